@@ -18,7 +18,7 @@ class LoopThread:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._go_round, name="agents", daemon=True)
+        self._thread = threading.Thread(target=self._run_loop, name="agents", daemon=True)
         self._over: Future[None] = Future()
         """Done when the thread has ended, or is about to."""
 
@@ -41,12 +41,12 @@ class LoopThread:
             self._thread.join()
             self._loop.close()
 
-    def run(self, work: Coroutine[Any, Any, ReturnT], heed: InterruptHandler | None = None) -> ReturnT:
+    def run(self, work: Coroutine[Any, Any, ReturnT], on_interrupt: InterruptHandler | None = None) -> ReturnT:
         """Run the work in the loop, wait for it, and return its result.
 
-        Ctrl-C cancels the work and is raised after its end. `heed`: handler of the first Ctrl-C instead; if it returns
-        True, the work continues and is waited for. An exception of the work is raised here. Raises RuntimeError if the
-        loop has failed.
+        Ctrl-C cancels the work and is raised after its end. `on_interrupt`: handler of the first Ctrl-C instead; if it
+        returns True, the work continues and is waited for. An exception of the work is raised here. Raises RuntimeError
+        if the loop has failed.
         """
         begun: list[asyncio.Task[ReturnT]] = []
         ended: Future[asyncio.Task[ReturnT]] = Future()
@@ -60,7 +60,7 @@ class LoopThread:
 
         self._loop.call_soon_threadsafe(begin)
         try:
-            return self._heeding(ended, heed)
+            return self._wait_with_handler(ended, on_interrupt)
         except KeyboardInterrupt:
             self._loop.call_soon_threadsafe(interrupt)
             self._wait(ended)
@@ -69,11 +69,13 @@ class LoopThread:
             if not begun:
                 work.close()
 
-    def _heeding(self, ended: "Future[asyncio.Task[ReturnT]]", heed: InterruptHandler | None) -> ReturnT:
+    def _wait_with_handler(
+        self, ended: "Future[asyncio.Task[ReturnT]]", on_interrupt: InterruptHandler | None
+    ) -> ReturnT:
         try:
             return self._wait(ended).result()
         except KeyboardInterrupt:
-            if heed is None or not (self.run(heed()) or ended.done()):
+            if on_interrupt is None or not (self.run(on_interrupt()) or ended.done()):
                 raise
             return self._wait(ended).result()
 
@@ -99,17 +101,17 @@ class LoopThread:
             raise RuntimeError("The event loop of the agents failed; its error is on stderr. Open the system again.")
         return future.result()
 
-    def _go_round(self) -> None:
+    def _run_loop(self) -> None:
         """Run the loop until it is stopped. A task that raises SystemExit ends `run_forever`; the caller of that task
         gets the exception, and the loop runs again for the other tasks.
         """
         try:
-            while not self._has_stopped():
+            while not self._run_until_stopped():
                 pass
         finally:
             self._over.set_result(None)
 
-    def _has_stopped(self) -> bool:
+    def _run_until_stopped(self) -> bool:
         """Run the loop until it returns. Return True if it was stopped, False if an exception of a task ended it."""
         try:
             self._loop.run_forever()

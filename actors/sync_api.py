@@ -187,7 +187,7 @@ class SyncSharedBlocks(SyncProxy):
     names = _direct(SharedBlockService.names)
     show = _direct(SharedBlockService.show)
     history = _direct(SharedBlockService.history)
-    followers = _direct(SharedBlockService.followers)
+    attached_agents = _direct(SharedBlockService.attached_agents)
     create = _blocking(SharedBlockService.create)
     set = _blocking(SharedBlockService.set)
     append = _blocking(SharedBlockService.append)

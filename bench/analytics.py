@@ -73,7 +73,7 @@ JOIN records r ON r.agent_id = c.agent_id AND r.seq = c.seq
 JOIN configs g ON g.agent_id = c.agent_id JOIN records s ON s.agent_id = g.agent_id AND s.seq = g.seq
 WHERE tokens >= 0.75 * json_extract(s.payload, '$.window')
 """
-SAYING = f"""
+PHRASE_COUNT_SQL = f"""
 SELECT count(*) FROM records WHERE type IN ('user_message', 'message_sent') AND instr(text, '{PHRASE}') > 0
 """
 QUESTIONS = {
@@ -91,7 +91,7 @@ QUESTIONS = {
     ),
     "full-text count of a phrase": Question(
         f"SELECT count(*) FROM messages WHERE contains(text, '{PHRASE}')",
-        SAYING,
+        PHRASE_COUNT_SQL,
     ),
 }
 
@@ -225,7 +225,7 @@ class Writers:
         self._next = (self._next + AT_ONCE) % WRITERS
 
 
-def ask_for_ever(root: str) -> None:
+def ask_forever(root: str) -> None:
     """Ask every question again and again, as `everlog sql` would, with low priority."""
     os.nice(10)
     store = FileStore(Path(root), RealClock().now)

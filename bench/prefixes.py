@@ -44,7 +44,7 @@ class Talk(msgspec.Struct, frozen=True):
     """Median fraction of those steps."""
 
 
-class Overheard:
+class RecordingModel:
     """The offline model, recording its requests."""
 
     name = "offline"
@@ -76,7 +76,7 @@ async def talk(turns: int, data: str | None, window: int = WINDOW) -> Talk:
     requests.
     """
     source, lines = words(data)
-    model = Overheard()
+    model = RecordingModel()
     system = LocalSystem(MemoryStore(), models=lambda _: model)
     async with system.agent("sam", Settings(window=window)) as agent:
         for number in range(turns):

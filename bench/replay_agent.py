@@ -69,10 +69,10 @@ class Worker(InstantModel):
         self._busy += 1
         if self._busy % BUSY_EVERY:
             return super()._said()
-        call = {"id": f"call_{self._busy}", "type": "function", "function": self._deed()}
+        call = {"id": f"call_{self._busy}", "type": "function", "function": self._memory_call()}
         return {"role": "assistant", "content": words(self._chance, MESSAGE_WORDS), "tool_calls": [call]}
 
-    def _deed(self) -> dict[str, str]:
+    def _memory_call(self) -> dict[str, str]:
         """Return a function and its arguments; each requests a heartbeat, in which the answer is given."""
         fact = words(self._chance, FACT_WORDS)
         name, arguments = self._chance.choice(

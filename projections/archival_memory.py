@@ -50,7 +50,7 @@ class ArchivalSearch:
         if self._as_of == HEAD:  # a state is enough
             rows = self._projections.rows("sources", self._agent_id)
             return AttachedSources(sorted(row["source"] for row in rows if row["source"]), NO_END)
-        said = self._plainly("kept_attached")[0]
+        said = self._search_by_values("kept_attached")[0]
         changes = sorted(said["changes"] or (), key=itemgetter("seq"))
         attached = {one["source"]: one["attached"] for one in changes}
         return AttachedSources(
@@ -66,11 +66,11 @@ class ArchivalSearch:
         empty if there is none.
         """
         # A quick test first: the exact query is slow.
-        if not self._plainly("kept_once", text.strip(), WHITE):
+        if not self._search_by_values("kept_once", text.strip(), WHITE):
             return ""
         return next((str(row["memory_id"]) for row in self._rows_of("kept_holding", text.strip(), WHITE)), "")
 
-    def holding_any(self, texts: Sequence[str]) -> dict[str, str]:
+    def ids_of_texts(self, texts: Sequence[str]) -> dict[str, str]:
         """Return the ids of the memories with one of these texts, by text.
         The texts have no white space around them.
         """
@@ -144,7 +144,7 @@ class ArchivalSearch:
         rows = self._projections.rows("archival_memory", self._agent_id, self._as_of)
         return [row for row in rows if _passes(row, tags, source, after, before)]
 
-    def _plainly(self, name: str, *parameters: object) -> Sequence[Row]:
+    def _search_by_values(self, name: str, *parameters: object) -> Sequence[Row]:
         """Return the rows of a SQL file that reads the agent's records by plain values."""
         return self._projections.search(name, self._agent_id, self._as_of, self._agent_id, self._as_of, *parameters)
 

@@ -169,9 +169,9 @@ def _stem_matches(talk: RecallCorpus, stems: Sequence[str]) -> tuple[Mapping[int
     count = len(talk.seq)
     average = max(sum(talk.words) / max(count, 1), 1.0)
     for stem in stems:
-        sought = sought_as(stem)
-        begins = [document.find(sought) for document in talk.stems]
-        hits = [(p, count_at(talk.stems[p], begin + len(sought))) for p, begin in enumerate(begins) if begin >= 0]
+        search_text = sought_as(stem)
+        begins = [document.find(search_text) for document in talk.stems]
+        hits = [(p, count_at(talk.stems[p], begin + len(search_text))) for p, begin in enumerate(begins) if begin >= 0]
         rare = rarity(count, len(hits))
         a_name = any(hit.speaker for _, hit in hits)
         names += a_name

@@ -21,7 +21,7 @@ FIRST_YEAR, LAST_YEAR = 1000, 9000
 
 ROLES = ("assistant", "user")
 """Roles that a search can be limited to."""
-WORTH_KEEPING = 16
+DOCUMENTS_STORED_MIN = 16
 """Minimum number of new search documents that are written to their table. Writing costs as much as making so many again
 once or twice.
 """
@@ -123,7 +123,7 @@ class RecallSearch:
         new = sorted({seq for pair in pairwise((said[0], *said)) if pair[1] not in known for seq in pair})
         rows = zip(*self._gathered("search_new", self._agent_id, new[0], new), strict=True)
         made = list(documents((Utterance(*row) for row in rows), known))
-        if len(made) >= WORTH_KEEPING:
+        if len(made) >= DOCUMENTS_STORED_MIN:
             self._projections.fill("documents", self._agent_id, table(self._agent_id, made))
         return made
 

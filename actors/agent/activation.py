@@ -36,10 +36,10 @@ ActivationFactory = Callable[[str, str, bool], AbstractAsyncContextManager[Activ
 
 def separate_logs(open_log: OpenLog, reader: Callable[[str, Log], LogReader]) -> ActivationFactory:
     """Return a factory by which each agent opens a log of its own. `reader` reads all partitions the agent was in."""
-    return partial(_Alone, open_log, reader)
+    return partial(_SeparateActivation, open_log, reader)
 
 
-class _Alone:
+class _SeparateActivation:
     """A log and a query engine for one agent. Not a generator: an abandoned activation, as of a killed process, must
     not be cleaned up by garbage collection.
     """

@@ -71,8 +71,8 @@ class Agent(EventWriter):
 
     __slots__ = (
         "_known",
+        "_model_caller",
         "_running",
-        "_thinker",
         "_tools",
         "_turns",
         "archiving",
@@ -118,8 +118,8 @@ class Agent(EventWriter):
         self.zone = "UTC"
         self.schemas: Mapping[str, str] = {}
         """JSON schema text by sha256, from every configuration in the log; shared with agents that are set up alike."""
-        self._thinker = ModelCaller(self)
-        self._turns = TurnRunner(self, self._thinker, tools=self._tools, searcher=self.searcher, clock=ports.clock)
+        self._model_caller = ModelCaller(self)
+        self._turns = TurnRunner(self, self._model_caller, tools=self._tools, searcher=self.searcher, clock=ports.clock)
 
     async def set_up(self, *, unattended: bool) -> None:
         """Configure an agent that was activated with `keep_configuration`. `unattended` as for `activate`."""
@@ -270,7 +270,7 @@ class Agent(EventWriter):
         """
 
         async def write() -> Record:
-            hidden = newest_turns(await self._thinker.context(self._turn), turns)
+            hidden = newest_turns(await self._model_caller.context(self._turn), turns)
             return await self._take_back([], self._turn, hidden, event_id)
 
         event = event_of(await self.once(event_id, write, TurnsHidden))
@@ -283,7 +283,7 @@ class Agent(EventWriter):
         """
 
         async def write() -> Record:
-            said, hidden = last_said(await self._thinker.context(self._turn))
+            said, hidden = last_said(await self._model_caller.context(self._turn))
             return await self._take_back([UserMessage(text=said.text, name=said.name)], None, hidden, event_id)
 
         return await self.once(event_id, write, UserMessage, TurnsHidden)
@@ -296,7 +296,7 @@ class Agent(EventWriter):
             raise BadInput("The new thought is empty. Give the text that replaces the agent's last thought.")
 
         async def write() -> Record:
-            rethought = ReplyRethought(text=text, target_seq=last_reply(await self._thinker.context(self._turn)))
+            rethought = ReplyRethought(text=text, target_seq=last_reply(await self._model_caller.context(self._turn)))
             return (await self.commit([rethought], turn=self._turn, step=0, ids=ids_of(event_id)))[0]
 
         return await self.once(event_id, write, ReplyRethought)
@@ -351,12 +351,12 @@ class Agent(EventWriter):
     async def summarize(self) -> bool:
         """Summarize the oldest part of the context now. Return False if there is nothing to summarize."""
         async with self._running:
-            return await self._thinker.summarize_now(self._turn)
+            return await self._model_caller.summarize_now(self._turn)
 
     async def expand(self) -> bool:
         """Undo the newest summary. Return False if there is none."""
         async with self._running:
-            return await self._thinker.expand(self._turn)
+            return await self._model_caller.expand(self._turn)
 
     async def import_messages(self, said: Sequence[ImportedMessage]) -> ImportReport:
         """Import a past conversation as one commit without a turn, then make the summaries that a live overflow would
@@ -369,7 +369,7 @@ class Agent(EventWriter):
         )
         try:
             async with self._running:
-                if await self._thinker.fitted(self._turn, 0) is None:
+                if await self._model_caller.fitted(self._turn, 0) is None:
                     raise EverlogError("The context does not fit the window; `everlog context` shows what is in it.")
         except ModelError as error:
             return ImportReport(records, error)

@@ -127,11 +127,11 @@ def configuration(
         msgspec.convert(msgspec.to_builtins(settings), Settings)
     except (msgspec.MsgspecError, TypeError, OverflowError) as error:
         raise BadInput(f"The settings are invalid: {error}. Nothing was changed.") from error
-    model = _given_or_before(settings.model, recorded.model if recorded else OFFLINE)
-    zone = _given_or_before(settings.zone, recorded.zone if recorded else "UTC")
+    model = _or_recorded(settings.model, recorded.model if recorded else OFFLINE)
+    zone = _or_recorded(settings.zone, recorded.zone if recorded else "UTC")
     same_model = recorded is not None and recorded.model == model
     found = ModelDefaults() if same_model or known_of is None else known_of(model)
-    window = _given_or_before(
+    window = _or_recorded(
         settings.window, recorded.window if recorded and same_model else found.window or window_of(model)
     )
     _check(model, zone, window)
@@ -155,14 +155,14 @@ def configuration(
         functions=[FunctionRef(tool.name, tool.sha256) for tool in functions],
         schemas={tool.sha256: tool.schema for tool in functions if tool.sha256 not in known},
         verify_first=verify,
-        **{name: _given_or_before(getattr(settings, name), getattr(before, name)) for name in _PLAIN},
+        **{name: _or_recorded(getattr(settings, name), getattr(before, name)) for name in _PLAIN},
     )
     _check_offline(configured)
     if facts is None or not parts or not (settings.sections or sections.has_changed_facts(configured, before)):
         return configured
-    told = _newborn(facts.agent, settings) if recorded is None else facts
+    facts_shown = _facts_of_new_agent(facts.agent, settings) if recorded is None else facts
     return msgspec.structs.replace(
-        configured, text=sections.system_prompt(configured, [tool.schema for tool in functions], told)
+        configured, text=sections.system_prompt(configured, [tool.schema for tool in functions], facts_shown)
     )
 
 
@@ -194,7 +194,7 @@ def window_of(model: str) -> int:
     return max(found, default=WINDOW_TOKENS)
 
 
-def _given_or_before(asked: ValueT | None, before: ValueT) -> ValueT:
+def _or_recorded(asked: ValueT | None, before: ValueT) -> ValueT:
     return before if asked is None else asked
 
 
@@ -235,7 +235,7 @@ def _system(settings: Settings, recorded: AgentConfigured | None) -> tuple[str, 
         return settings.system, "", []
     if settings.preset is None and settings.sections is None and recorded is not None and not recorded.preset:
         return text, "", recorded.sections
-    name = _given_or_before(settings.preset, (recorded.preset if recorded else "") or "chat")
+    name = _or_recorded(settings.preset, (recorded.preset if recorded else "") or "chat")
     return presets.system(name), name, []
 
 
@@ -246,7 +246,7 @@ def _functions(settings: Settings, recorded: AgentConfigured | None, tools: Mapp
     return [tool for tool in tools.values() if tool.name not in EXTRAS or tool.name in extras]
 
 
-def _newborn(agent_id: str, settings: Settings) -> sections.TemplateContext:
+def _facts_of_new_agent(agent_id: str, settings: Settings) -> sections.TemplateContext:
     """Return the facts that templates may show of an agent that is not created yet."""
     return sections.facts_of(agent_id, map(msgspec.structs.asdict, _blocks(settings)))
 

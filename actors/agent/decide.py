@@ -35,8 +35,8 @@ PRESSURE_WARNING = (
     "you want to keep, save it now with core_memory_append, core_memory_replace or archival_memory_insert."
 )
 
-NO_MARKS = frozenset('(){}[]"')
-NO_WORDS = ("functions", SEND_MESSAGE, "inner thought")
+FORBIDDEN_MARKS = frozenset('(){}[]"')
+FORBIDDEN_WORDS = ("functions", SEND_MESSAGE, "inner thought")
 
 
 KEY_CHARS = 16
@@ -95,7 +95,7 @@ class ReplyExecution:
         self._context = context
         self._reply = reply
         self._tools = tools
-        self._desk = desk
+        self._function_memory = desk
         self._place = place
         self._waiting = list(reply.calls)
         self._failed: list[str] = []
@@ -128,17 +128,17 @@ class ReplyExecution:
             )
         )
 
-    def desk_of(self, outside: ExternalCall) -> FunctionMemory:
+    def memory_for(self, outside: ExternalCall) -> FunctionMemory:
         """Return the function memory for a call that searches."""
-        self._desk.call_id = outside.call.id
-        return self._desk
+        self._function_memory.call_id = outside.call.id
+        return self._function_memory
 
     def ended(
         self, outside: ExternalCall, result: Any = None, *, error: str | None = None, unknown: bool = False
     ) -> None:
         """Record the result of the outside call, or its error; `unknown`: the outcome is not known."""
         self._waiting.pop(0)
-        left = self._desk.taken() if outside.tool.searches else []
+        left = self._function_memory.taken() if outside.tool.searches else []
         if error is None:
             self._events.extend(left)
             self._succeeded(outside.call, outside.tool, result)
@@ -151,7 +151,7 @@ class ReplyExecution:
         self._events.extend(left)
         for event in left:
             if isinstance(event, MemoryEdited):
-                self._desk.adopt(event)
+                self._function_memory.adopt(event)
         if not result.ok:
             self._forget(result.call_id)
         self._events.append(result)
@@ -255,23 +255,23 @@ class ReplyExecution:
         """Return the idempotency key of a call. Turn, step and call id repeat after the agent is deleted and created
         again; the request's hash and time do not.
         """
-        asked = sha256(f"{self._reply.context_sha256} {self._desk.now}".encode()).hexdigest()[:KEY_CHARS]
+        asked = sha256(f"{self._reply.context_sha256} {self._function_memory.now}".encode()).hexdigest()[:KEY_CHARS]
         return f"{self._context.agent_id}/{self._place}/{call.id}/{asked}"
 
     def _run_pure(self, call: Call, tool: Tool, bound: Mapping[str, Any]) -> ExternalCall | None:
         """Run a pure call. If it edits shared blocks, undo its changes and return the call."""
-        before = self._desk.blocks()
+        before = self._function_memory.blocks()
         faults: tuple[type[BaseException], ...] = (*tool.faults, CancelledError)  # no await: not this task's own
-        self._desk.call_id = call.id
+        self._function_memory.call_id = call.id
         try:
-            result = tool.function(self._desk, **bound)
+            result = tool.function(self._function_memory, **bound)
         except faults as error:
-            self._desk.restore(before)
+            self._function_memory.restore(before)
             self._fail_call(call, failure(call.name, error))
             return None
-        events, pending_edits = self._desk.taken(), self._desk.take_pending_edits()
+        events, pending_edits = self._function_memory.taken(), self._function_memory.take_pending_edits()
         if pending_edits:
-            self._desk.restore(before)
+            self._function_memory.restore(before)
             return ExternalCall(call, tool, bound, self._key(call), TentativeResult(pending_edits, events, result))
         self._events.extend(events)
         self._succeeded(call, tool, result)
@@ -341,8 +341,8 @@ def first_message_fault(reply: ModelReply) -> str | None:
         return f"the first reply must call {SEND_MESSAGE}, not {name}"
     if not reply.text:
         return "the first reply must have an inner monologue"
-    marks = sorted(set(reply.text) & NO_MARKS)
-    words = [word for word in NO_WORDS if word in reply.text.lower()]
+    marks = sorted(set(reply.text) & FORBIDDEN_MARKS)
+    words = [word for word in FORBIDDEN_WORDS if word in reply.text.lower()]
     if marks or words:
         return f"the inner monologue must not hold {', '.join([*marks, *words])}"
     return None

@@ -12,7 +12,7 @@ from everlog.store import Log, Progress, SealReport, Store
 COMMAND = "everlog erase"
 
 
-class _Reach(NamedTuple):
+class _AgentLogs(NamedTuple):
     """An agent that has the records, and every log that has or had records of the agent, the current one first."""
 
     agent_id: str
@@ -40,22 +40,22 @@ def erase(
     """
     check_own_records(store, agent_id, from_seq)
     reach = {**forks_reached(store, agent_id, from_seq, to_seq), agent_id: to_seq}
-    done, told = SealReport(), set[str]()
+    done, notified = SealReport(), set[str]()
     # Forks are listed again after each round, because one may have been created while the others were erased.
     while reach:
         with ExitStack() as stack:
             opened = _Opened(store, open_log, stack)
-            reached = [_Reach(name, last, opened.logs_of(name)) for name, last in reach.items()]
+            reached = [_AgentLogs(name, last, opened.logs_of(name)) for name, last in reach.items()]
             for each in reached:
                 one = _erase_partitions(store, each, from_seq, clock, ids, progress)
-                done = _both(done, one)
-        told |= reach.keys()
+                done = _sum_reports(done, one)
+        notified |= reach.keys()
         forks = forks_reached(store, agent_id, from_seq, to_seq)
-        reach = {name: last for name, last in forks.items() if name not in told}
+        reach = {name: last for name, last in forks.items() if name not in notified}
     return done
 
 
-def _both(one: SealReport, other: SealReport) -> SealReport:
+def _sum_reports(one: SealReport, other: SealReport) -> SealReport:
     """Add two seal reports."""
     return SealReport(*(getattr(one, field) + getattr(other, field) for field in SealReport.__struct_fields__))
 
@@ -119,7 +119,7 @@ class _Opened:
 
 
 def _erase_partitions(
-    store: Store, reach: _Reach, from_seq: int, clock: Clock, ids: Ids, progress: Progress | None
+    store: Store, reach: _AgentLogs, from_seq: int, clock: Clock, ids: Ids, progress: Progress | None
 ) -> SealReport:
     """Erase an agent in each partition that it was in, by moving it through all of them once more."""
     here, *others = reach.logs
@@ -134,7 +134,7 @@ def _erase_partitions(
             store.finish_move(log, reach.agent_id)
             at = log
         one = _erased_in(log, reach.agent_id, event, turn, clock, ids, progress)
-        done = _both(done, one)
+        done = _sum_reports(done, one)
     return done
 
 

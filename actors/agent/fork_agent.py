@@ -26,7 +26,7 @@ from everlog.events import (  # fmt: skip
 from everlog.projections import Projections, activate
 from everlog.store import LogReader, Store
 
-ELSEWHERE = "This call was begun before the agent was forked. What came of it is known to the other agent only."
+CALL_OF_PARENT = "This call was begun before the agent was forked. What came of it is known to the other agent only."
 OPEN = "The turn was open where the agent was forked from {parent!r}. It goes on there, and is not run again here."
 
 TAIL_RECORDS = 64
@@ -102,7 +102,7 @@ def _closing(rows: Sequence[Mapping[str, Any]], turns: Sequence[int], parent: st
     for placed in endings_of(rows, turns, TurnAbandoned(text=OPEN.format(parent=parent), reason="forked")):
         event: Event = placed.event
         if isinstance(event, FunctionResult):
-            event = msgspec.structs.replace(event, text=ELSEWHERE)
+            event = msgspec.structs.replace(event, text=CALL_OF_PARENT)
         drafts.append(draft(event, event_id=ids.new(now), recorded_at=now, turn=placed.turn, step=placed.step))
     return drafts
 

@@ -86,10 +86,10 @@ class LocalSystem:
         ports: Ports | None = None,
         services: AgentServices = NO_SERVICES,
         enter: ActivationFactory | None = None,
-        refit: ToolTransform = dict,
+        transform_tools: ToolTransform = dict,
     ) -> None:
         """`models`: None: those of `services`, else the real ones. `enter` activates an agent; None: each agent opens
-        its own log. `refit` changes the functions of agents, as a rerun does.
+        its own log. `transform_tools` changes the functions of agents, as a rerun does.
         """
         self.store = store
         self._services = services
@@ -99,7 +99,7 @@ class LocalSystem:
         """All functions that any agent may have; an agent's configuration names its own."""
         self._models = models
         self._ports = ports or Ports()
-        self._refit = refit
+        self._refit = transform_tools
         self.blocks = services.blocks or SharedBlockWriter(store, self._ports)
         """Client for the shared blocks of the store."""
 

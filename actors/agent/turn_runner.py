@@ -26,19 +26,19 @@ from everlog.events import INPUTS, FunctionResult, FunctionStarted, ModelReply, 
 class TurnRunner:
     """Runs the turns of one agent."""
 
-    __slots__ = ("_agent", "_clock", "_searcher", "_thinker", "_tools")
+    __slots__ = ("_agent", "_clock", "_model_caller", "_searcher", "_tools")
 
     def __init__(
         self,
         agent: StepAgent,
-        thinker: ModelCaller,
+        model_caller: ModelCaller,
         *,
         tools: Mapping[str, Tool],
         searcher: Callable[[Context | None, int], Searcher],
         clock: Clock,
     ) -> None:
         self._agent = agent
-        self._thinker = thinker
+        self._model_caller = model_caller
         self._tools = tools
         self._searcher = searcher
         self._clock = clock
@@ -50,15 +50,15 @@ class TurnRunner:
         """
         step = 1
         if not cause:
-            cause, step, continues = await self._take_up(turn)
+            cause, step, continues = await self._resume_point(turn)
             if not continues:
                 return
-            steps_max = (await self._thinker.context(turn)).config.steps_max
+            steps_max = (await self._model_caller.context(turn)).config.steps_max
             if step > steps_max:
                 await self._abandon(turn, step - 1, steps_max)
                 return
         while True:
-            thought = await self._thinker.think(turn, step, cause)
+            thought = await self._model_caller.think(turn, step, cause)
             if thought is None:
                 return
             cause, continues = await self._act(thought, turn, step)
@@ -112,7 +112,7 @@ class TurnRunner:
             if outside.tried is None:
                 await self._run_outside(work, outside)
             else:
-                pending_edits, desk = outside.tried.pending_edits, work.desk_of(outside)
+                pending_edits, desk = outside.tried.pending_edits, work.memory_for(outside)
                 work.shared(
                     outside,
                     await block_sync.apply_edits(
@@ -133,7 +133,7 @@ class TurnRunner:
         arguments = dict(outside.arguments)
         if outside.tool.takes_key:
             arguments["idempotency_key"] = outside.key
-        desk = [work.desk_of(outside)] if outside.tool.searches else []
+        desk = [work.memory_for(outside)] if outside.tool.searches else []
         try:
             result = outside.tool.function(*desk, **arguments)
             if inspect.isawaitable(result):
@@ -158,7 +158,7 @@ class TurnRunner:
         else:
             work.ended(outside, result)
 
-    async def _take_up(self, turn: int) -> tuple[str, int, bool]:
+    async def _resume_point(self, turn: int) -> tuple[str, int, bool]:
         """Find where an unfinished turn resumes after a crash. Return the cause, the next step, True if it runs."""
         records = [row for row in await self._agent.rows("turn_records") if row["turn"] == turn]
         if not records:
@@ -184,8 +184,8 @@ class TurnRunner:
         begun = [
             msgspec.json.decode(r["payload"], type=FunctionStarted) for r in mine if r["type"] == "function_started"
         ]
-        asked = await self._thinker.context(row["turn"], row["seq"] - 1)
-        now = await self._thinker.context(row["turn"])  # memory blocks after the calls that have run
+        asked = await self._model_caller.context(row["turn"], row["seq"] - 1)
+        now = await self._model_caller.context(row["turn"])  # memory blocks after the calls that have run
         context = msgspec.structs.replace(asked, blocks=now.blocks, as_of=now.as_of)
         work = self._step(context, reply, row["turn"], row["step"], row["recorded_at"], results)
         # An effect that may have happened, and that is not safe to repeat, gets the result "interrupted": it is never

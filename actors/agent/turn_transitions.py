@@ -84,8 +84,8 @@ _KNOWN = frozenset(kind for after in TRANSITIONS.values() for kind in after)
 def check_is_input(event: Event) -> None:
     """Raise BadInput for an event that is not an input, and for an imported message."""
     if not isinstance(event, Event) or event.kind not in INPUTS:
-        told = event.kind if isinstance(event, Event) else type(event).__name__
-        raise BadInput(f"An input is text or an event of one of the kinds {', '.join(INPUTS)}, not {told}.")
+        given_kind = event.kind if isinstance(event, Event) else type(event).__name__
+        raise BadInput(f"An input is text or an event of one of the kinds {', '.join(INPUTS)}, not {given_kind}.")
     if isinstance(event, UserMessage) and event.imported:
         raise BadInput("A message marked as imported cannot be sent; use `import_messages` for a past conversation.")
 

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 def index_of(store: FileStore) -> "Archive":
     """Return the index. Imports LanceDB and an embedder, which takes seconds and 100 MB. Raises ArchiveError."""
-    from everlog.actors.archive.embedder_choice import embedder_again, embedder_for
+    from everlog.actors.archive.embedder_choice import embedder_by_recorded_name, embedder_for
     from everlog.store.archive import Archive, recorded_embedder
 
     found = recorded_embedder(store)
-    embedder = embedder_for() if found is None else embedder_again(found.embedder, found.dimension)
+    embedder = embedder_for() if found is None else embedder_by_recorded_name(found.embedder, found.dimension)
     return Archive(store, embedder)
 
 

@@ -13,7 +13,14 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from everlog.actors.ports.agent_constants import FOLLOW_AT_ONCE, FOLLOW_S, FOLLOW_S_MAX, MEANING_S, SEARCH_S, SPARE_S
+from everlog.actors.ports.agent_constants import (
+    ARCHIVE_RETRY_S,
+    FOLLOW_LOGS_BATCH,
+    FOLLOW_S,
+    FOLLOW_S_MAX,
+    OPTIONAL_RANKING_S,
+    SEARCH_S,
+)
 from everlog.actors.ports.effects import Hit, Page
 from everlog.events import ArchiveDown, ArchiveError, StoreError, UnknownAgent
 from everlog.store import ArchiveQuery, stream_of
@@ -170,9 +177,9 @@ class ArchiveService:
             names: Sequence[str] = ()
             with suppress(ArchiveDown):
                 names = await self._run(self._store.partitions)
-            for first in range(0, len(names), FOLLOW_AT_ONCE):
+            for first in range(0, len(names), FOLLOW_LOGS_BATCH):
                 with suppress(ArchiveDown):  # an unreadable log does not stop the others
-                    some = names[first : first + FOLLOW_AT_ONCE]
+                    some = names[first : first + FOLLOW_LOGS_BATCH]
                     found += (await self._run(partial(self._followed, some))).commits
             pause = FOLLOW_S if found else min(2 * pause, FOLLOW_S_MAX)
             await self._sleep(pause)
@@ -181,9 +188,9 @@ class ArchiveService:
         return self._opened().follow(partitions)
 
     async def _run(self, work: Callable[[], Any]) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, partial(self._understood, work))
+        return await asyncio.get_running_loop().run_in_executor(self._thread, partial(self._run_or_archive_down, work))
 
-    def _understood(self, work: Callable[[], Any]) -> Any:
+    def _run_or_archive_down(self, work: Callable[[], Any]) -> Any:
         """Return the result of `work`. An error that makes the index unusable is noted once, and raised as
         ArchiveDown.
         """
@@ -213,12 +220,12 @@ class ArchiveService:
         """Return an answer for each question. Their logs are read together; if that fails, separately for each
         question.
         """
-        taken_in = False
+        logs_read = False
         if len(questions) > 1:
             with suppress(ArchiveDown):
-                self._understood(lambda: self._followed(set().union(*map(self._partitions, questions))))
-                taken_in = True
-        return [self._answer(question, taken_in=taken_in) for question in questions]
+                self._run_or_archive_down(lambda: self._followed(set().union(*map(self._partitions, questions))))
+                logs_read = True
+        return [self._answer(question, logs_read=logs_read) for question in questions]
 
     def _partitions(self, question: ArchiveRequest) -> set[str]:
         """Return the partitions whose logs must be read before a question is answered.
@@ -236,15 +243,15 @@ class ArchiveService:
                 found.update(places(self._store, stream))
         return found
 
-    def _answer(self, question: ArchiveRequest, *, taken_in: bool) -> ArchiveResponse:
+    def _answer(self, question: ArchiveRequest, *, logs_read: bool) -> ArchiveResponse:
         try:
-            return self._understood(partial(self._asked, question, taken_in=taken_in))
+            return self._run_or_archive_down(partial(self._asked, question, logs_read=logs_read))
         except ArchiveDown as error:
             return error
 
-    def _asked(self, question: ArchiveRequest, *, taken_in: bool) -> ArchiveResponse:
+    def _asked(self, question: ArchiveRequest, *, logs_read: bool) -> ArchiveResponse:
         index = self._opened()
-        if not taken_in:
+        if not logs_read:
             index.follow(self._partitions(question))
         return _answer(index, question)
 
@@ -291,11 +298,11 @@ class LocalArchiveClient:
 
     async def meanings(self, agent_id: str, query: str, said_by: int) -> Mapping[int, float]:
         """Return the similarity of each message to the query, by seq. Raises ArchiveDown."""
-        self._spare()
+        self._raise_if_not_open()
         found: Mapping[int, float] = await self._archivist.ask(MeaningQuery(agent_id, query, said_by))
         return found
 
-    def _spare(self) -> None:
+    def _raise_if_not_open(self) -> None:
         """Raise ArchiveDown if the index is not open, and the policy is not to wait for it."""
         if self._archivist.open or self._patience == "wait":
             return
@@ -319,7 +326,7 @@ class ClusterArchiveClient:
         self._send = send
         self._waiting: list[tuple[ArchiveRequest, asyncio.Future[Any]]] = []
         self._calls: set[asyncio.Task[None]] = set()
-        self._asks_again = 0.0
+        self._retry_optional_at = 0.0
         """Time of the event loop before which optional questions are not asked, after a question without an answer."""
 
     async def search(self, wanted: ArchiveQuery) -> Page:
@@ -331,12 +338,12 @@ class ClusterArchiveClient:
         """Return the similarity of each message to the query, by seq. Raises ArchiveDown."""
         loop = asyncio.get_running_loop()
         # After a timeout, do not make every search wait MEANING_S for an answer that it can do without.
-        if loop.time() < self._asks_again:
+        if loop.time() < self._retry_optional_at:
             raise ArchiveDown("the archive gave no answer a moment ago")
         try:
-            found: Mapping[int, float] = await self._ask(MeaningQuery(agent_id, query, said_by), MEANING_S)
+            found: Mapping[int, float] = await self._ask(MeaningQuery(agent_id, query, said_by), OPTIONAL_RANKING_S)
         except ArchiveDown:
-            self._asks_again = loop.time() + SPARE_S
+            self._retry_optional_at = loop.time() + ARCHIVE_RETRY_S
             raise
         return found
 

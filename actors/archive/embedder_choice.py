@@ -137,7 +137,7 @@ def embedder_for(name: str = DEFAULT_EMBEDDER, base_url: str | None = None, dime
         raise EmbedderError(f"{error} Embedders that need no server: {', '.join(sorted(EMBEDDERS))}.") from error
 
 
-def embedder_again(name: str, dimension: int) -> Embedder:
+def embedder_by_recorded_name(name: str, dimension: int) -> Embedder:
     """Return the embedder that a table was made with, by its recorded name.
 
     A file grants nothing: texts and the key are sent only to the address in the environment, or to OpenAI. Another

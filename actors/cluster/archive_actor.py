@@ -86,7 +86,7 @@ class ArchiveActor:
         )  # fmt: skip
 
 
-def clerk_of(root: str) -> ClusterArchiveClient:
+def archive_client_of(root: str) -> ClusterArchiveClient:
     """Return the client of the archive in the cluster that this process has joined."""
 
     async def send(questions: Sequence[ArchiveRequest]) -> Sequence[ArchiveResponse]:

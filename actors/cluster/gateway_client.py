@@ -110,8 +110,8 @@ class GatewayClient:
             if len(waiting) == 1 and waiting[0].on_delta is None:
                 await self._call_alone(waiting[0])
             else:
-                askings = [one.asking for one in waiting]
-                async for reference in self._gateway().ask_many.remote(askings, waiting[0].key):
+                model_requests = [one.asking for one in waiting]
+                async for reference in self._gateway().ask_many.remote(model_requests, waiting[0].key):
                     for place, came in await reference:
                         waiting[place].take(came)
         except ray_api.RayError as error:

@@ -18,7 +18,7 @@ from everlog.actors.agent.activation import ActivationFactory
 from everlog.actors.agent.commands import Command, FireTimer, ResumeTurns, SessionCapabilities, StreamItem
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.cluster import ray_api
-from everlog.actors.cluster.archive_actor import clerk_of
+from everlog.actors.cluster.archive_actor import archive_client_of
 from everlog.actors.cluster.gateway_client import GatewayClient
 from everlog.actors.cluster.outcome_codec import pack_outcomes
 from everlog.actors.cluster.pickling import unpack
@@ -31,13 +31,13 @@ from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, out
 from everlog.actors.hosting.host import Host
 from everlog.actors.hosting.metrics import ProcessMetrics
 from everlog.actors.hosting.pending_work import pending_work
-from everlog.actors.hosting.process_memory import minimize_reserves, own_memory_bytes, roomy
+from everlog.actors.hosting.process_memory import collect_garbage_seldom, minimize_reserves, own_memory_bytes
 from everlog.actors.hosting.shard import Shard
 from everlog.actors.hosting.timer_schedule import DueTimer
 from everlog.actors.ports.ports import Ports
 from everlog.actors.ports.real_clock import RealClock
 from everlog.events import EverlogError, Fenced, HostLost, Record
-from everlog.store import FileStore, StoreIdentity, seen_by
+from everlog.store import FileStore, StoreIdentity, store_identity
 
 WireItem = StreamItem | EverlogError
 """Item of a host's stream. An error is a value, so that its type and fields survive the way between processes."""
@@ -64,7 +64,7 @@ class HostActor:
         self._note = StructuredLogger(str(place), ray_api.own_node(), clock=clock, environment=os.environ)
         self._ports = Ports(clock=clock, note=self._note)
         self._asker = GatewayClient(root)
-        self._archive = clerk_of(root)
+        self._archive = archive_client_of(root)
         self._blocks = ClusterBlockClient(root)
         self._capabilities: tuple[SessionCapabilities, SessionCapabilities] | None = None
         """Newest capabilities of a command, packed and unpacked."""
@@ -120,7 +120,7 @@ class HostActor:
 
     async def sight(self) -> StoreIdentity:
         """Return the store as this process sees it."""
-        return seen_by(Path(self._root))
+        return store_identity(Path(self._root))
 
     async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[WireItem]:
         """Have an agent carry out a command, and yield what follows; an error is yielded as a value."""
@@ -236,7 +236,7 @@ class SharedActor(HostActor):
     """Ray actor of the agents of one shard."""
 
     def _begin(self) -> None:
-        roomy()
+        collect_garbage_seldom()
         self._meters = ProcessMetrics(ray_api.MAKERS, placement="shared", node=ray_api.own_node())
         self._shard = Shard(
             self._place.name, self._store, self._system, ports=self._ports, idle_s=self._idle_s,

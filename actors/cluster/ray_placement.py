@@ -24,7 +24,7 @@ from everlog.actors.cluster.placement import CommandErrors, HostedPartition, Hos
 from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome
 from everlog.actors.ports.agent_constants import ANSWER_S, START_S
 from everlog.events import ClusterError, EverlogError
-from everlog.store import StoreIdentity, check_one_store, seen_by
+from everlog.store import StoreIdentity, check_one_store, store_identity
 
 SLOT = "agent_slot"
 """Name of the Ray resource of which each dedicated host takes 1, if the nodes offer it."""
@@ -76,7 +76,7 @@ class RayHostProvider:
     async def _placed(self, handle: Any) -> HostHandle:
         """Return a host once it is ready. Raises ClusterError if it sees another store, RayError."""
         sight: StoreIdentity = await handle.sight.remote()
-        check_one_store([seen_by(Path(self._root)), sight])
+        check_one_store([store_identity(Path(self._root)), sight])
         return HostHandle(ray_api.key_of(handle), await handle.ready.remote(), handle, sight.node)
 
     def _made(self, place: HostedPartition, fence: str) -> Any:
@@ -135,11 +135,11 @@ async def stream_command(placed: HostHandle, agent_id: str, command: Command, se
     stream = placed.handle.perform.remote(agent_id, command, seen)
     try:
         async for reference in stream:
-            heard: WireItem = await reference
-            if isinstance(heard, EverlogError):
-                raise heard
-            yield heard
-            if isinstance(heard, CommandResult):
+            received: WireItem = await reference
+            if isinstance(received, EverlogError):
+                raise received
+            yield received
+            if isinstance(received, CommandResult):
                 return
     except ray_api.RayActorError as error:
         raise lost_error(placed.pid) from error

@@ -13,7 +13,7 @@ import msgspec
 
 from everlog.actors.agent.commands import Command, SessionCapabilities, StreamItem
 from everlog.actors.cluster import ray_api
-from everlog.actors.cluster.archive_actor import clerk_of
+from everlog.actors.cluster.archive_actor import archive_client_of
 from everlog.actors.cluster.cluster_errors import dead_cluster, left_cluster_error
 from everlog.actors.cluster.gateway_client import GatewayClient
 from everlog.actors.cluster.pickling import pack
@@ -28,7 +28,7 @@ from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, Ite
 from everlog.actors.hosting.metrics import ProcessMetrics
 from everlog.actors.hosting.pending_work import pending_work, read_in_thread, unfinished
 from everlog.actors.hosting.timer_schedule import DueTimer
-from everlog.actors.ports.agent_constants import ACTIVATIONS_MAX, CLOSE_S, IDLE_S, ORDERS_MAX
+from everlog.actors.ports.agent_constants import ACTIVATIONS_MAX, CLOSE_S, COMMANDS_PER_CALL_MAX, IDLE_S
 from everlog.actors.ports.ports import Ports
 from everlog.actors.ports.real_clock import RealClock
 from everlog.events import EverlogError, HostLost
@@ -143,7 +143,7 @@ class RayRuntime:
         """Tasks that wait for the next item of a host's stream."""
         self.ask = GatewayClient(root).ask
         """Function that sends a request through the cluster's gateway."""
-        self.archive = clerk_of(root)
+        self.archive = archive_client_of(root)
         """Client of the cluster's archive."""
         self.blocks = ClusterBlockClient(root)
         """Client of the store's shared blocks, which are edited in a process of the cluster."""
@@ -160,8 +160,8 @@ class RayRuntime:
         if isinstance(placed, EverlogError):
             raise placed
         try:
-            async for heard in merge_streams([self._host_stream(stream_command(placed, agent_id, command, seen))]):
-                yield heard
+            async for received in merge_streams([self._host_stream(stream_command(placed, agent_id, command, seen))]):
+                yield received
         except HostLost:
             self._forget(agent_id, placed)
             raise
@@ -197,8 +197,10 @@ class RayRuntime:
     async def _performed_many(
         self, placed: HostHandle, orders: Sequence[BatchCommand]
     ) -> AsyncIterator[Sequence[BatchOutcome]]:
-        for start in range(0, len(orders), ORDERS_MAX):
-            async for outcomes in self._host_stream(stream_commands(placed, orders[start : start + ORDERS_MAX])):
+        for start in range(0, len(orders), COMMANDS_PER_CALL_MAX):
+            async for outcomes in self._host_stream(
+                stream_commands(placed, orders[start : start + COMMANDS_PER_CALL_MAX])
+            ):
                 yield outcomes
 
     async def _host_stream(self, stream: AsyncIterator[ItemT]) -> AsyncIterator[ItemT]:

@@ -13,7 +13,7 @@ import msgspec
 
 from everlog.actors.cluster.placement import HostedPartition
 from everlog.actors.hosting.alarm import Alarm
-from everlog.actors.ports.agent_constants import LOOK_AGAIN_S, RECOVERIES_MAX
+from everlog.actors.ports.agent_constants import RECOVERIES_MAX, REREAD_LOG_S
 from everlog.actors.ports.effects import Clock
 from everlog.events.times import MICROSECONDS
 
@@ -70,10 +70,10 @@ class RecoveryQueue:
         """Twice `starts_max`: as many recoveries wait as are started, so that a timer's start never overtakes a
         recovery.
         """
-        self._hurt: dict[HostedPartition, _RecoveryState] = {}
+        self._recovery_states: dict[HostedPartition, _RecoveryState] = {}
         self._later: list[tuple[int, int, HostedPartition]] = []
         self._ready: list[tuple[int, int, HostedPartition]] = []
-        self._unsure: list[HostedPartition] = []
+        self._to_read: list[HostedPartition] = []
         self._order = 0
         self._starting = 0
         self._looking: asyncio.Task[None] | None = None
@@ -88,10 +88,10 @@ class RecoveryQueue:
     @property
     def waiting(self) -> int:
         """Number of partitions that wait: for their turn, for their logs to be read, or for the next try."""
-        return len(self._hurt) - len(self._tasks)
+        return len(self._recovery_states) - len(self._tasks)
 
     def __contains__(self, place: HostedPartition) -> bool:
-        return place in self._hurt
+        return place in self._recovery_states
 
     def add(self, place: HostedPartition, *, sure: bool, used: int = 0, after_s: float = 0) -> None:
         """Recover a partition in `after_s` seconds or later. `sure`: turns are unfinished for certain.
@@ -99,9 +99,9 @@ class RecoveryQueue:
         `used`: time of the last use, microseconds UTC.
         """
         sure = sure or self._unfinished is None or not place.agent_id
-        hurt = self._hurt.get(place)
+        hurt = self._recovery_states.get(place)
         if hurt is None:
-            hurt = self._hurt[place] = _RecoveryState(used, sure)
+            hurt = self._recovery_states[place] = _RecoveryState(used, sure)
             self._put_off(place, after_s)
         else:
             # The host died again: its log is read from scratch, and a recovery in progress is repeated after its end.
@@ -118,7 +118,7 @@ class RecoveryQueue:
         """Recover the partitions that are added, for ever."""
         try:
             while True:
-                self._sort_out()
+                self._promote_due()
                 self._look()
                 while self._ready and self._starting < self._starting_max and self.running < RECOVERIES_MAX:
                     self._begin(heappop(self._ready)[2])
@@ -130,24 +130,24 @@ class RecoveryQueue:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _sort_out(self) -> None:
+    def _promote_due(self) -> None:
         """Move the partitions whose time has come to the ready ones, or to those whose logs must be read."""
         now = self._clock.now()
         while self._later and self._later[0][0] <= now:
             place = heappop(self._later)[2]
-            hurt = self._hurt[place]
+            hurt = self._recovery_states[place]
             if hurt.sure:
                 self._order += 1
                 heappush(self._ready, (-hurt.used, self._order, place))
             else:
-                self._unsure.append(place)
+                self._to_read.append(place)
 
     def _look(self) -> None:
         """Read the logs of the unsure partitions, all together; partitions that come meanwhile are in the next
         round.
         """
-        if self._unsure and self._looking is None:
-            places, self._unsure = self._unsure, []
+        if self._to_read and self._looking is None:
+            places, self._to_read = self._to_read, []
             self._looking = asyncio.get_running_loop().create_task(self._look_at(places))
 
     async def _look_at(self, places: Sequence[HostedPartition]) -> None:
@@ -158,7 +158,7 @@ class RecoveryQueue:
             self._looking = None
             self._bell.ring()
         for place in places:
-            hurt = self._hurt[place]
+            hurt = self._recovery_states[place]
             hurt.sure = hurt.sure or place.agent_id in found
             hurt.looks += 1
             if hurt.sure:
@@ -166,12 +166,12 @@ class RecoveryQueue:
             elif hurt.looks < LOOKS:
                 # No unfinished turn, but a host that was only cut off may still be writing: read the log once more,
                 # later.
-                self._put_off(place, LOOK_AGAIN_S)
+                self._put_off(place, REREAD_LOG_S)
             else:
-                del self._hurt[place]
+                del self._recovery_states[place]
 
     def _begin(self, place: HostedPartition) -> None:
-        hurt = self._hurt[place]
+        hurt = self._recovery_states[place]
         hurt.running, hurt.sure = True, False
         self._starting += 1
         task = asyncio.get_running_loop().create_task(self._one(place))
@@ -191,7 +191,7 @@ class RecoveryQueue:
             again_s = await self._recover(place, started)
         finally:
             started()
-        hurt = self._hurt.pop(place)
+        hurt = self._recovery_states.pop(place)
         if again_s is not None:
             self.add(place, sure=True, used=hurt.used, after_s=again_s)
         elif hurt.again_s is not None:

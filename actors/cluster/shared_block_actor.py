@@ -88,7 +88,7 @@ class ClusterBlockClient:
         """Return the newest versions of the named blocks. Raises StoreError."""
         try:
             found: NewestBlocks = await self._ask(BlockRequest(known=known))
-        except _Away:
+        except _NoAnswer:
             return await self._read().newest(known)
         return found
 
@@ -96,7 +96,7 @@ class ClusterBlockClient:
         """Carry out an edit, and return its outcome. The outcome is unknown if the actor does not answer."""
         try:
             edited: BlockEditOutcome = await self._ask(BlockRequest(edit=edit))
-        except _Away as error:
+        except _NoAnswer as error:
             return BlockEditOutcome(None, f"Whether it was made cannot be said now: {error}", unknown=True)
         return edited
 
@@ -134,7 +134,7 @@ class ClusterBlockClient:
             answers: Sequence[BlockResponse] = await self._actor.ask_many.remote([wanted for wanted, _ in waiting])
         except (ray_api.RayError, ValueError) as error:
             self._actor = None
-            answers = [_Away(f"the process of the shared blocks is gone ({first_line(error)})")] * len(waiting)
+            answers = [_NoAnswer(f"the process of the shared blocks is gone ({first_line(error)})")] * len(waiting)
         for (_, future), answer in zip(waiting, answers, strict=True):
             if not future.done():
                 future.set_result(answer)
@@ -147,5 +147,5 @@ class ClusterBlockClient:
         return self._reading
 
 
-class _Away(StoreError):
+class _NoAnswer(StoreError):
     """The actor did not answer."""

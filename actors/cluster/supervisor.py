@@ -23,7 +23,7 @@ from everlog.actors.ports.agent_constants import (
     RECOVERY_WAIT_S_MAX,
     RESENDS_MAX,
     RESTARTS_MAX,
-    STEADY_S,
+    STABLE_HOST_S,
 )
 from everlog.actors.ports.ports import Ports
 from everlog.events import ClusterError, EverlogError, HostLost, PartitionBusy, UnknownAgent
@@ -86,16 +86,16 @@ class Supervisor:
         )
         self.schedule = TimerSchedule(self._fire, clock=ports.clock, sleep=ports.sleep, note=ports.note)
 
-    async def begin(self, standings: AsyncIterable[Sequence[PendingWork]]) -> None:
-        """Fire timers and recover hosts, for ever. First take up the pending work that `standings` yields."""
+    async def begin(self, pending_batches: AsyncIterable[Sequence[PendingWork]]) -> None:
+        """Fire timers and recover hosts, for ever. First take up the pending work that `pending_batches` yields."""
         self._spawn(self.schedule.run())
         self._spawn(self._recoveries.run())
-        async for some in standings:
+        async for some in pending_batches:
             for standing in some:
-                self.schedule.take_up(standing.agent_id, standing.timers)
+                self.schedule.load_timers(standing.agent_id, standing.timers)
                 if standing.unfinished:
                     self._recoveries.add(self._place_of(standing.agent_id), sure=True, used=standing.at)
-        self.schedule.taken_up()
+        self.schedule.finish_loading()
 
     async def end(self) -> Sequence[HostHandle]:
         """Stop. Return the hosts that still run; they continue on their own."""
@@ -249,7 +249,7 @@ class Supervisor:
 
     def _died(self, place: HostedPartition, known: _HostState, placed: HostHandle) -> None:
         """Record a host's death and queue its recovery, with a growing delay: an agent may be what kills its hosts."""
-        if self._clock.now() - known.since > STEADY_S * MICROSECONDS:
+        if self._clock.now() - known.since > STABLE_HOST_S * MICROSECONDS:
             known.deaths = 0
         known.placed, known.fence = None, placed.owner
         known.deaths += 1
@@ -282,7 +282,7 @@ class Supervisor:
             self._note(f"{place}: {error}")
         else:
             self._recovered += 1
-        self._is_well(place)
+        self._reset_deaths(place)
         return None
 
     async def _finish(self, place: HostedPartition, placed: HostHandle) -> None:
@@ -318,7 +318,7 @@ class Supervisor:
             self._died(place, known, placed)
         return _wait_s(known.deaths - 1)
 
-    def _is_well(self, place: HostedPartition) -> None:
+    def _reset_deaths(self, place: HostedPartition) -> None:
         """Reset the count of deaths in a row, because the host of one agent has carried something out."""
         known = self._known.get(place)
         if known is not None and place.agent_id:
@@ -371,13 +371,13 @@ class Supervisor:
             for agent_id, error in batch:
                 if isinstance(error, HostLost) or waiting.pop(agent_id, None) is None:
                     continue
-                self._heed(agent_id, error)
+                self._handle_outcome(agent_id, error)
                 over(agent_id)
 
-    def _heed(self, agent_id: str, error: EverlogError | None) -> None:
+    def _handle_outcome(self, agent_id: str, error: EverlogError | None) -> None:
         """Handle the end of one heartbeat: it was carried out, or cannot be now."""
         if error is None:
-            self._is_well(self._place_of(agent_id))
+            self._reset_deaths(self._place_of(agent_id))
         elif isinstance(error, UnknownAgent):
             self.schedule.know(agent_id, ())
         else:  # the schedule tries again, if it is still due

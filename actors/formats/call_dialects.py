@@ -46,7 +46,7 @@ def _blocks(text: str, blocks: Sequence[str], words: str) -> CallExtraction:
     for block in blocks:
         one = found_json(_BEGINS.sub("", block).strip(), within=False)
         if one is None:
-            return _unread_text(text)
+            return _unread_reply(text)
         asked += one.asked
         thoughts.append(one.thought)
         repairs += one.repairs
@@ -65,7 +65,7 @@ def _functions(text: str) -> CallExtraction:
     for name, arguments in _FUNCTION.findall(text):
         read = arguments_read(arguments.strip() or "{}")
         if read is None:
-            return _unread_text(text)
+            return _unread_reply(text)
         asked.append(ExtractedCall(name, arguments.strip() or "{}"))
         repairs += read.repairs
     words = _FUNCTION.sub("", text).strip()
@@ -81,7 +81,7 @@ def _named_calls(text: str, before: str, behind: str) -> CallExtraction:
         head = _MISTRAL_NAMED.match(piece)
         read = arguments_read(piece[head.end() :].strip()) if head is not None else None
         if head is None or read is None:
-            return _unread_text(text)
+            return _unread_reply(text)
         asked.append(ExtractedCall(head.group(1), piece[head.end() :].strip()))
         repairs += read.repairs
     return CallExtraction(before.strip(), asked, [*repairs, *_leftover_step(before)])
@@ -96,7 +96,7 @@ def _single_call(text: str) -> CallExtraction | None:
     except json_repair.UnrepairableJson:
         return None
     items = value if isinstance(value, list) else [value]
-    if not items or not all(_is_alone(item) for item in items):
+    if not items or not all(_is_bare_call(item) for item in items):
         return None
     one = found_json(text, within=False)
     return (
@@ -106,7 +106,7 @@ def _single_call(text: str) -> CallExtraction | None:
     )
 
 
-def _is_alone(value: object) -> bool:
+def _is_bare_call(value: object) -> bool:
     """Return True if a value has a name, arguments, and no key that does not belong to a call."""
     if not isinstance(value, dict) or set(value) - _ALONE:
         return False
@@ -121,5 +121,5 @@ def _without_format_words(repairs: Sequence[str]) -> list[str]:
     return [repair_step for repair_step in repairs if repair_step not in ("names", "list")]
 
 
-def _unread_text(text: str) -> CallExtraction:
+def _unread_reply(text: str) -> CallExtraction:
     return CallExtraction(text, [], ["tags", "unread"])

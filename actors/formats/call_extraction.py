@@ -15,7 +15,7 @@ PARAMS = ("params", "arguments", "parameters", "args")
 """Keys for its parameters, everlog's own first."""
 THOUGHTS = "inner_thoughts"
 
-PLACES_MAX = 20
+BRACES_TRIED_MAX = 20
 """Most opening braces that are tried without finding a call."""
 
 _KINDS = ("function", "function_call", "tool", "tool_call", "tool_use")
@@ -110,7 +110,7 @@ def _scanned(text: str) -> tuple[list[dict[str, Any]], str, list[str]]:
     repairs: list[str] = []
     words: list[str] = []
     begin, at, places = 0, text.find("{"), 0
-    while at >= 0 and places < PLACES_MAX:
+    while at >= 0 and places < BRACES_TRIED_MAX:
         try:
             mended = json_repair.begun(text, at)
         except json_repair.UnrepairableJson:

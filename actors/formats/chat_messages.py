@@ -80,9 +80,11 @@ def shown(context: Context, system: str, reply: MessageRenderer, imported: Messa
     results = {(m.turn, m.step, m.event.call_id): m for m in context.messages if isinstance(m.event, FunctionResult)}
     for message in context.messages:
         event = message.event
-        told = _INPUTS.get(type(event))
-        if told is not None:
-            chat.append((message.seq, RoleMessage("user", told(event, message.at, zone, words(context, message)))))
+        render_input = _INPUTS.get(type(event))
+        if render_input is not None:
+            chat.append(
+                (message.seq, RoleMessage("user", render_input(event, message.at, zone, words(context, message))))
+            )
         elif isinstance(event, ModelReply):
             reply(chat, context, message, results)
         elif isinstance(event, MessageSent) and event.imported:

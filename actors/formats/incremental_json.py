@@ -50,7 +50,7 @@ class IncrementalJson:
         """Trailing backslash, whose escape is not known yet."""
         self._inside = False
         """True if the text ends within a string."""
-        self._told: dict[JsonPath, int] = {}
+        self._sent_lengths: dict[JsonPath, int] = {}
         self._ended: set[JsonPath] = set()
 
     def read(self, text: str) -> Iterator[tuple[JsonPath, str | None]]:
@@ -94,9 +94,9 @@ class IncrementalJson:
         """Yield what was not reported yet. The last string is unfinished if the text ends within a string."""
         for number, (place, value) in enumerate(leaves, 1):
             if place in self._places and isinstance(value, str) and place not in self._ended:
-                told, self._told[place] = self._told.get(place, 0), len(value)
-                if len(value) > told:
-                    yield place, value[told:]
+                sent_length, self._sent_lengths[place] = self._sent_lengths.get(place, 0), len(value)
+                if len(value) > sent_length:
+                    yield place, value[sent_length:]
                 if number < len(leaves) or not self._inside:
                     self._ended.add(place)
                     yield place, None

@@ -98,7 +98,7 @@ def _params(context: Context, message: ContextMessage, call: Call) -> Any:
 def _result(context: Context, message: ContextMessage, name: str, result: ContextMessage | None) -> str:
     zone = context.config.zone
     if result is None or not isinstance(result.event, FunctionResult):
-        told = FunctionResultMessage(
+        result_message = FunctionResultMessage(
             "function_result",
             name,
             "Failed",
@@ -108,10 +108,10 @@ def _result(context: Context, message: ContextMessage, name: str, result: Contex
     else:
         words = chat_messages.words(context, result) or None
         status = "OK" if result.event.ok else "Failed"
-        told = FunctionResultMessage(
+        result_message = FunctionResultMessage(
             "function_result", name, status, words, message_format.format_time(result.at, zone)
         )
-    return _json.encode(told).decode()
+    return _json.encode(result_message).decode()
 
 
 @lru_cache(maxsize=256)

@@ -55,7 +55,7 @@ def begun(text: str, at: int) -> RepairedJson:
         value, end = _strict.raw_decode(text, at)
         return RepairedJson(_check_text(value, text), end)
     except (ValueError, RecursionError):
-        return _Mender(text, at).run()
+        return _JsonRepairer(text, at).run()
 
 
 def _check_text(value: Any, text: str) -> Any:
@@ -84,7 +84,7 @@ _encoder = json.JSONEncoder(ensure_ascii=False)
 _strict = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_constant)
 
 
-class _Mender:
+class _JsonRepairer:
     """One repairing pass over a text."""
 
     def __init__(self, text: str, at: int) -> None:

@@ -14,14 +14,14 @@ from everlog.actors.formats.calling_format import (
     ToolCallFunction,
     split_thoughts,
 )
-from everlog.actors.formats.text_format import unstopped
+from everlog.actors.formats.text_format import text_before_stop
 from everlog.actors.models.token_usage import BOM, UsagePayload, usage_in
 from everlog.events import BadReply, ContextOverflow, ModelReply
 
 _FINISHED = ("stop", "tool_calls", "function_call", "length", "eos", "")
 """Finish reasons of a reply that can be read; some servers leave the reason out, others invent `eos`."""
 
-NEARLY = 0.9
+FULL_WINDOW_SHARE = 0.9
 """Share of the window above which it counts as full: a reply that stopped for length then had no room."""
 
 READER = 1
@@ -85,14 +85,14 @@ def _fills_window(completion: _Completion, said: AssistantMessage, window: int) 
     """Return True if the request itself fills the window; if the server does not count, True for an empty reply."""
     prompt = usage_in(completion.usage, completion.timings).prompt
     if prompt:
-        return prompt >= NEARLY * window
+        return prompt >= FULL_WINDOW_SHARE * window
     return not (said.text.strip() or said.calls or said.reasoning)
 
 
 def _raise_if_truncated(raw: str, completion: _Completion, choice: _Choice, window: int) -> None:
     """Raise ContextOverflow if a reply without a retry, such as a summary, may have filled the window."""
     total = usage_in(completion.usage, completion.timings).total
-    if choice.finish_reason == "length" and (not total or total >= NEARLY * window):
+    if choice.finish_reason == "length" and (not total or total >= FULL_WINDOW_SHARE * window):
         raise ContextOverflow(
             "The model stopped for length: the reply did not fit into what the window left for it.", raw
         )
@@ -111,7 +111,7 @@ def words(raw: str, window: int) -> ModelReply:
     _raise_if_truncated(raw, completion, choice, window)
     said = _said(choice)
     _raise_if_refusal(raw, choice, said)
-    own, stopped = unstopped(said.text) if choice.text is not None else (said.text, [])
+    own, stopped = text_before_stop(said.text) if choice.text is not None else (said.text, [])
     _, text, repairs = split_thoughts(own)
     return _model_reply(raw, completion, choice, ParsedReply(text, [], [*stopped, *repairs]))
 
@@ -177,9 +177,11 @@ def lossy_fault(reply: ModelReply) -> str:
 
 def said(raw: str) -> str:
     """Render the message in `raw` as the model sees it again."""
-    told = _said(_decode(raw).choices[0])
-    calls = "".join(f"\n{call.function.name} {_arguments(call.function.arguments)}" for call in told.calls)
-    return told.text + calls
+    completion_content = _said(_decode(raw).choices[0])
+    calls = "".join(
+        f"\n{call.function.name} {_arguments(call.function.arguments)}" for call in completion_content.calls
+    )
+    return completion_content.text + calls
 
 
 def _text(content: str | list[_Part] | None) -> str:

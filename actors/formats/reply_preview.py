@@ -98,11 +98,11 @@ class _Written:
             if place == _FUNCTION:
                 yield from self._named(text)
             elif place == _SAID:
-                told: PreviewText = ("end", "") if text is None else ("message", text)
+                preview: PreviewText = ("end", "") if text is None else ("message", text)
                 if not self._known:
-                    self._kept.append(told)
+                    self._kept.append(preview)
                 elif self._sends:
-                    yield told
+                    yield preview
             elif self._thought in ((), place):  # of two thoughts the first is reported
                 self._thought = place
                 yield ("end", "") if text is None else ("thought", text)
@@ -150,31 +150,31 @@ class PreviewStream:
         """`wanted`: returns True if a subscriber wants previews of a turn."""
         self._wanted = wanted
         self._notify = notify
-        self._told: tuple[int, int] = (0, 0)
+        self._previewed_step: tuple[int, int] = (0, 0)
         """Turn and step with reported text since their last start; (0, 0): none."""
 
     def preview_for(self, turn: int, step: int, config: AgentConfigured) -> DeltaCallback | None:
         """Return the callback for one reply; a `PreviewFactory`."""
         if not config.stream or not self._wanted(turn):
             return None
-        self._begin_anew(turn, step)  # the reply before it was not accepted
+        self._restart_preview(turn, step)  # the reply before it was not accepted
         reply = ReplyPreview(config.calling)
 
         def on_delta(piece: ReplyDelta) -> None:
             nonlocal reply
             if piece.restart:
                 reply = ReplyPreview(config.calling)
-                self._begin_anew(turn, step)
+                self._restart_preview(turn, step)
             for kind, text in reply.read(piece):
                 if kind == "restart":
-                    self._begin_anew(turn, step)
+                    self._restart_preview(turn, step)
                 else:
-                    self._told = turn, step
+                    self._previewed_step = turn, step
                     self._notify(Preview(turn, step, kind, text))
 
         return on_delta
 
-    def _begin_anew(self, turn: int, step: int) -> None:
-        if self._told == (turn, step):
-            self._told = 0, 0
+    def _restart_preview(self, turn: int, step: int) -> None:
+        if self._previewed_step == (turn, step):
+            self._previewed_step = 0, 0
             self._notify(Preview(turn, step, "restart"))

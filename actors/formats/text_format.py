@@ -44,12 +44,12 @@ class TextFormat:
 
     def read(self, said: AssistantMessage) -> ParsedReply:
         """Parse the calls in the text, up to the mark that ends the turn."""
-        own, repairs = unstopped(said.text)
+        own, repairs = text_before_stop(said.text)
         reading = json_call_format.read_calls(msgspec.structs.replace(said, text=own), SHAPE)
         return msgspec.structs.replace(reading, repairs=[*repairs, *reading.repairs])
 
 
-def unstopped(text: str) -> tuple[str, list[str]]:
+def text_before_stop(text: str) -> tuple[str, list[str]]:
     """Return the text of the model's own turn, and the repair steps: not every server stops at the marks."""
     own = text.removeprefix(f"{START}assistant\n")
     end = min((place for mark in STOP if (place := own.find(mark)) >= 0), default=len(own))

@@ -115,7 +115,7 @@ async def _archival_memory_insert(desk: FunctionMemory, content: str, tags: list
         tags: Words to file it under, by which a search can be narrowed.
     """
     event = archival_rules.inserted_event(content, tags)
-    if desk.changes.is_fresh(event.text):
+    if desk.changes.was_just_stored(event.text):
         return "Kept already, by a call just before: nothing was added."
     if known := await _holding(desk, event.text):
         return f"Kept already, under the id {known}: nothing was added. archival_memory_update changes its tags."

@@ -17,7 +17,7 @@ from everlog.events import FunctionError
 READ_CHARS_MAX = 500
 """Most characters of a file that one call returns (as in MemGPT)."""
 
-LOOKED_BYTES_MAX = 64 << 20
+SEARCHED_BYTES_MAX = 64 << 20
 """Most bytes of a file that are searched for a line."""
 
 LIMIT_REACHED = f"[The limit of {READ_CHARS_MAX} characters for one reading was reached; there is more.]"
@@ -26,8 +26,8 @@ _CHUNK_BYTES = 1 << 16
 _ENOUGH_BYTES = 4 * (READ_CHARS_MAX + 1)
 """A character of UTF-8 has at most 4 bytes; one character more than is shown proves that there is more."""
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_FILE_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class Workspace:
@@ -99,14 +99,14 @@ def _parts(filename: str) -> Sequence[str]:
 
 def _open_path(folder: str, parts: Sequence[str], filename: str, how: int) -> int:
     """Open the file, each part from the folder before it. Raise OSError; FunctionError if it is not a regular file."""
-    at = os.open(folder, _FOLDER)
+    at = os.open(folder, _FOLDER_FLAGS)
     try:
         for part in parts[:-1]:
-            below = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=at)
+            below = os.open(part, _FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=at)
             os.close(at)
             at = below
         _check_kind(os.stat(parts[-1], dir_fd=at, follow_symlinks=False), filename)  # before: opening a device may act
-        file = os.open(parts[-1], how | _SAFELY, dir_fd=at)
+        file = os.open(parts[-1], how | _FILE_FLAGS, dir_fd=at)
     finally:
         os.close(at)
     try:
@@ -131,9 +131,9 @@ def _chunks(file: int, filename: str) -> Iterator[bytes]:
     while chunk := os.read(file, _CHUNK_BYTES):
         yield chunk
         looked += len(chunk)
-        if looked >= LOOKED_BYTES_MAX:
+        if looked >= SEARCHED_BYTES_MAX:
             raise FunctionError(
-                f"The line is further into {filename!r} than the {LOOKED_BYTES_MAX >> 20} MiB looked at."
+                f"The line is further into {filename!r} than the {SEARCHED_BYTES_MAX >> 20} MiB looked at."
             )
 
 

@@ -5,7 +5,7 @@ There is one breaker for each model at each endpoint. Times are arguments, in se
 
 from everlog.actors.gateway.gateway_status import BreakerStatus, endpoint_of
 from everlog.actors.models.failure_classes import failure_of
-from everlog.actors.ports.agent_constants import BREAK_AFTER, BREAK_S
+from everlog.actors.ports.agent_constants import BREAKER_FAILURES, BREAKER_OPEN_S
 from everlog.events import ModelError
 
 
@@ -53,8 +53,8 @@ class CircuitBreaker:
                 self.succeeded()
             return
         self._failures += 1
-        if self._failures >= BREAK_AFTER:
-            self._last, self._until = error, now + max(BREAK_S, error.retry_after_s)
+        if self._failures >= BREAKER_FAILURES:
+            self._last, self._until = error, now + max(BREAKER_OPEN_S, error.retry_after_s)
 
     def status(self, base_url: str, model: str, now: float) -> BreakerStatus | None:
         """Return the figures of the breaker; None while it is closed."""

@@ -28,7 +28,7 @@ from everlog.actors.models.daily_usage import BYTES_PER_TOKEN
 from everlog.actors.models.failure_classes import RETRIED
 from everlog.actors.models.model_types import file_of
 from everlog.actors.ports import real_clock
-from everlog.actors.ports.agent_constants import ASKS_GATHER_S, BACKOFF_S, BACKOFF_S_MAX, OFFLINE, PAUSE_S_MAX
+from everlog.actors.ports.agent_constants import BACKOFF_S, BACKOFF_S_MAX, MODEL_REPLIES_GATHER_S, OFFLINE, PAUSE_S_MAX
 from everlog.actors.ports.effects import NOTHING, Clock, DeltaCallback, Model, ModelResponse, ReplyDelta, Spent
 from everlog.events import BadInput, BadReply, ModelError, Usage
 
@@ -114,15 +114,17 @@ class Gateway:
         with queue.counted():
             return await self._answer(ModelRequest(agent_id, name, base_url, request, spent), queue, on_delta)
 
-    def gathered(self, askings: Sequence[ModelRequest], gather_s: float = ASKS_GATHER_S) -> RequestBatch:
+    def gathered(
+        self, model_requests: Sequence[ModelRequest], gather_s: float = MODEL_REPLIES_GATHER_S
+    ) -> RequestBatch:
         """Send many requests at once, as `ask` does. Items carry the index of their request, which has one outcome."""
-        return RequestBatch(askings, self.outcome, gather_s)
+        return RequestBatch(model_requests, self.outcome, gather_s)
 
     def ask_many(
-        self, askings: Sequence[ModelRequest], gather_s: float = ASKS_GATHER_S
+        self, model_requests: Sequence[ModelRequest], gather_s: float = MODEL_REPLIES_GATHER_S
     ) -> AsyncGenerator[list[tuple[int, ResponseItem]], None]:
         """Send many requests at once. Yield their chunks and outcomes in batches."""
-        return self.gathered(askings, gather_s).batches()
+        return self.gathered(model_requests, gather_s).batches()
 
     async def outcome(self, asking: ModelRequest, on_delta: DeltaCallback | None = None) -> ModelOutcome:
         """Send a request as `ask` does, and return a ModelError as a value."""
@@ -247,7 +249,7 @@ class Gateway:
         """
         now, soonest = _now(), float("inf")
         while self._under_way < self._limits.asks_max:
-            queue, soonest = self._readiest(now)
+            queue, soonest = self._first_ready(now)
             if queue is None:
                 break
             self._queues.move_to_end(queue.base_url)
@@ -268,7 +270,7 @@ class Gateway:
         self._wake = None
         self._pump()
 
-    def _readiest(self, now: float) -> tuple[EndpointQueue | None, float]:
+    def _first_ready(self, now: float) -> tuple[EndpointQueue | None, float]:
         """Return the first queue of the round with a request that may be sent, else None; and the seconds until
         then.
         """
@@ -353,13 +355,13 @@ class GatewayActor:
         return await self._gateway.outcome(ModelRequest(agent_id, name, base_url, request, spent))
 
     async def ask_many(
-        self, askings: Sequence[ModelRequest], key: str = ""
+        self, model_requests: Sequence[ModelRequest], key: str = ""
     ) -> AsyncIterator[list[tuple[int, ResponseItem]]]:
         """Send all requests of a host's tick in one call; see `Gateway.ask_many`. `key`: id of the call, for `drop`."""
         if self._unusable:
-            yield [(place, self._refusal()) for place in range(len(askings))]
+            yield [(place, self._refusal()) for place in range(len(model_requests))]
             return
-        gathering = self._gateway.gathered(askings)
+        gathering = self._gateway.gathered(model_requests)
         gathering.drop(self._dropped.pop(key, ()))
         self._gatherings[key] = gathering
         try:

@@ -34,7 +34,7 @@ class RequestBatch:
 
     def __init__(
         self,
-        askings: Sequence[ModelRequest],
+        model_requests: Sequence[ModelRequest],
         ask: Callable[[ModelRequest, DeltaCallback | None], Awaitable[ModelOutcome]],
         gather_s: float,
     ) -> None:
@@ -45,10 +45,10 @@ class RequestBatch:
         self._done: list[tuple[int, asyncio.Task[ModelOutcome]]] = []
         self._said: dict[int, list[ReplyDelta]] = {}
         self._news = asyncio.Event()
-        self._left = len(askings)
+        self._left = len(model_requests)
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._tasks: list[asyncio.Task[ModelOutcome]] = []
-        for place, asking in enumerate(askings):
+        for place, asking in enumerate(model_requests):
             on_delta = partial(self._on_delta, place) if asking.streamed else None
             task: asyncio.Task[ModelOutcome] = asyncio.ensure_future(ask(asking, on_delta))
             task.add_done_callback(partial(self._end, place))

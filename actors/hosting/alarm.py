@@ -10,15 +10,15 @@ class Alarm:
 
     def __init__(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._sleep = sleep
-        self._repair_name = asyncio.Event()
+        self._rung = asyncio.Event()
 
     def ring(self) -> None:
         """Wake the task. If no task waits, the next wait ends at once."""
-        self._repair_name.set()
+        self._rung.set()
 
     async def wait(self, seconds: float | None) -> None:
         """Wait until the alarm is rung, or for so many seconds; None: without limit."""
-        waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._repair_name.wait())]
+        waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._rung.wait())]
         if seconds is not None:
             waits.append(asyncio.ensure_future(self._sleep(seconds)))
         try:
@@ -27,4 +27,4 @@ class Alarm:
             for waiting in waits:
                 waiting.cancel()
             await asyncio.gather(*waits, return_exceptions=True)
-            self._repair_name.clear()
+            self._rung.clear()

@@ -54,7 +54,7 @@ async def _insert_texts(agent: Agent, command: InsertMemories) -> list[str]:
     """Return the ids of the memories that hold the texts, in order."""
     events = [archival_rules.inserted_event(text, _check_list(command.tags)) for text in _check_list(command.texts)]
     by_text = {event.text: event for event in events}
-    ids = dict(await agent.searcher(None, 0).kept_of(list(by_text)))
+    ids = dict(await agent.searcher(None, 0).memories_holding(list(by_text)))
     fresh = [event for text, event in by_text.items() if text not in ids]
     if fresh:
         try:

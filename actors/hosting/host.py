@@ -28,7 +28,14 @@ from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.hosting import log_warnings
 from everlog.actors.hosting.agent_factory import NO_LINK, HostLink
 from everlog.actors.hosting.edit_commands import edit, is_plain
-from everlog.actors.hosting.subscribers import LOOKS_BACK, Collector, Subscriber, Subscribers, role_of, wants_previews
+from everlog.actors.hosting.subscribers import (
+    COMMANDS_WITH_PAST,
+    Collector,
+    Subscriber,
+    Subscribers,
+    role_of,
+    wants_previews,
+)
 from everlog.actors.hosting.timer_schedule import due_of
 from everlog.actors.hosting.turn_worker import TurnWorker
 from everlog.actors.ports.agent_constants import BUSY_S, IDLE_S, WATCH_S
@@ -73,9 +80,9 @@ class Host:
         """Commands in progress."""
         self._watches: set[asyncio.Task[Any]] = set()
         """Subset of `_tasks`: `WatchAgent` commands, which do not keep the agent busy."""
-        self._beating = asyncio.Lock()
+        self._heartbeat_lock = asyncio.Lock()
         """Held from the check that a heartbeat is due until the heartbeat is in the log."""
-        self._retimed = False
+        self._timers_changed = False
         """True if the timers may have changed since they were last reported."""
         self._stale = False
         """True if the agent in memory must be unloaded before it is used again."""
@@ -98,7 +105,7 @@ class Host:
         The command continues if the caller stops iterating. `seen`: last seq that the caller has, if the command is
         repeated. Raises EverlogError; HostLost if the agent is unloaded before the command is done.
         """
-        held, previews = isinstance(command, LOOKS_BACK), wants_previews(command)
+        held, previews = isinstance(command, COMMANDS_WITH_PAST), wants_previews(command)
         with self._subscribers.joined(command.id, role_of(command), held=held, previews=previews) as listener:
             work = self._begun(command, listener, seen)
             try:
@@ -111,7 +118,9 @@ class Host:
 
     async def perform_and_collect(self, command: Command, collected: list[Record]) -> Any:
         """Carry out a command like `perform`, but append all records to `collected`. Return the command's value."""
-        gatherer = Collector(command.id, role_of(command), held=isinstance(command, LOOKS_BACK), collected=collected)
+        gatherer = Collector(
+            command.id, role_of(command), held=isinstance(command, COMMANDS_WITH_PAST), collected=collected
+        )
         self._subscribers.join(gatherer)
         work = self._begun(command, gatherer, 0)
         try:
@@ -153,7 +162,7 @@ class Host:
             await self._unload_agent()
             return not self._used()
 
-    def spoil(self) -> None:
+    def mark_stale(self) -> None:
         """Mark the agent in memory as unusable, because its log can no longer be written."""
         self._stale = True
 
@@ -259,7 +268,7 @@ class Host:
 
         def on_commit(records: Sequence[Record]) -> None:
             kinds.update(record.type for record in records)
-            self._retimed |= any(record.type in TIMED for record in records)
+            self._timers_changed |= any(record.type in TIMED for record in records)
             self._subscribers.on_commit(records)
 
         try:
@@ -272,7 +281,7 @@ class Host:
         self._fence, self._bare = "", wanted.keep_configuration  # fencing is allowed for one opening only
         self._agent.preview_for = self._subscribers.preview_for
         self._worker = TurnWorker(self._agent, self._report_timers)
-        self._retimed = True
+        self._timers_changed = True
         return "agent_created" in kinds
 
     async def _enter(self, wanted: OpenAgent, on_commit: CommitListener, *, take_over: bool, unattended: bool) -> Agent:
@@ -324,9 +333,9 @@ class Host:
             case commands.RetryTurn():
                 return await say(agent.retry(event_id=command.id))
             case commands.FireTimer():
-                return await self._beat(agent, worker, command, caller, seen)
+                return await self._fire_heartbeat(agent, worker, command, caller, seen)
             case commands.WatchAgent():
-                caller.attach_turn(past=self._subscribers.of_nobody(agent.records(seen + 1)) if seen else ())
+                caller.attach_turn(past=self._subscribers.without_caller(agent.records(seen + 1)) if seen else ())
                 await self._sleep(WATCH_S)
                 return caller.missed - 1 if caller.missed else agent.head
             case commands.ResumeTurns():
@@ -336,7 +345,7 @@ class Host:
                 return self._open_report(born=False)
             case commands.DeleteAgent():
                 await worker.guarded(agent.delete())
-                self._stale = self._retimed = True  # the next opening creates the agent again, from scratch
+                self._stale = self._timers_changed = True  # the next opening creates the agent again, from scratch
                 await worker.stop()
                 return None
             case _:
@@ -367,16 +376,18 @@ class Host:
             return record, None
         return record, ModelError(failed.text or "", kind=msgspec.json.decode(failed.payload).get("failure", "budget"))
 
-    async def _beat(self, agent: Agent, worker: TurnWorker, command: FireTimer, caller: Subscriber, seen: int) -> bool:
+    async def _fire_heartbeat(
+        self, agent: Agent, worker: TurnWorker, command: FireTimer, caller: Subscriber, seen: int
+    ) -> bool:
         """Append one heartbeat for a due timer, however many schedulers report it. Return True if one was appended."""
-        async with self._beating:
+        async with self._heartbeat_lock:
             beat = await self._due(agent, command)
             # Not before the due time, whatever the clock says: otherwise the timer would be due again.
             if beat is not None:
                 receive = agent.receive(beat, event_id=command.id, not_before=command.due_at)
                 record, _ = await self._received(agent, worker, receive, caller, seen)
         if beat is None:
-            self._retimed = True  # the sender's timers are outdated: report the current ones
+            self._timers_changed = True  # the sender's timers are outdated: report the current ones
             await worker.all_end()
             return False
         await worker.turn_ends(record.turn)
@@ -391,7 +402,7 @@ class Host:
 
     async def _report_timers(self) -> None:
         """Report the agent's timers to the schedule, if they may have changed. A stale agent has none to report."""
-        if self._retimed and self._notify_timers is not None and self._agent is not None:
-            self._retimed = False
+        if self._timers_changed and self._notify_timers is not None and self._agent is not None:
+            self._timers_changed = False
             rows = () if self._stale else await self._agent.timers()
             self._notify_timers(self.agent_id, [due_of(row) for row in rows])

@@ -21,5 +21,5 @@ def truncated_warning(agent_id: str, cut: TornTail) -> str:
 
 def warnings(agent_id: str, cut: TornTail | None, unsealed: str) -> list[str]:
     """Return the warnings about a log. `unsealed`: reason why the log could not be sealed; empty if it could."""
-    told = [truncated_warning(agent_id, cut)] if cut is not None else []
-    return [*told, unsealed_warning(agent_id, unsealed)] if unsealed else told
+    found_warnings = [truncated_warning(agent_id, cut)] if cut is not None else []
+    return [*found_warnings, unsealed_warning(agent_id, unsealed)] if unsealed else found_warnings

@@ -128,7 +128,7 @@ class ProcessMetrics:
         self._all(_OF_A_HOST, seen, self._place)
         self._meter("everlog_lag_seconds").set(seen.lag_us / 1e6, self._place)
         for kind, count in seen.errors.items():
-            self._grow("everlog_errors", count, {**self._place, "error": self._few("error", kind)}, kind)
+            self._increase_to("everlog_errors", count, {**self._place, "error": self._few("error", kind)}, kind)
 
     def gateway(self, seen: GatewayStatus) -> None:
         """Update the metrics of the gateway; call once a second."""
@@ -145,7 +145,9 @@ class ProcessMetrics:
         tags = {"endpoint": name}
         self._all(_OF_AN_ENDPOINT, seen, tags, name)
         for kind, count in seen.failures.items():
-            self._grow("everlog_request_failures", count, {**tags, "error": self._few("error", kind)}, name, kind)
+            self._increase_to(
+                "everlog_request_failures", count, {**tags, "error": self._few("error", kind)}, name, kind
+            )
 
     def supervisor(self, seen: SupervisorStatus) -> None:
         """Update the metrics of the supervisor; call once a second."""
@@ -167,11 +169,11 @@ class ProcessMetrics:
         for name, field in names.items():
             value = getattr(seen, field)
             if name in COUNTERS:
-                self._grow(name, value, tags, *of)
+                self._increase_to(name, value, tags, *of)
             else:
                 self._meter(name).set(value, tags)
 
-    def _grow(self, name: str, count: int, tags: MetricTags, *of: str) -> None:
+    def _increase_to(self, name: str, count: int, tags: MetricTags, *of: str) -> None:
         """Increment a counter up to `count`. `of`: source of the count, where several sources share the same tags."""
         key = (name, *of)
         before = self._counted.get(key, 0)
@@ -198,8 +200,8 @@ class ProcessMetrics:
 
 def _make_instrument(makers: InstrumentFactory, name: str) -> Instrument:
     if name in HISTOGRAMS:
-        told, tags, bounds = HISTOGRAMS[name]
-        return cast("Instrument", makers.histogram(name, told, boundaries=list(bounds), tag_keys=tuple(tags)))
+        description, tags, bounds = HISTOGRAMS[name]
+        return cast("Instrument", makers.histogram(name, description, boundaries=list(bounds), tag_keys=tuple(tags)))
     make, table = (makers.counter, COUNTERS) if name in COUNTERS else (makers.gauge, GAUGES)
-    told, tags = table[name]
-    return cast("Instrument", make(name, told, tag_keys=tuple(tags)))
+    description, tags = table[name]
+    return cast("Instrument", make(name, description, tag_keys=tuple(tags)))

@@ -14,13 +14,13 @@ import msgspec
 import pyarrow as pa
 
 from everlog.actors.hosting.timer_schedule import DueTimer, due_of
-from everlog.actors.ports.agent_constants import STANDING_AGENTS, STANDING_BYTES
+from everlog.actors.ports.agent_constants import PENDING_READ_AGENTS, PENDING_READ_BYTES
 from everlog.events import EverlogError, UnknownAgent
 from everlog.projections import DERIVER, HEAD, Projections
 from everlog.store import LogReader, Store
 from everlog.store.base.lazy_pyarrow import pc
 
-NONSENSE = (EverlogError, duckdb.Error, pa.ArrowException, msgspec.MsgspecError, TypeError, ValueError, LookupError)
+UNREADABLE = (EverlogError, duckdb.Error, pa.ArrowException, msgspec.MsgspecError, TypeError, ValueError, LookupError)
 """Errors of a log that cannot be read, or whose content makes no sense."""
 
 LogFunction = Callable[[str], None]
@@ -64,9 +64,9 @@ def pending_work(store: Store, note: LogFunction, agents: Sequence[str] | None =
         yield from _pending_or_split(read, note)
 
 
-async def read_in_thread(standings: Iterator[PendingWork]) -> AsyncIterator[Sequence[PendingWork]]:
+async def read_in_thread(pending_batches: Iterator[PendingWork]) -> AsyncIterator[Sequence[PendingWork]]:
     """Yield the pending work of `pending_work` in batches; the logs are read in a thread."""
-    while some := await asyncio.to_thread(lambda: list(islice(standings, STANDING_AGENTS))):
+    while some := await asyncio.to_thread(lambda: list(islice(pending_batches, PENDING_READ_AGENTS))):
         yield some
 
 
@@ -85,9 +85,9 @@ def _read(store: Store, note: LogFunction, agents: Sequence[str]) -> Iterator[_R
                 yield from _shared(reader, names)
             else:
                 _take(few, reader, names[0])
-        except NONSENSE as error:
+        except UNREADABLE as error:
             note(f"{', '.join(map(repr, names))} cannot be read: {error}")
-        if len(few.names) >= STANDING_AGENTS or few.bytes >= STANDING_BYTES:
+        if len(few.names) >= PENDING_READ_AGENTS or few.bytes >= PENDING_READ_BYTES:
             yield few
             few = _Read()
     yield few
@@ -107,7 +107,7 @@ def _partitions(store: Store, note: LogFunction, agents: Sequence[str]) -> Itera
                 shared.setdefault(reader.partition, (reader, []))[1].append(name)
         except UnknownAgent:  # the name was registered or asked for, but the agent was never made
             pass
-        except NONSENSE as error:
+        except UNREADABLE as error:
             note(f"{name!r} cannot be read: {error}")
     yield from shared.values()
 
@@ -137,7 +137,7 @@ def _pending_or_split(read: _Read, note: LogFunction) -> list[PendingWork]:
         return []
     try:
         return _pending_of(read)
-    except NONSENSE as error:
+    except UNREADABLE as error:
         if len(read.names) == 1:
             note(f"{read.names[0]!r} cannot be read: {error}")
             return []
@@ -158,13 +158,13 @@ def _pending_of(read: _Read) -> list[PendingWork]:
         for row in engine.batch("open_turns", wanted):
             open_turns[row["agent_id"]].append(row["started_at"])
         for row in engine.batch("timers", wanted):
-            timers[row["agent_id"]].append(_sensible(due_of(row)))
+            timers[row["agent_id"]].append(_validated_timer(due_of(row)))
     busy = sorted(living & (open_turns.keys() | timers.keys()))
     return [
         PendingWork(name, name in open_turns, timers.get(name, []), max(open_turns.get(name, [0]))) for name in busy
     ]
 
 
-def _sensible(due: DueTimer) -> DueTimer:
+def _validated_timer(due: DueTimer) -> DueTimer:
     """Return the timer after checking its types and ranges. Raises msgspec.ValidationError."""
     return msgspec.convert(msgspec.structs.asdict(due), DueTimer)

@@ -55,7 +55,7 @@ def purge_duckdb() -> bool:
     return not control(PURGE, None, None, None, ctypes.c_size_t(0))
 
 
-def roomy() -> None:
+def collect_garbage_seldom() -> None:
     """Run the cyclic garbage collector seldom, for a process with thousands of agents.
 
     They are a million objects, of which hardly any is garbage. With the default thresholds the collector takes a fifth

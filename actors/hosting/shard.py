@@ -89,11 +89,11 @@ class Shard:
         self._closing: asyncio.Task[None] | None = None
         """Task that closes the log that was lost last."""
         self._making_room: asyncio.Task[None] | None = None
-        self._finishing = TurnRecovery(self.perform, ports)
-        self._tending: asyncio.Task[None] | None = None
+        self._recovery = TurnRecovery(self.perform, ports)
+        self._maintenance: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._counts = TickCounts()
-        self._asked = self._heeded = 0
+        self._asked = self._awaited = 0
         """Number of commands that came, and of those that a caller waits for."""
         self._under_way: dict[int, int] = {}
         """Start of each command in progress except watches, by its number, oldest first; microseconds UTC."""
@@ -119,13 +119,13 @@ class Shard:
     @contextmanager
     def _counted(self, agent_id: str, command: Command) -> Iterator[None]:
         """Count a command while a caller waits for it. Raises Busy if SHARD_COMMANDS_MAX are waited for."""
-        if self._heeded >= SHARD_COMMANDS_MAX:
+        if self._awaited >= SHARD_COMMANDS_MAX:
             raise Busy(
                 f"{self.partition} has {SHARD_COMMANDS_MAX} commands in progress, its limit. Nothing of this was "
                 f"kept. Try again in {BUSY_S} seconds.",
                 retry_after_s=BUSY_S,
             )
-        self._heeded += 1
+        self._awaited += 1
         self._asked += 1
         number = self._asked
         if not isinstance(command, WatchAgent):
@@ -136,10 +136,10 @@ class Shard:
             self._errors[type(error).__name__] += 1
             raise
         finally:
-            self._heeded -= 1
+            self._awaited -= 1
             # The last command of an agent may have ended: try to unload the agent if the shard is over its limit.
             if len(self._hosts) > self._agents_max and agent_id in self._hosts:
-                self._spawn(self._made_room(agent_id))
+                self._spawn(self._unload_if_over_limit(agent_id))
             self._under_way.pop(number, None)
 
     def perform_many(self, orders: Sequence[BatchCommand]) -> AsyncIterator[Sequence[BatchOutcome]]:
@@ -148,7 +148,7 @@ class Shard:
 
     async def recover(self, agents: Sequence[str], capabilities: Mapping[str, SessionCapabilities]) -> None:
         """Finish the unfinished turns of these agents, in order. `capabilities`: what callers gave them before."""
-        await self._finishing.all_of(agents, capabilities)
+        await self._recovery.all_of(agents, capabilities)
 
     def status(self, node: str) -> HostStatus:
         """Return the figures of this shard. `node`: name of its machine."""
@@ -197,7 +197,7 @@ class Shard:
         for agent_id in list(self._hosts):
             if not await self.passivate(agent_id):
                 return False
-        return await self._give_up()
+        return await self._close_log()
 
     async def close(self) -> None:
         """Unload all agents and close the log. Running turns are interrupted; the log's next owner finishes them."""
@@ -205,23 +205,23 @@ class Shard:
         await asyncio.gather(*(host.close() for host in hosts.values()))
         for agent_id, host in hosts.items():
             self._forget(agent_id, host)
-        await self._give_up(even_now=True)
+        await self._close_log(with_hosts=True)
 
-    async def _give_up(self, *, even_now: bool = False) -> bool:
+    async def _close_log(self, *, with_hosts: bool = False) -> bool:
         """Close the log. Return False if commands for agents have arrived meanwhile; the log stays open for them.
 
-        `even_now`: close the log all the same; these commands open it again.
+        `with_hosts`: close the log all the same; these commands open it again.
         """
         # Under the lock of `ticks`: the log is not opened while it is being closed.
         async with self._opening:
-            if self._hosts and not even_now:
+            if self._hosts and not with_hosts:
                 return False
             # Sealing and recovery must stop before the log is closed: recovery would open it again.
-            tending, self._tending = self._tending, None
+            tending, self._maintenance = self._maintenance, None
             if tending is not None and tending is not asyncio.current_task():
                 tending.cancel()
                 await asyncio.wait([tending])
-            await self._finishing.stop()
+            await self._recovery.stop()
             ticks, self._ticks = self._ticks, None
             if ticks is not None:
                 await self._seal(ticks)
@@ -266,9 +266,9 @@ class Shard:
                 self._closing = None
             ticks = self._ticks
             if ticks is None:
-                self._finishing.open = True
-                if self._tending is None:
-                    self._tending = asyncio.get_running_loop().create_task(self._tend())
+                self._recovery.open = True
+                if self._maintenance is None:
+                    self._maintenance = asyncio.get_running_loop().create_task(self._maintain())
                 ticks = self._ticks = ShardJournal(
                     await self._open(), aside=self._aside, on_lost=self._lost, counts=self._counts, meters=self._meters
                 )
@@ -294,17 +294,17 @@ class Shard:
         interrupted = [agent_id for agent_id, host in self._hosts.items() if host.busy]
         for host in self._hosts.values():
             if host.active and ticks is not None:  # an agent that is being activated waits for the next log, or fails
-                host.spoil()
+                host.mark_stale()
         # After a fence the agents run elsewhere. After any other failure the log is opened again here.
         if isinstance(error, Fenced):
             self.fenced = True
-            self._finishing.open = False
+            self._recovery.open = False
             self._note(f"another process owns {self.partition} now; this one stops: {error}")
             if self._link.on_fenced is not None:
                 self._link.on_fenced()
         elif ticks is not None:
             self._note(f"{self.partition} is opened again: {error}")
-            self._finishing.later(interrupted)
+            self._recovery.later(interrupted)
         if ticks is not None:
             self._closing = self._spawn(ticks.close())
 
@@ -343,21 +343,21 @@ class Shard:
     async def _make_room(self) -> None:
         """Unload idle agents, least recently used first, until the limit is met; at most LOOKS are tried."""
         for agent_id in list(islice(self._hosts, LOOKS)):
-            await self._made_room(agent_id)
+            await self._unload_if_over_limit(agent_id)
 
-    async def _made_room(self, agent_id: str) -> None:
+    async def _unload_if_over_limit(self, agent_id: str) -> None:
         if len(self._hosts) > self._agents_max:
             await self.passivate(agent_id)
 
-    async def _tend(self) -> None:
+    async def _maintain(self) -> None:
         """Maintain the shard periodically: unload idle agents, seal the log, and return unused memory."""
         rested_at = 0
-        while self._tending is asyncio.current_task():
+        while self._maintenance is asyncio.current_task():
             await self._ports.sleep(min(max(self._idle_us / 4 / MICROSECONDS, 1), SHARD_TEND_S))
             await asyncio.sleep(0)  # a test's `sleep` may return at once: let other tasks run
             for agent_id in self._idle():
                 await self.passivate(agent_id)
-            if not self._hosts and not self._finishing.waiting and self._link.on_idle is not None:
+            if not self._hosts and not self._recovery.waiting and self._link.on_idle is not None:
                 await self._link.on_idle()
             if self._ticks is not None:
                 await self._seal(self._ticks, SHARD_SEAL_BYTES if self._under_way else SEAL_BYTES_MIN)

@@ -325,9 +325,9 @@ class ShardJournal:
     def _answer(self, asks: Sequence[_Ask]) -> None:
         """Answer requests with one query for each kind."""
         for (name, _), group in groupby(sorted(asks, key=attrgetter("kind")), key=attrgetter("kind")):
-            self._answer_alike(name, list(group))
+            self._answer_with_one_query(name, list(group))
 
-    def _answer_alike(self, name: str, asks: Sequence[_Ask]) -> None:
+    def _answer_with_one_query(self, name: str, asks: Sequence[_Ask]) -> None:
         """Answer requests of one kind with one query; if that fails, with one query each, to find the agent at
         fault.
         """
@@ -338,7 +338,7 @@ class ShardJournal:
                 _resolve(asks[0].rows, self._unknown(asks[0].agent_id, error))
             else:
                 for ask in asks:
-                    self._answer_alike(name, [ask])
+                    self._answer_with_one_query(name, [ask])
         else:
             for ask, rows in zip(asks, answers, strict=True):
                 _resolve(ask.rows, rows)

@@ -13,14 +13,14 @@ from typing import Literal
 
 from everlog.actors.agent.commands import Command, FireTimer, ResumeTurns, RetryTurn, SendInput, WatchAgent
 from everlog.actors.formats.reply_preview import Preview, PreviewFactory, PreviewStream
-from everlog.actors.ports.agent_constants import BUSY_S, HEARD_MAX, LISTENERS_MAX, PREVIEW_CHARS_MAX
+from everlog.actors.ports.agent_constants import BUSY_S, PREVIEW_CHARS_MAX, SUBSCRIBERS_MAX, WATCHED_COMMITS_MAX
 from everlog.events import INPUTS, Busy, Record
 
 SubscriberRole = Literal["asker", "watcher", "schedule"]
 """Role of a subscriber: an asker gets the answer to its own command, a watcher gets the records that no caller asked
 for, and a schedule only waits for the end of its command.
 """
-LOOKS_BACK = (SendInput, RetryTurn, FireTimer, WatchAgent)
+COMMANDS_WITH_PAST = (SendInput, RetryTurn, FireTimer, WatchAgent)
 """Commands whose caller may first need records that are in the log already: they were sent before, or came late."""
 PREVIEWED_COMMANDS = (SendInput, RetryTurn, ResumeTurns)
 """Commands whose callers may ask for previews of streamed replies."""
@@ -97,7 +97,7 @@ class Subscriber:
         raise NotImplementedError
 
 
-class _Coming:
+class _QueuedPreview:
     """Previews of one text, merged while they wait in the queue."""
 
     __slots__ = ("chars", "first", "parts")
@@ -124,23 +124,23 @@ class _Coming:
 class StreamSubscriber(Subscriber):
     """Subscriber that gets each commit as soon as it is durable."""
 
-    __slots__ = ("_chars", "_deaf", "_last", "collected")
+    __slots__ = ("_chars", "_last", "_muted_reply", "collected")
 
     def __init__(self, command_id: str, role: SubscriberRole, *, held: bool) -> None:
         super().__init__(command_id, role, held=held)
-        self.collected: asyncio.Queue[Sequence[Record] | _Coming | None] = asyncio.Queue()
+        self.collected: asyncio.Queue[Sequence[Record] | _QueuedPreview | None] = asyncio.Queue()
         """Queue of durable commits and merged previews; None at the end."""
-        self._last: _Coming | None = None
+        self._last: _QueuedPreview | None = None
         """Newest element of the queue, if it is a preview that further previews can extend."""
         self._chars = 0
         """Number of characters of the queued previews."""
-        self._deaf: tuple[int, int] | None = None
+        self._muted_reply: tuple[int, int] | None = None
         """Turn and step of a reply whose previews are dropped, because too many characters are queued."""
 
     async def next(self) -> Sequence[Record] | Preview | None:
         """Return the next commit or merged preview; None at the end."""
         collected = await self.collected.get()
-        if not isinstance(collected, _Coming):
+        if not isinstance(collected, _QueuedPreview):
             return collected
         self._last = None if self._last is collected else self._last
         self._chars -= collected.chars
@@ -151,14 +151,14 @@ class StreamSubscriber(Subscriber):
         dropped for it.
         """
         if preview.kind == "restart":
-            self._deaf = None
+            self._muted_reply = None
         elif self._chars + len(preview.text) > PREVIEW_CHARS_MAX:
-            self._deaf = preview.turn, preview.step
-        if self.over or self._deaf == (preview.turn, preview.step):
+            self._muted_reply = preview.turn, preview.step
+        if self.over or self._muted_reply == (preview.turn, preview.step):
             return
         self._chars += len(preview.text)
         if self._last is None or not self._last.adds(preview):
-            self._last = _Coming(preview)
+            self._last = _QueuedPreview(preview)
             self.collected.put_nowait(self._last)
 
     def end(self) -> None:
@@ -169,7 +169,7 @@ class StreamSubscriber(Subscriber):
         if not records or self.missed:
             return
         # A slow watcher would fill the memory. Its next watch begins at `missed` and reads the rest from the log.
-        if self.role == "watcher" and self.collected.qsize() >= HEARD_MAX:
+        if self.role == "watcher" and self.collected.qsize() >= WATCHED_COMMITS_MAX:
             self.missed = records[0].seq
         else:
             self._last = None
@@ -202,7 +202,7 @@ class Subscribers:
 
     def __init__(self) -> None:
         self._callers: list[Subscriber] = []
-        self._left: deque[int] = deque(maxlen=LISTENERS_MAX)
+        self._left: deque[int] = deque(maxlen=SUBSCRIBERS_MAX)
         """Turns of askers that have left: later records of these turns still belong to no other caller."""
 
     @contextmanager
@@ -223,8 +223,8 @@ class Subscribers:
 
     def join(self, caller: Subscriber) -> None:
         """Add a subscriber until it leaves. Raises Busy if there are LISTENERS_MAX already."""
-        if len(self._callers) >= LISTENERS_MAX:
-            waits = f"The agent has {LISTENERS_MAX} callers waiting and takes no more now. Try again later."
+        if len(self._callers) >= SUBSCRIBERS_MAX:
+            waits = f"The agent has {SUBSCRIBERS_MAX} callers waiting and takes no more now. Try again later."
             raise Busy(waits, retry_after_s=BUSY_S)
         self._callers.append(caller)
 
@@ -251,7 +251,7 @@ class Subscribers:
         for caller in self._preview_subscribers(preview.turn):
             caller.on_preview(preview)
 
-    def of_nobody(self, records: Iterable[Record]) -> Iterator[Record]:
+    def without_caller(self, records: Iterable[Record]) -> Iterator[Record]:
         """Return an iterator over those of some past records that no caller asked for."""
         claimed = {caller.turn for caller in self._callers if caller.role == "asker"} | set(self._left)
         return (record for record in records if record.turn not in claimed)

@@ -19,13 +19,13 @@ import msgspec
 from everlog.actors.agent.commands import FireTimer
 from everlog.actors.hosting.alarm import Alarm
 from everlog.actors.ports.agent_constants import (
-    BEATS_GATHERED,
-    BEATS_MAX,
+    BEATS_BATCHED_FROM,
+    HEARTBEAT_BATCH_S,
+    HEARTBEATS_IN_FLIGHT_MAX,
     LATE_US,
     TIMED_AGENTS_MAX,
-    TIMER_LOOK_S,
+    TIMER_CHECK_S,
     TIMER_RETRY_US,
-    TIMER_TICK_S,
 )
 from everlog.actors.ports.effects import Clock
 from everlog.events import RANDOM_BITS, uuid7
@@ -56,10 +56,10 @@ def fire(agent_id: str, due: DueTimer, now: int, began: int) -> FireTimer:
     that is sent twice has two ids, and the host drops the second because the timer is not due any more.
     """
     late = due.at < began or now - due.at > LATE_US
-    told = due.at if now - due.at <= LATE_US else now
+    id_time = due.at if now - due.at <= LATE_US else now
     digest = hashlib.sha256(f"{agent_id}\0{due.timer}\0{due.set_seq}\0{due.at}".encode()).digest()
     chance = int.from_bytes(digest, "big") & ((1 << RANDOM_BITS) - 1)
-    return FireTimer(id=uuid7(told, chance), timer=due.timer, due_at=due.at, late=late)
+    return FireTimer(id=uuid7(id_time, chance), timer=due.timer, due_at=due.at, late=late)
 
 
 HeartbeatBatch = Sequence[tuple[str, FireTimer]]
@@ -117,25 +117,25 @@ class TimerSchedule:
         """Agents with a heartbeat in progress, and their timers when it was sent."""
         self._sends: set[asyncio.Task[None]] = set()
         self._bell = Alarm(sleep)
-        self._told: set[str] | None = set()
+        self._notified: set[str] | None = set()
         """Agents whose hosts have reported timers while the logs are still being read; None after that."""
         self.left_out = 0
         """Number of times that timers were left out because of `agents_max`."""
 
     def know(self, agent_id: str, timers: Sequence[DueTimer]) -> None:
         """Replace the agent's timers by those that its host reports. Equal timers change nothing."""
-        if self._told is not None:
-            self._told.add(agent_id)
+        if self._notified is not None:
+            self._notified.add(agent_id)
         self._keep(agent_id, timers)
 
-    def take_up(self, agent_id: str, timers: Sequence[DueTimer]) -> None:
+    def load_timers(self, agent_id: str, timers: Sequence[DueTimer]) -> None:
         """Set the agent's timers as read from its log a while ago, unless its host has reported newer ones."""
-        if self._told is None or agent_id not in self._told:
+        if self._notified is None or agent_id not in self._notified:
             self._keep(agent_id, timers)
 
-    def taken_up(self) -> None:
+    def finish_loading(self) -> None:
         """End the reading of timers from logs: from now on only hosts report timers."""
-        self._told = None
+        self._notified = None
 
     def _keep(self, agent_id: str, timers: Sequence[DueTimer]) -> None:
         now = tuple(sorted(timers))
@@ -193,8 +193,8 @@ class TimerSchedule:
                     task = asyncio.get_running_loop().create_task(self._sent(beats))
                     self._sends.add(task)
                     task.add_done_callback(self._sends.discard)
-                if len(self._firing) >= BEATS_GATHERED:  # many are under way: the next ones go together
-                    await self._sleep(TIMER_TICK_S)
+                if len(self._firing) >= BEATS_BATCHED_FROM:  # many are under way: the next ones go together
+                    await self._sleep(HEARTBEAT_BATCH_S)
                 await self._wait()
         finally:
             sends = list(self._sends)
@@ -205,7 +205,7 @@ class TimerSchedule:
     def _due(self, now: int) -> HeartbeatBatch:
         """Return the due heartbeats for which there is room, longest due first, and mark their agents as busy."""
         beats: list[tuple[str, FireTimer]] = []
-        while len(self._firing) < BEATS_MAX and (at := self.next_at) is not None and at <= now:
+        while len(self._firing) < HEARTBEATS_IN_FLIGHT_MAX and (at := self.next_at) is not None and at <= now:
             agent_id = heappop(self._heap)[1]
             kept = self._kept[agent_id]
             kept.wake = BUSY
@@ -256,8 +256,8 @@ class TimerSchedule:
     async def _wait(self) -> None:
         """Wait until the next timer is due and there is room for its heartbeat, or until something changes."""
         at = self.next_at
-        if at is None or len(self._firing) >= BEATS_MAX:
+        if at is None or len(self._firing) >= HEARTBEATS_IN_FLIGHT_MAX:
             await self._bell.wait(None)
         else:
             # Never longer than TIMER_LOOK_S: the clock may be set, or the machine may sleep.
-            await self._bell.wait(min(max(at - self._clock.now(), 0) / MICROSECONDS, TIMER_LOOK_S))
+            await self._bell.wait(min(max(at - self._clock.now(), 0) / MICROSECONDS, TIMER_CHECK_S))

@@ -101,9 +101,9 @@ class AgentSearcher:
         """
         return self._kept.holding(text)
 
-    async def kept_of(self, texts: Sequence[str]) -> Mapping[str, str]:
+    async def memories_holding(self, texts: Sequence[str]) -> Mapping[str, str]:
         """Return, by text, the ids of memories that hold one of these texts, which have no white space around them."""
-        return self._kept.holding_any(texts)
+        return self._kept.ids_of_texts(texts)
 
     async def memory(self, memory_id: str) -> Hit | None:
         """Return the memory of that id as it is now; None if there is none, or if it was deleted."""
@@ -122,8 +122,8 @@ class AgentSearcher:
     def _check_source(self, source: str, attached: Sequence[str]) -> None:
         known = sorted({*attached, *self._kept.sources()})
         if source not in known:
-            told = f"there are {', '.join(map(repr, known))}" if known else "none was loaded"
-            raise FunctionError(f"There is no source {source!r} to search; {told}.")
+            known_sources = f"there are {', '.join(map(repr, known))}" if known else "none was loaded"
+            raise FunctionError(f"There is no source {source!r} to search; {known_sources}.")
 
     def _span(self, start: str, end: str) -> tuple[int | None, int | None]:
         """Convert two days to microseconds UTC. Raise FunctionError for an invalid day, or days in the wrong order."""

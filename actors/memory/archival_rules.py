@@ -88,7 +88,7 @@ class ArchivalChanges:
         else:
             self._changed[event.memory_id] = event
 
-    def is_fresh(self, text: str) -> bool:
+    def was_just_stored(self, text: str) -> bool:
         """Return True if a preceding call stored exactly this text: its id is not known yet."""
         return text in self._fresh
 

@@ -32,10 +32,10 @@ async def newer(blocks: Sequence[MemoryBlock], shared: BlockClient) -> list[Memo
     for block in followed:
         known[block.origin] = max(block.origin_version, known.get(block.origin, 0))
     found = await shared.newest(known)
-    return [event for block in followed if (event := _newer(block, found)) is not None]
+    return [event for block in followed if (event := _newer_copy(block, found)) is not None]
 
 
-def _newer(block: MemoryBlock, found: Mapping[str, SharedBlock | None]) -> MemoryEdited | None:
+def _newer_copy(block: MemoryBlock, found: Mapping[str, SharedBlock | None]) -> MemoryEdited | None:
     """Return the newest version if the agent's copy differs. A block that is gone keeps its text and is marked once.
 
     The whole copy is compared, because the version alone proves nothing: an agent that was restored elsewhere may find
@@ -110,7 +110,7 @@ def _edit_message(edited: BlockEditOutcome, before: int) -> str:
     return edited.error + done
 
 
-class BlockFollower(Protocol):
+class BlockAgent(Protocol):
     """Interface of the agent that this module uses."""
 
     blocks: BlockClient
@@ -131,7 +131,7 @@ class BlockFollower(Protocol):
     ) -> Sequence[Record]: ...
 
 
-async def follow(agent: BlockFollower, name: str, label: str, command_id: str) -> bool:
+async def follow(agent: BlockAgent, name: str, label: str, command_id: str) -> bool:
     """Attach a shared block to the agent as the memory block `label`. Return False if it is attached already.
 
     Raises BadInput if there is no such block, or if the label is taken or invalid.
@@ -155,7 +155,7 @@ async def follow(agent: BlockFollower, name: str, label: str, command_id: str) -
     return True
 
 
-async def unfollow(agent: BlockFollower, name: str, command_id: str) -> bool:
+async def unfollow(agent: BlockAgent, name: str, command_id: str) -> bool:
     """Detach a shared block from the agent's core memory, under every label. Return False if it is not there."""
 
     async def labels() -> list[str]:

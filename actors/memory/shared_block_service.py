@@ -68,15 +68,22 @@ class SharedBlockService:
         for record in reader.read(stream):
             event = event_of(record)
             if isinstance(event, MemoryEdited):
-                told: Any = (event.operation, event.author, event.text, event.limit, event.description, event.read_only)
+                version_fields: Any = (
+                    event.operation,
+                    event.author,
+                    event.text,
+                    event.limit,
+                    event.description,
+                    event.read_only,
+                )
             elif record.type in (MemoryEdited.kind, BlockRemoved.kind):
-                told = ("deleted" if isinstance(event, BlockRemoved) else "erased", "", "", 0, "", False)
+                version_fields = ("deleted" if isinstance(event, BlockRemoved) else "erased", "", "", 0, "", False)
             else:
                 continue
-            found.append(BlockVersion(record.seq, record.recorded_at, *told))
+            found.append(BlockVersion(record.seq, record.recorded_at, *version_fields))
         return found
 
-    def followers(self) -> Mapping[str, Sequence[BlockSubscription]]:
+    def attached_agents(self) -> Mapping[str, Sequence[BlockSubscription]]:
         """Return the agents that have each block attached, by block name. One pass over the states of all agents.
 
         Deleted agents are left out.

@@ -31,16 +31,16 @@ from everlog.events.times import MICROSECONDS
 from everlog.projections import DERIVER
 from everlog.store import ID_MEMORY_S, Append, Commit, Log, LogReader, Store, seal_if_due, stream_of_block
 
-LOOK_US = MICROSECONDS
+BLOCK_CACHE_US = MICROSECONDS
 """Microseconds for which a cached block counts as current; edits by this process are visible at once."""
 WAITING_MAX = 4096
 """Most edits of one block that may wait."""
-TOGETHER_MAX = 256
+EDITS_TOGETHER_MAX = 256
 """Most edits that are appended together."""
 BUSY_WAIT_S = 0.05
 """Seconds between two attempts to own a block that another process owns."""
 BUSY_TRIES = 60
-FRESH_US = ID_MEMORY_S * MICROSECONDS // 2
+ID_KNOWN_US = ID_MEMORY_S * MICROSECONDS // 2
 """Age in microseconds from which the log no longer recognizes an id. An older edit gets a new id, and its own is
 recorded as the cause.
 """
@@ -54,7 +54,7 @@ class _Block:
         self.stream = stream_of_block(name)
         self.log: Log | None = None
         """Log of the block while this process owns it."""
-        self.looked_at = -LOOK_US
+        self.read_at = -BLOCK_CACHE_US
         self.forget()
 
     def forget(self) -> None:
@@ -138,7 +138,9 @@ class SharedBlockWriter:
                 self._take_ownership(block)
             except (PartitionBusy, UnknownAgent):  # its owner may edit it at any time: read each time
                 self._look(block)
-        elif block.log is None and (block.version < version or not 0 <= self._clock.now() - block.looked_at < LOOK_US):
+        elif block.log is None and (
+            block.version < version or not 0 <= self._clock.now() - block.read_at < BLOCK_CACHE_US
+        ):
             self._look(block)
         return block.shared
 
@@ -184,7 +186,7 @@ class SharedBlockWriter:
             block.read(self._store.reader(block.stream))
         except UnknownAgent:
             block.forget()
-        block.looked_at = self._clock.now()
+        block.read_at = self._clock.now()
 
     async def _work_off(self, name: str) -> None:
         """Make the waiting edits, as many together as there are, until none waits."""
@@ -192,8 +194,8 @@ class SharedBlockWriter:
         try:
             await asyncio.sleep(0)  # lets edits that are sent at the same moment arrive first
             while waiting := self._waiting.pop(name, None):
-                for start in range(0, len(waiting), TOGETHER_MAX):
-                    await self._append_edits(block, waiting[start : start + TOGETHER_MAX])
+                for start in range(0, len(waiting), EDITS_TOGETHER_MAX):
+                    await self._append_edits(block, waiting[start : start + EDITS_TOGETHER_MAX])
                 await asyncio.sleep(0)
         finally:
             del self._tasks[name]
@@ -256,7 +258,7 @@ class SharedBlockWriter:
         log, block.log = block.log, None
         if log is None:
             return
-        block.looked_at = self._clock.now()
+        block.read_at = self._clock.now()
         try:
             seal_if_due(log, DERIVER)
         finally:
@@ -290,7 +292,7 @@ class SharedBlockWriter:
         if log is not None:
             log.close()
         block.forget()
-        block.looked_at = -LOOK_US
+        block.read_at = -BLOCK_CACHE_US
         why = f"Whether it was made cannot be said now: {error}"
         return [BlockEditOutcome(None, why, unknown=True)] * len(edits)
 
@@ -327,7 +329,7 @@ class _Plan:
 
     def _write(self, edit: BlockEdit, event: Event) -> None:
         at = time_of(edit.id)
-        fresh = at is not None and 0 <= self._now - at < FRESH_US
+        fresh = at is not None and 0 <= self._now - at < ID_KNOWN_US
         name = edit.id if fresh else self._ids.new(self._now)
         written = draft(event, event_id=name, recorded_at=self._now, turn=0, step=0, cause=None if fresh else edit.id)
         self.appends.append(Append(self._block.stream, self._head, [written]))

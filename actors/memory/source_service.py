@@ -101,7 +101,7 @@ class Sources:
         stream = stream_of(source)
         source = source_of(stream)
         if dry_run:
-            return _Load(source, self._there(stream)).run(documents, origins, prune=prune)
+            return _Load(source, self._documents_or_none(stream)).run(documents, origins, prune=prune)
         self._store.register(stream)
         log = self._store.open(stream, "everlog load")
         try:
@@ -114,7 +114,7 @@ class Sources:
             finally:
                 log.close()
 
-    def _there(self, stream: str) -> Sequence[Mapping[str, Any]]:
+    def _documents_or_none(self, stream: str) -> Sequence[Mapping[str, Any]]:
         try:
             return rows_of(self._store.reader(stream), stream)
         except UnknownAgent:

@@ -9,7 +9,7 @@ from everlog.actors.models.failure_classes import cure_of
 from everlog.events import BadReply, ContextOverflow, ModelError
 
 KEPT = " Your message is kept, and answered together with the next."
-SAID_CHARS_MAX = 400
+SERVER_TEXT_CHARS_MAX = 400
 """Maximum characters of a server's own words in an error message."""
 LOADING_S = 5.0
 """Seconds after which a server that is loading its model is asked again, if it names no time itself."""
@@ -70,7 +70,7 @@ def refusal(status: int, headers: Mapping[str, str], body: str, *, name: str, ur
     """Return the error for a response with that status. `body` must be without the key already."""
     said, text = _said(body), body.lower()
     if 300 <= status < 400:
-        to = headers.get("location", "another address")[:SAID_CHARS_MAX]
+        to = headers.get("location", "another address")[:SERVER_TEXT_CHARS_MAX]
         did, kind = f"sends elsewhere, to {to} (status {status})", "address"
     else:
         kind = kind_of(status, text)
@@ -91,8 +91,8 @@ def broken_off(error: str, raw: str, *, name: str, url: str) -> ModelError:
     found = refusal(_status_in(error), {}, error, name=name, url=url)
     if isinstance(found, ContextOverflow):
         return found
-    told = f"The model endpoint {url} broke off its reply ({_said(error)}). {cure_of(found.kind, name)}{KEPT}"
-    return BadReply(told, raw, kind=found.kind, retry_after_s=found.retry_after_s)
+    message = f"The model endpoint {url} broke off its reply ({_said(error)}). {cure_of(found.kind, name)}{KEPT}"
+    return BadReply(message, raw, kind=found.kind, retry_after_s=found.retry_after_s)
 
 
 def kind_of(status: int, text: str) -> str:
@@ -170,7 +170,7 @@ def _said(body: str) -> str:
     """Return the message in the body of an error, in one line; the title if the body is a web page."""
     title = re.search(r"<title>(.*?)</title>", body, re.DOTALL | re.IGNORECASE)
     text = title[1] if title else _message(_parsed(body)) or body
-    return " ".join(text.split())[:SAID_CHARS_MAX]
+    return " ".join(text.split())[:SERVER_TEXT_CHARS_MAX]
 
 
 def _parsed(body: str) -> object:

@@ -31,9 +31,9 @@ BYTES_PER_TOKEN = 4
 
 def usage_of_answer(request: bytes, answer: ModelResponse) -> Usage:
     """Return the usage that an answer reports; an estimate by its bytes if it reports none."""
-    told = usage_of(answer.raw)
-    if told.total:
-        return told
+    answer_usage = usage_of(answer.raw)
+    if answer_usage.total:
+        return answer_usage
     asked, answered = len(request) // BYTES_PER_TOKEN, len(answer.raw) // BYTES_PER_TOKEN
     return Usage(prompt=asked, completion=answered, total=asked + answered)
 

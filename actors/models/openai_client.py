@@ -261,8 +261,8 @@ def unreachable(error: Exception, name: str, url: str, clean: Callable[[str], st
 def _headers(client: openai.AsyncOpenAI) -> dict[str, str]:
     """Return the headers of every request: user agent and key, but nothing about this machine."""
     found: dict[str, Any] = {**client.default_headers, **client.auth_headers, **_JSON, "Accept-Encoding": "identity"}
-    told = {name: value for name, value in found.items() if isinstance(value, str)}
-    return {name: value for name, value in told.items() if not name.lower().startswith("x-stainless")}
+    text_headers = {name: value for name, value in found.items() if isinstance(value, str)}
+    return {name: value for name, value in text_headers.items() if not name.lower().startswith("x-stainless")}
 
 
 def _check(name: str, key: str, base_url: str | None, key_name: str = OPENAI_KEY) -> None:

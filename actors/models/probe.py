@@ -70,7 +70,7 @@ class _Probe:
         if not fault:
             fault, abilities = self._asked()
         if not fault:
-            self._look_for_window()
+            self._find_window()
         return ProbeFindings(
             url=self._url, model=self._model, at=at, server=self._server, models=self._served, window=self._window,
             abilities=abilities, said=self._said, fault=fault,
@@ -149,10 +149,10 @@ class _Probe:
         if reply.status != 200:
             return (False if 400 <= reply.status < 500 else None), None
         chunks = list(_chunks(reply.body))
-        told = any(isinstance(chunk.get("choices"), list) for chunk in chunks)
+        is_stream = any(isinstance(chunk.get("choices"), list) for chunk in chunks)
         usage = any(_usage_in(chunk) for chunk in chunks)
-        self._said["streaming"] = f"{len(chunks)} chunks arrived" if told else "the reply came whole"
-        return told, usage if told else None
+        self._said["streaming"] = f"{len(chunks)} chunks arrived" if is_stream else "the reply came whole"
+        return is_stream, usage if is_stream else None
 
     def _chat(self, question: str, words: str, **fields: Any) -> ProbeResponse:
         """Ask one question. Ask again if the model wants the token limit under its newer name,
@@ -206,7 +206,7 @@ class _Probe:
             return f"{self._url} answers {said}, which is no chat completion. Is the address right?"
         return ""
 
-    def _look_for_window(self) -> None:
+    def _find_window(self) -> None:
         """Ask for the context window with the server's own requests.
         Called last: the server has the model loaded by then.
         """
@@ -350,6 +350,6 @@ def _some(names: Sequence[str]) -> str:
     return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown or "nothing that it names"
 
 
-def is_own(url: str) -> bool:
+def is_openai(url: str) -> bool:
     """Return True if an address is OpenAI's own, whose abilities are known."""
     return urlsplit(url).hostname == "api.openai.com"

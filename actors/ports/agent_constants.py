@@ -119,7 +119,7 @@ STREAM_END_S = 1
 INBOX_MAX = 1000
 """Maximum inputs of one agent that wait for their turn; a further input is refused with `Busy`."""
 
-LISTENERS_MAX = 1000
+SUBSCRIBERS_MAX = 1000
 """Maximum subscribers of one agent; a further one is refused with `Busy`."""
 
 WATCH_S = 20
@@ -133,7 +133,7 @@ IDLE_S = 300
 LATE_US = 60 * MICROSECONDS
 """Microseconds after its due time from which on a timed heartbeat is marked late."""
 
-TIMER_LOOK_S = 60
+TIMER_CHECK_S = 60
 """Maximum seconds between two looks of the timer schedule at the clock: meanwhile the clock may have been set, or the
 machine may have slept.
 """
@@ -141,13 +141,13 @@ machine may have slept.
 TIMER_RETRY_US = 60 * MICROSECONDS
 """Microseconds until a timer is retried whose agent could not be activated."""
 
-BEATS_MAX = 1000
+HEARTBEATS_IN_FLIGHT_MAX = 1000
 """Maximum timed heartbeats in flight in one schedule. Further due heartbeats wait, and may be late."""
 
-BEATS_GATHERED = 100
+BEATS_BATCHED_FROM = 100
 """Heartbeats in flight from which on the schedule collects further ones, and sends them as one batch."""
 
-TIMER_TICK_S = 0.05
+HEARTBEAT_BATCH_S = 0.05
 """Seconds for which such a batch is collected."""
 
 TIMED_AGENTS_MAX = 1_000_000
@@ -179,10 +179,10 @@ makes the wait four times as long.
 RECOVERY_WAIT_S_MAX = 3600
 """Maximum seconds between two such restarts."""
 
-STEADY_S = 600
+STABLE_HOST_S = 600
 """Seconds of life after which a host's death no longer counts as one in a row."""
 
-LOOK_AGAIN_S = 60
+REREAD_LOG_S = 60
 """Seconds after which the log of a host presumed dead is read again: if the host was only cut off from the network, it
 may have appended records meanwhile.
 """
@@ -199,7 +199,7 @@ ASKS_WAITING_MAX = 10_000
 ASKS_WAITING_AGENT_MAX = 100
 """Maximum requests of one agent that wait in a gateway for their turn; a further request is refused."""
 
-ASKS_GATHER_S = 0.004
+MODEL_REPLIES_GATHER_S = 0.004
 """Seconds for which answers to a batch of requests are collected: answers that arrive within this time of each other
 are returned together.
 """
@@ -221,10 +221,10 @@ longer pause, its waiting requests fail at once.
 PROBE_S = 10
 """Minimum seconds between the single requests that test an endpoint which refused the key."""
 
-BREAK_AFTER = 10
+BREAKER_FAILURES = 10
 """Failed attempts of one model in a row after which its circuit breaker opens: requests to the model fail at once."""
 
-BREAK_S = 30
+BREAKER_OPEN_S = 30
 """Minimum seconds for which an open circuit breaker stays open; then one request tests whether the model answers
 again.
 """
@@ -247,7 +247,7 @@ SHARD_COMMANDS_MAX = 20_000
 BUSY_S = 2
 """Seconds after which a caller may retry a command that a full queue refused."""
 
-HEARD_MAX = 1000
+WATCHED_COMMITS_MAX = 1000
 """Maximum commits queued for one `watch` subscriber. Later commits are not queued: the client reads them from the log
 once it has taken these.
 """
@@ -280,13 +280,13 @@ STARTS_WAITING_MAX = 1000
 TIMED_STARTS_WAITING_MAX = 100
 """The same for hosts that are started for a heartbeat only; a further heartbeat is retried later."""
 
-STANDING_BYTES = 64 * 2**20
+PENDING_READ_BYTES = 64 * 2**20
 """Bytes of log records at which a batch of agents is searched for unfinished turns and timers. It bounds the memory."""
 
-STANDING_AGENTS = 500
+PENDING_READ_AGENTS = 500
 """Number of agents at which such a batch is searched."""
 
-ORDERS_MAX = 10_000
+COMMANDS_PER_CALL_MAX = 10_000
 """Maximum commands in one call to a host."""
 
 OBJECT_STORE_BYTES = 100 * 2**20
@@ -306,13 +306,13 @@ FOLLOW_S, FOLLOW_S_MAX = 0.5, 5.0
 new.
 """
 
-FOLLOW_AT_ONCE = 64
+FOLLOW_LOGS_BATCH = 64
 """Number of logs that the archive reads in one go; waiting queries are answered between two goes."""
 
-SEARCH_S, MEANING_S = 15.0, 2.0
+SEARCH_S, OPTIONAL_RANKING_S = 15.0, 2.0
 """Seconds that a host waits for the archive: for a search, and for an optional ranking by meaning."""
 
-SPARE_S = 5.0
+ARCHIVE_RETRY_S = 5.0
 """Seconds for which a host skips optional rankings after one got no answer. Without the pause, each search would wait
 for MEANING_S while the archive is down.
 """

@@ -195,7 +195,7 @@ class Searcher(Protocol):
         """
         ...
 
-    async def kept_of(self, texts: Sequence[str]) -> Mapping[str, str]:
+    async def memories_holding(self, texts: Sequence[str]) -> Mapping[str, str]:
         """Return the ids of memories by their text, for those of `texts` that are stored.
         Texts have no surrounding white space.
         """

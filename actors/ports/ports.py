@@ -9,7 +9,7 @@ from everlog.actors.ports.effects import Clock, Ids, ThreadRunner
 from everlog.actors.ports.real_clock import RealClock, RealIds
 
 
-def tell_nobody(_: str) -> None:
+def discard_note(_: str) -> None:
     """Discard a note."""
 
 
@@ -22,5 +22,5 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     """Wait for a number of seconds."""
     aside: ThreadRunner = asyncio.to_thread
     """Run slow work outside of the event loop."""
-    note: Callable[[str], None] = tell_nobody
+    note: Callable[[str], None] = discard_note
     """Called with each note that a person should read."""

@@ -257,11 +257,11 @@ def _in_view(
 ) -> list[ContextMessage]:
     """Return the messages in order, without those of `hidden` turns, and with replaced thoughts."""
     seen = [m for m in messages if m.turn not in hidden or is_imported(m.event)] if hidden else messages
-    told = [_reworded(m, rethought) for m in seen] if rethought else seen
-    return sorted(told, key=attrgetter("turn"))  # stable: within a turn they stay in the order of seq
+    reworded = [_with_replaced_thought(m, rethought) for m in seen] if rethought else seen
+    return sorted(reworded, key=attrgetter("turn"))  # stable: within a turn they stay in the order of seq
 
 
-def _reworded(message: ContextMessage, rethought: Mapping[int, str]) -> ContextMessage:
+def _with_replaced_thought(message: ContextMessage, rethought: Mapping[int, str]) -> ContextMessage:
     text = rethought.get(message.seq)
     if text is None or not isinstance(message.event, ModelReply):
         return message

@@ -76,8 +76,8 @@ def truncate_text(text: str, shown: int | None, seq: int) -> str:
     return f"{text[:shown]} [... {len(text) - shown} more characters; the whole is record {seq} of the log]"
 
 
-def _dump(told: _InputEnvelope | _ResultEnvelope) -> str:
-    return _json.encode(told).decode()
+def _dump(envelope: _InputEnvelope | _ResultEnvelope) -> str:
+    return _json.encode(envelope).decode()
 
 
 def user_message(event: UserMessage, at: int, zone: str, text: str) -> str:

@@ -151,7 +151,7 @@ def with_variables(sections: Sequence[Section], variables: Mapping[str, str]) ->
     used: set[str] = set()
     made = []
     for section in sections:
-        text = _unset(section.text, variables)
+        text = _without_replaced_variables(section.text, variables)
         names = [name for name in variables if _SIGNS.search(text) and _names(text, name)]
         used.update(names)
         head = "".join([f"{{% set {name} = {_quoted(variables[name])} %}}" for name in names])
@@ -161,7 +161,7 @@ def with_variables(sections: Sequence[Section], variables: Mapping[str, str]) ->
     return made
 
 
-def _unset(text: str, variables: Mapping[str, str]) -> str:
+def _without_replaced_variables(text: str, variables: Mapping[str, str]) -> str:
     """Remove from the beginning of a template the values of variables that are replaced."""
     kept = ""
     while begins := _SET.match(text):

@@ -49,7 +49,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
     def call_binop(self, context: Any, sign: str, left: Any, right: Any) -> Any:
         if sign == "+" and isinstance(left, str) and isinstance(right, str):
-            return _trim_error_text(left + right)
+            return _check_text_length(left + right)
         for number in (left, right):
             if not isinstance(number, int | float) or abs(number) > _NUMBER_MAX:
                 raise _Refused(f"{sign} is for numbers up to {_NUMBER_MAX:,}, and + for two texts")
@@ -83,11 +83,11 @@ def _raise_template_error(section: Section, error: BaseException) -> NoReturn:
     line = error.lineno if isinstance(error, TemplateSyntaxError) else lines[-1] if lines else None
     where = f", line {line}" if line else ""
     if isinstance(error, RecursionError | SyntaxError):
-        told = "it is nested too deeply"
+        reason = "it is nested too deeply"
     else:
-        told = str(getattr(error, "message", None) or error).rstrip(".")
+        reason = str(getattr(error, "message", None) or error).rstrip(".")
     raise BadInput(
-        f"The section {section.name!r}{where}: {told}. Nothing was changed; docs/prompts.md says what a template may "
+        f"The section {section.name!r}{where}: {reason}. Nothing was changed; docs/prompts.md says what a template may "
         "hold."
     ) from None
 
@@ -176,17 +176,17 @@ def _kind(value: Any) -> str:
     return "a function" if callable(value) else "a list"
 
 
-def _trim_error_text(text: str) -> str:
+def _check_text_length(text: str) -> str:
     if len(text) > TEXT_CHARS_MAX:
         raise _Refused(_TOO_LONG)
     return text
 
 
 def _join(things: Iterable[Any], between: str = "", attribute: str = "") -> str:
-    told = [str(_shown(thing[attribute] if attribute else thing)) for thing in things]
-    if sum(map(len, told)) + len(between) * (len(told) - 1) > TEXT_CHARS_MAX:
+    reason = [str(_shown(thing[attribute] if attribute else thing)) for thing in things]
+    if sum(map(len, reason)) + len(between) * (len(reason) - 1) > TEXT_CHARS_MAX:
         raise _Refused(_TOO_LONG)
-    return between.join(told)
+    return between.join(reason)
 
 
 def _replace(text: str, old: str, new: str) -> str:

@@ -141,8 +141,8 @@ class AgentDiff(msgspec.Struct, frozen=True):
         counts = [
             (side.recall, side.archival, side.tokens, side.estimate, side.window) for side in (self.before, self.after)
         ]
-        told = (self.memory, self.settings, self.functions_in, self.functions_out, self.shown_in, self.shown_out)
-        return counts[0] == counts[1] and not any((*told, self.reworded)) and self.spent == ModelUsage()
+        changes = (self.memory, self.settings, self.functions_in, self.functions_out, self.shown_in, self.shown_out)
+        return counts[0] == counts[1] and not any((*changes, self.reworded)) and self.spent == ModelUsage()
 
 
 class ChangeCauses:
@@ -290,8 +290,8 @@ def _messages(before: Context | None, after: Context | None, story: ChangeCauses
         if place in then and then[place] != now[place]:
             made = story.of(["reply_rethought", "context_trimmed"])
             because = [record for record, event in made if getattr(event, "target_seq", None) == place[0]][-1:]
-            told = story.because(because[0]) if because else None
-            other.append(_shown(place, now[place], told, was=_text(then[place])))
+            changes = story.because(because[0]) if because else None
+            other.append(_shown(place, now[place], changes, was=_text(then[place])))
     return came, went, other
 
 

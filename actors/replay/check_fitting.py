@@ -22,7 +22,7 @@ def sending_fault(size: int, context: Context) -> str | None:
     return f"the request would not be sent: it is estimated at {tokens:,} tokens today, and the limit is {limit:,}"
 
 
-def taking_fault(taken: AppliedMeasure, size: int, context: Context, *, step: int, overflowed: bool) -> str | None:
+def measure_fault(taken: AppliedMeasure, size: int, context: Context, *, step: int, overflowed: bool) -> str | None:
     """Return why something else would be done today about a context whose request has `size` bytes; None if the same.
 
     `overflowed`: the endpoint refused the request as too long. In step 0 a person may have asked for the summary.

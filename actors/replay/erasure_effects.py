@@ -63,16 +63,16 @@ class UncertainParts(msgspec.Struct, frozen=True):
     context: Context
 
     @property
-    def of_transcript(self) -> bool:
+    def transcript_may_differ(self) -> bool:
         """True if the text that a summary was requested of may differ."""
         return self.config or self.reply or self.summary or self.hidden or bool(self.messages)
 
     @property
-    def of_any(self) -> bool:
+    def any_may_differ(self) -> bool:
         """True if any part of a request may differ."""
-        return self.of_transcript or self.header or self.blocks or bool(self.edited)
+        return self.transcript_may_differ or self.header or self.blocks or bool(self.edited)
 
-    def of_desk(self, then: Iterable[str]) -> bool:
+    def memory_may_differ(self, then: Iterable[str]) -> bool:
         """Return True if the memory that a reply is executed on may differ;
         `then`: the names of its request's parts.
         """
@@ -106,7 +106,7 @@ class UncertainParts(msgspec.Struct, frozen=True):
             case "summary":
                 return self.summary
             case "transcript":
-                return self.of_transcript
+                return self.transcript_may_differ
             case "messages":
                 return self._older_may_differ(newest)
         return _seq_of(name) in self.messages or (self.summary and name not in today)

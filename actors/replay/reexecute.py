@@ -86,7 +86,7 @@ class RecordHistory:
                 found.append(record)
         return found
 
-    def is_cut_short(self, index: int) -> bool:
+    def ended_early(self, index: int) -> bool:
         """Return True if the turn ended before the calls of this reply did:
         it was cancelled, or the agent was forked there.
         """
@@ -183,7 +183,7 @@ def reply_difference(
     again = _events_today(history.records[index], reply, context, recorded, tools)
     shapes = [_recorded(record) for record in recorded]
     # A turn that ended early has fewer events than its reply would leave: only the common part is compared.
-    if len(again) != len(shapes) and history.is_cut_short(index):
+    if len(again) != len(shapes) and history.ended_early(index):
         again, shapes = again[: len(shapes)], shapes[: len(again)]
     for number, (then, now) in enumerate(zip_longest(shapes, again, fillvalue="nothing")):
         if then != now:

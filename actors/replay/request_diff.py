@@ -153,8 +153,8 @@ def _said(name: str, then: Mapping[str, str], now: RebuiltRequest) -> list[str]:
     if today is None:
         return ["  It was in the recorded request, and is not in today's."]
     known = name in then or name not in now.parts
-    told = "Its recorded text is not known. Today's text:" if known else "It was not in the recorded request. Today:"
-    return [f"  {told}", *diff_lines("", today)]
+    note = "Its recorded text is not known. Today's text:" if known else "It was not in the recorded request. Today:"
+    return [f"  {note}", *diff_lines("", today)]
 
 
 def diff_lines(known: str, now: str) -> list[str]:

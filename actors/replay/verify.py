@@ -182,14 +182,14 @@ class Verifier:
         if doubts is None or isinstance(event, Summary):
             return doubts is not None and doubts.config
         if isinstance(event, ModelReply):
-            return doubts.of_desk(request_fingerprints.decode_fingerprints(event.parts))
-        return doubts.config or (event.purpose == "summary" and doubts.of_transcript)
+            return doubts.memory_may_differ(request_fingerprints.decode_fingerprints(event.parts))
+        return doubts.config or (event.purpose == "summary" and doubts.transcript_may_differ)
 
     def _is_measure_excused(self, index: int, event: AnyEvent, doubts: UncertainParts | None) -> bool:
         """Return True if erased records may be the reason that something else would be done about the context."""
         if not _is_measure(event):
             return doubts is not None and (doubts.config or doubts.reply)
-        return (doubts is not None and doubts.of_any) or self._erasures.in_step(index)
+        return (doubts is not None and doubts.any_may_differ) or self._erasures.in_step(index)
 
     def _of_request(
         self, record: Record, event: ModelCall, context: Context, doubts: Callable[[], UncertainParts | None]
@@ -302,7 +302,7 @@ class Verifier:
             return check_fitting.sending_fault(event.context_bytes, context)
         size = len(render_request.request(context, self._schemas))
         overflowed = self._overflowed(index, context)
-        return check_fitting.taking_fault(event, size, context, step=record.step, overflowed=overflowed)
+        return check_fitting.measure_fault(event, size, context, step=record.step, overflowed=overflowed)
 
     def _overflowed(self, index: int, context: Context) -> bool:
         """Return True if the endpoint had just refused a request as too long, or a reply had exceeded the window."""

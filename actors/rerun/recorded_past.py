@@ -23,12 +23,12 @@ ExternalInputKind = Literal[
 named after the agent's methods.
 """
 
-_PLUMBING = frozenset({"agent_forked", "agent_moved", "records_erased"})
+_STORAGE_TYPES = frozenset({"agent_forked", "agent_moved", "records_erased"})
 """Types of records that say where records are, not what happened. A commit that begins with such a record is
 skipped.
 """
 
-_ACTS: Mapping[str, ExternalInputKind] = {
+_INPUT_KINDS: Mapping[str, ExternalInputKind] = {
     **dict.fromkeys(INPUTS, "input"),
     "message_sent": "import",
     "agent_configured": "configured",
@@ -46,7 +46,7 @@ _ACTS: Mapping[str, ExternalInputKind] = {
     ),
 }  # fmt: skip
 """Kind of an external input, by the type of its first record."""
-_FOLLOWING = frozenset({"context_trimmed", "turn_abandoned", "turn_cancelled"})
+_CONSEQUENCE_TYPES = frozenset({"context_trimmed", "turn_abandoned", "turn_cancelled"})
 """Types of records that may be written outside of a step without being an external input."""
 
 
@@ -120,7 +120,7 @@ def past_of(records: Sequence[Record], cut: int) -> RecordedPast:
     for commit in commits(records[cut:]):
         if commit[0].type == "agent_deleted":
             break
-        if commit[0].type not in _PLUMBING:
+        if commit[0].type not in _STORAGE_TYPES:
             then += commit
     return RecordedPast(cut, then, *_acts(then))
 
@@ -154,11 +154,11 @@ def _acts(then: Sequence[Record]) -> tuple[list[ExternalInput], list[Record]]:
 def _kind(commit: Sequence[Record]) -> ExternalInputKind | Literal["unknown"] | None:
     """Return the kind of the external input that a commit is; None if the commit followed from other records."""
     first = commit[0]
-    if first.step or first.type in _FOLLOWING:
+    if first.step or first.type in _CONSEQUENCE_TYPES:
         return None
     if is_erased(first.payload):
         return "unknown"
-    kind: ExternalInputKind | Literal["unknown"] = _ACTS.get(first.type, "unknown")
+    kind: ExternalInputKind | Literal["unknown"] = _INPUT_KINDS.get(first.type, "unknown")
     if kind == "input" and getattr(event_of(first), "imported", False):
         return "import"
     if kind == "input" and any(record.type == "turns_hidden" for record in commit):

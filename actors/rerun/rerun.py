@@ -110,7 +110,7 @@ async def rerun(what: RerunOptions, stage: RerunEnvironment, notify: TurnPairCal
     """
     system, what = stage.system(), msgspec.structs.replace(what, fork=name_of(what.fork))
     with closing(system.view(name_of(what.agent_id))) as view:
-        scene = _Scene(what, stage, system, view)
+        scene = _RerunPlan(what, stage, system, view)
         system.fork(view.agent_id, what.fork, at=scene.past.cut)
         return await scene.play(notify)
 
@@ -139,7 +139,7 @@ def compare(agent_id: str, fork: str, stage: RerunEnvironment) -> RerunCompariso
         return comparer.whole(parent.agent_id, child.agent_id, cut)
 
 
-class _Scene:
+class _RerunPlan:
     """Inputs, functions and changes of one rerun, checked before the fork is made: an invalid rerun leaves no fork."""
 
     def __init__(self, what: RerunOptions, stage: RerunEnvironment, system: LocalSystem, view: AgentView) -> None:
@@ -169,11 +169,11 @@ class _Scene:
             if driver is not None and what.recorded:
                 await driver.meanwhile(script)
 
-        heard: dict[int, list[Record]] = defaultdict(list)
+        records_by_turn: dict[int, list[Record]] = defaultdict(list)
 
         def on_commit(records: Sequence[Record]) -> None:
             for record in records:
-                heard[record.turn].append(record)
+                records_by_turn[record.turn].append(record)
             if what.recorded:
                 script.written(records)
 
@@ -181,11 +181,11 @@ class _Scene:
             self._whole.records, self._tools, live=what.live_tools, recorded=what.recorded, meanwhile=meanwhile
         )
         model = RecordedModel(script, self._request, meanwhile)
-        ids = script if what.recorded else _Fresh(stage.ports.ids, stage.ports.clock)
+        ids = script if what.recorded else _RealTimeIds(stage.ports.ids, stage.ports.clock)
         system = stage.system(
             ports=msgspec.structs.replace(stage.ports, clock=script if what.recorded else time, ids=ids),
             models=(lambda _: model) if what.recorded else stage.models,
-            refit=lambda tools: {
+            transform_tools=lambda tools: {
                 name: recorder.wrap(tool) for name, tool in {**self._tools, **tools}.items()
             },
         )  # fmt: skip
@@ -194,7 +194,9 @@ class _Scene:
         opened = system.agent(what.fork, create=False, keep_configuration=True, command=COMMAND, on_commit=on_commit)
         async with opened as agent:
             agent.repeats = next(agent.records(past.cut + 1)).event_id
-            driver = RerunDriver(agent, past, self._change, lambda turn: notify(comparer.turn(turn, heard.pop(turn))))
+            driver = RerunDriver(
+                agent, past, self._change, lambda turn: notify(comparer.turn(turn, records_by_turn.pop(turn)))
+            )
             try:
                 # `begin` comes after the changes: from there on each record of the fork is compared with the recorded
                 # one, and the changes have no recorded counterpart.
@@ -226,7 +228,7 @@ class _Scene:
         return rendered(context, self._view.schemas(), event)
 
 
-class _Fresh:
+class _RealTimeIds:
     """Ids of the real time, although the clock of the rerun shows another."""
 
     def __init__(self, ids: Ids, clock: Clock) -> None:

@@ -10,7 +10,7 @@ from everlog.actors.agent.agent_setup import Settings, configuration, same
 from everlog.actors.agent.conversation_import import ImportedMessage
 from everlog.actors.functions.tools import Tool
 from everlog.actors.rerun.recorded_past import ExternalInput, RecordedPast, events_in
-from everlog.actors.rerun.rerun_effects import MEANWHILE, RecordedScript, RerunClock, RerunDiverged
+from everlog.actors.rerun.rerun_effects import DURING_TURN_KINDS, RecordedScript, RerunClock, RerunDiverged
 from everlog.events import AgentConfigured, BadInput, ModelError, Record, ReplyRethought, TurnsHidden
 
 SUMMARIES = ("summary", "reply_rejected")
@@ -140,7 +140,7 @@ class RerunDriver:
 
     async def meanwhile(self, script: RecordedScript) -> None:
         """Apply the inputs that were recorded while a call was in flight."""
-        while (act := script.act) is not None and act.kind in MEANWHILE:
+        while (act := script.act) is not None and act.kind in DURING_TURN_KINDS:
             await self.do(act)
 
     async def recorded(self, script: RecordedScript) -> RerunDiverged | None:

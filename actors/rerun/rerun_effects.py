@@ -35,7 +35,7 @@ from everlog.events import (
     upcast_record,
 )
 
-MEANWHILE = ("input", "by_hand")
+DURING_TURN_KINDS = ("input", "by_hand")
 """Kinds of external inputs that may arrive while the agent runs a turn."""
 
 RecordedCall = ModelReply | ReplyRejected | ModelFailed | Summary
@@ -155,10 +155,10 @@ class RecordedScript:
         return self._acts.get(self.place)
 
     @property
-    def after_acts(self) -> Record | None:
+    def after_inputs(self) -> Record | None:
         """Next record after the inputs that may be recorded while a call is in flight."""
         place = self.place
-        while place in self._acts and self._acts[place].kind in MEANWHILE:
+        while place in self._acts and self._acts[place].kind in DURING_TURN_KINDS:
             place += len(self._acts[place].records)
         return self._at(place)
 
@@ -232,7 +232,7 @@ class RecordedModel:
         """
         if self._script.fault is not None:
             raise self._script.fault
-        record = self._script.after_acts
+        record = self._script.after_inputs
         event = None if record is None else event_of(record)
         if record is None or not isinstance(event, (*MODEL_CALLS, BudgetExceeded)):
             gone = record is not None and is_erased(record.payload)

@@ -43,7 +43,7 @@ def grow(store: FileStore, records: Sequence[Record], ages: Mapping[str, int]) -
         try:
             for name in names:
                 seq = 0
-                drafts = _drafts(aged(records, ages[name]))
+                drafts = _drafts(repeated_history(records, ages[name]))
                 while some := list(itertools.islice(drafts, COMMIT_RECORDS)):
                     log.append(name, seq, some)
                     seq += len(some)
@@ -52,7 +52,7 @@ def grow(store: FileStore, records: Sequence[Record], ages: Mapping[str, int]) -
             log.close()
 
 
-def aged(records: Sequence[Record], events: int) -> Iterator[Record]:
+def repeated_history(records: Sequence[Record], events: int) -> Iterator[Record]:
     """Yield a history of `events` records, at least as many as `records`: the messages are repeated."""
     spoken = [record for record in records if record.type in SPOKEN]
     first = next(place for place, record in enumerate(records) if record.type in SPOKEN)

@@ -38,7 +38,7 @@ def _said(agent: str, seqs: range, chance: random.Random) -> Iterator[Record]:
         yield place(made, agent, seq, seq)
 
 
-def _talked(engine: Projections, names: Sequence[str], chance: random.Random) -> None:
+def _add_talk(engine: Projections, names: Sequence[str], chance: random.Random) -> None:
     """Add messages of all agents, in turns, with a search from time to time."""
     for first in range(1, MESSAGES + 1, AT_ONCE):
         seqs = range(first, first + AT_ONCE)
@@ -65,7 +65,7 @@ def _measured(agents: int, chance: random.Random) -> tuple[float, float, float, 
     names = [f"agent-{number:05}" for number in range(agents)]
     heads = dict.fromkeys(names, MESSAGES + 1)
     with Projections() as engine:
-        _talked(engine, names, chance)
+        _add_talk(engine, names, chance)
 
         def search(name: str) -> object:
             return RecallSearch(engine, name, heads[name]).recall(words(chance, QUERY_WORDS), 0, 5)

@@ -11,7 +11,7 @@ from typing import NoReturn, TypeAlias
 from everlog.interfaces.cli import args_archive, args_fleet, args_manage, args_memory, args_show, args_talk
 from everlog.interfaces.cli.args_shared import CommandSpec
 from everlog.interfaces.common.error_output import complain
-from everlog.interfaces.common.exits import MISUSED
+from everlog.interfaces.common.exits import USAGE_ERROR
 
 SUGGESTIONS_MAX = 3
 """Most commands that are suggested for a word that is not a command."""
@@ -24,7 +24,7 @@ class _Parser(argparse.ArgumentParser):
         """Print the reason and the usage on stderr, and exit with 2."""
         complain(message)
         lists = "commands" if self._subparsers is not None else "options"
-        self.exit(MISUSED, f"usage: {self.usage or self.prog}; `{self.prog} --help` lists the {lists}\n")
+        self.exit(USAGE_ERROR, f"usage: {self.usage or self.prog}; `{self.prog} --help` lists the {lists}\n")
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         """Raise ArgumentError for a word that is not a command; it names similar commands and not all of them."""

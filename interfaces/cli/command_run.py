@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from everlog.events import EverlogError
 from everlog.interfaces.cli.command_parser import parser
 from everlog.interfaces.common.error_output import complain
-from everlog.interfaces.common.exits import FAILED, MISUSED, UNREAD, interruptible
+from everlog.interfaces.common.exits import FAILED, PIPE_CLOSED, USAGE_ERROR, interruptible
 
 if TYPE_CHECKING:
     from everlog.interfaces.common.front_end import CommandEnvironment
@@ -35,14 +35,14 @@ def run(argv: Sequence[str] | None, world: "CommandEnvironment | None") -> int:
     try:
         return _run(_parsed(argv), world)
     except SystemExit as error:  # argparse: 0 after --help, 2 after bad usage
-        return error.code if isinstance(error.code, int) else MISUSED
+        return error.code if isinstance(error.code, int) else USAGE_ERROR
     except EverlogError as error:
         complain(error)
         return FAILED
     except BrokenPipeError:
         # Point stdout at the null device: Python flushes stdout at its exit, and would print the error again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return UNREAD
+        return PIPE_CLOSED
 
 
 def _parsed(argv: Sequence[str] | None) -> Namespace:

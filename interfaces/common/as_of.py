@@ -38,7 +38,7 @@ def moment_of_option(given: str | None, world: CommandEnvironment) -> int | date
         ) from error
 
 
-def time_in(args: Namespace, world: CommandEnvironment) -> int | None:
+def time_of_option(args: Namespace, world: CommandEnvironment) -> int | None:
     """Return the time of --as-of for a command that reads many agents, microseconds UTC; None if it was not given.
 
     Raises BadInput for a seq, because each agent has seqs of its own.

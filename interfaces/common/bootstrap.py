@@ -67,7 +67,7 @@ def searching(args: Namespace, world: CommandEnvironment) -> Iterator[AgentView]
     """Open an agent for a search by words and by meaning, or with --words by words alone. See `open_view`."""
     archive = None if args.words else local_archive(store_of(args, world), "wait", note=warn)
     try:
-        with viewing(args, world, archive) as view:
+        with opened_view(args, world, archive) as view:
             yield view
     finally:
         if archive is not None:
@@ -108,7 +108,7 @@ def _models(world: CommandEnvironment) -> Callable[[str, str], Model] | None:
 
 
 @asynccontextmanager
-async def owning(args: Namespace, system: AgentSystem, name: str, settings: Settings) -> AsyncIterator[AgentRef]:
+async def opened_agent(args: Namespace, system: AgentSystem, name: str, settings: Settings) -> AsyncIterator[AgentRef]:
     """Open an agent, or create it, and print warnings about its log. A Fenced error names the agent."""
     command = f"everlog {args.command}"
     try:
@@ -152,7 +152,9 @@ def open_view(
 
 
 @contextmanager
-def viewing(args: Namespace, world: CommandEnvironment, archive: ArchiveClient | None = None) -> Iterator[AgentView]:
+def opened_view(
+    args: Namespace, world: CommandEnvironment, archive: ArchiveClient | None = None
+) -> Iterator[AgentView]:
     """Open the agent that a command reads, as of its --as-of. See `open_view`.
 
     Raises BadInput, with the seq of the head, if --as-of is not a moment of the agent.
@@ -176,7 +178,7 @@ async def release(args: Namespace, world: CommandEnvironment, names: Iterable[st
 
 
 @contextmanager
-def leaving_alone() -> Iterator[None]:
+def without_take_over() -> Iterator[None]:
     """Translate PartitionBusy for a command that takes over no log: the error does not offer a take-over."""
     try:
         yield

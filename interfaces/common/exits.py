@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-FAILED, MISUSED, UNREAD = 1, 2, 141
+FAILED, USAGE_ERROR, PIPE_CLOSED = 1, 2, 141
 
 DUCKDB_INTERRUPTED = "Query interrupted"
 """Message of the RuntimeError that DuckDB raises when Ctrl-C interrupts a query, in place of a KeyboardInterrupt."""

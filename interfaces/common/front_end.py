@@ -128,7 +128,7 @@ def real_probe(url: str, model: str, key_name: str) -> ProbeFindings:
 NICENESS = 10
 
 
-def give_way() -> None:
+def lower_priority() -> None:
     """Lower the priority of this process for the rest of its life, for a command that should not slow down others."""
     os.nice(NICENESS)
 
@@ -144,5 +144,5 @@ class CommandEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """None: no endpoint is probed, and only the model descriptions and earlier probes are used."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     ask: LineReader = input
-    give_way: Callable[[], None] = give_way
+    lower_priority: Callable[[], None] = lower_priority
     hold_memory: Callable[[int], None] = hold_memory

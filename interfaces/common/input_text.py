@@ -33,7 +33,7 @@ def given_text(args: Namespace) -> str | None:
     return check_text(sys.stdin.read().rstrip("\r\n") if args.text == "-" else args.text)
 
 
-def needed_text(args: Namespace) -> str:
+def required_text(args: Namespace) -> str:
     """Return the text as `given_text` does. Exit with a usage error if none was given."""
     text = given_text(args)
     if text is None:

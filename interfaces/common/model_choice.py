@@ -6,7 +6,7 @@ from pathlib import Path
 
 from everlog.actors.models.model_catalogue import catalogue_of, descriptions_of, request_url, save_probe
 from everlog.actors.models.model_types import ModelAddress, ProbeFindings, is_gguf, same_url
-from everlog.actors.models.probe import is_own
+from everlog.actors.models.probe import is_openai
 from everlog.actors.ports.agent_constants import OFFLINE
 from everlog.events import BadInput
 from everlog.interfaces.common.error_output import complain
@@ -60,7 +60,7 @@ def is_known(name: str, url: str, root: Path) -> bool:
     """Return True if the abilities of a model at an address are known, so that it needs no probe."""
     catalogue = catalogue_of(root)
     entry = catalogue.models.get(name)
-    if is_own(url) or (entry is not None and entry.calling is not None):
+    if is_openai(url) or (entry is not None and entry.calling is not None):
         return True
     return catalogue.found_of(name, url) is not None or catalogue.abilities(name, url).preferred_format is not None
 

@@ -12,7 +12,7 @@ from everlog.events import BadInput
 
 RESERVED_MB = 2048
 """Memory besides the query's own: unsealed records, rows in Python, and address space that threads reserve."""
-TIMES = 2
+MEMORY_FACTOR = 2
 """Multiple of the query's memory that the process may allocate, plus `RESERVED_MB`: DuckDB allocates beyond its own
 limit.
 """
@@ -24,29 +24,29 @@ def hold_memory(memory_mb: int) -> None:
     """Limit the data segment of this process to what a query with `memory_mb` should need. A lower limit is kept."""
     used = _DATA.search(Path("/proc/self/status").read_text())
     assert used is not None
-    most = int(used[1]) * 1024 + (TIMES * memory_mb + RESERVED_MB) * 1024 * 1024
+    most = int(used[1]) * 1024 + (MEMORY_FACTOR * memory_mb + RESERVED_MB) * 1024 * 1024
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     least = min((limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY), default=most)
     resource.setrlimit(resource.RLIMIT_DATA, (min(least, most), hard))
 
 
 @contextmanager
-def ending_tidily() -> Iterator[None]:
+def cleaning_up_on_exit() -> Iterator[None]:
     """Turn SIGTERM and lack of memory into exceptions, so that temporary folders are removed.
 
     Raises SystemExit for SIGTERM and BadInput for lack of memory.
     """
-    told: list[int] = []
+    limits_raised: list[int] = []
 
     def end(number: int, _frame: FrameType | None) -> None:
-        told.append(number)
+        limits_raised.append(number)
         raise SystemExit(TERMINATED)
 
     before = signal.signal(signal.SIGTERM, end)
     try:
         yield
     except KeyboardInterrupt:  # DuckDB raises it for any signal that interrupts a query
-        if told:
+        if limits_raised:
             raise SystemExit(TERMINATED) from None
         raise
     except MemoryError as error:

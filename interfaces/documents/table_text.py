@@ -55,8 +55,8 @@ def _rows(text: str, separator: str) -> Iterator[str]:
 
 def paragraph(cells: Any) -> str:
     """Return pairs of a column and its value as lines `column: value`, without empty values."""
-    told = ((column, "" if value is None else str(value).strip()) for column, value in cells)
-    return "\n".join(f"{column}: {value}" for column, value in told if value)
+    cells_text = ((column, "" if value is None else str(value).strip()) for column, value in cells)
+    return "\n".join(f"{column}: {value}" for column, value in cells_text if value)
 
 
 def read_json(path: Path) -> ExtractedText:

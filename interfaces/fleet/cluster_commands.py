@@ -23,7 +23,7 @@ from everlog.interfaces.common.bootstrap import ports_of, root_of, store_of, war
 from everlog.interfaces.common.error_output import complain, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes
-from everlog.store import caveat, check_storage
+from everlog.store import check_storage, storage_warning
 
 STOP_S = 60
 """Seconds to wait for the cluster to stop; it interrupts running agents."""
@@ -38,7 +38,7 @@ def up(args: Namespace, world: CommandEnvironment) -> int:
     place_of(None, root_of(args))  # rejects an invalid EVERLOG_RUNTIME before a store is created
     check_storage(root_of(args))
     store = store_of(args, world, create=True)
-    if known := caveat(store.root):
+    if known := storage_warning(store.root):
         warn(f"{known}.")
     address = running(store.root)
     if address:

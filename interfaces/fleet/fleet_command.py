@@ -227,8 +227,8 @@ def page(report: FleetReport, store: str | None) -> str:
     if report.unanswered:
         rows.append(("unanswered", f"{report.unanswered:,}: the turn ended, and the agent sent no message"))
     width = max(len(key) for key, _ in rows)
-    told = [f"{key:>{width}}: {value}" for key, value in rows]
-    return "\n".join([*told, "", *_next(report, store)])
+    report_lines = [f"{key:>{width}}: {value}" for key, value in rows]
+    return "\n".join([*report_lines, "", *_next(report, store)])
 
 
 def _ms(ms: float) -> str:

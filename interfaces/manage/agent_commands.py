@@ -14,13 +14,13 @@ from everlog.events import BadInput, Record, UnknownAgent, UsageError
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.bootstrap import (
     agents_of,
-    leaving_alone,
     lines_of,
     open_view,
-    owning,
+    opened_agent,
     settings_of,
     store_of,
     warn_of_unused,
+    without_take_over,
 )
 from everlog.interfaces.common.error_output import complain, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
@@ -42,7 +42,7 @@ async def _create(args: Namespace, world: CommandEnvironment) -> None:
     async with agents_of(args, world) as system:
         if agent_exists(system, name):
             raise UsageError(f"The agent {name!r} exists already. `everlog chat {name}` talks to it.")
-        async with owning(args, system, name, settings) as agent:
+        async with opened_agent(args, system, name, settings) as agent:
             shape = {"agent": name, "events": agent.opened.head}
     print(json_shapes.line(shape) if args.json else sanitize(f"Created {name}. Talk to it: everlog chat {name}"))
 
@@ -77,7 +77,7 @@ async def _import(
     args: Namespace, world: CommandEnvironment, name: str, settings: Settings, said: Sequence[ImportedMessage]
 ) -> json_shapes.JsonObject:
     made: list[Record] = []
-    async with agents_of(args, world) as system, owning(args, system, name, settings) as agent:
+    async with agents_of(args, world) as system, opened_agent(args, system, name, settings) as agent:
         warn_of_unused(args, agent)
         agent.notify(made.extend)
         if not args.again:
@@ -148,7 +148,7 @@ def _with_progress(path: str) -> Iterator[Iterator[bytes]]:
 def move(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `move`."""
     name = name_of(args.name)
-    with leaving_alone():
+    with without_take_over():
         asyncio.run(_move(args, world, name))
     store = store_of(args, world)
     print(sanitize(f"Moved {name} to {store.partition_of(name)}; its log continues there."))

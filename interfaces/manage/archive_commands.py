@@ -10,10 +10,18 @@ from everlog.actors.memory.agent_search import AgentSearcher
 from everlog.actors.memory.archival_rules import id_of
 from everlog.actors.ports.effects import Filters, Page
 from everlog.events import BadInput, FunctionError
-from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, open_view, searching, system_of, viewing, warn
+from everlog.interfaces.common.bootstrap import (
+    agents_of,
+    open_view,
+    opened_view,
+    searching,
+    system_of,
+    warn,
+    without_take_over,
+)
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
-from everlog.interfaces.common.input_text import check_text, needed_text
+from everlog.interfaces.common.input_text import check_text, required_text
 from everlog.interfaces.output import json_shapes
 from everlog.store import name_of
 
@@ -25,7 +33,7 @@ SEARCH_RESULTS = 5
 def insert(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `archive insert`."""
     text, tags = _text(args), tuple(map(check_text, args.tags or ()))
-    with open_view(system_of(args, world), args.name, notify=False) as view, leaving_alone():
+    with open_view(system_of(args, world), args.name, notify=False) as view, without_take_over():
         known = asyncio.run(view.searcher().kept(text))
         kept = asyncio.run(_run_on_agent(args, world, lambda agent: agent.archive.insert(text, tags)))
     if args.json:
@@ -41,14 +49,14 @@ def update(args: Namespace, world: CommandEnvironment) -> int:
         args.fail("--tag cannot be given with --no-tags")
     text = _text(args)
     tags = list(map(check_text, args.tags)) if args.tags else [] if args.no_tags else None
-    with open_view(system_of(args, world), args.name, notify=False) as view, leaving_alone():
+    with open_view(system_of(args, world), args.name, notify=False) as view, without_take_over():
         asyncio.run(_run_on_agent(args, world, lambda agent: agent.archive.update(args.memory, text, tags)))
     return _print_memory(args, view, "Changed")
 
 
 def delete(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `archive delete`."""
-    with open_view(system_of(args, world), args.name, notify=False) as view, leaving_alone():
+    with open_view(system_of(args, world), args.name, notify=False) as view, without_take_over():
         asyncio.run(_run_on_agent(args, world, lambda agent: agent.archive.delete(args.memory)))
     return _print_memory(args, view, "Deleted")
 
@@ -72,7 +80,7 @@ async def _run_on_agent(
 
 def _text(args: Namespace) -> str:
     """Return the text to store. Exit with a usage error if the text is blank."""
-    text = needed_text(args).strip()
+    text = required_text(args).strip()
     if not text:
         args.fail("TEXT is empty")
     return text
@@ -80,7 +88,7 @@ def _text(args: Namespace) -> str:
 
 def list_command(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `archive list`."""
-    with viewing(args, world) as view:
+    with opened_view(args, world) as view:
         searcher, filters = view.searcher(), _filters(args)
         page = _ask_page(lambda: searcher.listed(args.page - 1, LIST_RESULTS, filters))
     return _page(args, page, world, searcher.zone, "")
@@ -104,7 +112,7 @@ async def _find_page(searcher: AgentSearcher, args: Namespace, filters: Filters)
 
 def show(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `archive show`."""
-    with viewing(args, world) as view:
+    with opened_view(args, world) as view:
         searcher = view.searcher()
         found = asyncio.run(searcher.memory(id_of(args.memory)))
     if found is None:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.ports.agent_constants import BLOCK_CHARS
-from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, open_view, system_of
+from everlog.interfaces.common.bootstrap import agents_of, open_view, system_of, without_take_over
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.input_text import check_text, given_text
@@ -56,7 +56,7 @@ def _edit_agent(
     args: Namespace, world: CommandEnvironment, work: Callable[[AgentRef], Awaitable[bool]], what: str
 ) -> int:
     """Await `work` on an existing agent, and print the result."""
-    with open_view(system_of(args, world), args.name, notify=False) as view, leaving_alone():
+    with open_view(system_of(args, world), args.name, notify=False) as view, without_take_over():
         changed = asyncio.run(_perform(args, world, work))
     if args.json:
         print(json_shapes.line({"agent": view.agent_id, "block": args.label, "changed": changed}))

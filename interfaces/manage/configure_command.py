@@ -12,7 +12,7 @@ from everlog.actors.prompt import prompt_sections
 from everlog.actors.replay.agent_diff import SETTINGS, setting_changes
 from everlog.events import AgentConfigured, Section
 from everlog.interfaces.common import settings_from_args
-from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, open_view, system_of, text_of
+from everlog.interfaces.common.bootstrap import agents_of, open_view, system_of, text_of, without_take_over
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.plural import plural
@@ -45,7 +45,7 @@ def configure_agent(
 ) -> tuple[AgentConfigured, AgentConfigured]:
     """Change the settings of an existing agent. Return its configurations before and after. Raises BadInput."""
     before = recorded(args, world)
-    with leaving_alone():
+    with without_take_over():
         asyncio.run(_configure(args, world, wanted))
     return before, recorded(args, world)
 

@@ -10,18 +10,18 @@ from everlog.actors.memory.document_load import Document, LoadReport, Unreadable
 from everlog.actors.memory.source_service import Sources
 from everlog.events import BadInput
 from everlog.interfaces.common import time_text
-from everlog.interfaces.common.as_of import time_in
+from everlog.interfaces.common.as_of import time_of_option
 from everlog.interfaces.common.bootstrap import (
     agents_of,
-    leaving_alone,
     open_view,
-    owning,
+    opened_agent,
+    opened_view,
     root_of,
     settings_of,
     store_of,
     system_of,
-    viewing,
     warn_of_unused,
+    without_take_over,
 )
 from everlog.interfaces.common.error_output import complain, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
@@ -49,7 +49,7 @@ def load(args: Namespace, world: CommandEnvironment) -> int:
             FileSelection(origins=[query_rows.SQL]),
         )
     attached = False if args.dry_run else asyncio.run(_ensure_attached(args, world, name, source, settings))
-    with leaving_alone(), progress_bar.shown(f"loading into {source}") as moved:
+    with without_take_over(), progress_bar.shown(f"loading into {source}") as moved:
         brought = _read(found, moved) if rows is None else rows
         loaded = _sources(args, world).load(
             source, brought, origins=found.origins, prune=args.prune, dry_run=args.dry_run
@@ -84,7 +84,7 @@ async def _ensure_attached(
     args: Namespace, world: CommandEnvironment, name: str, source: str, settings: Settings
 ) -> bool:
     """Attach the source to the agent, which is created if it does not exist. Return False if it was attached before."""
-    async with agents_of(args, world) as system, owning(args, system, name, settings) as agent:
+    async with agents_of(args, world) as system, opened_agent(args, system, name, settings) as agent:
         warn_of_unused(args, agent)
         return await agent.attach_source(source)
 
@@ -128,7 +128,7 @@ def _some(names: Sequence[str]) -> str:
 def sources(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `sources`: list the sources of the store or of an agent, or the documents of one source."""
     if args.source is not None:
-        return _list_documents(args, _sources(args, world), time_in(args, world))
+        return _list_documents(args, _sources(args, world), time_of_option(args, world))
     until = _until(args, world)
     known = _sources(args, world)
     attached = known.attached() if until is None else known.attached_at(until)
@@ -158,8 +158,8 @@ def _until(args: Namespace, world: CommandEnvironment) -> int | None:
     Raises UnknownAgent.
     """
     if args.name is None:
-        return time_in(args, world)
-    with viewing(args, world) as view:
+        return time_of_option(args, world)
+    with opened_view(args, world) as view:
         return next(view.reader.read(view.agent_id, view.seq, view.seq)).recorded_at if view.is_past else None
 
 
@@ -226,7 +226,7 @@ def detach(args: Namespace, world: CommandEnvironment) -> int:
 
 
 def _set_attached(args: Namespace, world: CommandEnvironment, name: str, *, attach: bool) -> bool:
-    with open_view(system_of(args, world), name, notify=False), leaving_alone():  # creates no store and no agent
+    with open_view(system_of(args, world), name, notify=False), without_take_over():  # creates no store and no agent
         return asyncio.run(_change(args, world, name, attach=attach))
 
 

@@ -9,7 +9,7 @@ from everlog.actors.agent.erase_agent import check_own_records, forks_reached, u
 from everlog.actors.agent.local_system import AgentView, LocalSystem
 from everlog.actors.archive.archive_index import catch_up
 from everlog.events import BadInput, RecordsErased, is_erased
-from everlog.interfaces.common.bootstrap import leaving_alone, open_view, release, store_of, system_of
+from everlog.interfaces.common.bootstrap import open_view, release, store_of, system_of, without_take_over
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.exits import interruptible
 from everlog.interfaces.common.front_end import CommandEnvironment
@@ -36,7 +36,7 @@ def erase(args: Namespace, world: CommandEnvironment) -> int:
         return 1
     asyncio.run(release(args, world, [name, *forks]))
     try:
-        with leaving_alone(), interruptible(), progress_bar.shown(f"erasing {name}") as moved:
+        with without_take_over(), interruptible(), progress_bar.shown(f"erasing {name}") as moved:
             done = system.erase(name, first, last, moved)
             catch_up(store_of(args, world), [name, *forks])
     except KeyboardInterrupt as error:

@@ -4,7 +4,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from everlog.actors.reports.export_restore import export_agent, restore_agent
-from everlog.interfaces.common.bootstrap import leaving_alone, store_of, system_of
+from everlog.interfaces.common.bootstrap import store_of, system_of, without_take_over
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.exits import interruptible
 from everlog.interfaces.common.front_end import CommandEnvironment
@@ -57,7 +57,7 @@ def restore(args: Namespace, world: CommandEnvironment) -> int:
     path = Path(args.file).expanduser()
     store = store_of(args, world, create=True)
     try:
-        with leaving_alone(), interruptible(), progress_bar.shown(f"restoring {path.name}") as moved:
+        with without_take_over(), interruptible(), progress_bar.shown(f"restoring {path.name}") as moved:
             done = restore_agent(store, path, moved)
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt("run the same command again to continue.") from error

@@ -10,7 +10,7 @@ from everlog.actors.agent.fork_agent import NewFork
 from everlog.events import UnknownAgent
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.as_of import moment_of_option
-from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, open_view, system_of
+from everlog.interfaces.common.bootstrap import agents_of, open_view, system_of, without_take_over
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.plural import plural
@@ -66,7 +66,7 @@ def delete(args: Namespace, world: CommandEnvironment) -> int:
         if answer.strip().lower() not in ("y", "yes"):
             print("Nothing was deleted.")
             return 1
-    with leaving_alone():
+    with without_take_over():
         ended = asyncio.run(_delete(args, world, name))
     for one in ended:
         print(sanitize(f"Deleted {one}. Its records stay in the log; `everlog create {one}` makes a new agent."))

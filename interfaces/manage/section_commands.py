@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.prompt import prompt_sections
 from everlog.events import BadInput, Section
-from everlog.interfaces.common.bootstrap import viewing
+from everlog.interfaces.common.bootstrap import opened_view
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
-from everlog.interfaces.common.input_text import needed_text
+from everlog.interfaces.common.input_text import required_text
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.common.settings_from_args import variables_of
 from everlog.interfaces.manage.configure_command import configure_agent, print_changes, recorded
@@ -20,7 +20,7 @@ SectionTransform = Callable[[Sequence[Section]], list[Section]]
 
 def show(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `prompt show`."""
-    with viewing(args, world) as view:
+    with opened_view(args, world) as view:
         context = view.context()
         blocks = view.rows("core_memory")
         known = view.schemas(context.config.functions)
@@ -136,5 +136,5 @@ def _change(args: Namespace, world: CommandEnvironment, work: SectionTransform) 
 
 def _section(args: Namespace) -> Section:
     """Return the section with the text from TEXT, stdin or --file, and with the variables of --var."""
-    (made,) = prompt_sections.with_variables([Section(args.section, needed_text(args))], variables_of(args.var))
+    (made,) = prompt_sections.with_variables([Section(args.section, required_text(args))], variables_of(args.var))
     return made

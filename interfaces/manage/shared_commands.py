@@ -13,10 +13,10 @@ from everlog.actors.ports.agent_constants import BLOCK_CHARS
 from everlog.events import BadInput
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.as_of import moment_of_option
-from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, open_view, ports_of, store_of, system_of
+from everlog.interfaces.common.bootstrap import agents_of, open_view, ports_of, store_of, system_of, without_take_over
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
-from everlog.interfaces.common.input_text import check_text, given_text, needed_text
+from everlog.interfaces.common.input_text import check_text, given_text, required_text
 from everlog.interfaces.output import json_shapes
 from everlog.store import name_of
 
@@ -45,7 +45,7 @@ def create(args: Namespace, world: CommandEnvironment) -> int:
 
 def set_(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `shared set`."""
-    text = needed_text(args).strip()
+    text = required_text(args).strip()
     _check_there(args, world)
     made = asyncio.run(_edit_block(args, world, lambda blocks: blocks.set(args.block, text, base=args.base)))
     return _print_block(args, made, "Updated")
@@ -99,14 +99,14 @@ def _print_block(args: Namespace, block: SharedBlock, what: str) -> int:
 def listed(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `shared list`."""
     blocks = _reading(args, world)
-    followers = blocks.followers()
+    attached_agents = blocks.attached_agents()
     found = []
     for name in blocks.names():
         try:
             block = blocks.show(name)
         except BadInput:  # every edit of the block was erased
             continue
-        follows = [{"agent": one.agent, "label": one.label} for one in followers.get(name, ())]
+        follows = [{"agent": one.agent, "label": one.label} for one in attached_agents.get(name, ())]
         found.append((block, follows))
     if args.json:
         print(json_shapes.line([{**_shape(block), "followers": follows} for block, follows in found]))
@@ -176,7 +176,7 @@ def detach(args: Namespace, world: CommandEnvironment) -> int:
 
 
 def _of_agent(args: Namespace, world: CommandEnvironment, work: Callable[[AgentRef], Awaitable[bool]]) -> bool:
-    with open_view(system_of(args, world), name_of(args.name), notify=False), leaving_alone():
+    with open_view(system_of(args, world), name_of(args.name), notify=False), without_take_over():
         return asyncio.run(_run_owned(args, world, work))
 
 

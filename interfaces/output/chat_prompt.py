@@ -45,7 +45,7 @@ class Prompt:
         if self._asking:
             print()
 
-    def shown_again(self) -> None:
+    def restore_line(self) -> None:
         """Print the prompt and the text typed so far again, after other output."""
         if self._asking:
             readline = sys.modules.get("readline")
@@ -64,10 +64,10 @@ class PromptInterface:
         """Show the records above the typed line."""
         self._prompt.cleared()
         self._interface.on_records(records)
-        self._prompt.shown_again()
+        self._prompt.restore_line()
 
     def on_error(self, error: EverlogError) -> None:
         """Show the error above the typed line."""
         self._prompt.cleared()
         self._interface.on_error(error)
-        self._prompt.shown_again()
+        self._prompt.restore_line()

@@ -135,8 +135,8 @@ def context(shape: JsonObject, *, full: bool = False) -> RenderableType:
     for message in shape["messages"]:
         role = message["role"]
         if role == "tool":
-            told = _shortened(sanitize(readable(message["content"])), full=full)
-            parts.append(Text(f"  → {told}", "dim"))
+            shown_text = _shortened(sanitize(readable(message["content"])), full=full)
+            parts.append(Text(f"  → {shown_text}", "dim"))
             continue
         where = f"seq {message['seq']}" if message["seq"] else "prompt, memory and counts"
         style = ROLES.get(role, "bold")
@@ -197,10 +197,12 @@ def stats(name: str, found: PartitionStats) -> RenderableType:
         ("other", found.other, "manifests, owner files, leftovers"),
         ("disk", found.all, "everything in the folder"),
     )
-    for what, files, told in rows:
+    for what, files, shown_text in rows:
         bold = "bold" if files == found.all else ""
         count = plural(files.files, "file") if files.files else ""
-        table.add_row(Text(what, bold), Text(count, "dim"), Text(size(files.bytes) if files.files else "–", bold), told)
+        table.add_row(
+            Text(what, bold), Text(count, "dim"), Text(size(files.bytes) if files.files else "–", bold), shown_text
+        )
     table.add_row(Text("content", "bold"), "", Text(size(found.text_bytes), "bold"), "text and payload of all records")
     agents_ = f"{plural(found.agents, 'agent')}, " if found.agents != 1 else ""
     held = f"{agents_}{plural(found.records, 'record')} in {plural(found.commits, 'commit')}"

@@ -23,8 +23,8 @@ CELL_CHARS = 200
 """Longest value that a table shows whole."""
 ROWS_AT_ONCE = 1024
 """Rows that are converted to Python objects at a time, which bounds memory."""
-_A_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-_ENDLESS, _ENDLESS_DAY = 2**63 - 1, 2**31 - 1
+_UNITS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_INFINITY, _INFINITY_DAY = 2**63 - 1, 2**31 - 1
 """Values in which DuckDB stores the times `infinity` and, negative, `-infinity`."""
 _EPOCH = EPOCH.replace(tzinfo=None)  # Python compares only times that both have a zone or both have none
 
@@ -83,8 +83,8 @@ def _values(column: pa.Array) -> list[Any]:
 
 
 def _iso(at: int, unit: str, ends: str) -> str:
-    second = _A_SECOND[unit]
-    if abs(at) == _ENDLESS:
+    second = _UNITS_PER_SECOND[unit]
+    if abs(at) == _INFINITY:
         return "infinity" if at > 0 else "-infinity"
     seconds, rest = divmod(at, second)
     try:
@@ -96,7 +96,7 @@ def _iso(at: int, unit: str, ends: str) -> str:
 
 
 def _day(day: int) -> str:
-    if abs(day) == _ENDLESS_DAY:
+    if abs(day) == _INFINITY_DAY:
         return "infinity" if day > 0 else "-infinity"
     try:
         return (_EPOCH + timedelta(days=day)).date().isoformat()
@@ -131,8 +131,8 @@ def table(schema: pa.Schema, batches: RecordBatches, rows_max: int) -> Renderabl
         return Group(grid, Text("no rows", "dim"))
     if not more:
         return grid
-    told = f"and {plural(more, 'more row')}: --rows 0 shows all, --format csv writes them"
-    return Group(grid, Text(told, "dim"))
+    footer = f"and {plural(more, 'more row')}: --rows 0 shows all, --format csv writes them"
+    return Group(grid, Text(footer, "dim"))
 
 
 def _cell(value: Any) -> str:
@@ -169,14 +169,14 @@ def _write(form: str, schema: pa.Schema, batches: RecordBatches, out: IO[bytes])
 def _write_csv(schema: pa.Schema, batches: RecordBatches, out: IO[bytes]) -> None:
     from pyarrow import csv
 
-    flat = pa.schema([field.with_type(pa.string()) if _is_odd(field.type) else field for field in schema])
+    flat = pa.schema([field.with_type(pa.string()) if _is_written_as_text(field.type) else field for field in schema])
     with csv.CSVWriter(out, flat) as writer:
         for batch in batches:
-            columns = [_as_text(c) if _is_odd(c.type) else c for c in batch.columns]
+            columns = [_as_text(c) if _is_written_as_text(c.type) else c for c in batch.columns]
             writer.write_batch(pa.record_batch(columns, schema=flat))
 
 
-def _is_odd(kind: pa.DataType) -> bool:
+def _is_written_as_text(kind: pa.DataType) -> bool:
     """Return True if CSV has no form for the type. Nested and binary values are written as JSON; times, days and
     dictionary values as text.
     """

@@ -76,24 +76,24 @@ class StreamingText:
         """Settle a durable text. Return False if the caller has to print it: it was not streamed, or differs from what
         was.
         """
-        told = next((one for one in self._texts if one.kind == kind), None)
-        if told is None:
+        preview = next((one for one in self._texts if one.kind == kind), None)
+        if preview is None:
             self.finish()
             return False
-        self._texts.remove(told)
-        shown = told.text
-        if self._open is told and text.startswith(shown):
+        self._texts.remove(preview)
+        shown = preview.text
+        if self._open is preview and text.startswith(shown):
             self._show(text[len(shown) :])
             shown = text
         same = shown.strip() == text.strip()
-        if self._open is told or not same:
+        if self._open is preview or not same:
             self.finish()
         return same
 
     def finish(self) -> None:
         """Finish the current line, because other output follows."""
         if self._open is not None:
-            self._put_word()
+            self._print_word()
             self._out.print()
         self._open = None
 
@@ -103,27 +103,27 @@ class StreamingText:
         had, self._texts = bool(self._texts), []
         return had
 
-    def _begin(self, told: _Text) -> None:
-        label, self._style = self._label(told.kind)
-        self._open = told
+    def _begin(self, preview: _Text) -> None:
+        label, self._style = self._label(preview.kind)
+        self._open = preview
         self._indent = self._column = label.cell_len
         self._word = self._space = ""
         self._out.print(label, end="", soft_wrap=True)
-        if told.parts:  # other output came in between, so the beginning is printed again
-            self._show(told.text)
+        if preview.parts:  # other output came in between, so the beginning is printed again
+            self._show(preview.text)
 
     def _show(self, text: str) -> None:
         for token in _TOKENS.findall(sanitize(text)):
             if token == "\n":
-                self._put_word()
+                self._print_word()
                 self._break()
             elif token.isspace():
-                self._put_word()
+                self._print_word()
                 self._space += token
             else:
                 self._word += token
 
-    def _put_word(self) -> None:
+    def _print_word(self) -> None:
         """Print the word, which is complete, on the next line if it does not fit on this one."""
         if self._word:
             width = max(self._out.width - self._indent - 1, WIDTH_MIN) + self._indent

@@ -70,7 +70,7 @@ NOTICES: Mapping[Notice, str] = {
 """Colours of the notices that are shown. The others come with an error, or a person caused them."""
 
 
-class _Out(Console):
+class _PipeConsole(Console):
     """Console that raises BrokenPipeError when its reader is gone; rich's own would end the process."""
 
     def on_broken_pipe(self) -> NoReturn:
@@ -80,7 +80,7 @@ class _Out(Console):
 def console() -> Console:
     """Return a console for stdout in the width of the terminal. It raises BrokenPipeError when its reader is gone."""
     wide = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return _Out(highlight=False, markup=False, emoji=False, width=None if wide else PLAIN_WIDTH)
+    return _PipeConsole(highlight=False, markup=False, emoji=False, width=None if wide else PLAIN_WIDTH)
 
 
 def one_line(text: str, chars: int | None = None) -> str:
@@ -150,7 +150,7 @@ def _detail(record: Record) -> str:
             return text or rest
 
 
-def hanging(label: Text, words: Text, out: Console, *, wrap: bool) -> Text:
+def hanging_indent(label: Text, words: Text, out: Console, *, wrap: bool) -> Text:
     """Return a label with words beside it; further lines are indented to the first word."""
     indent = label.cell_len
     width = max(out.width - indent - 1, 20) if wrap else 10**6
@@ -159,7 +159,7 @@ def hanging(label: Text, words: Text, out: Console, *, wrap: bool) -> Text:
 
 def indented(words: Text, out: Console, *, wrap: bool = True) -> Text:
     """Return words that are indented by two columns."""
-    return hanging(Text("  "), words, out, wrap=wrap)
+    return hanging_indent(Text("  "), words, out, wrap=wrap)
 
 
 class TerminalFrontEnd(FrontEnd):
@@ -251,7 +251,7 @@ class TerminalFrontEnd(FrontEnd):
 
     def _labelled_text(self, label: Text, words: Text) -> Text:
         """Wrap on a terminal only: programs expect a message on one line."""
-        return hanging(label, words, self._out, wrap=self._out.is_terminal)
+        return hanging_indent(label, words, self._out, wrap=self._out.is_terminal)
 
 
 class EventLines:

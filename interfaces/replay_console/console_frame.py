@@ -79,7 +79,7 @@ def _body(console: Console, story: ReplayTimeline, width: int, height: int) -> l
     if width >= SIDES_WIDTH:
         right = min(width * 2 // 5, MEMORY_WIDTH_MAX)
         left = width - right - 2
-        happened = console_panes.event_lines(story, seq, left - 1, height - 1, console.sought)
+        happened = console_panes.event_lines(story, seq, left - 1, height - 1, console.search_text)
         story_lines = stack_lines(happened, left, height - 1)
         memory_lines = stack_lines(console_panes.memory(story, seq, right, height - 1), right, height - 1)
         heading = Text.assemble(_rule("events", left), ("┬", "bright_black"), _rule("core memory", right + 1))
@@ -87,7 +87,7 @@ def _body(console: Console, story: ReplayTimeline, width: int, height: int) -> l
     lower = max(height // 3, MEMORY_LINES_MIN) if height >= MEMORY_LINES_MIN * 2 else 0
     upper = height - lower - 1
     lines = [_rule("events", width)]
-    lines += stack_lines(console_panes.event_lines(story, seq, width, upper, console.sought), width, upper)
+    lines += stack_lines(console_panes.event_lines(story, seq, width, upper, console.search_text), width, upper)
     if lower:
         lines += [_rule("core memory", width)]
         lines += stack_lines(console_panes.memory(story, seq, width, lower - 1), width, lower - 1)

@@ -62,14 +62,14 @@ def drive(
     shown: tuple[object, ...] = ()
     while not console.leaving:
         shown = _shown(console, story, terminal, shown)
-        keys = terminal.keys(_patience_s(console, story))
+        keys = terminal.keys(_key_wait_s(console, story))
         now = clock.now()
-        console = _advanced(console, story, now - before)
+        console = _after_time(console, story, now - before)
         before = now
         for key in keys:
             console = press_key(console, key, story)
             if console.fork:
-                console = _forked(console, terminal, fork)
+                console = _carry_out_fork(console, terminal, fork)
                 # The time that the fork took does not count as time that the player ran.
                 before = clock.now()
         if console.playback.follow and now - looked >= PATIENCE_S * MICROSECONDS:
@@ -91,18 +91,18 @@ def _shown(
     return now
 
 
-def _patience_s(console: Console, story: ReplayTimeline) -> float:
+def _key_wait_s(console: Console, story: ReplayTimeline) -> float:
     due = player.due_us(console.playback, story.records)
     return PATIENCE_S if due is None else min(due / MICROSECONDS, PATIENCE_S)
 
 
-def _advanced(console: Console, story: ReplayTimeline, elapsed_us: int) -> Console:
+def _after_time(console: Console, story: ReplayTimeline, elapsed_us: int) -> Console:
     """Advance the player by the elapsed time, at most by 1 s: the process may have been stopped in between."""
     seen = min(elapsed_us, int(2 * PATIENCE_S * MICROSECONDS))
     return _with_playback(console, player.after_time(console.playback, seen, story.records))
 
 
-def _forked(console: Console, terminal: ConsoleScreen, fork: ForkCallback) -> Console:
+def _carry_out_fork(console: Console, terminal: ConsoleScreen, fork: ForkCallback) -> Console:
     """Fork as the keys asked for, and keep a message with the command or the error."""
     name, seq = console.fork, console.playback.seq
     said = f"Forked. Run `everlog chat {name}`."

@@ -34,23 +34,23 @@ is the key that jumps there.
 """
 
 
-def event_lines(story: ReplayTimeline, seq: int, width: int, height: int, sought: str = "") -> list[Text]:
+def event_lines(story: ReplayTimeline, seq: int, width: int, height: int, search_text: str = "") -> list[Text]:
     """Return the events up to the current one, which gets as many lines as fit; earlier ones are shortened.
 
-    Occurrences of `sought` are highlighted.
+    Occurrences of `search_text` are highlighted.
     """
     chunks = [_event(story, seq, width, height, shown=True)]
     size = len(chunks[0])
     while size < height and seq > 1:
         seq -= 1
-        if record_entries.is_quiet(story.record(seq)):
+        if record_entries.repeats_message(story.record(seq)):
             continue
         chunks.append(_event(story, seq, width, PAST_LINES, shown=False))
         size += len(chunks[-1])
     lines = [line for chunk in reversed(chunks) for line in chunk]
     lines = lines[max(0, len(lines) - height) :]
-    for line in lines if sought.strip() else ():
-        line.highlight_words([sought], "black on yellow", case_sensitive=False)
+    for line in lines if search_text.strip() else ():
+        line.highlight_words([search_text], "black on yellow", case_sensitive=False)
     return lines
 
 
@@ -60,10 +60,10 @@ def _event(story: ReplayTimeline, seq: int, width: int, most: int, *, shown: boo
     lines: list[Text] = []
     numbered = width >= SEQ_WIDTH
     for number, line in enumerate(record_entries.entry(record, story)):
-        told = f"{seq:>6} " if numbered and not number else " " * 7 if numbered else ""
+        place_text = f"{seq:>6} " if numbered and not number else " " * 7 if numbered else ""
         bar = ("▌" if shown else " ", "bold green")
         who = fit_line(Text(line.label, line.style), record_entries.LABEL_CELLS)
-        label = Text.assemble(bar, (told, "bold" if shown else "dim"), who, " ")
+        label = Text.assemble(bar, (place_text, "bold" if shown else "dim"), who, " ")
         rest = Text.assemble(bar, " " * (label.cell_len - 1))
         words = wrap_lines(line.words, width - label.cell_len, most) or [Text()]
         lines += [Text.assemble(rest if place else label, part) for place, part in enumerate(words)]
@@ -71,8 +71,10 @@ def _event(story: ReplayTimeline, seq: int, width: int, most: int, *, shown: boo
 
 
 def _turn(record: Record, width: int) -> Text:
-    told = Text(f" turn {record.turn} · {clock(record.recorded_at)} ", "dim")
-    return Text.assemble(("──", "bright_black"), told, ("─" * max(0, width - told.cell_len - 2), "bright_black"))
+    place_text = Text(f" turn {record.turn} · {clock(record.recorded_at)} ", "dim")
+    return Text.assemble(
+        ("──", "bright_black"), place_text, ("─" * max(0, width - place_text.cell_len - 2), "bright_black")
+    )
 
 
 def memory(story: ReplayTimeline, seq: int, width: int, height: int) -> list[Text]:
@@ -100,9 +102,9 @@ def _is_new(edit: BlockValueEdit, now: Record) -> bool:
 
 def _heading(edit: BlockValueEdit, width: int, *, new: bool) -> Text:
     full = f"{len(edit.value):,} of {edit.limit:,}"
-    told = Text(f"{edit.operation} at seq {edit.seq} ", "bold bright_magenta" if new else "dim")
+    place_text = Text(f"{edit.operation} at seq {edit.seq} ", "bold bright_magenta" if new else "dim")
     name = Text.assemble((one_line(edit.label), "bold cyan"), (f"  {full}  ", "dim"))
-    return sides(name, told, width)
+    return sides(name, place_text, width)
 
 
 def _body(edit: BlockValueEdit, width: int, *, new: bool) -> list[Text]:

@@ -40,7 +40,7 @@ class Console(msgspec.Struct, frozen=True, kw_only=True):
     """Line that is being typed, in the modes `search` and `fork`."""
     said: str = ""
     """Message shown in place of the keys until the next key is pressed."""
-    sought: str = ""
+    search_text: str = ""
     """Text of the last search."""
     fork: str = ""
     """Name of a requested fork at the current record; empty if none is requested."""
@@ -98,7 +98,7 @@ def _jump(console: Console, key: str, story: ReplayTimeline) -> Console:
         case "F" | "b":
             return _asking(console, "fork")
         case "N":
-            return _search(console, console.sought, story)
+            return _search(console, console.search_text, story)
     return console
 
 
@@ -129,7 +129,7 @@ def _typing(console: Console, key: str, story: ReplayTimeline) -> Console:
 def _entered(console: Console, asked: Console, story: ReplayTimeline) -> Console:
     """Handle an entered line; `asked` is the state that asked for it."""
     if asked.mode == "search":
-        return _search(console, asked.typed or console.sought, story)
+        return _search(console, asked.typed or console.search_text, story)
     return _replace(console, fork=asked.typed.strip())
 
 
@@ -137,7 +137,7 @@ def _search(console: Console, words: str, story: ReplayTimeline) -> Console:
     """Go to the next record that contains the words; after the last record, continue at the first."""
     if not words:
         return _replace(console, said="No search yet: press / to search.")
-    playback, console = console.playback, _replace(console, sought=words)
+    playback, console = console.playback, _replace(console, search_text=words)
     later = range(playback.seq + 1, playback.last + 1)
     found = story.find(words, later)
     if found is not None:

@@ -8,7 +8,7 @@ from rich.text import Text
 from everlog.events import FunctionResult, ModelReply, event_of
 from everlog.interfaces.common import time_text
 from everlog.interfaces.output.json_shapes import JsonObject
-from everlog.interfaces.output.terminal_output import hanging
+from everlog.interfaces.output.terminal_output import hanging_indent
 from everlog.interfaces.replay_console import record_entries, word_diff
 from everlog.interfaces.replay_console.timeline import ReplayTimeline
 
@@ -22,9 +22,9 @@ def print_records(story: ReplayTimeline, seqs: Sequence[int], out: Console) -> N
         for number, line in enumerate(record_entries.entry(record, story, marked=not out.is_terminal)):
             label = Text("" if number else str(seq), "dim")
             label.align("right", 6)
-            told = Text(line.label, line.style)
-            told.align("left", record_entries.LABEL_CELLS)
-            shown = hanging(Text.assemble(label, "  ", told, " "), line.words, out, wrap=out.is_terminal)
+            label_text = Text(line.label, line.style)
+            label_text.align("left", record_entries.LABEL_CELLS)
+            shown = hanging_indent(Text.assemble(label, "  ", label_text, " "), line.words, out, wrap=out.is_terminal)
             shown.rstrip()
             out.print(shown, soft_wrap=True)
 

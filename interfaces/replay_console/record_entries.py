@@ -97,8 +97,8 @@ def _lines(event: AnyEvent, record: Record, story: ReplayTimeline) -> list[Entry
         case ArchivalInserted():
             return [EntryLine("archives", "bright_magenta", words_of(event.text))]
         case Summary():
-            told = f"{plural(event.summarized, 'message')} up to seq {event.covers_to}: "
-            return [EntryLine("summary", "bold yellow", Text.assemble((told, "yellow"), words_of(event.text)))]
+            heading = f"{plural(event.summarized, 'message')} up to seq {event.covers_to}: "
+            return [EntryLine("summary", "bold yellow", Text.assemble((heading, "yellow"), words_of(event.text)))]
         case _:
             return [_notice_entry(event, record)]
 
@@ -114,7 +114,7 @@ def _reply(reply: ModelReply, gauge: WindowGauge) -> list[EntryLine]:
     return lines
 
 
-def is_quiet(record: Record) -> bool:
+def repeats_message(record: Record) -> bool:
     """Return True for a successful result of send_message: the message has an entry of its own."""
     event = event_of(record) if record.type == FunctionResult.kind else None
     return isinstance(event, FunctionResult) and event.ok and event.name == SEND_MESSAGE
@@ -136,9 +136,9 @@ def _result(result: FunctionResult) -> EntryLine:
 def _edit_entry(seq: int, story: ReplayTimeline, *, marked: bool) -> EntryLine:
     edit = story.edits[seq]
     pieces = word_diff.around(word_diff.difference(edit.before, edit.value))
-    told = Text(f"{one_line(edit.label)} {edit.operation}: ", "bright_magenta")
+    heading = Text(f"{one_line(edit.label)} {edit.operation}: ", "bright_magenta")
     flat = [(change, re.sub(r"\s+", " ", text)) for change, text in pieces]
-    return EntryLine("memory", "bold bright_magenta", Text.assemble(told, changes(flat, marked=marked)))
+    return EntryLine("memory", "bold bright_magenta", Text.assemble(heading, changes(flat, marked=marked)))
 
 
 _NOTICED = {

@@ -82,7 +82,7 @@ class ReplayTimeline:
         self.edits: dict[int, BlockValueEdit] = {}
         """Edits by seq."""
         self._edits_of: dict[str, list[BlockValueEdit]] = {}
-        self._births: list[int] = []
+        self._incarnation_starts: list[int] = []
         self._gauge = WindowGauge()
         self._gauges: list[tuple[int, WindowGauge]] = []
         self._calls: list[tuple[int, int]] = []
@@ -128,7 +128,7 @@ class ReplayTimeline:
 
     def blocks(self, seq: int) -> list[BlockValueEdit]:
         """Return the last edit of each memory block as of a seq: persona, human, then the others by label."""
-        born = self._born(seq)
+        born = self._incarnation_start(seq)
         found = []
         for edits in self._edits_of.values():
             place = bisect_right(edits, seq, key=_seq_of)
@@ -177,14 +177,14 @@ class ReplayTimeline:
             wanted in call.name.casefold() or wanted in call.arguments.casefold() for call in event.calls
         )
 
-    def _born(self, seq: int) -> int:
-        place = bisect_right(self._births, seq)
-        return self._births[place - 1] if place else 0
+    def _incarnation_start(self, seq: int) -> int:
+        place = bisect_right(self._incarnation_starts, seq)
+        return self._incarnation_starts[place - 1] if place else 0
 
     def _edit(self, row: Mapping[str, Any]) -> None:
         seq, label = row["seq"], row["label"]
         known = self._edits_of.setdefault(label, [])
-        lives = known and known[-1].seq >= self._born(seq)
+        lives = known and known[-1].seq >= self._incarnation_start(seq)
         edit = BlockValueEdit(
             seq=seq,
             turn=self.record(seq).turn,
@@ -202,7 +202,7 @@ class ReplayTimeline:
         event = event_of(record)
         match event:
             case AgentCreated():
-                self._births.append(record.seq)
+                self._incarnation_starts.append(record.seq)
                 self._warnings, self._hidden = {}, set()
                 self._set(record, WindowGauge())
             case AgentConfigured():

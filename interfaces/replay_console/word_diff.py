@@ -28,7 +28,7 @@ def difference(before: str, after: str) -> Sequence[DiffSegment]:
     old, new = _WORDS.findall(before), _WORDS.findall(after)
     head = _common(old, new)
     tail = _common(old[head:][::-1], new[head:][::-1])
-    middle = _middle(old[head : len(old) - tail], new[head : len(new) - tail])
+    middle = _compare_middle(old[head : len(old) - tail], new[head : len(new) - tail])
     return _merge_neighbours([("same", "".join(old[:head])), *middle, ("same", "".join(old[len(old) - tail :]))])
 
 
@@ -42,7 +42,7 @@ def _common(old: Sequence[str], new: Sequence[str]) -> int:
     return count
 
 
-def _middle(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffSegment]:
+def _compare_middle(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffSegment]:
     if max(len(old), len(new)) > WORDS_MAX:
         yield ("removed", "".join(old))
         yield ("added", "".join(new))
@@ -84,12 +84,12 @@ def _shortened(text: str, *, first: bool, last: bool) -> str:
     `last`.
     """
     words = _WORDS.findall(text)
-    head = [] if first else _as_many(words)
-    tail = [] if last else _as_many(words[::-1])[::-1]
+    head = [] if first else _words_that_fit(words)
+    tail = [] if last else _words_that_fit(words[::-1])[::-1]
     return text if len(head) + len(tail) >= len(words) else f"{''.join(head)}…{''.join(tail)}"
 
 
-def _as_many(words: Sequence[str]) -> list[str]:
+def _words_that_fit(words: Sequence[str]) -> list[str]:
     """Return as many words as fit into NEAR_CHARS characters."""
     ends = accumulate(map(len, words))
     return [word for word, end in zip(words, ends, strict=True) if end <= NEAR_CHARS]

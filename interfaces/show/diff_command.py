@@ -68,10 +68,10 @@ def _moment(system: LocalSystem, name: str, given: str | None, world: CommandEnv
     except BadInput as error:
         raise BadInput(f"{error} {name!r} has records 1 to {head}, the head.") from error
     with open_view(system, name, notify=False, as_of=moment) as view:
-        return moment_of(view)
+        return snapshot_of(view)
 
 
-def moment_of(view: AgentView) -> AgentSnapshot:
+def snapshot_of(view: AgentView) -> AgentSnapshot:
     """Return the state of the agent that the projections have at the view's moment."""
     configured = any(row["slot"] == "config" for row in view.rows("context_window"))
     context = show_commands.context_at(view) if configured else None
@@ -229,7 +229,7 @@ def _signed(sign: str, style: str, words: DiffWords) -> Iterator[Text]:
 def _reasons(change: ValueChange, *, full: bool) -> Iterator[RenderableType]:
     """Yield the last cause of a change and the number of earlier ones; with `full`, every cause."""
     for one in change.because if full else change.because[-1:]:
-        yield _indented_text(_story(one))
+        yield _indented_text(_cause_text(one))
     if not full and len(change.because) > 1:
         count = plural(len(change.because) - 1, "earlier change")
         yield _indented_text(f"and {count}, from seq {change.because[0].seq}; --full shows all")
@@ -239,12 +239,12 @@ def _indented_text(text: str) -> RenderableType:
     return Padding(Text(text, "dim"), (0, 0, 0, 4))
 
 
-def _story(one: ChangeCause) -> str:
+def _cause_text(one: ChangeCause) -> str:
     """Return the cause of a change as text: seq, type, time, and the records that led to it."""
     turn = f" in turn {one.turn}" if one.turn else ""
     why = [_name(named) for named in (one.cause, one.input) if named is not None]
-    told = f", caused by {', '.join(why)}" if why else ""
-    return f"seq {one.seq} {one_line(one.type)}{turn}, {time_text.clock(one.time)}{told}"
+    wording = f", caused by {', '.join(why)}" if why else ""
+    return f"seq {one.seq} {one_line(one.type)}{turn}, {time_text.clock(one.time)}{wording}"
 
 
 def _name(named: RecordReference) -> str:
@@ -261,24 +261,24 @@ def _messages(
     yield Text("")
     yield Text(f"{plural(len(shown), 'message')} {what}", f"bold {style}")
     some = shown if full else shown[:LINES_MAX]
-    for because, each in groupby(some, _other_cause):
+    for because, each in groupby(some, _foreign_cause):
         for one in each:
             yield _line(one, sign, style, full=full)
         if because is not None:
-            yield _indented_text(_story(because))
+            yield _indented_text(_cause_text(because))
     if len(some) < len(shown):
         yield Text(f"    and {plural(len(shown) - len(some), 'more message')}; --full shows all", "dim")
 
 
-def _other_cause(one: MessageChange) -> ChangeCause | None:
+def _foreign_cause(one: MessageChange) -> ChangeCause | None:
     """Return the cause that added, removed or changed a message, unless it is the message's own record."""
     return None if one.because is None or one.because.seq == one.seq else one.because
 
 
 def _said(content: str) -> str:
     """Return the text inside a JSON envelope of a prompt; any other content unchanged."""
-    told = show_pages.readable(content)
-    return content if told == content else told.split("\n", 1)[-1]
+    wording = show_pages.readable(content)
+    return content if wording == content else wording.split("\n", 1)[-1]
 
 
 def _line(one: MessageChange, sign: str, style: str, *, full: bool) -> Text:

@@ -9,7 +9,7 @@ import msgspec
 
 from everlog.actors.hosting.log_warnings import truncated_warning
 from everlog.events import EverlogError
-from everlog.interfaces.common.bootstrap import leaving_alone, store_of, warn
+from everlog.interfaces.common.bootstrap import store_of, warn, without_take_over
 from everlog.interfaces.common.error_output import complain, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.plural import plural
@@ -168,7 +168,7 @@ def seal(args: Namespace, world: CommandEnvironment) -> int:
     for part, what in doing.each():
         where = doing.store.partition(part.name)
         try:
-            with leaving_alone(), progress_bar.shown(what) as moved:
+            with without_take_over(), progress_bar.shown(what) as moved:
                 log = doing.store.open_partition(part.name, f"everlog {args.command}", label=part.label)
                 try:
                     if log.cut is not None:

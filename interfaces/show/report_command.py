@@ -11,7 +11,7 @@ from everlog.actors.reports.fleet_figures import figures
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes
-from everlog.interfaces.show.sql_command import open_output, open_views, say_position
+from everlog.interfaces.show.sql_command import open_output, open_views, print_position
 
 
 def report(args: Namespace, world: CommandEnvironment) -> int:
@@ -28,13 +28,13 @@ def report(args: Namespace, world: CommandEnvironment) -> int:
             with open_output(args, Path(args.html), "--html") as out:
                 out.write(page.encode())
         if args.json:
-            told = msgspec.to_builtins(found)
-            print(json_shapes.line({"as_of": time_text.iso(at), "records": position.records, **told}))
+            figures_shape = msgspec.to_builtins(found)
+            print(json_shapes.line({"as_of": time_text.iso(at), "records": position.records, **figures_shape}))
             return int(left_out)
         if args.html is None:
             from everlog.interfaces.output import show_pages
             from everlog.interfaces.show import report_terminal
 
             show_pages.show(report_terminal.page(found))
-        say_position(position, at, every=False)
+        print_position(position, at, every=False)
     return int(left_out)

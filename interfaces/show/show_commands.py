@@ -14,8 +14,8 @@ from everlog.actors.formats import render_request
 from everlog.actors.prompt import context_fit
 from everlog.actors.prompt.context import Context, context_of
 from everlog.events import CATALOGUE, AgentConfigured, BadInput, CorruptLog, Record, is_erased
-from everlog.interfaces.common.as_of import time_in
-from everlog.interfaces.common.bootstrap import system_of, viewing
+from everlog.interfaces.common.as_of import time_of_option
+from everlog.interfaces.common.bootstrap import opened_view, system_of
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes
@@ -29,7 +29,7 @@ POLL_S = 0.5
 def agents(args: Namespace, world: CommandEnvironment) -> int:
     """Run `everlog agents` and return its exit code."""
     system = system_of(args, world)
-    rows, damaged = agent_rows(system, time_in(args, world))
+    rows, damaged = agent_rows(system, time_of_option(args, world))
     if args.json:
         print(json_shapes.line([json_shapes.agent(row) for row in rows]))
     elif rows or not damaged:
@@ -74,7 +74,7 @@ def _parent(system: LocalSystem, row: Mapping[str, Any]) -> dict[str, Any]:
 
 def memory(args: Namespace, world: CommandEnvironment) -> int:
     """Run `everlog memory` and return its exit code."""
-    with viewing(args, world) as view:
+    with opened_view(args, world) as view:
         rows = block_rows(view)
     if args.json:
         print(json_shapes.line(json_shapes.memory(view.agent_id, view.seq, rows)))
@@ -93,7 +93,7 @@ def block_rows(view: AgentView) -> list[dict[str, Any]]:
 
 def context(args: Namespace, world: CommandEnvironment) -> int:
     """Run `everlog context` and return its exit code."""
-    with viewing(args, world) as view:
+    with opened_view(args, world) as view:
         shape = context_shape(view)
     if args.json:
         print(json_shapes.line(shape))
@@ -136,7 +136,7 @@ def _request(view: AgentView, seen: Context) -> bytes:
 
 def pressure(args: Namespace, world: CommandEnvironment) -> int:
     """Run `everlog pressure` and return its exit code."""
-    with viewing(args, world) as view:
+    with opened_view(args, world) as view:
         shape = pressure_shape(view)
     if args.json:
         print(json_shapes.line(shape))
@@ -166,7 +166,7 @@ def events(args: Namespace, world: CommandEnvironment) -> int:
     """Run `everlog events` and return its exit code."""
     if args.follow and args.as_of is not None:
         args.fail("--follow and --as-of exclude each other: --follow waits for new records")
-    with viewing(args, world) as view:
+    with opened_view(args, world) as view:
         _check_kinds(args.kinds, view)
         reader, seq = view.reader, view.seq
     out = json_shapes.JsonLines(sys.stdout) if args.json else _event_lines()

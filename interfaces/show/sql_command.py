@@ -13,12 +13,12 @@ from everlog.actors.gateway.store_prices import prices_of
 from everlog.actors.reports.fleet_sql import fleet_views
 from everlog.events import BadInput
 from everlog.interfaces.common import time_text
-from everlog.interfaces.common.as_of import time_in
+from everlog.interfaces.common.as_of import time_of_option
 from everlog.interfaces.common.bootstrap import root_of, store_of, text_of
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.plural import plural
-from everlog.interfaces.common.process_limits import ending_tidily
+from everlog.interfaces.common.process_limits import cleaning_up_on_exit
 from everlog.interfaces.output import sql_output
 from everlog.projections.fleet_views import FleetViews, QueryLimits
 from everlog.projections.projection_constants import FLEET_MEMORY_MB
@@ -47,7 +47,7 @@ def sql(args: Namespace, world: CommandEnvironment) -> int:
             with _out(args) as out:
                 sql_output.write(form, schema, batches, out)
         if form != "json":
-            say_position(position, at, every=args.position)
+            print_position(position, at, every=args.position)
     return int(bool(position.left_out))
 
 
@@ -56,14 +56,14 @@ def open_views(args: Namespace, world: CommandEnvironment) -> Iterator[tuple[Fle
     """Open the views that the arguments name. This process lowers its priority, so that running agents are not slowed
     down.
     """
-    world.give_way()
+    world.lower_priority()
     memory_mb = FLEET_MEMORY_MB if args.memory is None else args.memory
     world.hold_memory(memory_mb)
     with (
-        ending_tidily(),
+        cleaning_up_on_exit(),
         fleet_views(
             store_of(args, world),
-            as_of=time_in(args, world),
+            as_of=time_of_option(args, world),
             agent=args.agent,
             skip_damaged=args.skip_damaged,
             limits=QueryLimits(memory_mb=memory_mb),
@@ -75,7 +75,7 @@ def open_views(args: Namespace, world: CommandEnvironment) -> Iterator[tuple[Fle
         yield views, position
 
 
-def say_position(position: Snapshot, at: int, *, every: bool) -> None:
+def print_position(position: Snapshot, at: int, *, every: bool) -> None:
     """Print to stderr which records the result covers; with `every`, one more line for each partition."""
     parts, records = plural(len(position.parts), "partition"), plural(position.records, "record")
     print(f"as of {time_text.clock(at)}, {parts}, {records}", file=sys.stderr, flush=True)

@@ -28,7 +28,7 @@ _COLOURS = {"- ": "red", "+ ": "green"}
 def rebuild(args: Namespace, world: CommandEnvironment) -> int:
     """Run `everlog rebuild` and return its exit code."""
     system = system_of(args, world)
-    return _verify_each(args, system, rebuild_check.rebuild, "rebuilding", _rebuilt)
+    return _verify_each(args, system, rebuild_check.rebuild, "rebuilding", _rebuilt_text)
 
 
 def verify(args: Namespace, world: CommandEnvironment) -> int:
@@ -86,7 +86,7 @@ def names_of(args: Namespace, system: LocalSystem) -> Sequence[str]:
     return [name for name in system.agents() if system.store.reader(name).head(name).seq]
 
 
-def _rebuilt(reports: Sequence[rebuild_check.ReplayReport]) -> str:
+def _rebuilt_text(reports: Sequence[rebuild_check.ReplayReport]) -> str:
     return f"{plural(sum(report.checked for report in reports), 'projection')} rebuilt"
 
 

@@ -4,7 +4,7 @@ import asyncio
 from argparse import Namespace
 from collections.abc import Sequence
 
-from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, open_view, system_of
+from everlog.interfaces.common.bootstrap import agents_of, open_view, system_of, without_take_over
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes
@@ -14,7 +14,7 @@ from everlog.store import name_of
 def cancel(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `cancel`."""
     name = name_of(args.name)
-    with open_view(system_of(args, world), name, notify=False), leaving_alone():  # creates no store and no agent
+    with open_view(system_of(args, world), name, notify=False), without_take_over():  # creates no store and no agent
         turns = asyncio.run(_cancel(args, world, name))
     if args.json:
         print(json_shapes.line({"agent": name, "cancelled": list(turns)}))

@@ -32,7 +32,7 @@ from everlog.events import (
     is_erased,
 )
 from everlog.interfaces.common import time_text
-from everlog.interfaces.common.bootstrap import agents_of, owning, settings_of, warn_of_unused
+from everlog.interfaces.common.bootstrap import agents_of, opened_agent, settings_of, warn_of_unused
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment, Interface
 from everlog.interfaces.common.input_text import check_text, query_and_page
@@ -88,7 +88,7 @@ def chat(args: Namespace, world: CommandEnvironment) -> int:
     interface = prompt.around(Narrator(terminal))
     with LoopThread() as loop, contextlib.ExitStack() as stack:
         system = stack.enter_context(loop.holding(agents_of(args, world, timers=True)))
-        agent = stack.enter_context(loop.holding(owning(args, system, name, settings)))
+        agent = stack.enter_context(loop.holding(opened_agent(args, system, name, settings)))
         warn_of_unused(args, agent)
         agent.notify(interface.on_records)
         session = ChatSession(system, agent, terminal, interface, world, out)

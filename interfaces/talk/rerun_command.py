@@ -39,11 +39,11 @@ def rerun(args: Namespace, world: CommandEnvironment) -> int:
     )
     with open_view(system_of(args, world), args.name, notify=False):
         pass  # raises if the store or the agent does not exist, before a store is created
-    told: list[TurnPair] = []
+    pairs: list[TurnPair] = []
     try:
-        done = asyncio.run(_rerun(args, world, what, told))
+        done = asyncio.run(_rerun(args, world, what, pairs))
     except KeyboardInterrupt as error:
-        if not told:
+        if not pairs:
             raise
         compare = f"`everlog rerun {what.agent_id} --new-name {what.fork} --report` compares the two"
         raise KeyboardInterrupt(f"the fork {what.fork!r} has the turns that were rerun; {compare}.") from error
@@ -54,9 +54,9 @@ def rerun(args: Namespace, world: CommandEnvironment) -> int:
     return 0
 
 
-async def _rerun(args: Namespace, world: CommandEnvironment, what: RerunOptions, told: list[TurnPair]) -> RerunOutcome:
+async def _rerun(args: Namespace, world: CommandEnvironment, what: RerunOptions, pairs: list[TurnPair]) -> RerunOutcome:
     def notify(pair: TurnPair) -> None:
-        told.append(pair)
+        pairs.append(pair)
         if not args.json:
             from everlog.interfaces.talk import rerun_page
 

@@ -94,9 +94,13 @@ def _call(call: FunctionCall) -> Text:
     style = "green" if call.outcome == "ok" else "red"
     how = ANSWERED.get(call.answered or "", "")
     result = one_line(call.result, RESULT_CHARS) if call.answered != "refused" else ""
-    told = [word for word in (how, call.outcome if call.outcome != "ok" and how != "refused" else "", result) if word]
+    call_notes = [
+        word for word in (how, call.outcome if call.outcome != "ok" and how != "refused" else "", result) if word
+    ]
     return Text.assemble(
-        (call_text(call.name, call.arguments), "magenta"), (" → " if told else "", "dim"), (", ".join(told), style)
+        (call_text(call.name, call.arguments), "magenta"),
+        (" → " if call_notes else "", "dim"),
+        (", ".join(call_notes), style),
     )
 
 

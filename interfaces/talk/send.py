@@ -8,7 +8,7 @@ from functools import partial
 from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.agent_system import AgentSystem
 from everlog.events import Event, Heartbeat, SystemAlert, TurnAbandoned, UserLogin, UserMessage, time_of
-from everlog.interfaces.common.bootstrap import agents_of, owning, settings_of, warn_of_unused
+from everlog.interfaces.common.bootstrap import agents_of, opened_agent, settings_of, warn_of_unused
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment, FrontEnd
 from everlog.interfaces.common.input_text import check_text
@@ -42,7 +42,7 @@ def send(args: Namespace, world: CommandEnvironment) -> int:
 async def _send(args: Namespace, world: CommandEnvironment, on_commit: CommitListener, shown: FrontEnd | None) -> int:
     name = name_of(args.name)
     settings = settings_of(args, world)
-    async with agents_of(args, world) as system, owning(args, system, name, settings) as agent:
+    async with agents_of(args, world) as system, opened_agent(args, system, name, settings) as agent:
         warn_of_unused(args, agent)
         agent.notify(on_commit)  # only now: the records of the agent's creation are not part of the answer
         preview = None if shown is None else partial(shown.preview, name=name)

@@ -11,7 +11,15 @@ from everlog.actors.cluster.ray_address import running
 from everlog.events import BadInput
 from everlog.events.times import MICROSECONDS
 from everlog.interfaces.common import time_text
-from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, open_view, root_of, system_of, viewing, warn
+from everlog.interfaces.common.bootstrap import (
+    agents_of,
+    open_view,
+    opened_view,
+    root_of,
+    system_of,
+    warn,
+    without_take_over,
+)
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.input_text import check_text
@@ -26,7 +34,7 @@ def timer(args: Namespace, world: CommandEnvironment) -> int:
     ]:
         args.fail("--cancel cannot be given with TEXT, --every, --at, --after or --timer")
     name, due_at = name_of(args.name), 0 if args.cancel else _due(args, world.clock.now())
-    with open_view(system_of(args, world), name, notify=False), leaving_alone():  # creates no store and no agent
+    with open_view(system_of(args, world), name, notify=False), without_take_over():  # creates no store and no agent
         return asyncio.run(_cancel(args, world, name) if args.cancel else _set(args, world, name, due_at))
 
 
@@ -79,7 +87,7 @@ def _rows(system: AgentSystem, name: str) -> Sequence[dict[str, Any]]:
 
 def timers(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `timers`."""
-    with viewing(args, world) as view:
+    with opened_view(args, world) as view:
         rows = sorted(view.rows("timers"), key=lambda row: (row["due_us"], row["timer"]))
     shown = [
         {"timer": row["timer"], "due": time_text.iso(row["due_us"]), "every_s": row["every_s"], "text": row["text"]}

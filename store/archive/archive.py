@@ -88,13 +88,13 @@ class Archive:
             if not waiting:
                 return FollowCounts()
             try:
-                return self._follow_again(waiting)
+                return self._follow_with_rebuild(waiting)
             except StoreError:  # perhaps of one log only: follow the others separately
                 if len(waiting) == 1:
                     raise
-                return self._one_by_one(waiting)
+                return self._follow_separately(waiting)
 
-    def _one_by_one(self, partitions: Sequence[str]) -> FollowCounts:
+    def _follow_separately(self, partitions: Sequence[str]) -> FollowCounts:
         """Follow each partition separately. Raises the StoreError of the last partition that failed, after all were
         tried.
         """
@@ -102,19 +102,19 @@ class Archive:
         lags = []
         for name in partitions:
             try:
-                lags.append(self._follow_again([name]))
+                lags.append(self._follow_with_rebuild([name]))
             except StoreError as error:
                 failed = error
         if failed is not None:
             raise failed
         return FollowCounts(*(sum(getattr(lag, field) for lag in lags) for field in FollowCounts.__struct_fields__))
 
-    def _follow_again(self, partitions: Sequence[str]) -> FollowCounts:
+    def _follow_with_rebuild(self, partitions: Sequence[str]) -> FollowCounts:
         """Follow; if the table is lost, rebuild it and follow once more."""
         try:
             return self._follow(partitions)
         except (TableLost, CommitRewritten):
-            self._make_again()
+            self._rebuild_table()
         try:
             return self._follow(partitions)
         except (TableLost, CommitRewritten) as error:
@@ -192,13 +192,13 @@ class Archive:
         asked = bool(wanted.query.strip())
         vector = self._vector_of(wanted.query) if asked else None
         with self._reading:
-            shelves = self._renewed()
-            if shelves is None:
+            serving_caches = self._current_caches()
+            if serving_caches is None:
                 return Matches(total=0)
             names = sorted({stream_of(name) for name in wanted.sources})
             pool = CandidatePool(
-                shelves.kept(wanted.agent_id, wanted.as_of),
-                [shelves.documents(name, wanted.as_of_time) for name in names],
+                serving_caches.kept(wanted.agent_id, wanted.as_of),
+                [serving_caches.documents(name, wanted.as_of_time) for name in names],
                 wanted,
             )
             return find(pool, wanted, vector) if asked else newest(pool, wanted)
@@ -210,29 +210,31 @@ class Archive:
         """
         vector = self._vector_of(query)
         with self._reading:
-            shelves = self._renewed()
-            return {} if vector is None or shelves is None else near(shelves.said(agent_id, said_by), vector)
+            serving_caches = self._current_caches()
+            return (
+                {} if vector is None or serving_caches is None else near(serving_caches.said(agent_id, said_by), vector)
+            )
 
     def _vector_of(self, query: str) -> np.ndarray | None:
         """Return the vector of a query; None if it has no words. Embeds without holding the lock, so other searches do
         not wait.
         """
         with self._reading:
-            shelves, embedder = self._renewed(), self._embedder
-            if shelves is None:
+            serving_caches, embedder = self._current_caches(), self._embedder
+            if serving_caches is None:
                 return None
-            check_embedder(shelves.serving, embedder)
+            check_embedder(serving_caches.serving, embedder)
         vector = embed_checked(embedder, [query])[0]
         return vector.astype("f4") if vector.any() else None
 
     def kept(self, agent_id: str, text: str) -> str:
         """Return the id of a memory of the agent whose current text is exactly `text`; empty if there is none."""
         with self._reading:
-            shelves = self._renewed()
-            parts = [] if shelves is None else shelves.kept(agent_id, HOLDS)
+            serving_caches = self._current_caches()
+            parts = [] if serving_caches is None else serving_caches.kept(agent_id, HOLDS)
             return min((memory for part in parts for memory in part.holding(digest_of(text))), default="")
 
-    def _renewed(self) -> RowCaches | None:
+    def _current_caches(self) -> RowCaches | None:
         """Return the row caches after checking them against the serving table; None if no process has followed yet."""
         if self._row_caches is None and (self._folder / NOTES).exists():
             self._row_caches = RowCaches(self._folder, self._lineage)
@@ -246,11 +248,13 @@ class Archive:
         With another `embedder` the vectors are those of that embedder, and this archive uses it from then on. Raises
         ArchiveError while another process rebuilds, and the errors of `follow`.
         """
-        built = self._make_again(embedder, progress)
+        built = self._rebuild_table(embedder, progress)
         self.follow()  # records erased while the table was built must be gone before the rebuild is reported as done
         return built
 
-    def _make_again(self, embedder: Embedder | None = None, progress: RebuildProgress | None = None) -> RebuildReport:
+    def _rebuild_table(
+        self, embedder: Embedder | None = None, progress: RebuildProgress | None = None
+    ) -> RebuildReport:
         embedder = self._embedder if embedder is None else SharedEmbedder(embedder)
         with self._writing:
             folder = self._writer_opened().folder

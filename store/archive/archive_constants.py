@@ -30,7 +30,7 @@ OLD_VERSIONS_S = 600
 """Seconds for which other processes may still read a version of the table after it was replaced."""
 REBUILD_ROWS = 20_000
 """Number of rows that a rebuild writes at once."""
-SHELF_BYTES_MAX = 512 * 1024 * 1024
+ROW_CACHE_BYTES_MAX = 512 * 1024 * 1024
 """Memory for row caches: rows and vectors of recently searched agents and sources."""
 
 assert CHUNK_CHARS > 100

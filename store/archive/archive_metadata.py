@@ -145,11 +145,11 @@ class ArchiveMetadata:
         """Return the last seq of each agent that was read from all of its partitions at once."""
         return dict(self._read("SELECT agent_id, seq FROM ahead"))
 
-    def go_ahead(self, seqs: Mapping[str, int]) -> None:
+    def set_ahead(self, seqs: Mapping[str, int]) -> None:
         """Set the last seq of agents that were read from all of their partitions at once."""
         self._db.executemany("INSERT OR REPLACE INTO ahead VALUES (?, ?)", list(seqs.items()))
 
-    def begin_again(self) -> None:
+    def clear_positions(self) -> None:
         """Delete all positions, because the table is replaced."""
         self._db.execute("DELETE FROM position")
         self._db.execute("DELETE FROM ahead")

@@ -91,7 +91,7 @@ class ArchiveWriter:
         table = self.tables.create(generation, embedder.dimension)
         serving = ServingTable(generation, embedder.name, embedder.dimension, CHUNKER, table.version)
         with self.notes.change():
-            self.notes.begin_again()
+            self.notes.clear_positions()
             self.notes.serve(serving)
         return serving
 
@@ -148,7 +148,7 @@ class ArchiveWriter:
         # which is harmless, but a position before its rows would skip records.
         with self.notes.change():
             self.notes.reach(batch.positions)
-            self.notes.go_ahead(batch.ahead)
+            self.notes.set_ahead(batch.ahead)
             self.notes.serve(serving)
         self._ahead.update(batch.ahead)
         self._step("position")
@@ -171,7 +171,7 @@ class ArchiveWriter:
         self._table.put(rows, batch.whole)
         self._step("rows")
         if batch.erased:
-            serving = self._written_anew(serving)
+            serving = self._copy_current_rows(serving)
         return msgspec.structs.replace(
             serving, version=self._table.version, writing=0, written=serving.written + rows.num_rows,
             writes=serving.writes + 1,
@@ -182,7 +182,7 @@ class ArchiveWriter:
         with self.notes.change():
             self.notes.serve(msgspec.structs.replace(serving, writing=1))
 
-    def _written_anew(self, serving: ServingTable) -> ServingTable:
+    def _copy_current_rows(self, serving: ServingTable) -> ServingTable:
         """Copy the current rows into a new table: old files, indices and versions, which hold erased text, go with the
         old one.
         """
@@ -226,9 +226,9 @@ class ArchiveWriter:
         """Replace the serving table by one that was built, and remove all others. The caller holds `rebuilding`."""
         with locked(self.lock):
             with self.notes.change():
-                self.notes.begin_again()
+                self.notes.clear_positions()
                 self.notes.reach(positions)
-                self.notes.go_ahead(ahead)
+                self.notes.set_ahead(ahead)
                 self.notes.serve(serving)
             # Removed only after the new table serves durably: a crash before that leaves the old table in service.
             self._step("swapped")

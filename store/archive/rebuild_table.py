@@ -50,7 +50,7 @@ def read_log(store: FileStore) -> RebuildInput:
     return RebuildInput(tables, positions)
 
 
-def taken_records(store: FileStore, notes: ArchiveMetadata) -> Iterator[tuple[str, list[Record]]]:
+def followed_records(store: FileStore, notes: ArchiveMetadata) -> Iterator[tuple[str, list[Record]]]:
     """Yield the records of each agent that the table includes."""
     positions, ahead = notes.positions(), notes.ahead()
     tables = []
@@ -113,7 +113,7 @@ def differences(store: FileStore, table: Table, notes: ArchiveMetadata, model: s
     """Return the differences between a table and the followed log: rows that are missing, surplus or not the same."""
     wanted: dict[str, ArchiveRow] = {}
     lineage = Lineage(store)
-    for _, records in taken_records(store, notes):
+    for _, records in followed_records(store, notes):
         wanted.update(fold_stream(records, lineage.is_fork))
     return list(islice(_differences(wanted, table, notes, model), DIFFERENCES_MAX))
 

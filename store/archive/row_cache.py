@@ -18,7 +18,7 @@ HOLDS = 2**63 - 1
 """Value of `seq_to` and `to_at` of a current row: later than every possible moment."""
 BETWEEN = "\0"
 """Separator between the texts of rows when all are searched at once."""
-LATE_MIN = 10_000
+UNSORTED_MIN = 10_000
 """Number of words up to which new words stay unsorted."""
 DOT_ROWS = 128
 """Number of vectors that are compared at once."""
@@ -133,7 +133,7 @@ class RowCache:
     def counts(self, word: int) -> np.ndarray | None:
         """Return how often a word is in each row; None if it is in none."""
         late = len(self._words) - len(self._sorted)
-        if late > LATE_MIN and late > len(self._sorted) // 4:
+        if late > UNSORTED_MIN and late > len(self._sorted) // 4:
             self._order = np.argsort(self._words, kind="stable").astype(np.int32)
             self._sorted = self._words[self._order]
             late = 0

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from everlog.events import ArchiveError
-from everlog.store.archive.archive_constants import SHELF_BYTES_MAX
+from everlog.store.archive.archive_constants import ROW_CACHE_BYTES_MAX
 from everlog.store.archive.archive_lineage import AncestorRows, Lineage, RowSelection, parts_of
 from everlog.store.archive.archive_metadata import NOTES, ArchiveMetadata, ServingTable
 from everlog.store.archive.archive_table import Table, Tables, equal
@@ -100,7 +100,7 @@ class RowCaches:
         if row_cache is None:
             row_cache = self._read(*key)  # may clear `_found`
             self._found[key] = row_cache
-            while len(self._found) > 1 and sum(other.size for other in self._found.values()) > SHELF_BYTES_MAX:
+            while len(self._found) > 1 and sum(other.size for other in self._found.values()) > ROW_CACHE_BYTES_MAX:
                 self._found.popitem(last=False)
         self._found.move_to_end(key)
         return row_cache

@@ -140,7 +140,7 @@ class RowFold:
             self._document(record)
         elif record.type == CREATED and record.seq > 1:  # until then it reads as at its deletion
             self._end(self._agents.get(record.agent_id, ()), record)
-            self._end_before(record, "")
+            self._end_inherited(record, "")
 
     def _changed(self, record: Record) -> None:
         """Replace the text of a memory; its source stays. A deleted memory stays deleted, even if a later record
@@ -154,20 +154,20 @@ class RowFold:
             fields["source"] = first.source if first else ""
             self._add(record, MEMORY, memory, record.text or "", fields, first)
         if not known and memory:
-            self._end_before(record, memory)
+            self._end_inherited(record, memory)
 
     def _deleted(self, record: Record) -> None:
         memory = _fields(record).get("memory_id", "")
         known = self._known(memory, record)
         self._end(known, record)
         if not known and memory:
-            self._end_before(record, memory)
+            self._end_inherited(record, memory)
 
     def _known(self, memory: str, record: Record) -> list[ArchiveRow]:
         """Return the agent's own rows of a memory."""
         return [row for row in self._memories.get(memory, ()) if row.agent_id == record.agent_id]
 
-    def _end_before(self, record: Record, memory: str) -> None:
+    def _end_inherited(self, record: Record, memory: str) -> None:
         """In a fork, end a memory of an ancestor, or all. Whether the ancestor had it is determined at search time."""
         if self._is_fork(record.agent_id):
             row = ArchiveRow(

@@ -174,7 +174,7 @@ def _write_stream(
     seq, size, erased = part.from_seq - 1, 0, 0
     for commit in _commits(reader.read(name, part.from_seq, part.to_seq)):
         for record in commit:
-            if record.seq != seq + 1 or record.agent_id != name or _is_joint_of_another(record, chain):
+            if record.seq != seq + 1 or record.agent_id != name or _names_other_chain(record, chain):
                 raise _broken_chain_error(name, seq + 1)
             seq, chain = record.seq, extend(chain, record)
             erased += is_erased(record.payload)
@@ -192,7 +192,7 @@ def _write_stream(
     return ExportedStream(name, part.from_seq, part.to_seq, chain.hex(), part.parent, part.parent_seq, erased)
 
 
-def _is_joint_of_another(record: Record, chain: bytes) -> bool:
+def _names_other_chain(record: Record, chain: bytes) -> bool:
     """Return True if the record is part of a move that names another chain value than `chain` as the value before
     it.
     """
@@ -231,7 +231,7 @@ def commits_of(export: ExportReader) -> Iterator[tuple[ExportedStream, list[Reco
         yield streams[agent_id], list(records)
 
 
-class _Walk:
+class _StreamVerifier:
     """Position in one stream while an export is verified."""
 
     def __init__(self, stream: ExportedStream, chain: bytes, others: Collection[str]) -> None:
@@ -252,7 +252,7 @@ class _Walk:
         if self.away and chain_before(record, record.seq, Head(self.seq, self.chain, away=True)) != self.chain:
             return f"seq {self.seq} begins a move, and seq {record.seq} does not end it"
         move = move_in(record)
-        if move is not None and not _is_place(self.stream.agent_id, move.partition):
+        if move is not None and not _is_possible_partition(self.stream.agent_id, move.partition):
             return f"seq {record.seq} is a move to or from {move.partition!r}, and no store has such a partition"
         if is_erased(record.payload) and not _IS_TOMBSTONE(record.payload):
             return f"seq {record.seq} is neither a valid tombstone nor a record"
@@ -284,7 +284,7 @@ class _Walk:
         return (self.seq, self.chain.hex(), self.away) == (self.stream.to_seq, self.stream.chain, False)
 
 
-def _is_place(name: str, partition: str) -> bool:
+def _is_possible_partition(name: str, partition: str) -> bool:
     """Return True if an agent of that name can have been in that partition, in any store."""
     return partition == partition_of(name) or _IS_SHARD(partition) is not None
 
@@ -299,14 +299,14 @@ def verify(export: ExportReader, places: Mapping[str, int], count: Callable[[int
     wanted = {*places.items(), *((stream.parent, stream.parent_seq) for stream in export.contents.streams)}
     found: dict[tuple[str, int], bytes] = {}
     names = frozenset(stream.agent_id for stream in export.contents.streams)
-    walk: _Walk | None = None
+    walk: _StreamVerifier | None = None
     ended: set[str] = set()
     for stream, records in commits_of(export):
         name = stream.agent_id
         if walk is None or walk.stream is not stream:
             if name in ended or (walk is not None and not walk.done):
                 raise damaged_error(export.path, f"the records of {name!r} are in the wrong place")
-            walk = _Walk(stream, _chain_before(export, stream, found), names)
+            walk = _StreamVerifier(stream, _chain_before(export, stream, found), names)
             ended.add(name)
         for record in records:
             wrong = walk.follow(record)

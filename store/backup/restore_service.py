@@ -40,7 +40,8 @@ class RestoringOpener(Opener, Protocol):
     """Opens the partitions of a store, also those that a restore fills."""
 
     def open_restoring(self, stream: ExportedStream) -> Log:
-        """Own the partition of an unregistered name, and keep every other process from opening it until `set_free`.
+        """Own the partition of an unregistered name, and keep every other process from opening it until
+        `release_restored`.
 
         Raises BadInput if another export was being restored there.
         """
@@ -50,7 +51,7 @@ class RestoringOpener(Opener, Protocol):
         """Return True if a restore into the partition of the name was interrupted."""
         ...
 
-    def set_free(self, agent_id: str) -> None:
+    def release_restored(self, agent_id: str) -> None:
         """Allow every process to open the partition. Call it when all records are there."""
         ...
 
@@ -118,7 +119,7 @@ class RestoreService:
         assignment = self._register.find(name)
         head = self._ends(stream)[0].seq
         if assignment is not None and head >= stream.to_seq:
-            self._opener.set_free(name)
+            self._opener.release_restored(name)
             return RestoredStream(stream, 0)
         begun = assignment is None or self._opener.is_restoring(name)  # the name may be taken by now
         if begun:
@@ -137,7 +138,7 @@ class RestoreService:
                 wanted = Assignment(name, partition_of(name), 1, stream.parent, stream.parent_seq)
                 if not self._register.add(wanted) and self._routes.assignment(name) != wanted:
                     raise _taken(stream)
-                self._opener.set_free(name)
+                self._opener.release_restored(name)
             log.seal(derive)
         return RestoredStream(stream, written, ends)
 

@@ -52,7 +52,7 @@ def fork_in(facts: Record | Draft) -> AgentForked | None:
     return event if isinstance(event, AgentForked) and _IS_CHAIN(event.chain) else None
 
 
-def begins_later(facts: Record | Draft) -> bool:
+def starts_from_elsewhere(facts: Record | Draft) -> bool:
     """Return True if a stream can begin with this record although the records before it are not in this partition."""
     move = move_in(facts)
     return (move is not None and move.direction == FROM) or fork_in(facts) is not None

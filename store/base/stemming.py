@@ -12,11 +12,11 @@ _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 WORD = re.compile(rf"[{_CJK}]|[^\W{_CJK}]+")
 _PHRASE = re.compile(r'["\u201c\u201d]([^"\u201c\u201d]+)["\u201c\u201d]')
 
-_ASKING = """
+_QUESTION_WORDS_TEXT = """
 what when where which who whom whose why how did does do is are was were has have had will would can could should
 a an the of to in on at for and or with about it its that this there
 """
-QUESTION_WORDS = frozenset(_ASKING.split())
+QUESTION_WORDS = frozenset(_QUESTION_WORDS_TEXT.split())
 """Words dropped from a query (not from texts) unless no others are left: they say how to answer, not what the question
 is about.
 """

@@ -153,8 +153,8 @@ def _check_sealed(partition: Partition, entry: FileEntry, state: _State, path: s
 def _check_states(partition: Partition, manifest: Manifest, derive: StateDeriver, report: CheckReport) -> None:
     """Check that the newest state of each agent is what its records derive."""
     reader = PartitionReader(partition)
-    travelled = {agent_id for entry in manifest.files for agent_id in entry.arrivals}  # states of all partitions
-    here = sorted(manifest.closed_heads().keys() - travelled)
+    moved_agents = {agent_id for entry in manifest.files for agent_id in entry.arrivals}  # states of all partitions
+    here = sorted(manifest.closed_heads().keys() - moved_agents)
     states = {agent_id: reader.state(agent_id, derive.maker) for agent_id in here}
     found = {agent_id: state for agent_id, state in states.items() if state is not None}
     parts = [SCHEMA.empty_table()]
@@ -174,9 +174,9 @@ def _check_checkpoints(partition: Partition, manifest: Manifest, derive: StateDe
     derive.
     """
     reader = PartitionReader(partition)
-    travelled = {agent_id for entry in manifest.files for agent_id in entry.arrivals}
+    moved_agents = {agent_id for entry in manifest.files for agent_id in entry.arrivals}
     for entry in manifest.files:
-        for agent_id in sorted(entry.held.keys() - travelled):
+        for agent_id in sorted(entry.held.keys() - moved_agents):
             before: pa.Table | None = None
             last = 0
             for seq in entry.held[agent_id]:

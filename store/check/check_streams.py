@@ -43,7 +43,7 @@ def _move_errors(store: FileStore, assignment: Assignment) -> Iterator[str]:
             epoch = epoch if seq in over else move.epoch
             if (move.seq, move.chain) != (seq - 1, chain.hex()):
                 yield f"{name!r} seq {seq}: the chain value in this record of a move does not match"
-        yield from _unlike(record, before, move, [] if seq in over else route)
+        yield from _move_mismatches(record, before, move, [] if seq in over else route)
         before = move
         chain = extend(chain, record)
     if epoch and epoch < assignment.epoch:
@@ -62,7 +62,9 @@ def _over(store: FileStore, name: str, route: list[str]) -> set[int]:
     return over
 
 
-def _unlike(record: Record, before: AgentMoved | None, move: AgentMoved | None, route: list[str]) -> Iterator[str]:
+def _move_mismatches(
+    record: Record, before: AgentMoved | None, move: AgentMoved | None, route: list[str]
+) -> Iterator[str]:
     """Yield the mismatches between a record and the one before; `before` and `move` are their moves, or None."""
     where = f"{record.agent_id!r} seq {record.seq}"
     went = before is not None and before.direction == TO

@@ -11,9 +11,9 @@ def fds_needed(files: int) -> int:
     return 2 * files + SPARE
 
 
-def make_room(files: int) -> None:
+def raise_fd_limit(files: int) -> None:
     """Raise the soft limit of this process if `files` open files need it, up to the hard limit."""
-    if is_room(files):
+    if has_fd_room(files):
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = fds_needed(2 * files)
@@ -22,13 +22,13 @@ def make_room(files: int) -> None:
     )
 
 
-def is_room(files: int) -> bool:
+def has_fd_room(files: int) -> bool:
     """Return True if this process may hold that many files open."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return soft == resource.RLIM_INFINITY or soft >= fds_needed(files)
 
 
-def too_few(files: int) -> str:
+def fd_limit_error(files: int) -> str:
     """Return the error text for a hard limit that is too low for so many files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = "unlimited" if hard == resource.RLIM_INFINITY else f"{hard:,}"

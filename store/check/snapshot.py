@@ -19,7 +19,7 @@ from everlog.store.base.arrow_schema import SCHEMA, records_of
 from everlog.store.base.disk import storage, storage_error
 from everlog.store.base.lazy_pyarrow import pc
 from everlog.store.base.move_records import FROM, move_in
-from everlog.store.check.fd_limit import is_room, make_room, too_few
+from everlog.store.check.fd_limit import fd_limit_error, has_fd_room, raise_fd_limit
 from everlog.store.partition.manifest import OPEN, READ_ATTEMPTS_MAX, SEALED, FileEntry, Manifest, ParquetEntry, load
 from everlog.store.partition.partition import MANIFEST, Partition
 from everlog.store.partition.segment import FrameScan, closed_frames, corrupt_error, heads_before, missing_file_error
@@ -130,7 +130,7 @@ def snapshot(store: FileStore, *, skip_damaged: bool = False) -> Snapshot:
     except StoreError as error:
         if not (isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EMFILE):
             raise
-        raise StoreError(f"{store.root}: {too_few(_sealed(store))}") from error
+        raise StoreError(f"{store.root}: {fd_limit_error(_sealed(store))}") from error
 
 
 def _snapshot(store: FileStore, *, skip_damaged: bool) -> Snapshot:
@@ -147,8 +147,8 @@ def _snapshot(store: FileStore, *, skip_damaged: bool) -> Snapshot:
                         raise
                     left_out.append(SkippedPartition(name, str(error)))
             files = sum(len(one.held) for one in taken)
-            if not is_room(files):
-                raise StoreError(f"{store.root}: {too_few(files)}")
+            if not has_fd_room(files):
+                raise StoreError(f"{store.root}: {fd_limit_error(files)}")
             whole = bool(left_out) or not _is_torn(store, taken)
         finally:
             if not whole:
@@ -211,7 +211,7 @@ def _hold(partition: Partition, entry: FileEntry) -> _OpenSealedFile:
         raise
     except OSError as error:
         raise storage_error(error, "read", path) from error
-    make_room(fd)
+    raise_fd_limit(fd)
     held = _OpenSealedFile(partition, entry.parquet, fd, _file_stamp(fd))
     if held.written[0] < entry.parquet.bytes:
         os.close(fd)

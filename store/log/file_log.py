@@ -55,7 +55,7 @@ class FileLog:
         self._file = recovered.file
         self._ledger = recovered.ledger
         self._indexes = {index.name: index for index in (*recovered.indexes, self._file.index)}
-        self._view = self._now_seen()
+        self._view = self._acknowledged_view()
         self._reader = reader = PartitionReader(partition, lambda: self._view)
         self.read, self.table, self.chain, self.erasing = reader.read, reader.table, reader.chain, reader.erasing
         self.seq_at, self.state, self.states = reader.seq_at, reader.state, reader.states
@@ -201,7 +201,7 @@ class FileLog:
             self._fenced = True
             raise Fenced(self._fenced_message())
         group.settle()
-        self._view = self._now_seen()
+        self._view = self._acknowledged_view()
         self._poison = ""
 
     def _roll(self) -> None:
@@ -221,9 +221,9 @@ class FileLog:
         self._indexes = {**self._indexes, file.entry.name: file.index}
         self._ledger.ids.begin_generation(closed.last_commit, self._now())
         self._file = file
-        self._view = self._now_seen()
+        self._view = self._acknowledged_view()
 
-    def _now_seen(self) -> PartitionFiles:
+    def _acknowledged_view(self) -> PartitionFiles:
         """Return what this writer's own reads may see: acknowledged bytes only."""
         return PartitionFiles(self._manifest, self._file.length, self._indexes)
 

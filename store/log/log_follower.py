@@ -79,7 +79,7 @@ class LogFollower:
                     commit, mark = last, ""
             # A new manifest may have closed or replaced the open file during the read: then start again from the new
             # files.
-            if self._rules():
+            if self._manifest_in_force():
                 if self._commit < commit:
                     raise self._rewritten(commit)
                 return
@@ -139,7 +139,7 @@ class LogFollower:
                     return
             # Checked after the read: bytes beyond the end that the next manifest gives the file belong to a fenced
             # writer.
-            if not self._rules():
+            if not self._manifest_in_force():
                 return
             batches, read = self._frames(entry, data)
             if batches:
@@ -152,7 +152,7 @@ class LogFollower:
             if not read:
                 size *= 2
 
-    def _rules(self) -> bool:
+    def _manifest_in_force(self) -> bool:
         """Return True if the manifest is still in force; otherwise the open file may hold bytes of a fenced writer."""
         return self._manifest is not None and self._number() == self._manifest.number
 

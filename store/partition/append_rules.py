@@ -31,7 +31,7 @@ from everlog.store.base.contract import Append, Commit, Head
 from everlog.store.base.move_records import chain_before, is_departure
 from everlog.store.base.names import name_of
 from everlog.store.base.store_constants import APPEND_BYTES_MAX, FRAME_BYTES_MAX, ID_MEMORY_S
-from everlog.store.partition.dedup_index import ID_MEMORY_US, DedupIndex, time_in
+from everlog.store.partition.dedup_index import ID_MEMORY_US, DedupIndex, time_of_option
 
 UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}").fullmatch
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").fullmatch
@@ -70,11 +70,11 @@ class ValidatedAppend:
             words += _draft_bytes(draft, append.from_export)
             kinds += len(draft.type)
             key = id_bytes(draft.event_id)
-            if time_in(key) < draft.recorded_at - ID_MEMORY_US:
+            if time_of_option(key) < draft.recorded_at - ID_MEMORY_US:
                 self.is_late = True
             self.keys.append(key)
             self.digests.append(digest_at(draft, agent_id, seq))
-        self.oldest = time_in(min(self.keys))
+        self.oldest = time_of_option(min(self.keys))
         """Time of the oldest event id, microseconds UTC."""
         if words > APPEND_BYTES_MAX:
             raise BadInput(

@@ -23,7 +23,7 @@ CommitsById = dict[bytes, int]
 """Commit numbers by the 16 bytes of an event id."""
 
 
-def time_in(key: bytes) -> int:
+def time_of_option(key: bytes) -> int:
     """Return the time inside a UUIDv7 of 16 bytes, in microseconds UTC, exact to the millisecond."""
     return int.from_bytes(key[:6], "big") * 1000
 
@@ -45,7 +45,7 @@ class _Generation:
         self.recent_from = NEVER
 
     def find(self, key: bytes) -> int | None:
-        at = time_in(key)
+        at = time_of_option(key)
         if at > self.newest:
             return None
         if self.ids is None and at >= self.recent_from:
@@ -61,7 +61,7 @@ class _Generation:
         if self.ids is None and self.recent_from > at:
             return None
         known = self.recent if self.ids is None else self.ids
-        return {key: number for key, number in known.items() if time_in(key) >= at}
+        return {key: number for key, number in known.items() if time_of_option(key) >= at}
 
 
 class DedupIndex:
@@ -93,14 +93,14 @@ class DedupIndex:
         for record in records:
             key = id_bytes(record.event_id)
             ids[key] = record.commit
-            newest = max(newest, time_in(key))
+            newest = max(newest, time_of_option(key))
         self._open.newest = newest
 
     def note(self, new: CommitsById) -> None:
         """Remember ids that are given as 16-byte keys, in the newest generation."""
         assert self._open.ids is not None
         self._open.ids.update(new)
-        self._open.newest = max(self._open.newest, time_in(max(new, default=bytes(16))))
+        self._open.newest = max(self._open.newest, time_of_option(max(new, default=bytes(16))))
 
     @property
     def newest(self) -> int:

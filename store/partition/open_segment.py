@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from everlog.events import AgentForked, AgentMoved, Record, RecordsErased
 from everlog.store.base.arrow_schema import body_of
 from everlog.store.base.disk import DiskFile
-from everlog.store.base.move_records import begins_later
+from everlog.store.base.move_records import starts_from_elsewhere
 from everlog.store.partition.append_rules import StreamHeads
 from everlog.store.partition.frame import HEADER_BYTES, pack
 from everlog.store.partition.frame_index import FrameIndex
@@ -85,7 +85,7 @@ class OpenSegment:
         for record in records:
             if record.type == RecordsErased.kind:
                 self.erasures += 1
-            elif record.type in (AgentMoved.kind, AgentForked.kind) and begins_later(record):
+            elif record.type in (AgentMoved.kind, AgentForked.kind) and starts_from_elsewhere(record):
                 self.arrivals[record.agent_id] = record.seq
 
     def sync(self) -> None:

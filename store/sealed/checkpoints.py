@@ -117,7 +117,7 @@ def _fold(derive: StateDeriver, before: pa.Table | None, own: pa.Table, between:
     return end if end.num_rows else derive(before, own)
 
 
-def far_ends(manifest: Manifest, inputs: Sequence[FileEntry]) -> Iterator[tuple[FileEntry, dict[str, int]]]:
+def distant_ends(manifest: Manifest, inputs: Sequence[FileEntry]) -> Iterator[tuple[FileEntry, dict[str, int]]]:
     """Yield the sealed files among `inputs`, which become one file, with the ends of streams that are far from any
     earlier state.
 

@@ -15,7 +15,7 @@ from everlog.events import ERASED_PREFIX, AgentForked, AgentMoved, RecordsErased
 from everlog.store.base.arrow_schema import SCHEMA, batch_of, records_of
 from everlog.store.base.lazy_pyarrow import pc
 
-JOINTS = (AgentMoved.kind, AgentForked.kind)
+CONNECTING_KINDS = (AgentMoved.kind, AgentForked.kind)
 """Kinds of records that connect a stream over partitions and forks. They hold no content and are never erased."""
 
 
@@ -71,5 +71,5 @@ def _erased_rows(table: pa.Table, erasures: Erasures) -> pa.ChunkedArray | None:
             found = mine if found is None else pc.or_(found, mine)
     if found is None:
         return None
-    joints = pc.is_in(table.column("type"), pa.array(JOINTS))
+    joints = pc.is_in(table.column("type"), pa.array(CONNECTING_KINDS))
     return pc.and_(found, pc.invert(pc.or_(pc.starts_with(table.column("payload"), ERASED_PREFIX), joints)))

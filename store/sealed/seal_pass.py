@@ -27,7 +27,7 @@ from everlog.store.sealed.checkpoints import (
     checkpoint_rows,
     checkpoints_of,
     derive_long_streams,
-    far_ends,
+    distant_ends,
     merge_checkpoints,
     places_of,
 )
@@ -94,7 +94,7 @@ class SealPass:
         self._history = history
         self._progress = progress or (lambda _done, _all: None)
         self._closed = [entry for entry in manifest.files if entry.kind in (FRAMES, SEALED)]
-        self._inputs = files_to_seal(self._closed) or self._stateless(tried)
+        self._inputs = files_to_seal(self._closed) or self._file_without_state(tried)
         self._erasures: Erasures = {}
         self._begun: list[str] = []
 
@@ -117,13 +117,13 @@ class SealPass:
         files = [rewritten.get(entry.name, entry) for entry in self._closed if entry not in self._inputs]
         if self._derive is not None:
             fresh, _ = erase_records(fresh, self._erasures)
-            after = self._stated(self._derive, files, after, table, fresh)
+            after = self._with_states(self._derive, files, after, table, fresh)
         # The names of the new files are durable before a manifest can name them.
         self._where.disk.sync_dir(self._where.path)
         self._progress(2 * weight, 2 * weight)
         return ManifestChange(self._inputs, after, rewritten, count, bool(self._erasures))
 
-    def _stateless(self, tried: AbstractSet[str]) -> list[FileEntry]:
+    def _file_without_state(self, tried: AbstractSet[str]) -> list[FileEntry]:
         """Return a sealed file whose state this derivation cannot use, if there is one: it is written again, with a
         state.
         """
@@ -241,14 +241,14 @@ class SealPass:
         state = None
         rows = state_rows(self._where, entry, entry.state.maker) if entry.state is not None else None
         if rows is not None and entry.state is not None:
-            state = self._saved_state(entry, self._spared(rows), entry.state.maker)
+            state = self._saved_state(entry, self._rows_not_erased(rows), entry.state.maker)
         changed = self._written(entry, table) if count else entry
         changed = msgspec.structs.replace(changed, state=state)
         maker = entry.checkpoints.maker if entry.checkpoints is not None else ""
-        between = self._spared(checkpoints_in(self._where, entry, maker))
+        between = self._rows_not_erased(checkpoints_in(self._where, entry, maker))
         return self._holding(changed, between, maker), count
 
-    def _spared(self, rows: pa.Table | None) -> pa.Table | None:
+    def _rows_not_erased(self, rows: pa.Table | None) -> pa.Table | None:
         """Return the rows of agents without erased records."""
         return None if rows is None else _without_agents(rows, self._erasures)
 
@@ -265,7 +265,7 @@ class SealPass:
         saved, _ = save(self._where, self._name(entry, "state"), rows, maker)
         return saved
 
-    def _stated(
+    def _with_states(
         self, derive: StateDeriver, files: Sequence[FileEntry], after: FileEntry, table: pa.Table, fresh: pa.Table
     ) -> FileEntry:
         """Return the new file's entry with the states of its agents, and the checkpoints of long streams.
@@ -279,13 +279,15 @@ class SealPass:
         agents = set(after.chains) - later
         arrivals = _arrivals([*before, after])
         earlier, known = self._known(derive.maker, before, agents - set(self._erasures), arrivals)
-        travelled = agents.intersection(arrivals) - known
-        unknown = pa.array(sorted(agents - known - travelled), pa.string())
+        moved_agents = agents.intersection(arrivals) - known
+        unknown = pa.array(sorted(agents - known - moved_agents), pa.string())
         records = [_only(fresh, pa.array(sorted(known), pa.string())), _only(table, unknown)]
         try:
             for entry in before:
                 records += [_only(rows, unknown) for rows in self._histories(entry, unknown)]
-            records += [self._travels(self._history, name, after) for name in sorted(travelled) if self._history]
+            records += [
+                self._records_everywhere(self._history, name, after) for name in sorted(moved_agents) if self._history
+            ]
         except CorruptLog:  # a reader of that file gets the error
             return after
         needed = pa.concat_tables(records).sort_by(COMMIT_ORDER)
@@ -295,25 +297,27 @@ class SealPass:
         )
         rows = pa.concat_tables([others, *long.ends])
         after = msgspec.structs.replace(after, state=self._saved_state(after, rows, derive.maker))
-        return self._holding(after, merge_checkpoints(long.between, self._carried(derive.maker)), derive.maker)
+        return self._holding(
+            after, merge_checkpoints(long.between, self._inherited_checkpoints(derive.maker)), derive.maker
+        )
 
-    def _carried(self, maker: str) -> list[pa.Table]:
+    def _inherited_checkpoints(self, maker: str) -> list[pa.Table]:
         """Return the checkpoints of the inputs and their states worth keeping as checkpoints, without agents that
         erased records.
         """
         found = [checkpoints_in(self._where, entry, maker) for entry in self._inputs]
-        for entry, far in far_ends(self._manifest, self._inputs):
+        for entry, far in distant_ends(self._manifest, self._inputs):
             rows = state_rows(self._where, entry, maker, sorted(far))
             if rows is not None:
                 found += [checkpoint_rows(_only(rows, pa.array([name])), end) for name, end in far.items()]
-        return [rows for rows in map(self._spared, found) if rows is not None]
+        return [rows for rows in map(self._rows_not_erased, found) if rows is not None]
 
     def _histories(self, entry: FileEntry, unknown: pa.Array) -> list[pa.Table]:
         if set(entry.chains).isdisjoint(unknown.to_pylist()):
             return []
         return list(rows_of(self._where, entry))
 
-    def _travels(self, history: StreamLoader, name: str, after: FileEntry) -> pa.Table:
+    def _records_everywhere(self, history: StreamLoader, name: str, after: FileEntry) -> pa.Table:
         """Return all records of an agent up to the end of the new file, from all partitions, as if all were in this
         one.
 

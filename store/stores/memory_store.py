@@ -27,7 +27,7 @@ from everlog.store.base.export_types import ExportedStream
 from everlog.store.base.names import name_of, partition_of, shard_of
 from everlog.store.partition.append_rules import AppendGroup, StreamHeads, ValidatedAppend
 from everlog.store.partition.chain_lookup import BEGINNING, chain_over, no_record_error
-from everlog.store.sealed.erasure import JOINTS, erasures_in
+from everlog.store.sealed.erasure import CONNECTING_KINDS, erasures_in
 from everlog.store.streams.fork_service import ForkService
 from everlog.store.streams.move_service import MoveService
 from everlog.store.streams.register import Assignment
@@ -93,7 +93,7 @@ class MemoryReader:
         """Return True if an erasure of the stream is still pending."""
         records = list(self.read(agent_id))
         asked = [event for event in map(event_of, records) if isinstance(event, RecordsErased)]
-        left = [r.seq for r in records if r.type not in JOINTS and not is_erased(r.payload)]
+        left = [r.seq for r in records if r.type not in CONNECTING_KINDS and not is_erased(r.payload)]
         return any(event.from_seq <= seq <= event.to_seq for event in asked for seq in left)
 
     def seq_at(self, agent_id: str, time: int) -> int:
@@ -175,7 +175,9 @@ class MemoryLog(MemoryReader):
             self._raise_if_unusable()
             spans = erasures_in(pa.Table.from_batches([batch_of(shared.records)], SCHEMA))
             left = [
-                tombstone(r) if r.type not in JOINTS and any(s.holds(r.seq) for s in spans.get(r.agent_id, ())) else r
+                tombstone(r)
+                if r.type not in CONNECTING_KINDS and any(s.holds(r.seq) for s in spans.get(r.agent_id, ()))
+                else r
                 for r in shared.records
             ]
             count = sum(now is not then for now, then in zip(left, shared.records, strict=True))
@@ -251,7 +253,7 @@ class _Opener:
         del agent_id
         return False
 
-    def set_free(self, agent_id: str) -> None:
+    def release_restored(self, agent_id: str) -> None:
         """Do nothing: a store in memory does not survive an interrupted restore."""
 
 

@@ -24,8 +24,8 @@ _OBJECTS = (
     "be created by two processes at once"
 )
 _LINKS = "it cannot give a file a second name (link), by which only one process becomes the owner of a log"
-_CACHES = "it caches writes and file names for a while, so that two owners of a log would not notice each other"
-_GIVES_UP = (
+_CACHED_NAMES = "it caches writes and file names for a while, so that two owners of a log would not notice each other"
+_SOFT_MOUNT = (
     "it is mounted `soft`: a write that takes too long is reported as failed, and may be carried out later and "
     "overwrite newer data. Mount it `hard`"
 )
@@ -35,7 +35,7 @@ _UNSAFE = {
     _OBJECTS: "s3fs gcsfuse goofys mountpoint-s3 s3ql rclone blobfuse blobfuse2 ossfs cosfs obsfs geesefs minfs riofs "
     "yas3fs fuse_dfs alluxio-fuse",
     _LINKS: "vfat msdos exfat vboxsf",
-    _CACHES: "sshfs davfs davfs2 curlftpfs afpfs google-drive-ocamlfuse onedriver",
+    _CACHED_NAMES: "sshfs davfs davfs2 curlftpfs afpfs google-drive-ocamlfuse onedriver",
 }
 _REASONS = {name: reason for reason, names in _UNSAFE.items() for name in names.split()}
 
@@ -125,11 +125,11 @@ def unsafe(mount: Mount) -> str:
         if name in _REASONS:
             return _REASONS[name]
     if mount.kind in _NFS + _SMB and mount.options & {"soft", "softerr"}:
-        return _GIVES_UP
+        return _SOFT_MOUNT
     return _NO_SYNC if mount.kind in _SMB and "nostrictsync" in mount.options else ""
 
 
-def caveat(path: Path, text: str | None = None) -> str:
+def storage_warning(path: Path, text: str | None = None) -> str:
     """Return a warning about keeping a store in `path`; empty if there is none. `text` is as for `mount_of`."""
     mount = mount_of(path, text)
     if mount is None:
@@ -157,7 +157,7 @@ def check_storage(path: Path, text: str | None = None) -> None:
         )
 
 
-def seen_by(root: Path, text: str | None = None) -> StoreIdentity:
+def store_identity(root: Path, text: str | None = None) -> StoreIdentity:
     """Return the store in `root` as this process sees it. Never raises: missing facts are empty. `text` is as for
     `mount_of`.
 
@@ -207,7 +207,7 @@ def sharing_fault(sights: Sequence[StoreIdentity]) -> str:
             reason = check(sight, first)
             if reason:
                 return reason
-    return _namesakes(sights)
+    return _duplicate_host_names(sights)
 
 
 def _another(sight: StoreIdentity, first: StoreIdentity) -> str:
@@ -251,7 +251,7 @@ def _shared(sight: StoreIdentity, _first: StoreIdentity) -> str:
     return ""
 
 
-def _namesakes(sights: Iterable[StoreIdentity]) -> str:
+def _duplicate_host_names(sights: Iterable[StoreIdentity]) -> str:
     """Return an error if two machines have one name: an owner on one would be mistaken for a dead process on the
     other.
     """

@@ -64,7 +64,7 @@ class FileOpener:
 
     def open(self, partition: str, command: str, *, label: str = "", take_over: bool = False) -> FileLog:
         """Own a partition by its name; `label` is its name in errors. Raises the errors of `FileLog.open`."""
-        self._free_if_whole(partition)
+        self._release_if_complete(partition)
         return self._opened(partition, command, label=label, take_over=take_over)
 
     def _opened(self, partition: str, command: str, *, label: str, take_over: bool = False, restoring: bool = False
@@ -117,7 +117,7 @@ class FileOpener:
                 log.close()
         return log
 
-    def _free_if_whole(self, partition: str) -> None:
+    def _release_if_complete(self, partition: str) -> None:
         """Remove the mark of a completed restore that was interrupted before it removed the mark."""
         if not self._is_marked(partition):
             return
@@ -131,7 +131,7 @@ class FileOpener:
             return
         reader = self.routes.reader(name)
         if reader.head(name).seq >= mark.seq and reader.chain(name, mark.seq).hex() == mark.chain:
-            self.set_free(name)
+            self.release_restored(name)
 
     def _mark_of(self, partition: str) -> Path:
         return self._root / "log" / partition / RESTORING
@@ -144,7 +144,7 @@ class FileOpener:
     def is_restoring(self, agent_id: str) -> bool:
         return self._is_marked(partition_of(agent_id))
 
-    def set_free(self, agent_id: str) -> None:
+    def release_restored(self, agent_id: str) -> None:
         """Allow every process to open the partition. Call it when all records are there."""
         if self.is_restoring(agent_id):
             path = self._mark_of(partition_of(agent_id))

@@ -106,7 +106,7 @@ def test_the_first_ctrl_c_can_be_heeded_and_the_second_leaves(found: bool, press
             ended.append("work")
         return "done"
 
-    async def heed(heeded: asyncio.Event) -> bool:
+    async def on_interrupt(heeded: asyncio.Event) -> bool:
         if found:
             heeded.set()
         return found
@@ -115,10 +115,10 @@ def test_the_first_ctrl_c_can_be_heeded_and_the_second_leaves(found: bool, press
         with LoopThread() as loop:
             heeded = asyncio.Event()
             if found and presses == 1:
-                assert loop.run(main_work(heeded), lambda: heed(heeded)) == "done"
+                assert loop.run(main_work(heeded), lambda: on_interrupt(heeded)) == "done"
             else:
                 with pytest.raises(KeyboardInterrupt):
-                    loop.run(main_work(heeded), lambda: heed(heeded))
+                    loop.run(main_work(heeded), lambda: on_interrupt(heeded))
             assert ended == ["work"]
     finally:
         signal.signal(signal.SIGINT, before)

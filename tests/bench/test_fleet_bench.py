@@ -78,7 +78,7 @@ def test_a_longer_past_keeps_its_end_in_view() -> None:
         *(record(seq, kind) for seq, kind in enumerate(["user_message", "message_sent"] * 2, 3)),
         record(7, "summary", summary),
     ]
-    past = list(fleet_history.aged(template, 107))
+    past = list(fleet_history.repeated_history(template, 107))
     assert len(past) == 107
     assert [entry.type for entry in past[:4]] == ["agent_created", "agent_configured", "user_message", "message_sent"]
     assert json.loads(past[-1].payload) == {
@@ -88,4 +88,4 @@ def test_a_longer_past_keeps_its_end_in_view() -> None:
         "hidden": 102,
         "total": 104,
     }
-    assert list(fleet_history.aged(template, 3)) == template
+    assert list(fleet_history.repeated_history(template, 3)) == template

@@ -80,7 +80,7 @@ def test_the_ranking_is_that_of_the_reference_as_of_any_record(life, query, data
     cosines = {one.seq: data.draw(st.integers(-8, 8)) / 8 for one in said if data.draw(st.integers(0, 4))}
     text = " ".join(query)
     with Projections() as engine, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("everlog.projections.recall_search.WORTH_KEEPING", data.draw(st.sampled_from([1, 3, 100])))
+        patch.setattr("everlog.projections.recall_search.DOCUMENTS_STORED_MIN", data.draw(st.sampled_from([1, 3, 100])))
         engine.add(records[:cut])
         RecallSearch(engine, "sam", HEAD).recall(text, 0, 5)
         engine.add(records[cut:])

@@ -111,7 +111,7 @@ def test_what_is_read_of_one_agent_reads_no_history_of_another() -> None:
 
 def test_forgetting_takes_what_a_search_built_along(monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent that is unloaded and activated again finds its records once; the others keep finding theirs."""
-    monkeypatch.setattr("everlog.projections.recall_search.WORTH_KEEPING", 1)
+    monkeypatch.setattr("everlog.projections.recall_search.DOCUMENTS_STORED_MIN", 1)
     life = small_life()
     with Projections() as engine:
         engine.load(table_of([place_again(record, name) for name in NAMES for record in life]))

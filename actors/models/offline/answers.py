@@ -53,9 +53,11 @@ def complete(request: OfflineRequest) -> Completion:
             made.say(greeting(request, ask=not users))
         elif event.type == "system_alert" and _PRESSURE.search(event.message or ""):
             made.think("My context is getting full, so I put away what the user told me.")
-            told = [text for text in request.statements if not facts.has_no_statement(normalize(text))][-KEPT_MAX:]
-            if told:
-                kept = "; ".join(short(text, 200) for text in told)
+            facts_told = [text for text in request.statements if not facts.has_no_statement(normalize(text))][
+                -KEPT_MAX:
+            ]
+            if facts_told:
+                kept = "; ".join(short(text, 200) for text in facts_told)
                 made.call("archival_memory_insert", content=f"{facts.SAID}: {kept}")
     for event in users[-USERS_MAX:]:
         if not _serve_order(request, made, event):
@@ -127,15 +129,15 @@ def _serve(request: OfflineRequest, made: Completion, event: PendingInput) -> No
     """Serve one message: store its facts, answer its questions, or say that it was not understood."""
     text = normalize(event.message or "")
     lines = list(request.human or [])
-    told = facts.facts_in(text)
+    facts_told = facts.facts_in(text)
     questions = [sentence for sentence in sentences(text) if facts.is_question(sentence)]
-    if told:
+    if facts_told:
         made.think("The user told me something about themselves, so I write it down.")
-        _keep_facts(request, made, told, lines)
+        _keep_facts(request, made, facts_told, lines)
     for question in questions[:USERS_MAX]:
         made.think("The user asks something, so I look for the answer in what I know.")
         _answer(made, question, lines, event.time)
-    if told or questions:
+    if facts_told or questions:
         return
     made.think("No rule of mine finds a fact or a question here.")
     if _THANKS.match(text):
@@ -148,10 +150,12 @@ def _serve(request: OfflineRequest, made: Completion, event: PendingInput) -> No
         made.say(greeting(request, ask=True))
 
 
-def _keep_facts(request: OfflineRequest, made: Completion, told: Sequence[facts.UserFact], lines: list[str]) -> None:
+def _keep_facts(
+    request: OfflineRequest, made: Completion, facts_told: Sequence[facts.UserFact], lines: list[str]
+) -> None:
     """Store new facts in core memory, and say so. `lines` is changed into the block as it will be."""
     known = {fact.phrase.casefold() for fact in facts.facts_of_lines(lines)}
-    fresh = [fact for fact in told if fact.phrase.casefold() not in known]
+    fresh = [fact for fact in facts_told if fact.phrase.casefold() not in known]
     added: list[str] = []
     for fact in fresh:
         old = facts.replaced(fact, lines + added)
@@ -177,7 +181,7 @@ def _keep_facts(request: OfflineRequest, made: Completion, told: Sequence[facts.
         that = all(fact.phrase.startswith("you") for fact in others)
         made.say(f"I noted{' that' if that else ':'} {facts.join_facts(others)}.")
     elif not fresh:
-        made.say(f"I know that already: {facts.join_facts(told)}.")
+        made.say(f"I know that already: {facts.join_facts(facts_told)}.")
 
 
 def _answer(made: Completion, question: str, lines: Sequence[str], time: str) -> None:
@@ -201,8 +205,8 @@ def _answer(made: Completion, question: str, lines: Sequence[str], time: str) ->
     elif in_archive:
         made.call("archival_memory_search", heartbeat=True, query=in_archive)
     elif found:
-        told = facts.join_facts(found)
-        made.say(f"{told[:1].upper()}{told[1:].rstrip('.')}.")
+        facts_told = facts.join_facts(found)
+        made.say(f"{facts_told[:1].upper()}{facts_told[1:].rstrip('.')}.")
     elif stems(question) == {"nam"}:
         made.say("I do not know your name yet. What is it?")
     elif words:

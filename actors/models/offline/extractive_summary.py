@@ -57,8 +57,8 @@ def _said(lines: Sequence[str]) -> Iterator[str]:
 
 def _score(text: str) -> float:
     """Return the score of a sentence. Length and questions lower it, and the assistant's own words count little."""
-    telling = len(set(_PERSONAL.findall(text.rpartition(" said: ")[2])))
-    score = min(telling, 6) + 1.0 - 2.0 * text.endswith("?") - len(text.split()) / _SENTENCE_WORDS_MAX
+    personal_words = len(set(_PERSONAL.findall(text.rpartition(" said: ")[2])))
+    score = min(personal_words, 6) + 1.0 - 2.0 * text.endswith("?") - len(text.split()) / _SENTENCE_WORDS_MAX
     return score * 0.3 if " I said: " in text else score
 
 

@@ -37,8 +37,8 @@ class UserFact(msgspec.Struct, frozen=True):
     @property
     def phrase(self) -> str:
         """Clause that states the fact to the user."""
-        told = {SAID: "{}", "": '"{}"', "First name": "your name is {}", TO_DO: '"{}" is on your to-do list'}
-        return told.get(self.key, f"your {self.key.lower()} is {{}}").format(to_second_person(self.value))
+        phrases = {SAID: "{}", "": '"{}"', "First name": "your name is {}", TO_DO: '"{}" is on your to-do list'}
+        return phrases.get(self.key, f"your {self.key.lower()} is {{}}").format(to_second_person(self.value))
 
 
 _SUBJECT = any_case(
@@ -86,8 +86,8 @@ def facts_in(text: str) -> list[UserFact]:
     """Return the facts in the statements of `text`, in order, once each."""
     if ordered := _order_in(text):
         return [ordered] if ordered.key == TO_DO else _of_clauses(ordered.value, wanted=True)
-    told = [sentence for sentence in sentences(text) if not is_question(sentence)]
-    return list(dict.fromkeys(fact for sentence in told for fact in _of_clauses(sentence, wanted=False)))
+    phrases = [sentence for sentence in sentences(text) if not is_question(sentence)]
+    return list(dict.fromkeys(fact for sentence in phrases for fact in _of_clauses(sentence, wanted=False)))
 
 
 def is_question(sentence: str) -> bool:
@@ -141,8 +141,8 @@ def about_user(question: str) -> bool:
 
 def join_facts(facts: Sequence[UserFact]) -> str:
     """Join facts into one clause for the user."""
-    told = [fact.phrase for fact in facts]
-    return ", and ".join([", ".join(told[:-1]), told[-1]] if told[1:] else told)
+    phrases = [fact.phrase for fact in facts]
+    return ", and ".join([", ".join(phrases[:-1]), phrases[-1]] if phrases[1:] else phrases)
 
 
 def _overlap(asked: set[str], fact: UserFact) -> float:

@@ -147,8 +147,8 @@ def _results(messages: list[_Message]) -> list[CallResult]:
     results = []
     for message in messages[1:]:
         if message.role == "tool" and (call := calls.get(message.tool_call_id)):
-            told = _decoded(message.content or "", {"message": message.content})
-            ok, text = told.get("status", "OK") == "OK", str(told.get("message") or "")
+            result = _decoded(message.content or "", {"message": message.content})
+            ok, text = result.get("status", "OK") == "OK", str(result.get("message") or "")
             results.append(CallResult(call.name, _decoded(call.arguments, {}), ok, text))
     return results
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from everlog.actors.agent.erase_agent import forks_reached
-from everlog.actors.agent.fork_agent import ELSEWHERE, tail
+from everlog.actors.agent.fork_agent import CALL_OF_PARENT, tail
 from everlog.actors.replay.rebuild_check import rebuild, verify
 from everlog.events import (
     BadInput,
@@ -97,7 +97,7 @@ def test_the_turns_that_were_open_at_the_cut_are_closed_in_the_fork(whole: World
             assert list(forked.closed) == sorted(open_turns), at
             assert [end.reason for end in ends] == ["forked"] * len(open_turns)
             texts = [event.text for event in own if isinstance(event, FunctionResult)]
-            assert texts == [ELSEWHERE] * (records[at - 1].type == "function_started")
+            assert texts == [CALL_OF_PARENT] * (records[at - 1].type == "function_started")
 
 
 def test_the_tail_is_short_however_long_the_log(whole: World) -> None:

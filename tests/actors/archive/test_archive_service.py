@@ -197,7 +197,7 @@ def test_a_bug_that_ends_the_following_is_heard_of_and_questions_are_answered() 
 
 
 def test_it_follows_by_itself_a_few_logs_at_a_time_and_rests_where_nothing_happens(monkeypatch) -> None:
-    monkeypatch.setattr(archive_service, "FOLLOW_AT_ONCE", 2)
+    monkeypatch.setattr(archive_service, "FOLLOW_LOGS_BATCH", 2)
     index = Index()
     pauses: list[float] = []
 
@@ -275,7 +275,7 @@ def test_what_is_asked_in_the_same_moment_is_one_call() -> None:
 
 
 def test_who_waits_too_long_goes_on_without_and_nobody_waits_again_at_once(monkeypatch) -> None:
-    monkeypatch.setattr(archive_service, "MEANING_S", 0.001)
+    monkeypatch.setattr(archive_service, "OPTIONAL_RANKING_S", 0.001)
 
     async def ask():
         late = asyncio.Event()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from everlog.actors.archive.embedder_choice import EndpointEmbedder, embedder_again, embedder_for
+from everlog.actors.archive.embedder_choice import EndpointEmbedder, embedder_by_recorded_name, embedder_for
 from everlog.events import EmbedderError
 from everlog.store.archive.embedder import PIECE_CHARS, TEXT_CHARS_MAX, Embedder, WordLlama, embedder_of, message_text
 from tests.support.models.loopback_server import serving
@@ -179,12 +179,12 @@ def test_nobody_there_is_said_with_the_address() -> None:
 def test_a_recorded_place_is_granted_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """No text goes to another machine that only a file names, and no key to any place but the environment's."""
     with pytest.raises(EmbedderError, match="OPENAI_BASE_URL is another address"):
-        embedder_again("some-model at http://192.0.2.1/v1/", 3)
+        embedder_by_recorded_name("some-model at http://192.0.2.1/v1/", 3)
     with serving(vectors((0, 3, 4))) as endpoint:
-        embedder_again(f"some-model at {endpoint.url}/", 3).embed(["I sail"])
+        embedder_by_recorded_name(f"some-model at {endpoint.url}/", 3).embed(["I sail"])
         monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
-        embedder_again(f"some-model at {endpoint.url}/", 3).embed(["I sail"])
+        embedder_by_recorded_name(f"some-model at {endpoint.url}/", 3).embed(["I sail"])
     without, granted = (headers["authorization"] for headers in endpoint.headers)
     assert KEY not in without
     assert KEY in granted
-    assert embedder_again("wordllama-256", 256).name == "wordllama-256"
+    assert embedder_by_recorded_name("wordllama-256", 256).name == "wordllama-256"

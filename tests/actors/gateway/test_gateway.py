@@ -213,8 +213,8 @@ def test_many_go_and_come_back_together() -> None:
 
     async def main() -> None:
         model = SlowModel(lambda r, n: ModelError("No.", kind="rejected") if r == b"3" else answered(r, n))
-        askings = [ModelRequest(f"agent {n}", "m", URL, b"%d" % n) for n in range(10)]
-        batches = [batch async for batch in gateway(model, asks_max=5).ask_many(askings)]
+        model_requests = [ModelRequest(f"agent {n}", "m", URL, b"%d" % n) for n in range(10)]
+        batches = [batch async for batch in gateway(model, asks_max=5).ask_many(model_requests)]
         assert [len(batch) for batch in batches] == [5, 5]
         came = dict(item for batch in batches for item in batch)
         assert sorted(came) == list(range(10))

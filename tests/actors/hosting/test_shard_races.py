@@ -159,7 +159,7 @@ def test_who_watches_and_does_not_listen_is_told_from_the_log() -> None:
     async def main() -> None:
         home = SharedHome()
         await home.open_all("ada")
-        with patch.object(subscribers, "HEARD_MAX", 3):
+        with patch.object(subscribers, "WATCHED_COMMITS_MAX", 3):
             watching = home.shard.perform("ada", WatchAgent(id="w"), 1)
             first = asyncio.ensure_future(anext(watching))
             await asyncio.sleep(0)

@@ -10,7 +10,7 @@ import pytest
 from everlog.actors.agent.commands import FireTimer
 from everlog.actors.hosting import timer_schedule as schedules
 from everlog.actors.hosting.timer_schedule import DeliveryCallback, DueTimer, HeartbeatBatch, TimerSchedule
-from everlog.actors.ports.agent_constants import BEATS_MAX
+from everlog.actors.ports.agent_constants import HEARTBEATS_IN_FLIGHT_MAX
 from tests.support import virtual_time
 from tests.support.agent_world import SECOND
 from tests.support.agents.virtual_time_runtime import due
@@ -121,7 +121,7 @@ def test_ten_thousand_in_one_second_do_not_start_as_many_tasks() -> None:
     sent = Sent(every_s=3600, takes_s=5)
     scheduled(sent, {f"agent-{n}": [due(10 + n / 10_000)] for n in range(10_000)}, 600)
     assert Counter(agent for agent, _ in sent.sent) == Counter({f"agent-{n}": 1 for n in range(10_000)})
-    assert sent.most_at_once == BEATS_MAX
+    assert sent.most_at_once == HEARTBEATS_IN_FLIGHT_MAX
     assert sent.most_tasks < 1000
     assert sent.calls < 1000
 
@@ -162,8 +162,8 @@ def test_what_a_host_has_told_is_newer_than_what_was_read_of_the_log() -> None:
         schedule.know("sam", [])
         schedule.know("ada", [due(20)])
         for name in ("sam", "ada", "ben"):
-            schedule.take_up(name, [due(10)])
-        schedule.taken_up()
+            schedule.load_timers(name, [due(10)])
+        schedule.finish_loading()
         running = asyncio.create_task(schedule.run())
         await asyncio.sleep(30)
         running.cancel()
@@ -218,8 +218,8 @@ def test_a_hundred_thousand_timers(monkeypatch: pytest.MonkeyPatch) -> None:
         patch.setattr(schedules, "heappush", lambda heap, item: (pushed.append(None), heappush(heap, item)))
         patch.setattr(schedules, "heapify", lambda heap: (ordered.append(None), heapify(heap)))
         for n, name in enumerate(names):
-            sent.schedule.take_up(name, [DueTimer(due(n * 36 // 1000).at, f"timer-{n % 7}", 3600, 2)])
-        sent.schedule.taken_up()
+            sent.schedule.load_timers(name, [DueTimer(due(n * 36 // 1000).at, f"timer-{n % 7}", 3600, 2)])
+        sent.schedule.finish_loading()
     assert (len(pushed), len(ordered)) == (len(names), 0)
     pushed.clear()
     assert (tracemalloc.get_traced_memory()[0] - before) / len(names) < 500
@@ -230,7 +230,7 @@ def test_a_hundred_thousand_timers(monkeypatch: pytest.MonkeyPatch) -> None:
         for half in halves:  # the second one begins with what the first one left
             half.schedule._began = half.clock.now()
             for name, kept in [] if half is sent else list(sent.schedule._kept.items()):
-                half.schedule.take_up(name, kept.timers)
+                half.schedule.load_timers(name, kept.timers)
             running = asyncio.create_task(half.schedule.run())
             await asyncio.sleep(5400)
             running.cancel()

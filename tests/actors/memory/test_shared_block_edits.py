@@ -351,7 +351,7 @@ async def test_who_no_longer_follows_is_told_nothing_more() -> None:
     await team.people.create("team", "one")
     async with team.opened("sam") as sam:
         await team.follow(sam)
-        assert dict(team.people.followers())["team"][0].agent == "sam"
+        assert dict(team.people.attached_agents())["team"][0].agent == "sam"
         assert await team.unfollow(sam)
         assert not await team.unfollow(sam)
         await team.people.set("team", "two")
@@ -360,7 +360,7 @@ async def test_who_no_longer_follows_is_told_nothing_more() -> None:
         assert results(await team.tell(sam, append("x")))[0][0] is False
         with pytest.raises(BadInput, match="of its own"):
             await team.follow(sam, label="human")
-    assert team.people.followers() == {}
+    assert team.people.attached_agents() == {}
     assert team.faults("sam") == []
 
 

@@ -81,7 +81,7 @@ def test_words_from_outside_have_no_power() -> None:
     """No escape, bell, return or direction reaches the terminal; square brackets are shown."""
     story, seen = hostile(), ""
     for seq in range(1, story.last + 1):
-        seen += rendered(frame(console_at(story, seq, sought="[bold"), story, 120, 40), 120, 40)
+        seen += rendered(frame(console_at(story, seq, search_text="[bold"), story, 120, 40), 120, 40)
     assert not {c for c in seen if (ord(c) < 32 and c != "\n") or 127 <= ord(c) < 160 or c in "\u202e\u2066"}
     assert r"\x1b[2J\x1b[31mred" in seen
     assert "[bold red]markup[/bold red]" in seen
@@ -256,5 +256,5 @@ def test_help_has_every_key() -> None:
 
 def test_what_was_sought_stands_out() -> None:
     """The words of the last search are marked in the story."""
-    shown = frame(console_at(STORY, 12, sought="AHOY"), STORY, 100, 20)
+    shown = frame(console_at(STORY, 12, search_text="AHOY"), STORY, 100, 20)
     assert "black on yellow" in styles(shown, "Ahoy")

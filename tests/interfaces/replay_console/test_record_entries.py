@@ -21,7 +21,7 @@ from everlog.events import (
     UserMessage,
     tombstone,
 )
-from everlog.interfaces.replay_console.record_entries import EntryLine, changes, entry, is_quiet
+from everlog.interfaces.replay_console.record_entries import EntryLine, changes, entry, repeats_message
 from tests.support.cli.story_records import RECORDS, recorded, story_of
 
 WARNED = "the agent is warned that its context is filling up"
@@ -116,7 +116,7 @@ def test_only_sending_a_message_is_quiet() -> None:
             (FunctionResult(call_id="a", name="send_message", ok=False), 1, 1),
         ]
     )
-    assert [is_quiet(record) for record in (quiet, other, failed)] == [True, False, False]
+    assert [repeats_message(record) for record in (quiet, other, failed)] == [True, False, False]
 
 
 def test_endless_words_end() -> None:

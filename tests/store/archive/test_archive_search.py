@@ -173,7 +173,7 @@ def test_what_is_asked_often_is_not_read_again(world: World, archive: Archive, m
 
 def test_shelves_are_put_away_when_memory_is_short(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """With any number of agents, those searched last are cached, and all are answered."""
-    monkeypatch.setattr("everlog.store.archive.row_caches.SHELF_BYTES_MAX", 3000)
+    monkeypatch.setattr("everlog.store.archive.row_caches.ROW_CACHE_BYTES_MAX", 3000)
     for number in range(10):
         world.insert(f"agent {number}", f"the cat of {number}")
     archive = world.archive()

@@ -132,7 +132,7 @@ def test_an_opener_frees_an_agent_that_is_whole(tmp_path: Path, monkeypatch: pyt
     store = FileStore.create(ROOT, now, "sim", disk=FaultyDisk())
     store.restore(tmp_path / "sam.everlog")
     with monkeypatch.context() as patched:
-        patched.setattr(FileOpener, "set_free", interrupted)
+        patched.setattr(FileOpener, "release_restored", interrupted)
         with pytest.raises(KeyboardInterrupt):
             store.restore(tmp_path / "tom.everlog")
     assert partition_of("tom") not in store.partitions()

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from everlog.events import ClusterError, StoreError
-from everlog.store import FileStore, StoreIdentity, caveat, check_one_store, check_storage, seen_by
+from everlog.store import FileStore, StoreIdentity, check_one_store, check_storage, storage_warning, store_identity
 from everlog.store.stores.mounts import Mount, mount_of, sharing_fault
 
 ROOT_LINE = "22 1 254:0 / / rw,relatime - ext4 /dev/vda rw"
@@ -99,7 +99,7 @@ def test_lines_that_nobody_understands_refuse_nothing() -> None:
 )  # fmt: skip
 def test_what_one_should_know_of_a_storage(kind: str, options: str, words: str) -> None:
     """Storage that forgets with the machine or the container is allowed, and said to be so."""
-    said = caveat(Path("/store"), told(kind, options, "source"))
+    said = storage_warning(Path("/store"), told(kind, options, "source"))
     assert words in said
     assert bool(said) == bool(words)
 
@@ -182,9 +182,9 @@ def test_what_this_process_sees(tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     (tmp_path / "c").mkdir()
     (tmp_path / "c" / "everlog.json").write_bytes(b"\xff nonsense")
-    seen = {name: seen_by(tmp_path / name) for name in "abcd"}
+    seen = {name: store_identity(tmp_path / name) for name in "abcd"}
     assert seen["a"].store_id == "store-1"
-    assert sharing_fault([seen["a"], seen_by(tmp_path / "a")]) == ""
+    assert sharing_fault([seen["a"], store_identity(tmp_path / "a")]) == ""
     assert "a copy" in sharing_fault([seen["a"], seen["b"]])
     assert "no store" in sharing_fault([seen["a"], seen["c"]])
     assert "no store" in sharing_fault([seen["a"], seen["d"]])

@@ -83,21 +83,21 @@ class Places:
         self.performed.append(f"recover {sorted(lent)}")
 
 
-async def read(*standings: PendingWork) -> AsyncIterator[Sequence[PendingWork]]:
+async def read(*pending_batches: PendingWork) -> AsyncIterator[Sequence[PendingWork]]:
     """Content of the logs."""
-    yield standings
+    yield pending_batches
 
 
 class Run:
     """A supervisor that has begun, its places, and what it noted; ended at the end of the block."""
 
-    def __init__(self, *standings: PendingWork, **options: Any) -> None:
+    def __init__(self, *pending_batches: PendingWork, **options: Any) -> None:
         self.places = Places()
         self.notes: list[str] = []
         ports = Ports(clock=WallClock(), ids=CountingIds(), note=self.notes.append)
         place_of = options.pop("place_of", dedicated)
         self.supervisor = Supervisor(self.places, place_of, ports=ports, **{"activations_max": 2, **options})
-        self._standings = standings
+        self._standings = pending_batches
 
     async def __aenter__(self) -> tuple[Supervisor, Places, list[str]]:
         await self.supervisor.begin(read(*self._standings))

@@ -150,7 +150,7 @@ class Line:
             probe=self.probe,
             sleep=self._sleep,
             ask=self._ask,
-            give_way=lambda: None,
+            lower_priority=lambda: None,
             hold_memory=lambda _: None,
         )
 

@@ -121,7 +121,7 @@ class SupervisorNode(Node):
             SimPlaces(cluster), cluster.place_of, ports=Ports(clock=cluster.clock, ids=cluster.ids, note=cluster.note),
             activations_max=cluster.activations_max, unfinished=cluster.unfinished,
         )  # fmt: skip
-        self.spawn(self.supervisor.begin(cluster.standings()))
+        self.spawn(self.supervisor.begin(cluster.pending_batches()))
 
 
 class Cluster:
@@ -167,7 +167,7 @@ class Cluster:
         if host is None or await host.passivate():
             self.shares ^= {agent_id}
 
-    async def standings(self) -> AsyncIterator[Sequence[PendingWork]]:
+    async def pending_batches(self) -> AsyncIterator[Sequence[PendingWork]]:
         """Read the logs, which takes a while."""
         store: Any = self.store
         found = list(pending_work(store, self.note))
