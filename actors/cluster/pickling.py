@@ -79,7 +79,7 @@ def unpack(given: SessionCapabilities) -> SessionCapabilities:
     if not isinstance(given, PickledCapabilities):
         return given
     try:
-        found: SessionCapabilities = loads(given.data)  # noqa: S301 - the cluster's own callers; a log makes nobody run code
+        found: SessionCapabilities = loads(given.data)  # noqa: S301 - only callers in the cluster send this; a log never does
     except _ELSEWHERE as error:
         raise BadInput(
             f"The functions cannot be loaded where the agent runs ({said(error)}). Put what they "

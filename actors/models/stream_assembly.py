@@ -119,7 +119,7 @@ class StreamAssembler:
 
     def __init__(self) -> None:
         self.finish: str | None = None
-        """Reason for which the model ended the reply; None while the reply goes on."""
+        """Reason for which the model ended the reply; None while the reply continues."""
         self.begun = False
         """True once a chunk has arrived."""
         self._head: dict[str, Any] = {}
@@ -186,7 +186,7 @@ class StreamAssembler:
                 self._head[field] = value
 
     def _take_choice(self, choice: _ChoiceDelta) -> Iterator[ReplyDelta]:
-        if choice.finish_reason:  # some servers send "" while the reply goes on
+        if choice.finish_reason:  # some servers send "" while the reply continues
             self.finish = choice.finish_reason
         delta = choice.delta if choice.delta is not None else choice.message
         if choice.text is not None and (delta is None or (choice.text and not delta.content)):

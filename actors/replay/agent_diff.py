@@ -51,7 +51,7 @@ class ChangeCause(msgspec.Struct, frozen=True):
     turn: int
     """Number of the turn; 0 for none."""
     time: int
-    """When it was recorded, microseconds UTC."""
+    """Time of the record, microseconds UTC."""
     cause: RecordReference | None
     """Record that it names as its cause; None if that record is further back than those read."""
     input: RecordReference | None
