@@ -3,7 +3,6 @@
 import argparse
 
 from everlog.interfaces.cli.args_shared import (
-    CommandSpec,
     as_of,
     base_url,
     filters,
@@ -16,6 +15,7 @@ from everlog.interfaces.cli.args_shared import (
     text,
     words,
 )
+from everlog.interfaces.cli.command_spec import CommandSpec
 from everlog.interfaces.common import argument_values
 
 _ARCHIVE_KEEPING = """\

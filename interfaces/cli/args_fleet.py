@@ -3,7 +3,6 @@
 import argparse
 
 from everlog.interfaces.cli.args_shared import (
-    CommandSpec,
     base_url,
     follow,
     json,
@@ -13,6 +12,7 @@ from everlog.interfaces.cli.args_shared import (
     runtime,
     shards,
 )
+from everlog.interfaces.cli.command_spec import CommandSpec
 from everlog.interfaces.common import argument_values
 
 _FLEET = """\

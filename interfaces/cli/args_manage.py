@@ -4,7 +4,6 @@ import argparse
 
 from everlog.interfaces.cli.args_shared import (
     ENDS,
-    CommandSpec,
     base_url,
     json,
     model,
@@ -18,6 +17,7 @@ from everlog.interfaces.cli.args_shared import (
     shards,
     yes_option,
 )
+from everlog.interfaces.cli.command_spec import CommandSpec
 
 _CONFIGURE = """\
 Options that are not given stay as they are. The change is one event, and the

@@ -4,7 +4,6 @@ import argparse
 
 from everlog.interfaces.cli.args_shared import (
     ENDS,
-    CommandSpec,
     as_of,
     block_options,
     json,
@@ -13,6 +12,7 @@ from everlog.interfaces.cli.args_shared import (
     text,
     variables,
 )
+from everlog.interfaces.cli.command_spec import CommandSpec
 from everlog.interfaces.common import argument_values
 
 _PROMPT_SHOW = """\

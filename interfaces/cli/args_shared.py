@@ -1,37 +1,18 @@
-"""Define `CommandSpec` and, once each, the options that several commands have. Imports nothing heavy.
+"""Define, once each, the options that several commands have. Imports nothing heavy.
 
 Help texts have one form: a verb and its object, a constraint after a semicolon, and "(default: x)" at the end.
 docs/cli.md has the table of the options that mean the same in every command.
 """
 
 import argparse
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from everlog.interfaces.common import argument_values
-
-Add = Callable[[argparse.ArgumentParser], None]
 
 Group = Any
 """A parser, or a group of its arguments: argparse has no public name for both."""
 
 PLACEMENTS = ("shared", "dedicated")
-
-
-class CommandSpec(NamedTuple):
-    """One command of the command line."""
-
-    name: str
-    handler: str
-    summary: str
-    example: str
-    arguments: tuple[Add, ...]
-    more: str = ""
-    """Paragraph of the help after the summary."""
-    reads_only: bool = False
-    """True if the command writes nothing: Ctrl-C then ends it without a message about the log."""
-    usage: str = ""
-    """Positional arguments in the usage line, where these differ from what the parser requires."""
 
 
 def name(parser: argparse.ArgumentParser) -> None:

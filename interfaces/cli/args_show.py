@@ -3,7 +3,6 @@
 import argparse
 
 from everlog.interfaces.cli.args_shared import (
-    CommandSpec,
     as_of,
     filters,
     follow,
@@ -16,6 +15,7 @@ from everlog.interfaces.cli.args_shared import (
     tools,
     words,
 )
+from everlog.interfaces.cli.command_spec import CommandSpec
 from everlog.interfaces.common import argument_values
 from everlog.interfaces.replay_console.playback import SPEED_MAX, SPEED_MIN
 

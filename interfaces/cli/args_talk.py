@@ -3,7 +3,6 @@
 import argparse
 
 from everlog.interfaces.cli.args_shared import (
-    CommandSpec,
     base_url,
     blocks,
     grant_options,
@@ -18,6 +17,7 @@ from everlog.interfaces.cli.args_shared import (
     tools,
     window,
 )
+from everlog.interfaces.cli.command_spec import CommandSpec
 from everlog.interfaces.common import argument_values
 
 _CANCELLING = """\
@@ -94,7 +94,7 @@ def _rerunning(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="first",
         metavar="SEQ|TIME",
-        help="rerun from this record, or from the first record after a time; inside a turn: from its beginning",
+        help="rerun from this record, or from the first record at or after a time; inside a turn: from its start",
     )
     new_name(parser)
     parser.add_argument("--turns", metavar="N", type=argument_values.count, help="rerun at most N turns (default: all)")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NoReturn, TypeAlias
 
 from everlog.interfaces.cli import args_archive, args_fleet, args_manage, args_memory, args_show, args_talk
-from everlog.interfaces.cli.args_shared import CommandSpec
+from everlog.interfaces.cli.command_spec import CommandSpec
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.exits import USAGE_ERROR
 
