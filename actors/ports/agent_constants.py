@@ -86,9 +86,6 @@ RESULT_CHARS_MAX = 3000
 PAUSE_MINUTES_MAX = 360
 """Maximum minutes for which timed heartbeats can be paused, inclusive (MemGPT)."""
 
-FIRST_ATTEMPTS_MAX = 10
-"""Maximum replies requested while the first message is verified (MemGPT)."""
-
 SUMMARY_WORDS = 100
 """Words that the model is asked to write for a summary (MemGPT)."""
 
@@ -231,9 +228,6 @@ again.
 
 CALLS_MAX = 100
 """Maximum calls that a Ray actor has in flight: those of its callers, and those that wait for its death."""
-
-GATEWAY_CALLS_MAX = 10_000
-"""The same for the gateway, whose own queues decide fairly which request is next."""
 
 ACTIVATIONS_MAX = 4
 """Maximum hosts that a supervisor starts at the same time."""

@@ -353,7 +353,8 @@ def _other_summary(record: Record, event: Summary, today: str) -> ReplayMismatch
 
 
 def _rejection_mismatch(record: Record, event: ReplyRejected, again: str | None) -> ReplayMismatch:
-    text = f"the reply was rejected because {event.text!r}; today the reason would be {again!r}"
+    today = "it would be accepted" if again is None else f"the reason would be {again!r}"
+    text = f"the reply was rejected because {event.text!r}; today {today}"
     return _mismatch(record, "reply", text)
 
 
