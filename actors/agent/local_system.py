@@ -144,9 +144,10 @@ class LocalSystem:
     def unknown(self, agent_id: str) -> UnknownAgent:
         """Return the error for a name without an agent, with similar names."""
         names = [name for name in self.agents() if name != agent_id]
-        near = difflib.get_close_matches(agent_id, names, n=3, cutoff=0.5) or names[:3]
-        said = f"Near it: {', '.join(near)}." if near else "The store has no agents yet."
-        return UnknownAgent(f"There is no agent {agent_id!r} here. {said} `everlog create {agent_id}` makes one.")
+        near = difflib.get_close_matches(agent_id, names, n=3, cutoff=0.5)
+        listed = "`everlog agents` lists those that exist." if names else "The store has no agents yet."
+        hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else listed
+        return UnknownAgent(f"There is no agent {agent_id!r} here. {hint} `everlog create {agent_id}` makes one.")
 
     @asynccontextmanager
     async def agent(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 NOTHING_LOST = "nothing is lost."
 """Message for Ctrl-C during a command that writes, if the command itself has none."""
 
-_SHOWN, _KEPT = "backslashreplace", "surrogateescape"
+_SHOWN, _KEEP_BYTES = "backslashreplace", "surrogateescape"
 """Error handlers of the streams: output escapes characters that it cannot encode; input keeps bytes that are no text,
 and `input_text.check_text` rejects them.
 """
@@ -64,7 +64,7 @@ def _parsed(argv: Sequence[str] | None) -> Namespace:
 def _run(args: Namespace, world: "CommandEnvironment | None") -> int:
     from everlog.interfaces.common.front_end import CommandEnvironment
 
-    for stream, errors in ((sys.stdout, _SHOWN), (sys.stderr, _SHOWN), (sys.stdin, _KEPT)):
+    for stream, errors in ((sys.stdout, _SHOWN), (sys.stderr, _SHOWN), (sys.stdin, _KEEP_BYTES)):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors=errors)

@@ -99,7 +99,7 @@ class _Folder:
     def __init__(self, root: Path, found: FileSelection) -> None:
         self._root = root
         self._found = found
-        self._met = {root}
+        self._visited_folders = {root}
         """The root, and the folders that links led to."""
 
     def search(self) -> None:
@@ -137,7 +137,7 @@ class _Folder:
         if not path.is_symlink():
             return True
         real = path.resolve()
-        if real.is_relative_to(self._root) or self._root.is_relative_to(real) or real in self._met:
+        if real.is_relative_to(self._root) or self._root.is_relative_to(real) or real in self._visited_folders:
             return False
-        self._met.add(real)
+        self._visited_folders.add(real)
         return True

@@ -7,7 +7,7 @@ from pathlib import Path
 from everlog.interfaces.documents.file_kinds import ExtractedText
 from everlog.interfaces.documents.plain_text import text_of
 
-_UNSEEN = frozenset({"script", "style", "template", "noscript", "svg", "math", "iframe", "object", "select"})
+_INVISIBLE = frozenset({"script", "style", "template", "noscript", "svg", "math", "iframe", "object", "select"})
 _LINES = frozenset(
     {
         "address", "article", "aside", "blockquote", "caption", "dd", "details", "div", "dl", "dt", "fieldset",
@@ -43,7 +43,7 @@ class _Page(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.title = ""
         self._parts: list[str] = []
-        self._unseen = 0
+        self._invisible_depth = 0
         """Depth of invisible elements."""
         self._kept = 0
         """Depth of elements that keep their spaces."""
@@ -51,8 +51,8 @@ class _Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
         """Handle an opening tag."""
-        if tag in _UNSEEN:
-            self._unseen += 1
+        if tag in _INVISIBLE:
+            self._invisible_depth += 1
         elif tag == "title":
             self._titled = not self.title
         elif tag in ("td", "th"):
@@ -66,8 +66,8 @@ class _Page(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         """Handle a closing tag."""
-        if tag in _UNSEEN:
-            self._unseen = max(self._unseen - 1, 0)
+        if tag in _INVISIBLE:
+            self._invisible_depth = max(self._invisible_depth - 1, 0)
         elif tag == "title":
             self._titled = False
         elif tag == "pre":
@@ -84,7 +84,7 @@ class _Page(HTMLParser):
         """Handle text between tags."""
         if self._titled:
             self.title += data
-        elif not self._unseen:
+        elif not self._invisible_depth:
             self._parts.append(data if self._kept else re.sub(r"\s+", " ", data))
 
     def text(self) -> str:

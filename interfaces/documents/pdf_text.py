@@ -27,7 +27,7 @@ def read(path: Path) -> ExtractedText:
             title = reader.metadata.title if reader.metadata else ""
     except DependencyError as error:
         raise BadInput(f"it is encrypted, and cannot be opened here ({error}); save it without encryption") from error
-    except (PyPdfError, *_NONSENSE) as error:
+    except (PyPdfError, *_MALFORMED) as error:
         raise BadInput(f"it is not a valid PDF ({type(error).__name__}: {str(error)[:200]})") from error
     text = "\n\n".join(page for page in pages if page.strip())
     if not text:
@@ -38,7 +38,7 @@ def read(path: Path) -> ExtractedText:
     return ExtractedText(text, str(title or ""))
 
 
-_NONSENSE = (
+_MALFORMED = (
     ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError, RecursionError, TypeError,
     ValueError,
 )  # fmt: skip

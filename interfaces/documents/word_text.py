@@ -18,7 +18,7 @@ UNPACKED_BYTES_MAX = 512 * 1024 * 1024
 """Largest unpacked size of all parts together, inclusive."""
 CHUNK_BYTES = 1024 * 1024
 """Bytes that are unpacked at a time."""
-_OLD = bytes.fromhex("d0cf11e0a1b11ae1")
+_OLD_FORMAT = bytes.fromhex("d0cf11e0a1b11ae1")
 """First bytes of old .doc files, and of .docx files with a password."""
 
 
@@ -37,11 +37,11 @@ def read(path: Path) -> ExtractedText:
             for block in document.iter_inner_content()
         ]
         return ExtractedText("\n\n".join(part for part in parts if part.strip()), document.core_properties.title or "")
-    except (OpcError, LxmlError, zipfile.BadZipFile, *_NONSENSE) as error:
+    except (OpcError, LxmlError, zipfile.BadZipFile, *_MALFORMED) as error:
         raise BadInput(f"it is not a valid Word document ({type(error).__name__}: {str(error)[:200]})") from error
 
 
-_NONSENSE = (ArithmeticError, AttributeError, LookupError, NotImplementedError, RecursionError, TypeError, ValueError)
+_MALFORMED = (ArithmeticError, AttributeError, LookupError, NotImplementedError, RecursionError, TypeError, ValueError)
 """Other exceptions that the libraries raise for a malformed file."""
 
 
@@ -58,13 +58,13 @@ def _rows(table: "Table") -> Iterator[str]:
 def _check_archive(path: Path) -> None:
     """Raise BadInput if the file cannot, or should not, be unpacked."""
     with path.open("rb") as file:
-        begins = file.read(len(_OLD))
-    if begins == _OLD:
+        begins = file.read(len(_OLD_FORMAT))
+    if begins == _OLD_FORMAT:
         raise BadInput("it is password-protected, or in the old .doc format; save it as .docx without a password")
     try:
         with zipfile.ZipFile(path) as archive:
             _hold(archive)
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, *_NONSENSE) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, *_MALFORMED) as error:
         raise BadInput(f"it is not a valid Word document ({type(error).__name__}: {str(error)[:200]})") from error
 
 

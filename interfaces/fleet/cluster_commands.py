@@ -94,14 +94,14 @@ def status(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `cluster status`."""
     root = root_of(args)
     if not running(root):
-        print(json_shapes.line({"running": False}) if args.json else sanitize(_nothing_runs(root)))
+        print(json_shapes.line({"running": False}) if args.json else sanitize(_not_running_text(root)))
         return 0
     store_of(args, world)  # raises if the store does not exist, and does not create it
     asyncio.run(_watch(args, world))
     return 0
 
 
-def _nothing_runs(root: Path) -> str:
+def _not_running_text(root: Path) -> str:
     return (
         f"No cluster is running for the store {root}: agents run in the process of each command.\n"
         "`everlog up` starts a cluster on this machine. For several machines, set RAY_ADDRESS (docs/cluster.md)."

@@ -20,7 +20,7 @@ from everlog.store import FileStore, PartitionReader, Progress, is_shared, parti
 
 RETRIES_MAX = 20
 """Retries of a message that a full queue rejected; after these it counts as an error."""
-RECALLING = ("conversation_search", "conversation_search_date", "archival_memory_search")
+MEMORY_SEARCHES = ("conversation_search", "conversation_search_date", "archival_memory_search")
 """Functions that search memory."""
 
 
@@ -78,7 +78,7 @@ class LoadTally(msgspec.Struct):
         called = {_name(record.payload) for record in sent.records if record.type == "function_result"}
         called -= {SEND_MESSAGE}
         self.acted += bool(called)
-        self.searched += any(name in RECALLING for name in called)
+        self.searched += any(name in MEMORY_SEARCHES for name in called)
 
 
 class _CallName(msgspec.Struct):
@@ -115,7 +115,7 @@ class _LoadTurn(msgspec.Struct):
     """Retries of the current message."""
 
 
-_News = tuple[SendOutcome, int] | _LoadTurn | BaseException
+_LoadEvent = tuple[SendOutcome, int] | _LoadTurn | BaseException
 
 
 class LoadRun:
@@ -153,7 +153,7 @@ class LoadRun:
         """Agents that have messages left."""
         self._under_way = 0
         self._done = 0
-        self._news: asyncio.Queue[_News] = asyncio.Queue()
+        self._news: asyncio.Queue[_LoadEvent] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> LoadTally:
@@ -207,7 +207,7 @@ class LoadRun:
         if error is not None:
             self._news.put_nowait(error)
 
-    def _take(self, news: _News) -> None:
+    def _take(self, news: _LoadEvent) -> None:
         """Handle one outcome, or an agent that is ready again. Raise the error that ended a whole batch."""
         if isinstance(news, BaseException):
             raise news

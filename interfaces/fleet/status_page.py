@@ -25,7 +25,7 @@ HOSTS_SHOWN = 20
 """Most hosts with a line of their own; the others are only counted."""
 PLACE_CHARS = 32
 """Length of the longest name of a host that is shown in full."""
-LEAST_WANTED = ("pid", "a tick", "unsealed", "commits/s", "node", "passive", "turns")
+OPTIONAL_COLUMNS = ("pid", "a tick", "unsealed", "commits/s", "node", "passive", "turns")
 """Columns that are left out on a narrow terminal, in this order."""
 COLUMN_GAP = 3
 """Cells between two columns."""
@@ -199,7 +199,7 @@ def _cells(host: HostStatus, found: HostRates | None) -> dict[str, str]:
 def _fitting_columns(rows: Sequence[dict[str, str]], width: int) -> list[str]:
     """Return the columns that fit the width, leaving out the least important ones first."""
     widths = {column: max(cell_len(text) for text in (column, *(row[column] for row in rows))) for column in rows[0]}
-    for column in LEAST_WANTED:
+    for column in OPTIONAL_COLUMNS:
         if sum(widths.values()) + COLUMN_GAP * len(widths) <= width:
             break
         del widths[column]

@@ -40,7 +40,7 @@ def export(args: Namespace, world: CommandEnvironment) -> int:
         return 0
     own = contents.own
     print(sanitize(f"Exported {_records(own)} of {name} to {path} ({json_shapes.size(size)}); chain {_short(own)}."))
-    others = [f"{_records(stream)} of {_who(stream)}" for stream in contents.streams if stream is not own]
+    others = [f"{_records(stream)} of {_owner_name(stream)}" for stream in contents.streams if stream is not own]
     if others:
         print(sanitize(f"Also in the file: {', '.join(others)}."))
     erased = sum(stream.erased for stream in contents.streams)
@@ -77,15 +77,15 @@ def _restore_summary(restored: RestoredStream) -> str:
     stream = restored.stream
     if not restored.written:
         seqs = f"seq {stream.from_seq} to {stream.to_seq}"
-        return f"{_who(stream)}: {seqs} exist already, with the same chain {_short(stream)}."
+        return f"{_owner_name(stream)}: {seqs} exist already, with the same chain {_short(stream)}."
     before = stream.records - restored.written
     also = f" ({before:,} existed already)" if before else ""
     what = f"{plural(restored.written, 'record')} restored{also}"
     end = " It was restored for its fork only, and is marked as deleted." if restored.ended else ""
-    return f"{_who(stream)}: {what}, with the same chain {_short(stream)}.{end}"
+    return f"{_owner_name(stream)}: {what}, with the same chain {_short(stream)}.{end}"
 
 
-def _who(stream: ExportedStream) -> str:
+def _owner_name(stream: ExportedStream) -> str:
     """Return the name of the agent, or of the source, that the stream belongs to."""
     return f"the source {source_of(stream.agent_id)}" if is_source(stream.agent_id) else stream.agent_id
 

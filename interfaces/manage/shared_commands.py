@@ -46,7 +46,7 @@ def create(args: Namespace, world: CommandEnvironment) -> int:
 def set_(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `shared set`."""
     text = required_text(args).strip()
-    _check_there(args, world)
+    _check_block_exists(args, world)
     made = asyncio.run(_edit_block(args, world, lambda blocks: blocks.set(args.block, text, base=args.base)))
     return _print_block(args, made, "Updated")
 
@@ -56,7 +56,7 @@ def describe(args: Namespace, world: CommandEnvironment) -> int:
     if args.limit is None and args.description is None and args.read_only is None:
         args.fail("nothing to change: give --limit, --description, --read-only or --no-read-only")
     description = None if args.description is None else check_text(args.description)
-    _check_there(args, world)
+    _check_block_exists(args, world)
     made = asyncio.run(
         _edit_block(
             args,
@@ -71,7 +71,7 @@ def describe(args: Namespace, world: CommandEnvironment) -> int:
 
 def delete(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `shared delete`."""
-    _check_there(args, world)
+    _check_block_exists(args, world)
     made = asyncio.run(_edit_block(args, world, lambda blocks: blocks.delete(args.block)))
     return _print_block(args, made, "Deleted")
 
@@ -83,7 +83,7 @@ async def _edit_block(
         return await edit(system.shared)
 
 
-def _check_there(args: Namespace, world: CommandEnvironment) -> None:
+def _check_block_exists(args: Namespace, world: CommandEnvironment) -> None:
     """Raise BadInput if the block does not exist, StoreError if the store does not exist. Creates neither."""
     _reading(args, world).show(args.block)
 

@@ -51,7 +51,7 @@ SAID = (UserMessage.kind, MessageSent.kind)
 """Types of records that hold a message of the user or of the agent."""
 PAUSE_US = 600_000_000
 """Microseconds between two earlier messages above which the time is printed between them."""
-WATCH_AGAIN_S = 1
+RESUBSCRIBE_S = 1
 """Seconds until a lost subscription is renewed: the host that ran the agent has died, and a new one starts."""
 EVENTS_SHOWN = 20
 """Number of events that /events shows by default."""
@@ -192,7 +192,7 @@ class ChatSession:
                 async for _ in self._agent.subscribe():
                     pass
             except HostLost:  # a new host starts soon
-                await asyncio.sleep(WATCH_AGAIN_S)
+                await asyncio.sleep(RESUBSCRIBE_S)
             except EverlogError as error:
                 self._interface.on_error(error)
                 return
@@ -268,9 +268,9 @@ class ChatSession:
 
     @property
     def _preview(self) -> PreviewCallback | None:
-        return self._coming if self._out.is_terminal else None
+        return self._show_preview if self._out.is_terminal else None
 
-    def _coming(self, preview: Preview) -> None:
+    def _show_preview(self, preview: Preview) -> None:
         """Show the streamed part of a reply, in place of the spinner."""
         if self._spinner is not None:
             self._spinner.stop()

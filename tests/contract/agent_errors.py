@@ -33,11 +33,13 @@ class ErrorContract:
 
     @alive
     async def test_an_agent_that_does_not_exist(self, opens: Any) -> None:
-        """UnknownAgent names those that are near, and makes none."""
+        """UnknownAgent suggests similar names, and makes no agent."""
         async with opens() as system:
             await system.agent("samuel")
-            with pytest.raises(UnknownAgent, match=r"There is no agent 'samue' here. Near it: samuel"):
+            with pytest.raises(UnknownAgent, match=r"There is no agent 'samue' here. Did you mean 'samuel'\?"):
                 await system.agent("samue", create=False)
+            with pytest.raises(UnknownAgent, match=r"'nobody' here. `everlog agents` lists those that exist"):
+                await system.agent("nobody", create=False)
             assert system.agents() == ["samuel"]
 
     @alive

@@ -168,9 +168,9 @@ def test_an_export_leaves_an_agent_alone_that_is_open(cli: Line, tmp_path: Path)
 
 
 def test_nobody_is_exported_who_is_not_there(cli: Line, tmp_path: Path):
-    """The error names who is near, and no file is written; a file that is there needs --force."""
+    """The error suggests the similar name, and no file is written; replacing a file needs --force."""
     talk(cli)
-    assert "Near it: sam" in cli.fails("export", "san", str(tmp_path / "x.everlog"))
+    assert "Did you mean 'sam'?" in cli.fails("export", "san", str(tmp_path / "x.everlog"))
     assert not (tmp_path / "x.everlog").exists()
     (tmp_path / "x.everlog").write_text("mine")
     assert "--force" in cli.fails("export", "sam", str(tmp_path / "x.everlog"))
