@@ -21,7 +21,7 @@ async def one() -> int:
     return 1
 
 
-def test_work_that_ends_the_program_is_told_to_its_caller() -> None:
+def test_work_that_ends_the_program_raises_in_its_caller() -> None:
     """SystemExit in the loop's thread is raised where the work was submitted, and the loop continues with the next
     work.
     """
@@ -32,7 +32,7 @@ def test_work_that_ends_the_program_is_told_to_its_caller() -> None:
         assert loop.run(one()) == 1
 
 
-def test_nobody_waits_for_a_loop_that_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_caller_waits_for_a_failed_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the loop itself fails, waiting callers get an error, and the block ends."""
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
     loop_thread = LoopThread()

@@ -67,7 +67,7 @@ def test_hosts_and_nodes_are_killed_again_and_again(nodes: Nodes, tmp_path: Path
 
 @pytest.mark.long
 @pytest.mark.nodes
-def test_a_node_that_stood_still_writes_nothing_when_it_goes_on(nodes: Nodes, tmp_path: Path) -> None:
+def test_a_stopped_node_writes_nothing_when_it_resumes(nodes: Nodes, tmp_path: Path) -> None:
     """Its hosts were given up and others took over: they stop themselves, and nothing of theirs is acknowledged."""
     hurt(nodes, tmp_path, Load(shared=100, paying=30, dedicated=4), a_node_stands_still)
 

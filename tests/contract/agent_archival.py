@@ -104,7 +104,7 @@ class ArchivalContract:
             assert_sound(system)
 
     @alive
-    async def test_what_cannot_be_is_told_to_the_model(self, opens: Any) -> None:
+    async def test_impossible_calls_are_reported_to_the_model(self, opens: Any) -> None:
         """An unknown id, a deleted memory, an empty text, one too long: each fails in words, and nothing changes."""
         async with scripted(opens) as (system, agent):
             known = await agent.archive.insert(OAK)

@@ -77,7 +77,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
             assert not (await system.agent("sam")).opened.born
 
     @alive
-    async def test_what_is_heard_is_the_log(self, opens: Any) -> None:
+    async def test_delivered_records_are_the_log(self, opens: Any) -> None:
         """The records of an answer are those of the log, in order and without a gap."""
         async with opens() as system:
             agent = await system.agent("sam")
@@ -86,7 +86,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
             assert heard == log(system)[agent.opened.head :]
 
     @alive
-    async def test_a_record_is_heard_as_soon_as_it_is_durable(self, opens: Any) -> None:
+    async def test_a_record_is_delivered_as_soon_as_it_is_durable(self, opens: Any) -> None:
         """Messages are delivered while the turn still runs, and readers of the log see them too."""
         async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (system, agent):
             answer = aiter(agent.send("go"))
@@ -169,7 +169,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
             assert context(system).config.window == 5000
 
     @alive
-    async def test_an_agent_that_was_let_go_of_comes_back(self, opens: Any, folder: Path) -> None:
+    async def test_an_unloaded_agent_is_activated_again(self, opens: Any, folder: Path) -> None:
         """After `release` another process can have the agent; the next message brings it back as it was."""
         async with opens() as system:
             agent = await system.agent("sam")
@@ -181,7 +181,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
             assert "Rex" in str(texts(await agent.send("What is my dog called?"), "message_sent"))
 
     @alive
-    async def test_an_agent_at_work_is_not_let_go_of(self, opens: Any) -> None:
+    async def test_an_agent_at_work_is_not_unloaded(self, opens: Any) -> None:
         """`release` refuses, and the turn continues."""
         async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (_, agent):
             answer = asyncio.ensure_future(agent.send("go"))
@@ -191,7 +191,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
             assert texts(await answer, "message_sent") == ["Done."]
 
     @alive
-    async def test_a_deleted_agent_can_begin_anew(self, opens: Any) -> None:
+    async def test_a_deleted_agent_can_be_created_again(self, opens: Any) -> None:
         """It is unknown until it is made again; then it remembers nothing, and its old records stay."""
         async with opens() as system:
             agent = await system.agent("sam")

@@ -116,7 +116,7 @@ class FunctionContract:
         await self.run(opens, double, {"number": 21}, "42")
 
     @alive
-    async def test_a_function_of_a_file_that_nobody_else_can_import(
+    async def test_a_function_of_a_file_that_no_other_process_can_import(
         self, opens: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """It runs with all that its file defines, as `--tools FILE.py` promises."""
@@ -182,7 +182,7 @@ class FunctionContract:
                     assert [result.text for result in results(await agent.send("go"))] == [str(7 * factor)]
 
     @alive
-    async def test_what_a_function_raises_is_told(self, opens: Any) -> None:
+    async def test_an_exception_of_a_function_is_reported(self, opens: Any) -> None:
         """An unrequested cancellation leaves a failed result, and an agent that continues."""
 
         @tool

@@ -19,7 +19,7 @@ class TimeContract:
     """The shortest time of idleness that makes sense: a process has to bring its last words home."""
 
     @alive
-    async def test_a_timer_wakes_an_agent_that_was_let_go_of(self, opens: Any) -> None:
+    async def test_a_timer_wakes_an_agent_that_was_unloaded(self, opens: Any) -> None:
         """Its heartbeats come in time, whether the agent is in memory or not; each is a turn with an answer."""
         with serving(says("Tick.")) as endpoint:
             async with opens(base_url=endpoint.url) as system:
@@ -61,7 +61,7 @@ class TimeContract:
             assert len(log(system)) == head
 
     @alive
-    async def test_an_idle_agent_is_let_go_of(self, opens: Any) -> None:
+    async def test_an_idle_agent_is_unloaded(self, opens: Any) -> None:
         """An idle agent is unloaded without a request, and activated by the next message."""
         async with opens(idle_s=0.05) as system:
             agent = await system.agent("sam")

@@ -75,7 +75,7 @@ class SealContract:
         assert log.seal().files == 0
         assert log.append("sam", 0, Drafts().some(1)).number == 1
 
-    def test_p19_appends_go_on_while_the_log_is_sealed(self, log: Log, drafts: Drafts) -> None:
+    def test_p19_appends_continue_while_the_log_is_sealed(self, log: Log, drafts: Drafts) -> None:
         """With a thread that seals all the time, no append fails and no record is missing or double."""
         done = threading.Event()
 
@@ -169,7 +169,7 @@ class SealContract:
         assert [is_erased(record.payload) for record in log.read("sam")] == [False, True, True, False, False]
         log.close()
 
-    def test_p18_nobody_but_an_erasure_makes_tombstones(self, log: Log, drafts: Drafts) -> None:
+    def test_p18_only_an_erasure_makes_tombstones(self, log: Log, drafts: Drafts) -> None:
         """A draft that looks like a tombstone is refused: it could claim any digest."""
         with pytest.raises(BadInput, match="tombstone"):
             log.append("sam", 0, [drafts.one(text=None, payload='{"erased":true,"digest":"00"}')])

@@ -48,7 +48,7 @@ def kept(records: list[Record]) -> MemoryStore:
 
 
 @law(STREAMS, st.data(), few=3, many=40)
-def test_the_first_state_of_a_fork_is_the_state_of_then_and_the_fold_of_the_log(
+def test_the_first_state_of_a_fork_is_the_parents_state_and_the_fold_of_the_log(
     records: list[Record], data: st.DataObject
 ) -> None:
     """state_at(k) = fold(log[:k]) = first state of fork(k) = that of a fork of a fork: nothing but its head is new."""

@@ -81,7 +81,7 @@ def test_agents_activated_together_are_as_if_each_were_alone(records: list[Recor
                 assert told(engine, name) == told(alone, name), name
 
 
-def test_each_answer_of_many_is_what_the_agent_alone_is_told() -> None:
+def test_each_answer_of_many_equals_the_answer_to_one_agent() -> None:
     """In the order that they were asked for, doubles and strangers included, few or many: rows, columns and slices."""
     engine, wanted = many(MANY_AGENTS)
     for asked in ([*wanted[: FEW_AGENTS + 2], wanted[0], ("nobody", HEAD)], wanted[:3]):

@@ -115,7 +115,7 @@ def test_after_a_take_over_the_first_is_never_acknowledged_again(chat: Chat, tmp
     assert_sound(system)
 
 
-def test_after_a_kill_the_second_opens_without_being_told_to(chat: Chat, tmp_path: Path) -> None:
+def test_after_a_kill_the_second_process_opens_without_take_over(chat: Chat, tmp_path: Path) -> None:
     """A dead owner is not in the way; what it acknowledged last is there once, and its turn is finished."""
     last = chat.tell("one")
     chat.kill()

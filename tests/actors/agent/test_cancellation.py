@@ -122,7 +122,7 @@ def test_a_cancel_that_comes_twice_counts_once(making: Making) -> None:
 
 
 @BOTH
-def test_turns_that_wait_go_on_unless_all_are_cancelled(making: Making) -> None:
+def test_turns_that_wait_continue_unless_all_are_cancelled(making: Making) -> None:
     """One cancel ends the turn that runs, and the next begins; `every` ends those that wait too, and runs none."""
 
     async def main() -> None:

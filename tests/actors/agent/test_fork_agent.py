@@ -52,7 +52,7 @@ def seen(post: Post) -> tuple[Sequence[str], int, int]:
 
 
 @pytest.mark.parametrize("count", few_and_all(4, part="agents"))
-def test_a_fork_at_any_record_is_whole_runs_nothing_again_and_goes_on(
+def test_a_fork_at_any_record_is_whole_runs_nothing_again_and_continues(
     whole: World, post: Post, count: int | None
 ) -> None:
     """Cut anywhere, in the middle of a commit too: no effect happens again, no request has an orphaned call, verify and
@@ -132,7 +132,7 @@ def test_a_fork_that_makes_no_sense_is_refused() -> None:
     assert world.system.fork("sam", "tom", at=head).head == head + 1
 
 
-def test_an_agent_that_began_anew_is_forked_as_it_is_now() -> None:
+def test_an_agent_that_was_created_again_is_forked_as_it_is_now() -> None:
     """Its name was taken again a moment ago: what its life before had open is no matter of the fork."""
     world = World()
 
@@ -188,7 +188,7 @@ def test_what_is_erased_reaches_forks_that_share_it() -> None:
     assert "records_erased" not in world.kinds("early")
 
 
-def test_a_fork_that_is_made_while_its_parent_is_erased_is_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fork_made_during_an_erasure_of_its_parent_is_erased_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was not there when the erasure looked for forks, and is when it has ended: it is reached all the same."""
     world = World()
     asyncio.run(world.tell("Hello", "My secret is blue"))

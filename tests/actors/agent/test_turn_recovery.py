@@ -294,7 +294,7 @@ def test_a_crash_of_the_model_in_mid_turn_loses_nothing() -> None:
 
 
 @pytest.mark.parametrize("interruption", [RuntimeError("our bug"), asyncio.CancelledError()], ids=["crash", "cancel"])
-def test_the_same_process_goes_on_at_the_interrupted_step(interruption: Any) -> None:
+def test_the_same_process_continues_at_the_interrupted_step(interruption: Any) -> None:
     """A turn that was interrupted (Ctrl-C in a chat) and is run again does not begin at its first step once more."""
     world = World(NOTE(), interruption, say("Done."))
     same_process(world, interruption)

@@ -301,7 +301,7 @@ def test_a_retry_says_the_same_words_again_and_hides_what_followed() -> None:
     assert_replays(world)
 
 
-def test_a_retry_of_an_interrupted_turn_ends_it_and_begins_anew() -> None:
+def test_a_retry_of_an_interrupted_turn_ends_it_and_begins_again() -> None:
     """Words, hiding, the call's result and the end of the turn are one commit; cut after it, all is well."""
     sent: list[str] = []
     world = interrupted(sent)

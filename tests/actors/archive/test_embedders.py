@@ -84,7 +84,7 @@ def test_neither_a_model_nor_the_package_is_loaded_by_name_alone() -> None:
     assert run.stdout.strip() == ""
 
 
-def test_an_unknown_name_is_told_with_the_known_ones() -> None:
+def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
     """A misspelt name of the default embedder is answered with the right spelling, with a server or without."""
     with pytest.raises(EmbedderError, match="wordllama-256"):
         embedder_of("wordlama")
@@ -132,7 +132,7 @@ def test_a_server_that_is_busy_is_asked_again() -> None:
     (404, f"no model for {KEY}", 1),
     (500, f"oops {KEY}", 4),
 ])  # fmt: skip
-def test_a_failure_is_told_with_its_cause_and_never_with_the_key(status: int, body: str, asked: int) -> None:
+def test_a_failure_is_reported_with_its_cause_and_never_with_the_key(status: int, body: str, asked: int) -> None:
     """Permanent failures are not retried; temporary ones are, a few times."""
     with serving((status, body)) as server, pytest.raises(EmbedderError) as told:
         asking(server.url, 2)[0].embed(["a"])
@@ -167,7 +167,7 @@ def test_an_endpoint_that_fails_halfway_has_been_paid_for_what_came() -> None:
     assert np.array_equal(np.stack(list(kept.values())), np.eye(2))
 
 
-def test_nobody_there_is_said_with_the_address() -> None:
+def test_a_missing_server_is_reported_with_its_address() -> None:
     """The server that was asked, and what to look at."""
     with serving(vectors([1, 0])) as server:
         url = server.url

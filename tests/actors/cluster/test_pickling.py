@@ -85,7 +85,7 @@ def test_what_cannot_be_loaded_is_named(data: bytes) -> None:
         unpack(PickledCapabilities(data=data))
 
 
-def test_an_endpoint_alone_is_told_as_it_is(cloud: Any) -> None:
+def test_an_endpoint_alone_is_sent_as_it_is(cloud: Any) -> None:
     """The supervisor sees that an agent was lent something, and brings it again when a timer wakes the agent."""
     packed = pack(SessionCapabilities(base_url="http://here"), cloud)
     assert packed is not None

@@ -45,7 +45,7 @@ def test_a_host_that_lives_is_not_started_again() -> None:
     run_plain(main)
 
 
-def test_turns_are_finished_whoever_notices_the_death_first() -> None:
+def test_turns_are_finished_by_the_first_process_that_notices_the_death() -> None:
     """A caller may come for a dead host before its death is known: what it left unfinished is finished all the same."""
 
     async def main() -> None:
@@ -202,7 +202,7 @@ def test_the_places_of_thousands_are_asked_for_at_once() -> None:
     run_plain(main)
 
 
-def test_what_an_agent_was_lent_is_in_the_commands_that_nobody_sends() -> None:
+def test_capabilities_are_in_the_commands_of_the_supervisor() -> None:
     """Turns and heartbeats of a moved agent continue; an agent without capabilities has no functions."""
 
     async def main() -> None:

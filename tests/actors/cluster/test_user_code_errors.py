@@ -141,7 +141,7 @@ def test_ctrl_c_interrupts_a_function_that_runs_here(number: int) -> None:
 
 
 @pytest.mark.parametrize("raised", FAULTS)
-def test_whatever_a_file_of_functions_raises_is_told(tmp_path: Path, raised: str) -> None:
+def test_any_exception_of_a_tools_file_is_reported(tmp_path: Path, raised: str) -> None:
     """The file, the line and the error are named."""
     path = tmp_path / "tools.py"
     path.write_text(f"class OwnError(Exception): pass\n\nraise {raised}\n")

@@ -198,7 +198,7 @@ def test_an_agent_changes_its_way_in_the_middle_of_a_conversation() -> None:
     assert [e.calling for e in configured if isinstance(e, AgentConfigured)] == ["native", "text", "schema", "native"]
 
 
-def test_another_reader_that_is_gone_is_told_and_is_no_fault() -> None:
+def test_a_missing_reader_is_reported_and_is_no_fault() -> None:
     """The request is checked, and what the reply was read as is left alone."""
     made = World(say("Hi."))
     asyncio.run(made.tell("Hello"))

@@ -199,7 +199,7 @@ def points_after(*points: int) -> int:
     return next(point for point in count() if not killed_at(*points, point))
 
 
-def test_a_death_at_some_point_of_a_turn_is_told_as_it_was() -> None:
+def test_a_crash_at_some_point_of_a_turn_is_reported_as_it_was() -> None:
     """At most once, exactly one key, at least once, one edit; unknown is what was begun and has no result, no more."""
     assert all(killed_at(point) for point in pick(range(POINTS), FEW, label="points"))
     assert not killed_at(POINTS), "a life has more points than are tried"
@@ -207,7 +207,7 @@ def test_a_death_at_some_point_of_a_turn_is_told_as_it_was() -> None:
 
 @pytest.mark.long
 @pytest.mark.effects
-def test_a_death_at_any_point_of_a_turn_is_told_as_it_was() -> None:
+def test_a_crash_at_any_point_of_a_turn_is_reported_as_it_was() -> None:
     """The same for every point."""
     assert points_after() == POINTS
 
@@ -222,7 +222,7 @@ def test_a_second_death_while_the_first_is_recovered_changes_nothing() -> None:
 
 @pytest.mark.long
 @pytest.mark.effects
-def test_any_two_deaths_of_a_turn_are_told_as_they_were() -> None:
+def test_any_two_crashes_of_a_turn_are_reported_as_they_were() -> None:
     """The same for every pair of points."""
     assert sum(points_after(first) for first in range(POINTS)) > POINTS**2 / 3
 

@@ -134,7 +134,7 @@ def test_a_preset_is_kept_until_another_is_given() -> None:
     world.proven()
 
 
-def test_an_unknown_preset_is_told_and_begins_nothing() -> None:
+def test_an_unknown_preset_is_refused_and_creates_nothing() -> None:
     """A preset that does not exist is the caller's error, with those that do; with a prompt of one's own too."""
     for more in ({}, {"system": "Mine."}):
         world = Granted(preset="memgpt", **more)
@@ -301,7 +301,7 @@ class Closing(ScriptedModel):
         (completion("cut", finish="length", total=0, prompt=0), "stopped for length"),
     ],
 )
-def test_a_helper_that_fails_is_told_and_let_go_of(line: Line, says: str) -> None:
+def test_a_helper_that_fails_is_reported_and_closed(line: Line, says: str) -> None:
     """With any malformed answer the model gets an error, the turn continues, and no connection is left open."""
     world = Granted(QUESTION, say("Nobody knows."))
     model = Closing(world.model.lines, summaries=[line])
@@ -313,7 +313,7 @@ def test_a_helper_that_fails_is_told_and_let_go_of(line: Line, says: str) -> Non
     world.proven()
 
 
-def test_a_helper_that_cannot_be_made_is_told() -> None:
+def test_a_helper_that_cannot_be_made_is_reported() -> None:
     """A helper without a key is a failed call, not a failed turn."""
 
     def models(name: str) -> Any:

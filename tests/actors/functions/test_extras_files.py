@@ -133,7 +133,7 @@ def test_a_path_stays_inside(place: Place, filename: str) -> None:
 
 
 @pytest.mark.parametrize("filename", ["notes", "notes/plan.txt/x", "n" * 5000, "notes/" * 2000 + "x"])
-def test_what_the_system_refuses_is_told(place: Place, filename: str) -> None:
+def test_errors_of_the_system_are_reported(place: Place, filename: str) -> None:
     """Folders, files used as folders and names too long are FunctionErrors in words."""
     place.refuses(filename)
 
@@ -300,7 +300,7 @@ def test_an_agent_that_fails_takes_back_nothing_of_another(place: Place) -> None
     assert added[-1], "nobody is kept waiting after it"
 
 
-def test_what_somebody_else_added_is_not_cut_off(place: Place) -> None:
+def test_text_added_by_another_process_is_kept(place: Place) -> None:
     """A process without the lock may append at the same time: then nothing is removed, and the model is informed."""
     plan = place.folder / "notes" / "plan.txt"
 
@@ -329,7 +329,7 @@ def test_what_was_added_is_on_the_disk(place: Place, monkeypatch: pytest.MonkeyP
     assert plan.read_text() == "one\ntwo\nthree\n"
 
 
-def test_missing_rights_are_told(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_rights_are_reported(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that the system does not let us open is a FunctionError with the system's reason."""
 
     def refuse() -> None:

@@ -291,7 +291,7 @@ def test_proxies_and_cookies_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> N
     assert b"cookie" not in b"".join(server.requests).lower()
 
 
-def test_tls_is_told_the_name_and_trusts_no_stranger() -> None:
+def test_tls_checks_the_name_and_the_issuer() -> None:
     """Over https the server is told the host's name, not the address; a server that speaks no TLS is an error."""
 
     async def run() -> tuple[dict[str, Any], bytes]:
@@ -326,7 +326,7 @@ def test_certificates_are_checked() -> None:
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
 
 
-def test_a_certificate_is_for_the_name_and_from_somebody_trusted(
+def test_a_certificate_is_for_the_name_and_from_a_trusted_issuer(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A trusted certificate is good for its own name at the checked address, not for another; a stranger's for none."""

@@ -127,7 +127,7 @@ def test_an_effect_outside_the_log_is_announced_in_a_commit_of_its_own() -> None
     assert left[6].text == "seen"
 
 
-def test_whatever_a_users_function_raises_is_told_to_the_model() -> None:
+def test_any_exception_of_a_users_function_reaches_the_model() -> None:
     """The result is failed, with the words of the exception, then a heartbeat follows; the turn continues."""
 
     @tool(effect="read_only")
@@ -219,7 +219,7 @@ def test_a_name_is_given_once_and_memory_is_not_edited_asynchronously() -> None:
             """Edit."""
 
 
-def test_what_json_does_not_know_is_told_by_its_type() -> None:
+def test_values_unknown_to_json_are_named_by_type() -> None:
     """No address of an object gets into the log, where verify could never find it again."""
     assert returned(object(), whole=False) == '"<object>"'
     assert returned({"a": {1, 2}, "b": object()}, whole=False).endswith('"b":"<object>"}')

@@ -95,7 +95,7 @@ def test_what_failed_costs_nothing() -> None:
 
 
 @pytest.mark.parametrize(("per", "free"), [("day", True), ("life", False)])
-def test_a_budget_begins_anew_each_day_or_never(per: str, free: bool) -> None:
+def test_a_budget_begins_again_each_day_or_never(per: str, free: bool) -> None:
     """Used up today, it can be used tomorrow; one for life cannot."""
 
     async def main() -> None:

@@ -43,7 +43,7 @@ async def failed(one: Gateway, **more: Any) -> ModelError:
 
 
 @pytest.mark.parametrize("kind", ["server", "unreachable", "timeout", "cut", "overloaded"])
-def test_after_ten_failures_in_a_row_nobody_waits(kind: str) -> None:
+def test_after_ten_failures_in_a_row_no_caller_waits(kind: str) -> None:
     """While the breaker is open, callers fail at once with the same kind and reason, nothing is sent, and the status
     says so.
     """
@@ -136,7 +136,7 @@ def test_it_is_in_a_row_and_each_models_own() -> None:
     run(main)
 
 
-def test_who_waits_in_the_queue_is_told_when_it_opens() -> None:
+def test_queued_callers_fail_when_the_breaker_opens() -> None:
     """Of a hundred that wait, none is sent after the tenth failure, and none waits for it."""
 
     async def main() -> None:

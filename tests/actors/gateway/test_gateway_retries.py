@@ -55,7 +55,7 @@ def test_chance_sets_those_apart_that_failed_together() -> None:
     run(main)
 
 
-def test_who_backs_off_holds_up_nobody() -> None:
+def test_a_request_that_backs_off_delays_no_other() -> None:
     """With one request at once: while the first waits to be tried again, the second is answered."""
 
     async def main() -> None:
@@ -67,7 +67,7 @@ def test_who_backs_off_holds_up_nobody() -> None:
     run(main)
 
 
-def test_retry_after_pauses_the_endpoint_for_everybody() -> None:
+def test_retry_after_pauses_the_endpoint_for_all_callers() -> None:
     """After a 429 with Retry-After 20 no request is sent for 20 s, and then all are answered."""
 
     async def main() -> None:

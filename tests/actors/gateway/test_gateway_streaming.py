@@ -56,7 +56,7 @@ def test_a_second_try_begins_with_a_restart() -> None:
     run(main)
 
 
-def test_many_are_heard_together_each_in_its_place() -> None:
+def test_many_streams_are_delivered_together_each_in_its_place() -> None:
     """Pieces within the time of gathering are one; each place has its words and then its outcome, once."""
 
     async def main() -> None:

@@ -63,7 +63,7 @@ def test_a_turn_that_begins_as_the_worker_stops_runs(after: int) -> None:
     run_plain(main)
 
 
-def test_an_agent_is_let_go_of_after_callers_who_end_together() -> None:
+def test_an_agent_is_unloaded_after_callers_who_end_together() -> None:
     """Two callers of one turn leave at the same moment; the agent is idle then and is unloaded."""
 
     async def main() -> None:
@@ -78,7 +78,7 @@ def test_an_agent_is_let_go_of_after_callers_who_end_together() -> None:
     run_plain(main, long)
 
 
-def test_callers_who_come_together_to_a_host_that_has_nothing_in_memory_are_all_heard() -> None:
+def test_simultaneous_callers_of_an_unloaded_agent_are_all_answered() -> None:
     """No caller is refused as busy: all bring the same capabilities, and the agent had none before."""
 
     async def main() -> None:
@@ -111,7 +111,7 @@ def test_a_host_that_could_not_open_its_agent_is_idle() -> None:
     run_plain(main)
 
 
-def test_an_agent_that_somebody_comes_for_while_it_is_let_go_of_is_not_gone() -> None:
+def test_a_command_during_unloading_keeps_the_agent() -> None:
     """Unloading takes a while; commands that arrive meanwhile are served, and the host must not be discarded."""
 
     async def main() -> None:
@@ -149,7 +149,7 @@ def test_a_caller_may_go_away() -> None:
     run_plain(main, long)
 
 
-def test_who_waits_while_the_system_is_closed_is_told() -> None:
+def test_callers_waiting_at_close_get_an_error() -> None:
     """A caller whose turn is interrupted gets an error of ours, and not a foreign CancelledError."""
 
     async def main() -> Home:
@@ -222,7 +222,7 @@ def set_timer(home: Home) -> Command:
     return SetTimer(id=home.ids.new(home.clock.now()), timer="tea", text="", due_at=home.clock.now() + 10**12)
 
 
-def test_a_failure_of_the_model_is_told_again() -> None:
+def test_a_repeated_command_reports_the_models_failure_again() -> None:
     """Sending an input again after its model failed reports the failure again."""
 
     async def main() -> None:
@@ -238,7 +238,7 @@ def test_a_failure_of_the_model_is_told_again() -> None:
     run_plain(main)
 
 
-def test_timers_are_told_when_they_may_have_changed() -> None:
+def test_the_schedule_is_notified_when_timers_may_have_changed() -> None:
     """The schedule is informed when the agent is opened and when a timer is set or fires; not after each turn."""
 
     async def main() -> None:

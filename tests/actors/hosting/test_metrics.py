@@ -83,7 +83,7 @@ def all_told() -> list[tuple[str, float, dict[str, str]]]:
     return told
 
 
-def test_every_metric_is_told_and_named_as_documented() -> None:
+def test_every_metric_is_reported_and_named_as_documented() -> None:
     """Each name that is promised gets a value from a cluster that does everything, and no other name does."""
     assert {name for name, *_ in all_told()} == set(EVERYTHING)
     assert all(name.startswith("everlog_") and ":" not in name for name in EVERYTHING)
@@ -217,7 +217,7 @@ def noted(*what: str, environment: dict[str, str] | None = None) -> list[dict[st
     return [msgspec.json.decode(line) for line in out.getvalue().splitlines()]
 
 
-def test_a_note_that_cannot_be_written_stops_nobody() -> None:
+def test_a_note_that_cannot_be_written_stops_no_work() -> None:
     """With a full disk for notes, the noted work continues."""
 
     class Full(io.StringIO):

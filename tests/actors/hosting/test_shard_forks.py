@@ -26,7 +26,7 @@ class Asked(SharedHome):
         log.close()
 
 
-def test_a_parent_and_its_forks_in_one_shard_go_on_apart() -> None:
+def test_a_parent_and_its_forks_in_one_shard_continue_apart() -> None:
     """A fork is activated with its past, also after it was unloaded and its parent has continued."""
 
     async def main() -> None:

@@ -110,7 +110,7 @@ async def test_rows_as_of_two_moments_in_one_tick(desk: Desk) -> None:
 
 
 @at_desk
-async def test_a_bad_append_hurts_nobody_else(desk: Desk) -> None:
+async def test_a_bad_append_harms_no_other_agent(desk: Desk) -> None:
     """One append of a wrong shape among eight is refused, and the seven others cost a few syncs, not one each."""
     syncs = desk.done("sync")
     wide = desk.ticks.commit(NAMES[3], 0, [])
@@ -253,7 +253,7 @@ async def test_an_engine_that_is_broken_is_thrown_away(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(("name", "asks"), [("answers", "rows"), ("load", "enter")])
-def test_one_agent_that_the_engine_cannot_answer_hurts_nobody_else(name: str, asks: str) -> None:
+def test_an_agent_that_the_engine_cannot_answer_harms_no_other(name: str, asks: str) -> None:
     """A caller whose records cannot be projected is told that they are in the log; the others of the query are
     answered.
     """
@@ -337,7 +337,7 @@ def test_who_gives_up_entering_leaves_nothing(steps: int) -> None:
 
 
 @pytest.mark.parametrize("steps", range(8))
-def test_who_is_interrupted_while_it_commits_must_come_anew(steps: int) -> None:
+def test_an_agent_interrupted_during_a_commit_is_activated_again(steps: int) -> None:
     """It is unknown whether that was kept: further commits of the agent are refused until it is unloaded, and records
     that were kept are there once when it is activated again.
     """

@@ -153,7 +153,7 @@ def test_more_callers_or_inputs_than_an_agent_takes(limit: tuple[Any, str]) -> N
     run_plain(main, slow)
 
 
-def test_who_watches_and_does_not_listen_is_told_from_the_log() -> None:
+def test_a_slow_watcher_is_served_from_the_log() -> None:
     """Undelivered records of a watcher have a limit; later ones are delivered by the next watch, each record once."""
 
     async def main() -> None:
@@ -247,7 +247,7 @@ def test_a_message_that_meets_an_agent_on_its_way_out(after: int) -> None:
     run_plain(main)
 
 
-def test_nobody_is_let_go_of_at_work() -> None:
+def test_no_busy_agent_is_unloaded() -> None:
     """`release` refuses while a turn runs, and the turn continues to its end."""
 
     async def main() -> None:
@@ -294,7 +294,7 @@ def test_what_one_agent_is_lent_no_other_has() -> None:
     run_plain(main)
 
 
-def test_a_shard_that_nobody_uses_says_so() -> None:
+def test_an_unused_shard_reports_it() -> None:
     """The shard closes when its last agent is idle, and not before."""
 
     async def main() -> None:

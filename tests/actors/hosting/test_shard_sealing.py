@@ -123,7 +123,7 @@ def test_a_shard_that_is_fenced_while_it_opens_its_log() -> None:
     run_plain(main)
 
 
-def test_a_shard_that_lets_go_of_its_log_seals_it() -> None:
+def test_a_shard_that_releases_its_log_seals_it() -> None:
     """The next owner has few frames to read, though the shard was at work all the time."""
 
     async def main() -> None:

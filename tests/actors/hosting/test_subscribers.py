@@ -61,7 +61,7 @@ def test_a_caller_who_waits_for_nothing_hears_at_once() -> None:
     run(main)
 
 
-def test_a_command_that_fails_first_still_hears_what_was_told() -> None:
+def test_a_command_that_fails_early_still_gets_its_records() -> None:
     """The end passes on what was held back."""
 
     async def main(audience: Subscribers) -> None:
@@ -73,7 +73,7 @@ def test_a_command_that_fails_first_still_hears_what_was_told() -> None:
     run(main)
 
 
-def test_what_a_caller_who_left_asked_for_is_heard_by_watchers_only() -> None:
+def test_records_of_a_departed_caller_go_to_watchers_only() -> None:
     """The answer is delivered to no other caller, now or later."""
 
     async def main(audience: Subscribers) -> None:
@@ -88,7 +88,7 @@ def test_what_a_caller_who_left_asked_for_is_heard_by_watchers_only() -> None:
     run(main)
 
 
-def test_who_hears_everything_at_the_end_is_told_once_and_in_order() -> None:
+def test_a_collector_gets_all_records_once_and_in_order() -> None:
     """Records before its turn was known, those in the log and the later ones are all there when the turn has ended."""
 
     async def main(audience: Subscribers) -> None:

@@ -52,7 +52,7 @@ def test_a_day_of_heartbeats(run: Any, every_s: int) -> None:
     assert run(lambda: a_day(every_s)) == sorted([(t, False) for t in times] + [(pause[1], False), (gone[1], True)])
 
 
-def test_a_pause_goes_on_over_a_restart() -> None:
+def test_a_pause_continues_over_a_restart() -> None:
     """A process that comes back during a pause sends nothing before it is over, and then one, which is not late."""
 
     async def main() -> list[tuple[float, bool]]:
@@ -273,7 +273,7 @@ def test_a_clock_that_jumps() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"due_at": 2**63}, {"due_at": -1}, {"every_s": 2**60, "due_at": 1}])
-def test_a_timer_that_nobody_can_wait_for_is_refused(wrong: dict[str, int]) -> None:
+def test_a_timer_beyond_the_limit_is_refused(wrong: dict[str, int]) -> None:
     """A time or a period out of bounds is refused, and the agent continues."""
 
     async def main() -> None:

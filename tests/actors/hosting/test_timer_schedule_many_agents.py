@@ -95,7 +95,7 @@ def test_what_cannot_be_sent_does_not_spin() -> None:
     assert len({command.id for _, command in sent.sent}) == 5, "an old id would be refused as stale one day"
 
 
-def test_what_is_told_while_a_heartbeat_is_about_to_be_sent_counts() -> None:
+def test_a_change_just_before_a_heartbeat_counts() -> None:
     """An agent may lose its last timer at the moment it is due: the schedule continues with the others."""
     sent = Sent()
 
@@ -153,7 +153,7 @@ def test_one_that_takes_for_ever_holds_up_itself_only() -> None:
     assert virtual_time.run(main) == {"ada": 10, "sam": 10, "slow": 1}
 
 
-def test_what_a_host_has_told_is_newer_than_what_was_read_of_the_log() -> None:
+def test_a_hosts_report_is_newer_than_a_read_of_the_log() -> None:
     """Logs are read while agents live: their hosts' word counts, whichever arrives first."""
     sent = Sent()
 
@@ -183,7 +183,7 @@ def test_a_timer_of_the_first_moment_of_all_goes_off() -> None:
     assert [agent for agent, _ in sent.sent] == ["sam"]
 
 
-def test_too_many_timers_are_told_of() -> None:
+def test_too_many_timers_are_reported() -> None:
     """Timers of an agent beyond the limit stay in its log, noted once and counted; with room again they are
     scheduled.
     """

@@ -58,7 +58,7 @@ async def test_fifty_agents_edit_one_block_at_once() -> None:
 
 
 @alive
-async def test_of_two_edits_of_a_sentence_one_wins_and_the_other_is_told() -> None:
+async def test_of_two_edits_of_a_sentence_one_wins_and_the_other_is_refused() -> None:
     """The second one fails with the author and the newest value, and its agent's copy is that value."""
     team = Team()
     await team.people.create("team", "The gate is open.")
@@ -345,7 +345,7 @@ async def test_an_erased_edit_is_no_longer_what_the_block_says() -> None:
 
 
 @alive
-async def test_who_no_longer_follows_is_told_nothing_more() -> None:
+async def test_a_detached_agent_gets_no_more_edits() -> None:
     """The block is taken out of the agent's core memory, and stays for the others."""
     team = Team()
     await team.people.create("team", "one")

@@ -271,7 +271,7 @@ async def test_a_rerun_edits_no_block_of_others() -> None:
         assert blocks["team"].endswith("three")
 
 
-def test_what_an_edit_cannot_be_is_told() -> None:
+def test_an_impossible_edit_is_reported() -> None:
     """Deleting, changing or making what cannot be is refused in words, for the model and for people."""
     now = SharedBlock("team", 3, "one", 10)
     for refused in (

@@ -68,7 +68,7 @@ def test_an_agents_own_budget_outlives_gateway_and_agent(settings: dict[str, Any
     assert len(world.model.requests) == 4
 
 
-def test_an_agent_that_stays_open_counts_on_and_begins_anew_at_midnight() -> None:
+def test_an_open_agent_keeps_counting_and_resets_at_midnight() -> None:
     """Two answers are within its budget, a third is not, and tomorrow it is; the log is read once for each day."""
     world = a_world(day_tokens_max=20_000)
     behind(world)

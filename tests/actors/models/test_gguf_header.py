@@ -29,7 +29,7 @@ def test_a_header_says_what_the_file_is() -> None:
     assert header_of(written({**KEYS, "tokenizer.chat_template": "{% if tools %}"}), "x").knows_tools
 
 
-def test_a_file_that_is_cut_off_anywhere_is_told_to_be() -> None:
+def test_a_file_truncated_anywhere_is_reported_as_truncated() -> None:
     """Of each length but the whole one it is said that something is missing, and no other error comes."""
     for length in range(1, len(WHOLE), 7):
         with pytest.raises(BadInput, match=r"is cut off|is no GGUF file"):

@@ -64,7 +64,7 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("reply", "failure", "words"), FAILURES)
-def test_a_failing_endpoint_is_told_recorded_and_survived(reply: tuple[int, str], failure: str, words: str) -> None:
+def test_a_failing_endpoint_is_reported_recorded_and_survived(reply: tuple[int, str], failure: str, words: str) -> None:
     """One clear paragraph, a model_failed in the log without the key, and the next message is answered with both."""
     with serving(reply) as server:
         world = world_of(server)

@@ -88,7 +88,7 @@ def test_what_a_reply_that_was_cut_off_leaves_out_is_not_known(said: str | None)
     assert "did not end within" in told.said["tools"]
 
 
-def test_a_stream_without_counts_is_told_from_one_with() -> None:
+def test_streams_with_and_without_counts_are_distinguished() -> None:
     """An agent whose counts would be lost is not set up to stream."""
     assert found(Server(stream=streamed(usage=False))).abilities.stream_usage is False
 
@@ -204,7 +204,7 @@ def test_an_error_names_the_variable_that_the_key_is_taken_from(
     assert server.headers[0]["authorization"] == "Bearer one-that-is-for-the-office"
 
 
-def test_a_probe_follows_nobody_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_probe_follows_no_redirect(monkeypatch: pytest.MonkeyPatch) -> None:
     """The key is for one address: a redirect is an answer, and what it names is asked nothing."""
     monkeypatch.setenv("OFFICE_KEY", "a-secret-that-is-long-enough")
     with serving((200, "{}")) as elsewhere, serving((307, ""), location=f"{elsewhere.url}/models") as here:

@@ -155,7 +155,7 @@ def test_when_to_come_again_may_be_in_the_words() -> None:
     assert refusal(429, {}, google, name="m", url="u").retry_after_s == 17
 
 
-def test_tls_to_a_server_without_is_told_at_once() -> None:
+def test_tls_to_a_plain_server_fails_at_once() -> None:
     """It is not tried again: it cannot help; the message names the address."""
 
     async def main() -> None:

@@ -45,7 +45,7 @@ def test_pieces_never_show_the_key(size: int) -> None:
     assert asyncio.run(main()) == said.replace(KEY, "[key]")
 
 
-def test_each_call_is_told_in_its_order_without_the_key() -> None:
+def test_each_call_is_delivered_in_order_without_the_key() -> None:
     """Text held back of one call is delivered before the next begins, and the key is removed from arguments too."""
     heard: list[ReplyDelta] = []
     keyless = KeyRedactor(heard.append, KEY)

@@ -236,7 +236,7 @@ def test_streams_as_servers_really_send_them(parts: list[bytes]) -> None:
     assert isinstance(came, str) and parse_reply.reply(came, 100).text.endswith("Hello") and said(heard)[0] == "Hello"
 
 
-def test_usage_is_the_last_that_was_told_or_none() -> None:
+def test_usage_is_the_last_one_in_the_stream_or_none() -> None:
     """In each chunk, growing; in the last only; never."""
     growing = [chunk({"content": "a"}, usage={"total_tokens": 1}), chunk({}, "stop", usage=USED)]
     last = [*HELLO, event({"choices": [], "usage": USED}), DONE]
@@ -284,7 +284,7 @@ def called(*deltas: Any) -> list[tuple[str, str]]:
     return [(call.name, call.arguments) for call in parse_reply.reply(came, 100).calls]
 
 
-def test_calls_are_told_apart_however_they_are_numbered() -> None:
+def test_calls_are_kept_apart_for_any_numbering() -> None:
     """By index; without one; all of index 0 with ids of their own; a name repeated in each chunk; arguments as JSON."""
 
     def part(index: int | None, call_id: str | None = None, **function: Any) -> dict[str, Any]:

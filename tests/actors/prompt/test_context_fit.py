@@ -50,7 +50,7 @@ def assert_well_formed(messages: Sequence[dict]) -> None:
 LONG = "The sea was calm and the wind came from the west all day. " * 12
 
 
-def test_a_long_conversation_is_summarized_and_goes_on() -> None:
+def test_a_long_conversation_is_summarized_and_continues() -> None:
     """The window fills, the oldest part is summarized, the last three messages stay, and the counts are right."""
     world = answering()
     told(world, *[f"{number}: {LONG}" for number in range(40)])

@@ -83,7 +83,7 @@ def test_sections_are_shown_in_their_order_and_hidden_ones_are_kept() -> None:
         ("No sign: { } % #", "No sign: { } % #"),
     ],
 )  # fmt: skip
-def test_a_template_shows_what_it_is_told(text: str, given: str) -> None:
+def test_a_template_shows_its_variables(text: str, given: str) -> None:
     """Facts, filters, tests and loops."""
     assert gives(text) == given
 
@@ -184,7 +184,7 @@ def test_an_activation_renders_nothing_and_writes_nothing_where_nothing_changed(
     assert_replays(again)
 
 
-def test_a_block_of_a_new_agent_is_told_to_its_templates() -> None:
+def test_a_new_agents_blocks_are_given_to_its_templates() -> None:
     """With its description, before it is in the log."""
     world = World()
     world.settings = prompt("{% for b in blocks if b.description %}{{ b.label }}: {{ b.description }}{% endfor %}",

@@ -32,7 +32,7 @@ def test_a_request_holds_no_clock_of_today_and_no_id_of_ours() -> None:
     assert verify(later.view("sam"), later.tools).faults == []
 
 
-def test_a_request_that_nobody_sent_is_a_mismatch_and_no_other_call_stands_in_for_it() -> None:
+def test_an_unsent_request_is_a_mismatch_and_no_other_call_replaces_it() -> None:
     """The hash of some other recorded call is not good enough: each call is held against its own."""
     world = conversed()
     earlier, call = calls(world)[1:3]
@@ -53,7 +53,7 @@ def test_the_same_request_twice_is_two_calls_with_an_answer_each() -> None:
     assert [m.seq for m in report.mismatches] == [accepted.seq]
 
 
-def test_what_was_erased_is_told_as_erased_and_not_as_a_mismatch() -> None:
+def test_erased_records_are_reported_as_erased_and_not_as_a_mismatch() -> None:
     """A call that was made of erased words cannot be checked; those before it can, and the chain still stands."""
     world = conversed()
     gone = first(world, "user_message", "I sail")

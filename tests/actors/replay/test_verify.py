@@ -207,7 +207,7 @@ def test_a_difference_is_shown_against_the_last_call_that_is_the_same(world: Wor
     assert difference.against.startswith("the same part of the last matching call")
 
 
-def test_a_mismatch_that_goes_on_is_told_once(world: World, monkeypatch: Patch) -> None:
+def test_a_lasting_mismatch_is_reported_once(world: World, monkeypatch: Patch) -> None:
     """Forty calls that differ in the same part are one fault, and forty mismatches for a program."""
     header(monkeypatch, world)
     report = verified(world)
@@ -225,7 +225,7 @@ def test_a_renderer_that_is_gone_is_no_mismatch(world: World) -> None:
     assert "renderer 999 gone" in report.notes[0]
 
 
-def test_a_missing_function_is_told_apart_and_the_request_still_checked(world: World) -> None:
+def test_a_missing_function_is_reported_and_the_request_still_checked(world: World) -> None:
     view = world.system.view("sam")
     tools = {name: tool for name, tool in world.system.tools.items() if name != "core_memory_append"}
     report = verify(view, tools)

@@ -121,7 +121,7 @@ def _hidden(seed: int) -> tuple[World, int, list[int]] | None:
 
 
 @pytest.mark.parametrize("seed", some(3, 12, "erased"))
-def test_whatever_is_erased_nobody_is_accused(seed: int) -> None:
+def test_no_erased_record_causes_a_mismatch(seed: int) -> None:
     """Ranges of records of an agent of chance are erased: no call is a mismatch, and each has its verdict."""
     world = lived(seed)
     chance = random.Random(seed)
@@ -139,7 +139,7 @@ def test_whatever_is_erased_nobody_is_accused(seed: int) -> None:
 @pytest.mark.parametrize(
     "kind", split(sorted({record.type for record in conversed().log()}), 4, label="erased kinds", part="agents")
 )
-def test_whatever_kind_is_erased_nobody_is_accused(kind: str, world: World) -> None:
+def test_no_erased_kind_causes_a_mismatch(kind: str, world: World) -> None:
     """The first of its kind, the last, and all of them."""
     seqs = [record.seq for record in world.log() if record.type == kind]
     for gone in ([seqs[0]], [seqs[-1]], seqs):
@@ -147,7 +147,7 @@ def test_whatever_kind_is_erased_nobody_is_accused(kind: str, world: World) -> N
 
 
 @pytest.mark.parametrize("seed", some(1, 8, "edited"))
-def test_what_changed_the_past_may_be_erased_too_and_nobody_is_accused(seed: int) -> None:
+def test_erased_edits_of_the_past_cause_no_mismatch(seed: int) -> None:
     """Turns that were hidden, replies reworded, summaries taken back, imports, configurations, a life before."""
     world = edited(seed)
     log, chance = world.log(), random.Random(seed)

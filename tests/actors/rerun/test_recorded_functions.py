@@ -10,7 +10,7 @@ from tests.support.agent_world import completion, say
 from tests.support.agents.rerun_world import BIRTH, Outside, again, lived, pays, results
 
 
-def test_a_call_that_was_made_then_gets_the_result_of_then_and_nothing_happens_outside():
+def test_a_recorded_call_gets_its_recorded_result_and_no_effect():
     """The counter outside stays where it was; each occurrence has its own result, in order."""
     outside = Outside()
     world = lived(pays("ann"), pays("ann"), say("Done."), tools=(outside.tool,))
@@ -60,7 +60,7 @@ def test_what_only_reads_runs_where_it_is_there():
     assert [how for _, how in results(done)] == ["refused"]
 
 
-def test_a_failure_of_then_is_a_failure_now():
+def test_a_recorded_failure_is_a_failure_again():
     """The recorded result is returned as it was, a failure too."""
 
     @tool

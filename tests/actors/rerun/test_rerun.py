@@ -145,7 +145,7 @@ def test_a_model_that_fails_ends_it_with_what_ran():
     assert [pair.now.ended for pair in done.comparison.turns if pair.now] == ["", "nobody is there"]
 
 
-def test_costs_are_told_where_prices_are_known():
+def test_costs_are_reported_where_prices_are_known():
     """Of both sides, at the same prices; the sum is that of the turns."""
     world = lived(say("Hello.", total=100), said=("one",))
     done = again(world, say("Hello.", total=200), prices=TokenPrices(sent=1.0, replied=10.0))

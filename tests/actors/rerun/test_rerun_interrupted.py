@@ -129,7 +129,7 @@ RERUNS: list[tuple[dict[str, Any], Callable[[World], None]]] = [
 
 
 @pytest.mark.parametrize(("what", "then"), RERUNS, ids=["live", "recorded", "live-tools-sealed"])
-def test_whoever_opens_the_fork_after_a_kill_runs_nothing_of_the_rerun(
+def test_opening_the_fork_after_a_kill_runs_nothing_of_the_rerun(
     what: dict[str, Any], then: Callable[[World], None]
 ) -> None:
     """After a crash at any commit the open turn is ended, no effect happens outside, no model is called, and the fork

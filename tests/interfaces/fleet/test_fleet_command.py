@@ -45,7 +45,7 @@ def test_every_agent_answers_every_message(cli: Line) -> None:
     assert said == fleet_command.lines(None)[3:6]
 
 
-def test_agents_that_there_are_go_on(cli: Line) -> None:
+def test_existing_agents_continue(cli: Line) -> None:
     """A second run talks to the same agents, in the placement that they have."""
     run(cli, "--agents", "2", "--messages", "1", "--placement", "dedicated")
     found = run(cli, "--agents", "3", "--messages", "1")
@@ -78,7 +78,7 @@ def test_a_model_that_fails_is_an_error_and_loses_nothing(cli: Line) -> None:
     assert "lost: 0 of 2 acknowledged" in out
 
 
-def test_a_turn_without_words_is_told(cli: Line) -> None:
+def test_a_turn_without_words_is_reported(cli: Line) -> None:
     """A model that ends its turn without a message loses nothing, but answers no user."""
     cli.script.answers = [completion(("core_memory_append", {"name": "human", "content": "Sails."}))]
     found = run(cli, "--agents", "1", "--messages", "1")
@@ -208,7 +208,7 @@ def test_what_is_refused_is_said_again_when_it_says_so() -> None:
     assert slept == [2.5, 2.5]
 
 
-def test_what_is_refused_again_and_again_is_told() -> None:
+def test_what_is_refused_again_and_again_is_reported() -> None:
     """After the allowed tries a message counts as refused, and the agent continues with its next message."""
     tally, _ = asyncio.run(loaded(Answering(*[Refused("full")] * (load.RETRIES_MAX + 1)), 1, 2))
     assert (tally.answered, tally.retried) == (1, load.RETRIES_MAX)

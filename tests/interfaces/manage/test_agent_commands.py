@@ -130,7 +130,7 @@ def test_delete_needs_a_yes(cli: Line, monkeypatch):
     assert cli.json("agents") == []
 
 
-def test_a_deleted_name_begins_anew(cli: Line):
+def test_a_deleted_name_begins_again(cli: Line):
     """A deleted agent is in no list, cannot be deleted twice, keeps its log, and its name can be created again."""
     cli.ok("send", "sam", "My secret is blue.")
     cli.ok("delete", "sam", "--yes")

@@ -11,7 +11,7 @@ def changed(cli: Line, *words: str) -> dict[str, tuple[Any, Any]]:
     return {one["name"]: (one["before"], one["after"]) for one in cli.json(*words)["changed"]}
 
 
-def test_every_setting_is_changed_by_one_event_and_told_before_and_after(cli: Line) -> None:
+def test_every_setting_is_changed_by_one_event_and_reported_before_and_after(cli: Line) -> None:
     """The same again changes nothing; `diff` tells the same; `create` takes the same options."""
     cli.ok("create", "sam", "--sampling", "seed=3", "--keep-last", "4")
     assert cli.json("configure", "sam")["settings"]["sampling"] == {"seed": 3}

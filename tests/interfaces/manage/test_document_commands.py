@@ -141,7 +141,7 @@ def draft_of(record):
     return draft(event_of(record), event_id=record.event_id, recorded_at=record.recorded_at, turn=0, step=0)
 
 
-def test_what_vanished_is_told_of_the_folder_that_is_loaded_only(cli: Line, tmp_path: Path) -> None:
+def test_vanished_files_are_reported_of_the_loaded_folder_only(cli: Line, tmp_path: Path) -> None:
     """Two folders in one source: pruning one leaves the other's documents, and so does loading a single file."""
     one, two = some(tmp_path / "a", one="The tide turns.", three="Fog."), some(tmp_path / "b", two="The wind drops.")
     cli.ok("load", "sam", one, two)
@@ -166,7 +166,7 @@ def test_what_cannot_be_read_any_more_has_not_vanished(cli: Line, tmp_path: Path
     assert held(cli, "sam")["one.txt"] == "The tide turns."
 
 
-def test_two_files_of_one_name_are_told_apart_or_refused(cli: Line, tmp_path: Path) -> None:
+def test_two_files_of_one_name_are_distinguished_or_refused(cli: Line, tmp_path: Path) -> None:
     """The second of two folders cannot replace what the first has just brought; the same file twice is one."""
     one, two = some(tmp_path / "a", log="The tide turns."), some(tmp_path / "b", log="The wind drops.")
     code, out, err = cli("load", "sam", one, two, str(tmp_path / "a" / "log.txt"), "--json")
@@ -175,7 +175,7 @@ def test_two_files_of_one_name_are_told_apart_or_refused(cli: Line, tmp_path: Pa
     assert '"documents":1' in out
 
 
-def test_a_source_in_use_is_told_and_nothing_is_loaded(cli: Line, tmp_path: Path) -> None:
+def test_a_source_in_use_is_refused_and_nothing_is_loaded(cli: Line, tmp_path: Path) -> None:
     """While another process loads into it, a load ends with its name and number."""
     folder = some(tmp_path / "a", one="The tide turns.")
     cli.ok("load", "sam", folder, "--source", "sea")

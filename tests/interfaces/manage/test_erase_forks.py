@@ -146,7 +146,7 @@ def test_what_is_an_ancestors_is_erased_there(cli: Line, monkeypatch):
     assert CANARY in cli.ok("events", "tom")
 
 
-def test_a_cluster_lets_go_of_all_that_are_reached_once_it_is_agreed(cli: Line, monkeypatch):
+def test_a_cluster_unloads_all_affected_agents_after_the_confirmation(cli: Line, monkeypatch):
     """The content of the agent and its forks is gone; with the answer no, of none of them."""
     family(cli)
     let_go: list[str] = []
@@ -163,7 +163,7 @@ def test_a_cluster_lets_go_of_all_that_are_reached_once_it_is_agreed(cli: Line, 
     assert let_go == ["sam", "ann", "tom"]
 
 
-def test_a_fork_that_is_open_elsewhere_is_left_alone_and_so_is_everybody(cli: Line):
+def test_a_fork_open_elsewhere_stops_the_whole_erasure(cli: Line):
     """Nothing is begun unless all logs can be opened; the process that has it is named."""
     family(cli)
     count = {name: len(cli.lines("events", name)) for name in ("sam", "tom", "ann")}

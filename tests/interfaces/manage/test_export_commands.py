@@ -167,7 +167,7 @@ def test_an_export_leaves_an_agent_alone_that_is_open(cli: Line, tmp_path: Path)
         log.close()
 
 
-def test_nobody_is_exported_who_is_not_there(cli: Line, tmp_path: Path):
+def test_an_unknown_agent_is_not_exported(cli: Line, tmp_path: Path):
     """The error suggests the similar name, and no file is written; replacing a file needs --force."""
     talk(cli)
     assert "Did you mean 'sam'?" in cli.fails("export", "san", str(tmp_path / "x.everlog"))
@@ -235,7 +235,7 @@ def test_an_ancestor_that_gave_nothing_stays_behind_and_the_fork_is_whole(cli: L
         other.ok(*proof)
 
 
-def test_nobody_sees_what_is_half_restored(cli: Line, other: Line, tmp_path: Path, monkeypatch):
+def test_no_reader_sees_an_unfinished_restore(cli: Line, other: Line, tmp_path: Path, monkeypatch):
     """Neither views nor a new agent of that name see the unfinished restore; `log check --all` names it, and it can be
     finished.
     """

@@ -40,7 +40,7 @@ def test_a_fork_has_the_past_of_its_parent_and_a_future_of_its_own(sam: Line) ->
         sam.ok(*proof)
 
 
-def test_a_turn_that_was_open_is_told(sam: Line) -> None:
+def test_a_turn_that_was_open_is_reported(sam: Line) -> None:
     """For a cut between a message and its answer, the fork says which turn continues only in the parent."""
     at = seq_of(sam, "two") - 2
     said = sam.ok("fork", "sam", "--as-of", str(at), "--new-name", "tom")
@@ -58,7 +58,7 @@ def test_a_turn_that_was_open_is_told(sam: Line) -> None:
         (["nobody", "--new-name", "tom"], "no agent 'nobody'"),
     ],
 )
-def test_what_cannot_be_forked_is_told_and_makes_nobody(sam: Line, arguments: list[str], said: str) -> None:
+def test_an_impossible_fork_is_refused_and_makes_no_agent(sam: Line, arguments: list[str], said: str) -> None:
     assert said in sam.fails("fork", *arguments)
     assert [row["agent"] for row in sam.json("agents")] == ["sam"]
 

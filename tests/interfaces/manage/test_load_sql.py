@@ -48,7 +48,7 @@ def test_a_row_without_a_text_is_all_its_columns(cli: Line, tables: Path) -> Non
     assert held(cli, "b") == {"Fog": "7", "Tide": "7", "Wind": "7"}
 
 
-def test_a_row_that_is_no_document_is_named_and_the_rest_goes_on(cli: Line) -> None:
+def test_a_row_that_is_no_document_is_named_and_the_rest_continues(cli: Line) -> None:
     query = "SELECT * FROM (VALUES (1, 'a'), (2, NULL), (1, 'b'), (4, ' '), (5, 'c')) t(id, text)"
     code, out, err = cli("load", "sam", "--sql", query)
     assert code == 1

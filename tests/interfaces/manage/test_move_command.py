@@ -56,7 +56,7 @@ def test_a_number_of_shards_that_differs_is_refused(cli: Line):
     assert [row["agent"] for row in cli.json("agents")] == ["sam"]
 
 
-def test_nobody_moves_who_does_not_exist(cli: Line):
+def test_an_unknown_agent_is_not_moved(cli: Line):
     """The error names no new agent, and makes none."""
     cli.ok("create", "sam")
     assert "There is no agent 'bob' here" in cli.fails("move", "bob", "--placement", "shared")

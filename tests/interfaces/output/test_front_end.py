@@ -68,7 +68,7 @@ async def conversation(world: World, heard: Heard) -> None:
         interface.on_error(raised.value)
 
 
-def test_a_conversation_is_heard_whole_and_in_order() -> None:
+def test_a_conversation_is_delivered_whole_and_in_order() -> None:
     """Thoughts, calls and their results, heartbeats, messages, the warning, the summary, the error: each once."""
     heard = Heard()
     world = World(
@@ -105,7 +105,7 @@ def test_a_conversation_is_heard_whole_and_in_order() -> None:
     assert summarized[2].endswith(" messages: Chad sails.")
 
 
-def test_of_what_was_erased_nothing_is_told() -> None:
+def test_erased_content_is_not_delivered() -> None:
     """A tombstone is passed over; a result whose call was erased is told by its name alone."""
     call = Call("call_0", "wind", '{"place": "Oslo"}')
     reply, ended, sent = records_of(
@@ -158,7 +158,7 @@ def test_notices(event: AnyEvent, notice: tuple[str, str]) -> None:
     ],
     ids=lambda event: event.kind,
 )
-def test_what_is_not_told(event: AnyEvent) -> None:
+def test_records_that_are_not_shown(event: AnyEvent) -> None:
     """A person's edits, the content of function messages, and the agent's creation are no words for people."""
     assert told(*records_of(event)) == []
 

@@ -69,7 +69,7 @@ def never(_seq: int, _name: str) -> None:
 WHOLE = Playback(seq=1, first=1, last=len(RECORDS))
 
 
-def test_it_plays_to_the_end_in_the_time_of_then() -> None:
+def test_it_plays_to_the_end_in_the_recorded_time() -> None:
     """It waits as long as is due, no event is passed over, and it rests at the end."""
     script = driven(Script(*[""] * 60), Playback(seq=1, first=1, last=len(RECORDS), speed=2))
     seqs = [page.split(" seq ")[-1].split(" ")[0] for page in script.pages]

@@ -125,7 +125,7 @@ def test_an_agent_that_is_not_there(sam: Line) -> None:
     assert "sam" in sam.fails("replay", "sma")
 
 
-def test_following_goes_on_with_what_comes(sam: Line) -> None:
+def test_following_shows_new_records(sam: Line) -> None:
     """`--follow` prints the story, then what is new after each look, until Ctrl-C."""
     head = sam.json("memory", "sam")["as_of"]
     said = draft(SystemAlert(text="late"), event_id=uuid7(START, 99), recorded_at=START, turn=9, step=0)
@@ -145,13 +145,13 @@ def test_following_goes_on_with_what_comes(sam: Line) -> None:
     assert sam.sleeps == [0.5, 0.5]
 
 
-def test_following_ends_where_it_is_told_to(sam: Line) -> None:
+def test_following_ends_at_the_given_record(sam: Line) -> None:
     """With --to it ends there, without looking again."""
     assert sam.ok("replay", "sam", "--follow", "--to", "5") == sam.ok("replay", "sam", "--to", "5")
     assert not sam.sleeps
 
 
-def test_what_was_erased_is_not_told(sam: Line) -> None:
+def test_erased_content_is_not_shown(sam: Line) -> None:
     """Neither lines nor JSON have a word of it; its place is there."""
     sam.ok("erase", "sam", "--yes")
     out = sam.ok("replay", "sam")

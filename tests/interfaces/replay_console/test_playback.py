@@ -28,7 +28,7 @@ def later(gap_us: int, *, count: int = 3):
         (-SECOND, 1.0, PACE_US),
     ],
 )
-def test_the_time_of_then_divided_by_the_speed(gap_us: int, speed: float, pause_us: int) -> None:
+def test_recorded_time_is_divided_by_the_speed(gap_us: int, speed: float, pause_us: int) -> None:
     """A pause is never longer than the longest, and events of one moment come apart; time that ran back is no time."""
     assert player.pause_us(*later(gap_us, count=2), speed) == pause_us
 

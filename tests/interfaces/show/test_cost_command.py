@@ -31,7 +31,7 @@ def asked(cli: Line) -> Line:
     return cli
 
 
-def test_money_is_told_by_day_and_model(asked: Line) -> None:
+def test_money_is_reported_by_day_and_model(asked: Line) -> None:
     """Cached tokens have their price, an unknown model has none; the sums cover the known ones."""
     found = asked.json("cost", "sam")
     rows = {row["model"]: row for row in found["rows"]}

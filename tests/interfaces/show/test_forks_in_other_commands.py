@@ -97,7 +97,7 @@ async def waiting(folder: Path) -> FileStore:
     return store
 
 
-def test_what_forks_have_to_do_is_known_to_whoever_wakes_them(tmp_path: Path) -> None:
+def test_pending_work_of_forks_is_known_to_their_supervisor(tmp_path: Path) -> None:
     """A turn that was open at the cut is the parent's. A timer that was set before it goes off in both. So it is with
     states of the parent, and of the fork.
     """

@@ -45,7 +45,7 @@ def test_it_counts_what_the_logs_hold_sealed_or_not(fleet: Line) -> None:
         assert rows(fleet, f"SELECT seq, type FROM records WHERE agent_id = '{name}' ORDER BY seq") == said
 
 
-def test_the_position_is_told(fleet: Line) -> None:
+def test_the_position_is_reported(fleet: Line) -> None:
     """In JSON exactly; for people in one line on stderr, and with --position for each partition."""
     shape = fleet.json("sql", "SELECT 1 AS one")
     assert shape["columns"] == [{"name": "one", "type": "int32"}]
@@ -174,14 +174,14 @@ def test_a_wrong_name_is_answered_with_near_ones(fleet: Line) -> None:
     assert 'Did you mean "model_calls"' in fleet.fails("sql", "SELECT * FROM model_call")
 
 
-def test_a_query_that_would_eat_all_memory_is_told_so(fleet: Line) -> None:
+def test_a_query_beyond_the_memory_limit_is_refused(fleet: Line) -> None:
     """It ends with what to do; nothing is written but to a folder that is gone afterwards."""
     said = fleet.fails("sql", "SELECT list(r) FROM range(100000000) t(r)", "--memory", "64")
     assert "needs more memory" in said and "--memory" in said
     assert rows(fleet, "SELECT count(*) FROM agents") == [[2]]
 
 
-def test_bad_usage_is_told_before_anything_is_read(cli: Line) -> None:
+def test_bad_usage_is_reported_before_anything_is_read(cli: Line) -> None:
     """Two answers at once, no query, a table into a file: exit 2."""
     for words in (
         [],

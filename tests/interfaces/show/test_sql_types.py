@@ -104,7 +104,7 @@ def test_every_type_is_written_or_refused(views: FleetViews, value: str, form: s
         ("TIME '12:00:00'", "12:00:00.000000"),
     ],
 )
-def test_odd_values_are_told_alike_in_text(views: FleetViews, value: str, told: str) -> None:
+def test_odd_values_are_reported_alike_in_text(views: FleetViews, value: str, told: str) -> None:
     """JSON and CSV have the same words for a value."""
     query = f"SELECT {value} AS v"
     assert json.loads(written(views, query, "json"))["rows"] == [[told]]

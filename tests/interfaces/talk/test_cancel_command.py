@@ -45,7 +45,7 @@ def test_an_agent_that_is_not_there_is_not_made(cli: Line) -> None:
     assert len(cli.json("agents")) == 1
 
 
-def test_a_turn_that_was_cancelled_elsewhere_is_told_to_who_waits(cli: Line) -> None:
+def test_a_turn_cancelled_elsewhere_is_reported_to_its_caller(cli: Line) -> None:
     """`send` of an input whose turn is cancelled meanwhile says so, and fails."""
     cli.ok("send", "sam", "Hi")
     known = cli.lines("events", "sam")

@@ -97,7 +97,7 @@ def test_a_search_has_pages(cli: Line, chat):
     assert (code, "'0' is not a number from 1" in err) == (1, True)
 
 
-def test_a_model_error_is_told_and_the_chat_goes_on(cli: Line, chat):
+def test_a_model_error_is_reported_and_the_chat_continues(cli: Line, chat):
     """A failed turn shows its paragraph; the next line is answered; exit 0 because the last one was."""
     cli.script.answers = [ModelError("The endpoint is down.", kind="unreachable"), says("Back again.")]
     code, out, err = chat("hello?", "and now?")
@@ -107,7 +107,7 @@ def test_a_model_error_is_told_and_the_chat_goes_on(cli: Line, chat):
     assert chat("hello?")[0] == 1
 
 
-def test_a_turn_that_was_given_up_is_shown_and_the_chat_goes_on(cli: Line, chat):
+def test_a_turn_that_was_given_up_is_shown_and_the_chat_continues(cli: Line, chat):
     """A turn that ends at its last step is shown among the others; exit 1 only if it was the last one."""
     again = ("core_memory_append", {"name": "human", "content": "x", "request_heartbeat": True})
     cli.script.answers = [completion(again)] * 20 + [says("Here again.")]
@@ -137,7 +137,7 @@ def test_what_was_said_last_is_taken_back_or_said_again(cli: Line, chat):
     assert "third" not in out
 
 
-def test_taking_back_what_is_not_there_is_told(chat):
+def test_undoing_without_a_turn_is_reported(chat):
     """/pop, /retry and /rethink of an agent without messages are errors, and the chat continues."""
     for command in ("/pop", "/retry", "/rethink x", "/rethink", "/pop 0"):
         code, _, err = chat(command)
@@ -230,7 +230,7 @@ def test_ctrl_c_of_a_script(cli: Line, monkeypatch):
     assert "Goodbye" not in out
 
 
-def test_the_model_that_another_set_is_told(cli: Line, chat, monkeypatch):
+def test_a_model_set_by_another_process_is_shown(cli: Line, chat, monkeypatch):
     """/model tells what the log says now, not what it was when the chat began."""
     opened = []
     real = AgentRef.open
@@ -254,7 +254,7 @@ class Unwatchable:
         yield
 
 
-def test_what_ends_the_watching_is_told_beside_the_line_that_is_typed(cli: Line):
+def test_the_end_of_a_watch_is_shown_above_the_typed_line(cli: Line):
     """An error of another turn is printed like any event that arrives while the user types."""
     recorder = Recorder()
     out = console()

@@ -111,7 +111,7 @@ def test_live_tools_ring_what_was_not_rung_then(told: Line, tmp_path: Path):
     assert repair_step(tmp_path) == ["red", "blue"]
 
 
-def test_a_model_that_fails_is_told_after_the_report(told: Line):
+def test_a_model_that_fails_is_reported_after_the_report(told: Line):
     """Exit code 1; what ran is shown, and is in the fork."""
     told.script.answers = [says("First."), ModelError("Nobody is there.", kind="credit")]
     code, out, err = told("rerun", "sam", "--from", "8", "--new-name", "tom")
@@ -163,6 +163,6 @@ def test_an_agent_that_is_not_there_is_named(told: Line):
     "argv",
     [("--new-name", "tom"), ("--from", "8", "--new-name", "tom", "--recorded", "--live-tools"), ("--from", "8")],
 )
-def test_bad_usage_is_told(told: Line, argv: tuple[str, ...]):
+def test_bad_usage_is_reported(told: Line, argv: tuple[str, ...]):
     """Exit code 2."""
     assert told("rerun", "sam", *argv)[0] == 2

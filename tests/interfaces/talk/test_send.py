@@ -185,7 +185,7 @@ def test_a_fenced_command_names_the_agent(cli: Line):
     assert "took over the agent 'sam'" in cli.fails("send", "sam", "hello")
 
 
-def test_a_tail_that_was_cut_is_told(cli: Line):
+def test_a_tail_that_was_cut_is_reported(cli: Line):
     """The next owner after a torn write reports how many bytes were cut, and keeps them in the named file."""
     cli.ok("create", "sam")
     (path,) = cli.root.glob("log/*/*.open")
@@ -198,7 +198,7 @@ def test_a_tail_that_was_cut_is_told(cli: Line):
     assert cli("send", "sam", "hello")[2] == ""
 
 
-def test_a_model_without_a_key_is_told(cli: Line, monkeypatch):
+def test_a_model_without_a_key_is_reported(cli: Line, monkeypatch):
     """An agent whose recorded model needs an endpoint says what is missing when there is neither key nor URL."""
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
@@ -312,7 +312,7 @@ def test_create_with_blocks_and_files(cli: Line, tmp_path):
         (["--tools", "/no/such/file.py"], "no Python file"),
     ],
 )
-def test_what_cannot_be_made_is_told(argv, told, cli: Line):
+def test_what_cannot_be_made_is_reported(argv, told, cli: Line):
     """A bad setting is one paragraph, and no agent is begun."""
     assert told in cli.fails("create", "sam", *argv)
     code, out, _ = cli("agents", "--json")
@@ -359,7 +359,7 @@ def test_a_newer_store_is_refused(cli: Line):
     assert [path.name for path in cli.root.iterdir()] == ["everlog.json"]
 
 
-def test_nobody_reads(cli: Line):
+def test_an_unread_output_ends_the_command(cli: Line):
     """A closed output ends the command quietly, with the code that shells give it."""
     cli.ok("create", "sam")
     probe = [sys.executable, "-m", "everlog.interfaces.cli.main", "--store", str(cli.root), "events", "sam", "--json"]

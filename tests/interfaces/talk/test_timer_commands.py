@@ -64,7 +64,7 @@ def test_a_timer_that_cannot_be_is_bad_usage(cli: Line, words: tuple[str, ...], 
     assert cli.json("timers", "sam") == []
 
 
-def test_what_a_timer_cannot_be_set_for_is_told(cli: Line) -> None:
+def test_an_impossible_time_of_a_timer_is_reported(cli: Line) -> None:
     """No store and no agent are made for a timer; a timer that is not there is named."""
     assert "there is no store" in cli.fails("timer", "sam", "--every", "1h")
     assert not cli.root.exists()

@@ -45,7 +45,7 @@ def files_with(folder: Path, word: str) -> list[str]:
     return [path.name for path in folder.rglob("*") if path.is_file() and word.encode() in path.read_bytes()]
 
 
-def test_a_table_that_somebody_else_wrote_into_is_refused(world: World, archive: Archive) -> None:
+def test_a_table_with_foreign_rows_is_refused(world: World, archive: Archive) -> None:
     """Following and searching say what was expected and found, and the cure; nothing is changed; a rebuild cures it."""
     rows = rows_of(archive)
     table = lancedb.connect(str(world.root / "archive")).open_table(table_in(world).stem)
@@ -121,7 +121,7 @@ def test_vectors_that_are_not_what_was_promised_are_not_written(world: World, ar
     assert archive.check() == []
 
 
-def test_an_embedder_that_fails_half_way_goes_on_where_it_was(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_embedder_that_fails_half_way_continues_where_it_was(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts embedded before the failure are not embedded again."""
     monkeypatch.setattr("everlog.store.archive.embedding_cache.EMBED_TEXTS", 2)
     for number in range(6):
@@ -223,7 +223,7 @@ def test_what_was_erased_is_in_no_file(world: World, archive: Archive) -> None:
     assert archive.check() == []
 
 
-def test_an_erasure_is_carried_out_by_whoever_follows_next(world: World, archive: Archive) -> None:
+def test_an_erasure_is_carried_out_by_the_next_follower(world: World, archive: Archive) -> None:
     """A log that was erased before anybody followed leaves nothing of it in the index."""
     world.insert("ann", "the secret is xyzzyplugh")
     world.erase("ann", 1, 1)
@@ -260,7 +260,7 @@ def test_searches_are_right_while_it_compacts(world: World, monkeypatch: pytest.
     other.close()
 
 
-def test_a_rebuild_goes_on_beside_searches_and_other_followers(world: World, archive: Archive) -> None:
+def test_a_rebuild_continues_beside_searches_and_other_followers(world: World, archive: Archive) -> None:
     """While a table is built the old one answers and is followed; a second rebuild is refused; nothing is missed."""
     seen: list[int] = []
 

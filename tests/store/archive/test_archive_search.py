@@ -29,7 +29,7 @@ def total(archive: Archive, query: str, **more: object) -> int:
     return search(archive, query, **more).total
 
 
-def test_nothing_is_found_where_nobody_has_followed(archive: Archive) -> None:
+def test_an_index_that_never_followed_finds_nothing(archive: Archive) -> None:
     """Before the log was followed there is no index: a search finds nothing, and makes no file."""
     assert found(archive, "cat", "sam") == []
     assert archive.meanings("sam", "cat", END) == {} and archive.kept("sam", "cat") == ""

@@ -136,7 +136,7 @@ def test_a_fork_of_a_source_is_refused(store: FileStore, tmp_path: Path) -> None
     refused(store, crafted(tmp_path / "b.everlog", stream("sam", Drafts().some(1)), fork), "only agents have forks")
 
 
-def test_a_fork_of_somebody_else_than_its_first_record_says_is_refused(store: FileStore, tmp_path: Path) -> None:
+def test_a_fork_of_another_parent_than_its_first_record_names_is_refused(store: FileStore, tmp_path: Path) -> None:
     """Another parent may be named for one thing alone: the one that the record names is not in the export."""
     refused(store, crafted(tmp_path / "a.everlog", *family("sam", "ann", "ann")), "is a fork of 'ann', and the header")
     drafts = [forking("sam", 0, GENESIS), *Drafts().some(1)]

@@ -114,7 +114,7 @@ def test_a_file_that_was_cut_short_is_found(exported: Path) -> None:
     assert "damaged" in str(refused(exported))
 
 
-def test_a_file_that_is_no_export_is_told_so(tmp_path: Path) -> None:
+def test_a_file_that_is_no_export_is_reported_so(tmp_path: Path) -> None:
     path = tmp_path / "x.everlog"
     with pytest.raises(BadInput, match="There is no file"):
         MemoryStore().restore(path)

@@ -43,7 +43,7 @@ def other(made: MakeStore) -> Store:
     return made("other")
 
 
-def test_an_agent_comes_out_as_it_went_in_and_goes_on(store: Store, other: Store, tmp_path: Path) -> None:
+def test_an_agent_comes_out_as_it_went_in_and_continues(store: Store, other: Store, tmp_path: Path) -> None:
     drafts = Drafts()
     say(store, "sam", drafts, 5)
     done = through(store, "sam", other, tmp_path)
@@ -107,7 +107,7 @@ def test_an_agent_that_has_the_first_of_the_records_gets_the_others(store: Store
     assert_fine(other)
 
 
-def test_a_name_that_is_somebody_else_is_refused(store: Store, other: Store, tmp_path: Path) -> None:
+def test_a_name_of_another_agent_is_refused(store: Store, other: Store, tmp_path: Path) -> None:
     """Other records under the name, fewer or more, or a fork of another agent: nothing is changed, no agent is
     added.
     """
@@ -157,7 +157,7 @@ def test_a_fork_brings_its_ancestors_and_is_restored_as_a_fork(
     assert_fine(third)
 
 
-def test_an_ancestor_that_nobody_had_is_ended_after_what_its_fork_needs(
+def test_a_missing_ancestor_is_restored_up_to_the_cut_and_ended(
     store: Store, other: Store, made: MakeStore, tmp_path: Path
 ) -> None:
     """The fork alone lives, and goes from there into a third store; a fork with an earlier cut finds all it needs."""

@@ -23,7 +23,7 @@ OTHER = Path("/other")
 
 
 @pytest.mark.parametrize("count", few_and_all(3, part="storage"))
-def test_a_restore_that_was_interrupted_anywhere_leaves_nobody_or_everybody(tmp_path: Path, count: int | None) -> None:
+def test_a_restore_interrupted_anywhere_leaves_all_agents_or_none(tmp_path: Path, count: int | None) -> None:
     """After a crash before any change of the disk, each agent is there whole or not at all, an incomplete one cannot be
     opened, and the same restore finishes it.
     """
@@ -162,7 +162,7 @@ def test_a_log_that_is_open_elsewhere_is_not_restored_into(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("operation", ["create", "write", "sync", "link", "sync_dir"])
-def test_a_disk_that_refuses_leaves_nobody_half_there(tmp_path: Path, operation: str) -> None:
+def test_a_failing_disk_leaves_no_agent_half_restored(tmp_path: Path, operation: str) -> None:
     """An error of the disk at any of its first operations: a StoreError, no new agent, and the next try finishes it."""
     source = MemoryStore(0, now)
     say(source, "sam", Drafts(), 3)
@@ -207,7 +207,7 @@ def test_a_name_without_records_is_filled_if_it_was_meant_so(tmp_path: Path) -> 
     assert_fine(store)
 
 
-def test_a_source_with_other_documents_keeps_everybody_out(tmp_path: Path) -> None:
+def test_a_source_with_other_documents_prevents_the_restore(tmp_path: Path) -> None:
     """The kind of stream is checked before the restore: a source is named as such, and no agent is added."""
     source, store = MemoryStore(0, now), MemoryStore(0, now)
     say(source, "sam", Drafts(), 2)

@@ -79,7 +79,7 @@ def test_a_fork_that_does_not_hang_on_to_its_parent_is_named(
     assert check_forks(store, ["ann"]) == []
 
 
-def test_a_parent_whose_log_is_missing_is_told(tmp_path: Path) -> None:
+def test_a_parent_whose_log_is_missing_is_reported(tmp_path: Path) -> None:
     store = family(tmp_path)
     shutil.rmtree(store.partition(partition_of("sam")).path)
     (tom, max_) = check_forks(store)[::-1]

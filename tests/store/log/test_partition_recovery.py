@@ -142,7 +142,7 @@ def test_p2_a_reader_sees_the_whole_commits_at_every_byte(every: int) -> None:
         assert (reader.damage.bytes if reader.damage else 0) == length - filled.ends[frames]
 
 
-def test_p2_recovery_is_idempotent_and_the_log_goes_on() -> None:
+def test_p2_recovery_is_idempotent_and_the_log_continues() -> None:
     """After a repair a second opening changes no record and cuts nothing, and the next append takes the next number."""
     filled = Filled(3)
     for length in range(0, len(filled.whole) + 1, 97):

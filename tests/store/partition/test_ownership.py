@@ -50,7 +50,7 @@ class Child:
         self.process.communicate()
 
 
-def test_p7_a_second_process_is_told_who_has_it_and_can_fence_it(store: FileStore, where: Partition) -> None:
+def test_p7_a_second_process_gets_the_owners_name_and_can_fence_it(store: FileStore, where: Partition) -> None:
     """A live process is never fenced unasked; after --take-over it is never acknowledged again."""
     child = Child(store.root)
     try:
@@ -71,7 +71,7 @@ def test_p7_a_second_process_is_told_who_has_it_and_can_fence_it(store: FileStor
     assert report.ok and any("fenced" in note for note in report.notes)
 
 
-def test_p7_the_owner_after_a_killed_process_goes_on_in_the_same_file(store: FileStore, where: Partition) -> None:
+def test_p7_the_owner_after_a_killed_process_continues_in_the_same_file(store: FileStore, where: Partition) -> None:
     """A free lock on the same machine needs no take-over and no new file."""
     child = Child(store.root)
     assert child.append() == "1"

@@ -110,7 +110,7 @@ def test_p7_an_owner_stopped_inside_an_append_is_never_acknowledged_again(owners
     assert fence(owners, scenario, len(seen) - 1, "after")["outcome"] == "acknowledged"
 
 
-def test_p7_an_owner_stopped_while_it_opens_harms_nobody(owners: Owners) -> None:
+def test_p7_an_owner_stopped_while_it_opens_harms_no_other(owners: Owners) -> None:
     """Stopped before any operation of an opening: refused, or open and fenced; the other owner's records stay."""
     seen = steps(owners, "open")
     for stop in range(len(seen)):

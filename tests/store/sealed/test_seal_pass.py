@@ -261,7 +261,7 @@ def test_p10_a_fault_at_any_step_of_sealing_changes_nothing(code: int) -> None:
         log.close()
 
 
-def test_p19_damage_in_an_old_file_keeps_nobody_from_sealing_new_frames(
+def test_p19_damage_in_an_old_file_does_not_prevent_sealing_new_frames(
     store: FileStore, where: Partition, drafts: Drafts
 ) -> None:
     """A sealed file that has rotted is left as it is, and told of by who reads it; what is new is sealed without it."""

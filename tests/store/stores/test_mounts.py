@@ -85,7 +85,7 @@ def test_a_mount_may_have_spaces_in_its_name() -> None:
         check_storage(Path("/my store/agents"), text)
 
 
-def test_lines_that_nobody_understands_refuse_nothing() -> None:
+def test_unknown_lines_refuse_nothing() -> None:
     """With a list of mounts in an unknown format, a store can be used."""
     assert mount_of(Path("/store"), "nonsense\n\n1 2 3 - \n") is None
     check_storage(Path("/store"), "nonsense")

@@ -97,7 +97,7 @@ def test_a_fork_is_its_parent_up_to_the_cut_and_then_itself(store: Store) -> Non
     assert store.forks_of("sam") == {f"sam{at}": at for at in range(1, 7)}
 
 
-def test_the_parent_goes_on_and_its_forks_do_not_see_it(store: Store) -> None:
+def test_the_parent_continues_and_its_forks_do_not_see_it(store: Store) -> None:
     drafts = Drafts()
     say(store, "sam", drafts, 3)
     fork(store, "sam", 2, "tom")

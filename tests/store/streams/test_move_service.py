@@ -114,7 +114,7 @@ def test_where_an_agent_went_from_takes_nothing_more(store: Store) -> None:
     assert len(assert_whole(store)) == 3
 
 
-def test_an_agent_goes_only_where_the_store_has_a_place(store: Store) -> None:
+def test_an_agent_moves_only_to_partitions_of_the_store(store: Store) -> None:
     """Another partition than its own and the shards is BadInput; an agent without records moves without a word."""
     log = store.open("sam", "test")
     for place in ("shard-002", partition_of("ann"), "elsewhere"):

@@ -55,7 +55,7 @@ def test_agents_that_share_are_in_the_shard_of_their_name(shared: Store) -> None
 
 
 @pytest.mark.parametrize("many", [False, True])
-def test_nobody_shares_in_a_store_without_shards(many: bool) -> None:
+def test_no_agent_shares_in_a_store_without_shards(many: bool) -> None:
     """Asking for a shared partition in a store without shards is BadInput that says so; no agent is registered."""
     for store in (MemoryStore(), begun(FaultyDisk(), None)):
         with pytest.raises(BadInput, match="this store has no shards"):
@@ -74,7 +74,7 @@ def test_many_are_registered_as_one_by_one(shared: Store) -> None:
         assert shared.assigned()[name] == shared.partition_of(name) == shared.reader(name).partition
 
 
-def test_many_with_an_impossible_name_register_nobody(shared: Store) -> None:
+def test_one_impossible_name_of_many_registers_no_agent(shared: Store) -> None:
     """One impossible name among many is BadInput before anybody is registered."""
     with pytest.raises(BadInput):
         shared.register_many(["sam", ""], shared=True)
@@ -102,7 +102,7 @@ def test_registering_many_costs_few_syncs() -> None:
     assert len(syncs) <= 3 * 256 + 7
 
 
-def test_after_a_crash_at_any_step_the_same_call_goes_on() -> None:
+def test_after_a_crash_at_any_step_the_same_call_continues() -> None:
     """The power may fail at any operation: every visible agent is whole, and calling again registers the rest."""
     whole = FaultyDisk()
     begun(whole).register_many(NAMES[:12], shared=True)
@@ -123,7 +123,7 @@ def test_after_a_crash_at_any_step_the_same_call_goes_on() -> None:
         assert all(final.reader(name).agents() == [] for name in NAMES[:12])
 
 
-def test_when_the_disk_is_full_the_same_call_goes_on_later() -> None:
+def test_when_the_disk_is_full_the_same_call_continues_later() -> None:
     """A disk that fills up fails the call with StoreError; when there is room, the same call registers who is left."""
     disk = FaultyDisk()
     store = begun(disk)

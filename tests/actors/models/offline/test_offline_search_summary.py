@@ -73,7 +73,7 @@ def test_no_hit_leads_to_the_archive_and_then_to_honesty() -> None:
     assert 'On 2023-05-01 I kept: "boat papers' in said(request(*three))
 
 
-def test_a_memory_is_read_whatever_is_told_of_it() -> None:
+def test_a_memory_is_read_with_any_description() -> None:
     """Id, tags, source and part stand before the text of a memory, and are not quoted."""
     told = (
         "id: 4711, part 2 of 3, tags: a, memory: b, source: blue, document: box.txt, memory: boat papers, all of them"
@@ -165,7 +165,7 @@ def test_a_full_block_moves_the_fact_to_the_archive() -> None:
     assert names(body)[1:] == ["send_message"]
 
 
-def test_other_failures_are_told_and_not_repeated() -> None:
+def test_other_failures_are_reported_and_not_repeated() -> None:
     """A failed function is named to the user; a message that failed is not sent again."""
     body = request(user("q?"), called("weather"), result("No function named weather", ok=False), beat(FAILED))
     assert names(body) == ["send_message"]

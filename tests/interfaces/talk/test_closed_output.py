@@ -13,14 +13,14 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("said", [b"hello\nhello again\n/exit\n", b"/memory\n"])
-def test_a_chat_that_nobody_reads_ends(cli: Line, said: bytes) -> None:
+def test_an_unread_chat_ends(cli: Line, said: bytes) -> None:
     """A conversation with a closed output ends at once, with the code that shells give it."""
     cli.ok("create", "sam")
     run = _unread(cli, said, "chat", "sam")
     assert (run.returncode, run.stderr) == (141, b"")
 
 
-def test_an_answer_that_nobody_reads(cli: Line) -> None:
+def test_an_unread_answer_is_kept(cli: Line) -> None:
     """The message is kept, though its answer is not read: 141, and not a failure."""
     run = _unread(cli, b"", "send", "sam", "hi")
     assert (run.returncode, run.stderr) == (141, b"")

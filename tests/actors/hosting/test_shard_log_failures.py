@@ -25,7 +25,7 @@ async def slow() -> None:
     await asyncio.sleep(10)
 
 
-def test_agents_beside_a_failed_group_go_on() -> None:
+def test_agents_beside_a_failed_group_continue() -> None:
     """A disk that fails once costs those in the group an error, and their neighbours, at work or not, none at all."""
 
     async def main() -> None:
@@ -48,7 +48,7 @@ def test_agents_beside_a_failed_group_go_on() -> None:
     run_plain(main, slow)
 
 
-def test_a_turn_that_nobody_waits_for_is_finished_after_a_failure() -> None:
+def test_a_turn_without_a_caller_is_finished_after_a_failure() -> None:
     """Its caller has gone away, and the disk fails in its midst: the shard finishes it by itself, a little later."""
 
     async def main() -> None:
@@ -83,7 +83,7 @@ def test_a_timer_goes_off_after_the_log_was_lost() -> None:
     run_plain(main)
 
 
-def test_a_log_is_opened_anew_when_the_old_one_is_closed() -> None:
+def test_a_log_is_reopened_when_the_old_one_is_closed() -> None:
     """Closing takes a while; commands that arrive meanwhile wait for it, and the shard never blocks itself."""
 
     async def main() -> None:
