@@ -16,7 +16,7 @@ from everlog.actors.cluster.ray_runtime import RayRuntime, supervisor_of
 from everlog.events import BadInput, ClusterError, ModelError, PartitionBusy, StoreError
 from tests.cluster.process_kills import actor, until
 from tests.contract.contract_agents import SCRIPTED, alive, assert_sound, log, says, texts
-from tests.soak.test_sigkill import start
+from tests.soak.test_killed_processes import start
 from tests.support.models.loopback_server import Loopback, Reply, serving
 
 pytestmark = pytest.mark.ray

@@ -13,7 +13,7 @@ from everlog.actors.api import open_system
 from everlog.actors.cluster import ray_address
 from everlog.actors.cluster.ray_address import LocalCluster, address_to_join, cluster_file, local_cluster, running
 from everlog.events import BadInput, ClusterError
-from tests.soak.test_sigkill import start
+from tests.soak.test_killed_processes import start
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from tests.cluster.conftest import descendants, ends
 from tests.cluster.process_kills import kill
 from tests.contract.agent_functions import results
 from tests.contract.contract_agents import KNOCKS, alive, assert_sound, gate, log, texts
-from tests.soak.test_sigkill import start
+from tests.soak.test_killed_processes import start
 from tests.support.models.loopback_server import serving
 
 pytestmark = pytest.mark.ray

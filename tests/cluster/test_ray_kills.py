@@ -31,7 +31,7 @@ from tests.contract.contract_agents import (
     scripted,
     texts,
 )
-from tests.soak.test_sigkill import start
+from tests.soak.test_killed_processes import start
 from tests.support.models.loopback_server import Reply, serving
 
 pytestmark = pytest.mark.ray

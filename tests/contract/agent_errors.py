@@ -9,7 +9,7 @@ import pytest
 from everlog.actors.agent.agent_setup import Settings
 from everlog.events import BadInput, DuplicateId, ModelError, PartitionBusy, UnknownAgent
 from tests.contract.contract_agents import SCRIPTED, alive, log, says, scripted, texts
-from tests.soak.test_sigkill import start
+from tests.soak.test_killed_processes import start
 from tests.support.agent_world import kinds
 from tests.support.models.loopback_server import serving
 

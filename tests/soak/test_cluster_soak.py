@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tests.soak.cluster_soak import MIB, Look, Process, slope_of
-from tests.soak.test_sigkill import ROOT
+from tests.soak.test_killed_processes import ROOT
 
 MINUTES = 4
 """Minutes of the long run; `python -m tests.soak.cluster_soak --minutes N` takes N."""

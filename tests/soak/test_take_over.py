@@ -12,7 +12,7 @@ from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.replay.rebuild_check import rebuild, verify
 from everlog.events import PartitionBusy, UserMessage
 from everlog.store import FileStore, check
-from tests.soak.test_sigkill import start
+from tests.soak.test_killed_processes import start
 from tests.support.agent_world import TickingClock
 
 CHAT = """
