@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Sequence
 from typing import NoReturn, TypeAlias
 
-from everlog.interfaces.cli import args_archive, args_fleet, args_manage, args_memory, args_show, args_talk
+from everlog.interfaces.cli import args_archive, args_fleet, args_learn, args_manage, args_memory, args_show, args_talk
 from everlog.interfaces.cli.args_shared import CommandSpec
 from everlog.interfaces.common.error_output import sanitize
 
@@ -33,6 +33,7 @@ COMMANDS = (
     *args_memory.COMMANDS,
     *args_archive.COMMANDS,
     *args_fleet.COMMANDS,
+    *args_learn.COMMANDS,
 )
 """Every command, in the order of the help. A name of two words is one of a group's."""
 
