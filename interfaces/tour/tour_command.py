@@ -40,6 +40,7 @@ def tour(args: Namespace, world: CommandEnvironment) -> int:
             else:
                 runner.play_through(start)
         except KeyboardInterrupt as error:
+            out.print()  # the interrupted prompt keeps its line
             raise KeyboardInterrupt(_goodbye(runner.place, args.keep)) from error
         finally:
             shell.close()

@@ -47,7 +47,7 @@ class TourRunner:
             self._run_step()
             if step.question is not None:
                 self._screen.question(step.question)
-                self._screen.text(f"Answer: {step.question.answer}")
+                self._screen.text(f"The answer is {step.question.answer}.")
             self._place += 1
         self._screen.end(playing=False)
 
@@ -111,11 +111,11 @@ class TourRunner:
         """Run what the reader typed, or answer a mistake."""
         judged = judge(line, STEPS[self._place])
         if judged.verdict == "mistake":
-            self._screen.note(judged.text)
+            self._screen.note(f"{judged.text} This step waits for:")
             self._screen.command(STEPS[self._place])
         elif judged.verdict == "other":
             self._shell.run(judged.text)
-            self._screen.note("That was a command of your own. The step waits for:")
+            self._screen.note("That was a command of your own. This step waits for:")
             self._screen.command(STEPS[self._place])
         elif STEPS[self._place].writes and self._place in self._done:
             self._next()
@@ -138,14 +138,17 @@ class TourRunner:
     def _examine(self, question: TourQuestion) -> None:
         """Ask a question until the answer is right, the reader passes, or the tries are used up."""
         self._screen.question(question)
-        for _ in range(TRIES):
+        tries = TRIES
+        while tries:
             said = self._line(ANSWER_PROMPT).removeprefix("seq").strip()
             if said == question.answer:
                 self._screen.text("Right.", "bold green")
                 return
-            if said in (*_NEXT, *_SKIP):
+            if said in (*_NEXT, *_SKIP, *_BACK):
                 break
-            self._screen.text(f"Not quite. {question.hint}", "yellow")
+            if not self._understood(said):
+                tries -= 1
+                self._screen.text(f"Not quite. {question.hint}", "yellow")
         self._screen.text(f"The answer is {question.answer}.")
 
     def _after_the_end(self) -> None:

@@ -76,7 +76,7 @@ class TourScreen:
     def question(self, question: TourQuestion) -> None:
         """Print a question."""
         self._out.print()
-        self._print(Text("Question: ", "bold magenta") + self._marked(question.text))
+        self._print(Text("Question: ", "bold magenta") + self._marked(question.text) + Text(" Enter shows the answer.", "dim"))
 
     def list_steps(self, done: Sequence[int] = ()) -> None:
         """Print the number, name, lesson and command of every step."""

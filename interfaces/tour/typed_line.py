@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from everlog.interfaces.cli.command_parser import COMMANDS, parser
 from everlog.interfaces.tour.tour_shell import words_of
-from everlog.interfaces.tour.tour_steps import KILL, TourStep
+from everlog.interfaces.tour.tour_steps import TourStep
 
 Verdict = Literal["step", "other", "mistake"]
 
@@ -38,7 +38,7 @@ def judge(line: str, step: TourStep | None) -> TypedLine:
     try:
         words = words_of(line)
     except ValueError:
-        return TypedLine("mistake", f'A quotation mark is not closed: {line}{_expected(step)}')
+        return TypedLine("mistake", f"A quotation mark is not closed: {line}")
     if step is not None and words == words_of(step.command):
         return TypedLine("step")
     name = _command_in(words)
@@ -51,7 +51,7 @@ def judge(line: str, step: TourStep | None) -> TypedLine:
     if step is not None and name not in READING:
         return TypedLine("mistake", _writes(line, name, step))
     if fault := _fault(words):
-        return TypedLine("mistake", f"{fault[0].upper()}{fault[1:]}.{_expected(step)}")
+        return TypedLine("mistake", f"{fault[0].upper()}{fault[1:]}.")
     return TypedLine("other", line)
 
 
@@ -79,7 +79,7 @@ def _unknown(line: str, words: list[str], step: TourStep | None) -> str:
     near = difflib.get_close_matches(words[0], known, 1) if words else []
     maybe = f" Did you mean `everlog {near[0]}`?" if near else " `help` lists what you can type."
     first = words[0] if words else line
-    return f"There is no command `{first}`.{maybe}{_expected(step)}"
+    return f"There is no command `{first}`.{maybe}"
 
 
 def _writes(line: str, name: str, step: TourStep) -> str:
@@ -87,7 +87,7 @@ def _writes(line: str, name: str, step: TourStep) -> str:
         return _almost(words_of(line), step)
     return (
         f"`everlog {name}` would write to the log and change the numbers of the events in later steps. After the last "
-        f"step you can run any command.{_expected(step)}"
+        f"step you can run any command."
     )
 
 
@@ -104,12 +104,4 @@ def _almost(words: list[str], step: TourStep) -> str:
         where = f"`{' '.join(missing)}` is missing at the end" if missing else f"`{' '.join(extra)}` is too much"
     else:
         where = f"you typed `{words[place]}` where `{wanted[place]}` is expected"
-    return f"Almost: {where}. Type the line again, or press Enter to run the command as shown."
-
-
-def _expected(step: TourStep | None) -> str:
-    """Return the sentence that ends an answer to a mistake."""
-    if step is None:
-        return ""
-    shown = step.command if step.command == KILL else f"everlog {step.command.removeprefix('everlog ')}"
-    return f" This step expects: {shown}"
+    return f"Almost: {where}. Type the line again, or press Enter."
