@@ -25,6 +25,12 @@ from everlog.interfaces.explain.page_text import first_sentence
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = "docs/reference/errors"
 
+INTRODUCTION = (
+    "Every error that everlog raises on purpose is a type below `EverlogError`, and has a page here. The last line of "
+    "an error on the command line names the page, and `everlog explain CODE` prints the page without a network. In Python "
+    "`error.code` is the name of the page."
+)
+
 _ID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _VARYING = (
     (r"\b(process|pid) \d+", r"\1 4711"),
@@ -99,9 +105,7 @@ def _index() -> str:
     lines = [
         "# Errors",
         "",
-        "Every error that everlog raises on purpose is a type below `EverlogError`, and has a page here. The last line of "
-        "an error on the command line names the page, and `everlog explain CODE` prints it without a network. In Python "
-        "`error.code` is the name of the page.",
+        INTRODUCTION,
         "",
         "| page | type | what failed |",
         "|---|---|---|",
@@ -115,8 +119,8 @@ def _index() -> str:
 
 
 def _page(page: ErrorPage, message: str) -> str:
-    below = f"`{page.name}` is a `{page.parent}`." if page.parent else f"`{page.name}` is the root of all errors."
-    parts = [f"# {page.code}", f"{below} {page.what}", "## Why", _list(page.why), "## How to fix it", _list(page.fix)]
+    below = f"Type: `{page.name}`, below `{page.parent}`." if page.parent else f"Type: `{page.name}`."
+    parts = [f"# {page.code}", page.what, below, "## Why", _list(page.why), "## How to fix it", _list(page.fix)]
     example = f"```{page.language}\n{page.example.removesuffix(chr(10))}\n```"
     return "\n\n".join([*parts, "## Example", example, f"```text\n{message}\n```"]) + "\n"
 

@@ -11,15 +11,15 @@ ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "llms.txt"
 
 SUMMARY = (
-    "Agents with memory whose whole state is an append-only log of typed events: MemGPT's virtual context management as "
-    "an event-sourced actor system in Python."
+    "Agents with memory whose whole state is an append-only log of typed events: MemGPT's virtual context management "
+    "as an event-sourced actor system in Python."
 )
 ABOUT = (
-    "Every message, model reply, function result and memory edit is an event on disk before anything else happens. Context "
-    "window, core memory and search are projections of the events, so that an agent survives any crash, can be read as of "
-    "any moment, forked, rerun with another model, verified byte for byte, and asked with SQL together with thousands of "
-    "others. The command is `everlog`, the Python package `import everlog`; Python 3.11 or later. `everlog explain --all` "
-    "prints the page of every error, and `everlog COMMAND --help` every option."
+    "Every message, model reply, function result and memory edit is an event on disk before anything else happens. "
+    "Context window, core memory and search are projections of the events, so that an agent survives any crash, can "
+    "be read as of any moment, forked, rerun with another model, verified byte for byte, and asked with SQL together "
+    "with thousands of others. The command is `everlog`, the Python package `import everlog`; Python 3.11 or later. "
+    "`everlog explain --all` prints the page of every error, and `everlog COMMAND --help` every option."
 )
 
 SECTIONS = {
@@ -33,20 +33,18 @@ SECTIONS = {
 }
 """Sections by folder of `docs`, in the order of the file. Any other folder belongs to the folder above it."""
 
+README = "- [README](README.md): What everlog is, and its first two commands."
+
 _SKIPPED = ("#", "|", "```", "- ", "> ", "<", "![", "1. ")
 
 
 def text() -> str:
     """Return the text of llms.txt."""
-    sections: dict[str, list[str]] = defaultdict(list)
+    sections: dict[str, list[str]] = defaultdict(list, {SECTIONS["."]: [README]})
     for page in sorted((ROOT / "docs").rglob("*.md")):
         sections[_section(page)].append(_link(page))
-    parts = ["# everlog", f"> {SUMMARY}", ABOUT]
-    for name in SECTIONS.values():
-        links = ["- [README](README.md): What everlog is, and its first two commands."] if name == "Documentation" else []
-        if links := [*links, *sections[name]]:
-            parts += [f"## {name}", "\n".join(links)]
-    return "\n\n".join(parts) + "\n"
+    lists = [f"## {name}\n\n{chr(10).join(sections[name])}" for name in SECTIONS.values() if sections[name]]
+    return "\n\n".join(["# everlog", f"> {SUMMARY}", ABOUT, *lists]) + "\n"
 
 
 def _section(page: Path) -> str:
@@ -67,10 +65,16 @@ def _link(page: Path) -> str:
 
 
 def _first_sentence(words: str) -> str:
-    """Return the first sentence of the first paragraph, without links; empty if the page has no paragraph."""
-    paragraph = next((part for part in re.split(r"\n\s*\n", words) if part and not part.strip().startswith(_SKIPPED)), "")
+    """Return the first sentence of three words or more of the first paragraph that has one; empty if none has."""
+    parts = [part.strip() for part in re.split(r"\n\s*\n", words)]
+    return next((note for part in parts if not part.startswith(_SKIPPED) and (note := _note(part))), "")
+
+
+def _note(paragraph: str) -> str:
+    """Return the first sentence of three words or more of a paragraph, without links; empty if there is none."""
     plain = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", " ".join(paragraph.split())).replace("**", "")
-    return re.split(r"(?<=[.!?:]) (?=[A-Z`\d])", plain)[0].rstrip(":").strip()
+    sentences = re.split(r"(?<=[.!?:]) (?=[A-Z`\d\"])", plain)
+    return next((one.rstrip(":") for one in sentences if one.count(" ") > 1), "")
 
 
 if __name__ == "__main__":

@@ -9,17 +9,18 @@ Ten minutes. Each step explains something, shows a command, and waits until you
 type it; you see its true output. The tour needs no key and no network. It has a
 store of its own, which is removed at the end, and touches nothing of yours."""
 _EXPLAIN = """\
-Every error has a page: what failed, why, how to fix it, and an example. An error
-names its page in its last line, for example `more: everlog explain bad-input`.
-Without CODE: a list of all errors."""
+Every error has a page: what failed, why, how to fix it, and an example. The
+last line of an error names its page: `more: everlog explain bad-input`. Without
+CODE: a list of all errors."""
 
 
 def _touring(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--list", action="store_true", help="list the steps, and run nothing")
     parser.add_argument("--from", dest="first", metavar="STEP", help="name or number of the first step (default: 1)")
     parser.add_argument(
-        "--plain", action="store_true", help="run every step without a reader and print all of it (default: if stdin or "
-        "stdout is no terminal)"
+        "--plain",
+        action="store_true",
+        help="run every step without a reader and print all of it (default: if stdin or stdout is no terminal)",
     )
     parser.add_argument("--keep", metavar="DIR", help="keep the store of the tour in this new or empty folder")
 

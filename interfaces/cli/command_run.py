@@ -25,7 +25,7 @@ def run(argv: Sequence[str] | None, world: "CommandEnvironment | None") -> int:
     """The exit code. Raises KeyboardInterrupt, however the Ctrl-C was told."""
     try:
         with interruptible():
-            return _run(_parsed(argv), world)
+            return _run(parse(argv), world)
     except SystemExit as error:  # argparse: 0 after --help, 2 after bad usage
         return error.code if isinstance(error.code, int) else MISUSED
     except EverlogError as error:
@@ -36,9 +36,10 @@ def run(argv: Sequence[str] | None, world: "CommandEnvironment | None") -> int:
         return UNREAD
 
 
-def _parsed(argv: Sequence[str] | None) -> Namespace:
-    """The arguments. The one text of a command, and paths, may come after its options: argparse alone takes them
-    only before.
+def parse(argv: Sequence[str] | None) -> Namespace:
+    """Return the arguments. Raises SystemExit as argparse does.
+
+    The one text of a command, and paths, may come after its options: argparse alone takes them only before.
     """
     words = sys.argv[1:] if argv is None else argv
     commands = parser(words)

@@ -1,1 +1,1 @@
-"""What does an error mean? A page for every error type, as data, and the command that prints the pages."""
+"""A page for every error type, as data, and the command that prints the pages."""

@@ -9,16 +9,16 @@ SHELL = "$ "
 
 
 class ErrorPage(NamedTuple):
-    """What a reader of an error wants to know."""
+    """A page: cause and cure of an error."""
 
     name: str
     """Name of the error type."""
     what: str
-    """What failed, and what the log has kept. Backquotes mark code."""
+    """The failure, and the records that the log has kept. Backquotes mark code."""
     why: tuple[str, ...]
     """Causes, the most frequent first."""
     fix: tuple[str, ...]
-    """What to do, in the order in which to try."""
+    """Things to do, in the order in which to try them."""
     example: str
     """Commands or a program that raise the error, run in an empty folder."""
     parent: str = ""

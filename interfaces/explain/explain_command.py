@@ -27,8 +27,8 @@ def messages() -> Mapping[str, str]:
     return found
 
 
-def explain(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `explain`."""
+def explain(args: Namespace, _world: CommandEnvironment) -> int:
+    """Run the command `explain`. Return its exit code."""
     from everlog.interfaces.explain.page_text import PageText
     from everlog.interfaces.output.terminal_output import console
 

@@ -7,8 +7,8 @@ _AGAIN = "The message is kept: the agent answers it together with your next mess
 PAGES = (
     ErrorPage(
         "ModelError",
-        "The model could not be asked, or its endpoint refused the request. The message that you sent is in the log. In "
-        "Python `error.kind` is a short word for the cause, and `error.retry_after_s` the time to wait in seconds.",
+        "The model could not be asked, or its endpoint refused the request. The message that you sent is in the log. "
+        "In Python `error.kind` is a short word for the cause, and `error.retry_after_s` the time to wait in seconds.",
         (
             "The key is missing or wrong.",
             "The endpoint does not run, or `--base-url` names another address.",
@@ -51,8 +51,8 @@ raise refusal(400, {}, body, name="qwen3", url="http://127.0.0.1:8000/v1")
     ),
     ErrorPage(
         "OverBudget",
-        "A budget of tokens or money is used up, so that nothing was sent to the model. The message that you sent is in "
-        "the log. In Python `error.budget`, `error.spent` and `error.limit` say which budget it is.",
+        "A budget of tokens or money is used up, so that nothing was sent to the model. The message that you sent is "
+        "in the log. In Python `error.budget`, `error.spent` and `error.limit` say which budget it is.",
         (
             "The agent has reached its daily limit (`--day-tokens`, `--day-cost`).",
             "All agents together have reached a limit of the gateway.",
@@ -71,8 +71,8 @@ $ everlog send sam "Hello" --model qwen3 --base-url http://127.0.0.1:8000/v1 --n
     ),
     ErrorPage(
         "BadReply",
-        "The endpoint answered, and the answer cannot be read as a chat completion. The log keeps the answer as it came; "
-        "in Python it is `error.raw`.",
+        "The endpoint answered, and the answer cannot be read as a chat completion. The log keeps the answer as it "
+        "came; in Python it is `error.raw`.",
         (
             "`--base-url` names a web server that is not an OpenAI-compatible endpoint; often `/v1` is missing.",
             "The connection was cut in the middle of the reply.",
@@ -93,8 +93,8 @@ reply("<html>Welcome to the web server</html>", window=8192)
     ),
     ErrorPage(
         "RerunDiverged",
-        "A rerun with `--recorded` rendered a request that differs from the recorded request, so that no recorded reply "
-        "belongs to it. The agent is unchanged, and the fork keeps the turns before the difference.",
+        "A rerun with `--recorded` rendered a request that differs from the recorded request, so that no recorded "
+        "reply belongs to it. The agent is unchanged, and the fork keeps the turns before the difference.",
         (
             "The rerun changes memory, the system prompt or the model, so that requests differ.",
             "A record that the request needs was erased.",

@@ -38,7 +38,7 @@ class PageText:
         self._list("How to fix it", page.fix)
         self._heading("Example")
         for line in page.example.splitlines():
-            self._out.print(Text(f"{' ' * _INDENT}{line}", "green"), soft_wrap=True)
+            self._out.print(Text(f"{' ' * _INDENT}{line}".rstrip(), "green"), soft_wrap=True)
         self._heading("Its message")
         self._wrapped(messages[page.code], _INDENT, code=False)
         self._out.print()
@@ -67,4 +67,4 @@ class PageText:
 
 def first_sentence(words: str) -> str:
     """Return the first sentence of a paragraph."""
-    return f"{words.split('. ')[0].rstrip('.')}."
+    return f"{words.partition('. ')[0].rstrip('.')}."

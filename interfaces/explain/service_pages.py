@@ -5,7 +5,7 @@ from everlog.interfaces.explain.error_page import ErrorPage
 PAGES = (
     ErrorPage(
         "ArchiveError",
-        "The index of memories cannot be used. Nothing is lost: the index is made from the logs, and can be made again.",
+        "The index of memories cannot be used. Nothing is lost: the index is made from the logs.",
         (
             "A file of the index is damaged or missing.",
             "The disk is full.",
@@ -119,8 +119,7 @@ $ everlog archive rebuild --embedder word2vec
         ),
         (
             "Look how far the command came: `everlog events NAME`.",
-            "Send the command again if it is missing. `send` repeats itself; only commands that are not safe to repeat "
-            "raise this error.",
+            "Send the command again if it is missing. Only commands that are not safe to repeat raise this error.",
             "See the state of the hosts: `everlog cluster status`.",
         ),
         """\
@@ -190,8 +189,8 @@ asyncio.run(main())
     ),
     ErrorPage(
         "FunctionError",
-        "A function of the agent refused its arguments, or failed. The text of the error goes to the model as the result "
-        "of the call, and the turn continues.",
+        "A function of the agent refused its arguments, or failed. The text of the error goes to the model as the "
+        "result of the call, and the turn continues.",
         (
             "The model called the function with arguments that are not allowed.",
             "The function reaches outside, and what it needs was not granted.",

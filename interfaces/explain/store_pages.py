@@ -177,8 +177,8 @@ with everlog.open("store") as first, everlog.open("store") as second:
         ),
         (
             "Remove the cause: make room, or check the disk.",
-            "Close the system, open it again, and send the request again with the same id. Opening repairs the end of the "
-            "file.",
+            "Close the system, and open it again: opening repairs the end of the file.",
+            "Send the request again with the same id.",
         ),
         """\
 from unittest import mock

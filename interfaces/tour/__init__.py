@@ -1,1 +1,1 @@
-"""How is everlog learned? The interactive lesson of `everlog tour`: its steps, its own store and its screen."""
+"""The interactive lesson of `everlog tour`: its steps, its own store and its screen."""

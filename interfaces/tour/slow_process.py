@@ -21,9 +21,7 @@ ASKED = "asked"
 class SlowModel(TourModel):
     """A model that reports a request on stdout and never answers."""
 
-    async def ask(
-        self, request: bytes, *, on_delta: DeltaCallback | None = None, spent: Spent = NOTHING
-    ) -> NoReturn:
+    async def ask(self, request: bytes, *, on_delta: DeltaCallback | None = None, spent: Spent = NOTHING) -> NoReturn:
         """Wait until stdin is closed, then end the process."""
         print(ASKED, flush=True)
         await asyncio.to_thread(sys.stdin.read)

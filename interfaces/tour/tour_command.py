@@ -19,7 +19,7 @@ from everlog.interfaces.tour.tour_steps import NAMES, STEPS
 
 
 def tour(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `tour`."""
+    """Run the command `tour`. Return its exit code."""
     start = step_number(args.first) if args.first else 0
     interactive = not args.plain and sys.stdin.isatty() and sys.stdout.isatty()
     out = console()
@@ -85,7 +85,7 @@ def _folder(keep: str | None) -> Iterator[Path]:
 
 def _goodbye(place: int, keep: str | None) -> str:
     """Return the last words of the tour: where to continue, and where the store is if it was kept."""
-    kept = "" if keep is None else f" The store is kept: `everlog agents --store {Path(keep) / STORE}` lists its agents."
+    kept = "" if keep is None else f" The store is kept: try `everlog agents --store {Path(keep) / STORE}`."
     if place >= len(STEPS):
         return f"You have done the whole tour.{kept}"
     return f"You left the tour. `everlog tour --from {STEPS[place].name}` continues at this step.{kept}"

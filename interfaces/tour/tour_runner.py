@@ -17,7 +17,7 @@ _NEXT, _BACK, _SKIP = ("", "next", "n"), ("back", "b"), ("skip", "s")
 _QUIT, _HELP, _LIST = ("quit", "q", "exit"), ("help", "h", "?"), ("list", "l")
 
 
-class _ReaderLeft(Exception):  # noqa: N818 - this is no error
+class _ReaderLeft(Exception):
     """The reader leaves the tour."""
 
 
@@ -72,8 +72,12 @@ class TourRunner:
         self._place = start
 
     def _catch_up(self, number: int) -> None:
-        if STEPS[number].writes and number not in self._done:
-            self._shell.run_quietly(STEPS[number].command)
+        """Run a command that writes quietly, unless it has run. Time passes for every step, as if it had been typed."""
+        if number not in self._done:
+            if STEPS[number].writes:
+                self._shell.run_quietly(STEPS[number].command)
+            else:
+                self._shell.wait()
         self._done.add(number)
 
     def _at_step(self) -> None:
@@ -101,7 +105,9 @@ class TourRunner:
         """Run the command of the step, as if the reader had typed it; a command that writes runs only once."""
         step = STEPS[self._place]
         if step.writes and self._place in self._done:
-            self._screen.note("This command has run already. It would write its events a second time, so the tour goes on.")
+            self._screen.note(
+                "This command has run already. It would write its events a second time, so the tour goes on."
+            )
             self._place += 1
             return
         self._screen.typed(step.command)
@@ -175,7 +181,7 @@ class TourRunner:
         return answer is not None
 
     def _line(self, prompt: str) -> str:
-        """Return what the reader types. Raises _ReaderLeft if the reader wants to leave, EOFError at the end of stdin."""
+        """Return what the reader types. Raises _ReaderLeft if the reader leaves, EOFError at the end of stdin."""
         line = " ".join(self._ask(prompt).split())
         if line in _QUIT:
             raise _ReaderLeft

@@ -18,7 +18,7 @@ HELP = (
     ("list", "list all steps"),
     ("quit", "leave the tour; Ctrl-C and Ctrl-D leave it too"),
 )
-"""What can be typed at the prompt, each with a note."""
+"""Words for the prompt, each with a note."""
 
 _CODE = re.compile(r"`([^`]+)`")
 
@@ -76,7 +76,9 @@ class TourScreen:
     def question(self, question: TourQuestion) -> None:
         """Print a question."""
         self._out.print()
-        self._print(Text("Question: ", "bold magenta") + self._marked(question.text) + Text(" Enter shows the answer.", "dim"))
+        self._print(
+            Text("Question: ", "bold magenta") + self._marked(question.text) + Text(" Enter shows the answer.", "dim")
+        )
 
     def list_steps(self, done: Sequence[int] = ()) -> None:
         """Print the number, name, lesson and command of every step."""

@@ -52,7 +52,7 @@ def isolated(folder: Path, *, interactive: bool, environ: MutableMapping[str, st
 
 
 def words_of(line: str) -> list[str]:
-    """Return the words of a command without `everlog`; `&` is a word of its own. Raises ValueError for an open quote."""
+    """Return the words of a command without `everlog`; `&` is one of them. Raises ValueError for an open quote."""
     words = shlex.split(line)
     return words[1:] if words[:1] == ["everlog"] else words
 
@@ -77,6 +77,10 @@ class TourShell:
             return self._kill()
         words = words_of(line)
         return self._start(words[:-1]) if words[-1] == "&" else run(words, self._world)
+
+    def wait(self) -> None:
+        """Let the time of one command pass."""
+        self._clock.advance()
 
     def run_quietly(self, line: str) -> None:
         """Run a command whose output is not shown."""
@@ -106,7 +110,9 @@ class TourShell:
         assert self._job.stdout is not None
         if self._job.stdout.readline().strip().decode() != ASKED:
             self.close()
-            raise StoreError("The process of the tour could not be started. Run the tour again; nothing of yours changed.")
+            raise StoreError(
+                "The process of the tour could not be started. Run the tour again; nothing of yours changed."
+            )
         print("[1] running: the message is on the disk, and the model is thinking", flush=True)
         return 0
 

@@ -31,7 +31,7 @@ class TourStep(NamedTuple):
     """Explanation before the command: 2 to 5 sentences. Backquotes mark code."""
     command: str
     look: str
-    """Where to look in the output."""
+    """Place in the output to look at, and its meaning."""
     shows: tuple[str, ...]
     """Strings that the output must hold; the tests check them."""
     writes: bool = False
@@ -47,8 +47,8 @@ STEPS = (
         "hello",
         TALK,
         "An everlog agent is a log of events on your disk. `everlog send` says one thing to an agent and prints the "
-        "answer; an agent that does not exist yet is created. This tour uses a rule-based stand-in as its model, so you "
-        "need no key and no network.",
+        "answer; an agent that does not exist yet is created. This tour uses a rule-based stand-in as its model, so "
+        "you need no key and no network.",
         'everlog send sam "Hi, my name is Chad and I sail"',
         "Sam greets Chad by name. Before sam answered, your message was already on the disk.",
         ("Nice to meet you, Chad. I noted that you sail.",),
@@ -93,8 +93,8 @@ STEPS = (
     TourStep(
         "crash",
         CRASH,
-        "Now break something. Send a message in the background, with `&` at the end as in a shell. For this one message "
-        "the model is very slow, so that you have time to kill the process in the middle of its turn.",
+        "Now break something. Send a message in the background, with `&` at the end as in a shell. For this one "
+        "message the model is very slow, so that you have time to kill the process in the middle of its turn.",
         'everlog send sam "Remind me to buy a rope" &',
         "A real process is running now. It has written your message to the disk and is waiting for the model.",
         ("[1] running",),
@@ -115,8 +115,8 @@ STEPS = (
         CRASH,
         "What is left after the crash? Ask the log for everything from event 22 on.",
         "everlog events sam --from 22",
-        "Your message is there, because everlog wrote the message to the disk before it asked the model. A reply is not "
-        "there: the model never answered.",
+        "Your message is there, because everlog wrote the message to the disk before it asked the model. A reply is "
+        "not there: the model never answered.",
         ("22  2026-01-05", "Remind me to buy a rope"),
     ),
     TourStep(
@@ -133,8 +133,8 @@ STEPS = (
     TourStep(
         "past",
         TRAVEL,
-        "Because state is computed from events, everlog can compute the state of any moment. `--as-of` takes a seq or a "
-        "time. Look at the memory as of event 15, before you mentioned the boat.",
+        "Because state is computed from events, everlog can compute the state of any moment. `--as-of` takes a seq or "
+        "a time. Look at the memory as of event 15, before you mentioned the boat.",
         "everlog memory sam --as-of 15",
         "The block `human` says nothing about a boat or a rope. The header says `as of seq 15`.",
         ("as of seq 15", "The user said: I sail"),
@@ -142,11 +142,11 @@ STEPS = (
     TourStep(
         "diff",
         TRAVEL,
-        "`everlog diff` compares two moments of one agent. It shows what changed in memory and context, and which event "
-        "caused each change.",
+        "`everlog diff` compares two moments of one agent. It shows what changed in memory and context, and which "
+        "event caused each change.",
         "everlog diff sam 21 31",
-        "The green line with + is new. The line below it names the edit, the reply of the model that made the edit, and "
-        "the message of the user that led to the reply.",
+        "The green line with + is new. The line below it names the edit, the reply of the model that made the edit, "
+        "and the message of the user that led to the reply.",
         ("+ To do: buy a rope", "seq 25 memory_edited"),
         question=TourQuestion(
             "Which event holds your words that led to the new line? Type its seq.",
@@ -227,8 +227,8 @@ STEPS = (
         "A log that keeps everything must also be able to forget. `everlog erase` removes the content of records from "
         "every file of the store. Erasing cannot be undone, so it normally asks first; `--yes` answers the question.",
         "everlog erase sam --from 22 --to 22 --yes",
-        "The words of event 22 are gone from every file, and the place of the event in the log stays. Later events that "
-        "repeat the words keep them until you erase those events too.",
+        "The words of event 22 are gone from every file, and the place of the event in the log stays. Later events "
+        "that repeat the words keep them until you erase those events too.",
         ("Erased 1 record of sam (seq 22).",),
         writes=True,
     ),

@@ -5,7 +5,8 @@ import difflib
 import io
 from typing import Literal, NamedTuple
 
-from everlog.interfaces.cli.command_parser import COMMANDS, parser
+from everlog.interfaces.cli.command_parser import COMMANDS
+from everlog.interfaces.cli.command_run import parse
 from everlog.interfaces.tour.tour_shell import words_of
 from everlog.interfaces.tour.tour_steps import TourStep
 
@@ -14,7 +15,8 @@ Verdict = Literal["step", "other", "mistake"]
 READING = frozenset(
     {
         "agents", "archive list", "archive status", "context", "cost", "diff", "events", "explain", "log check",
-        "log stats", "memory", "models", "pressure", "prompt", "replay", "search", "sources", "sql", "timers", "verify",
+        "log stats", "memory", "models", "pressure", "prompt show", "replay", "search", "sources", "sql", "timers",
+        "verify",
     }
 )  # fmt: skip
 """Commands that may be typed at any step, because they write no record."""
@@ -27,7 +29,7 @@ ALMOST = 0.75
 
 
 class TypedLine(NamedTuple):
-    """What a line is. `text`: for "other" the command to run, for "mistake" the answer to the reader."""
+    """Verdict on a line. `text`: for "other" the command to run, for "mistake" the answer to the reader."""
 
     verdict: Verdict
     text: str = ""
@@ -66,7 +68,7 @@ def _fault(words: list[str]) -> str:
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
-            parser(words).parse_known_args(words)
+            parse(words)
     except SystemExit as error:
         return said.getvalue().rpartition("error: ")[2].strip() if error.code else ""
     return ""
