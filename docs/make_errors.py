@@ -27,8 +27,8 @@ FOLDER = "docs/reference/errors"
 
 INTRODUCTION = (
     "Every error that everlog raises on purpose is a type below `EverlogError`, and has a page here. The last line of "
-    "an error on the command line names the page, and `everlog explain CODE` prints the page without a network. In Python "
-    "`error.code` is the name of the page."
+    "an error on the command line names the page, and `everlog explain CODE` prints the page without a network. In "
+    "Python `error.code` is the name of the page."
 )
 
 _ID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b")
