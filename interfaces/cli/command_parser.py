@@ -48,6 +48,14 @@ GROUPS = {
 """What the help says of the commands that have commands of their own."""
 
 
+_EPILOG = """\
+example:
+  everlog chat sam
+
+`everlog COMMAND --help` has an example of each. `everlog tour` teaches everlog
+in ten minutes."""
+
+
 def parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     """Return the parser of the command that `words` name; that of the whole command line where they name none.
 
@@ -56,7 +64,7 @@ def parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     root = _Parser(
         prog="everlog",
         description="Agents with memory, whose whole state is their log of events.",
-        epilog="example:\n  everlog chat sam\n\n`everlog COMMAND --help` has an example of each.",
+        epilog=_EPILOG,
         formatter_class=_Formatter,
         allow_abbrev=False,
     )

@@ -76,7 +76,7 @@ $ everlog memory sma
         ),
         (
             "Correct the value that the message names; the message says what is allowed.",
-            "`everlog COMMAND --help` lists the options of a command.",
+            "Add `--help` to the command: it lists all options and has an example.",
         ),
         """\
 $ everlog create sam --window 100
@@ -94,7 +94,7 @@ $ everlog create sam --window 100
         ),
         (
             "Send the same request again after `retry_after_s` seconds.",
-            "Send fewer messages at once: `send_many` limits itself.",
+            "Send fewer messages at once.",
             "Use more shards (`--shards`) for a new store with many shared agents.",
         ),
         """\

@@ -58,9 +58,9 @@ class TourScreen:
         self.text(step.text)
 
     def command(self, step: TourStep) -> None:
-        """Print the command of a step on lines of its own."""
+        """Print the command of a step on lines of its own, broken between words."""
         self._out.print()
-        self._out.print(Text(f"    {step.command}", "bold green"), soft_wrap=True)
+        self._print(Text(step.command, "bold green"), indent=4)
         self._out.print()
 
     def typed(self, command: str) -> None:
@@ -128,17 +128,17 @@ class TourScreen:
                 lines = Text(f"\n{' ' * (wide + 2)}").join(rest)
                 self._out.print(Text("  ") + Text(f"{words:<{wide}}", "green") + lines, soft_wrap=True)
             else:
-                self._out.print(Text(f"  {words}", "green"), soft_wrap=True)
-                self._print(Text(f"    {note}"))
+                self._print(Text(words, "green"), indent=2)
+                self._print(Text(note), indent=4)
 
     def _rule(self, title: str, style: str) -> None:
         line = Text("── ", "dim") + Text(title, style) + Text(" ")
         self._out.print(line + Text("─" * max(0, self._width - line.cell_len), "dim"), no_wrap=True)
 
-    def _print(self, words: Text) -> None:
-        for line in words.wrap(self._out, self._width):
+    def _print(self, words: Text, indent: int = 0) -> None:
+        for line in words.wrap(self._out, self._width - indent):
             line.rstrip()
-            self._out.print(line, soft_wrap=True)
+            self._out.print(Text(" " * indent) + line, soft_wrap=True)
 
     def _marked(self, words: str, style: str = "") -> Text:
         """Return a text whose backquoted parts are coloured. Without colours the backquotes stay."""

@@ -26,6 +26,9 @@ SHARDS = 2
 STORE = "store"
 """Name of the store in the folder of the tour."""
 
+_QUOTES = str.maketrans("\u201c\u201d\u2018\u2019", "\"\"''")
+"""Typographic quotation marks, which come with text that is pasted."""
+
 _OURS = ("EVERLOG_", "OPENAI_", "RAY_")
 
 
@@ -53,7 +56,8 @@ def isolated(folder: Path, *, interactive: bool, environ: MutableMapping[str, st
 
 def words_of(line: str) -> list[str]:
     """Return the words of a command without `everlog`; `&` is one of them. Raises ValueError for an open quote."""
-    words = shlex.split(line)
+    plain = line.translate(_QUOTES).rstrip()
+    words = [*shlex.split(plain.removesuffix("&")), *plain.endswith("&") * ["&"]]
     return words[1:] if words[:1] == ["everlog"] else words
 
 

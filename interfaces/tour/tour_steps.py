@@ -186,8 +186,8 @@ STEPS = (
         "rerun",
         RERUN,
         "What would sam have said with another memory? `everlog rerun` forks the agent before an event, gives the fork "
-        "the same inputs again, and compares. Change the block `human` to the text in the file osprey.txt, which the "
-        "tour has put into this folder. With a model of your own you can also change the model or the system prompt.",
+        "the same inputs again, and compares. Change the block `human` to the text of the file osprey.txt, "
+        "where the boat is called Osprey. With a model of your own you can also change the model or the system prompt.",
         "everlog rerun sam --from 32 --block human=osprey.txt --new-name what-if",
         "`then` is what sam answered and `now` is what the fork answered. The table below compares the cost.",
         ("Your boat is called Heron.", "Your boat is called Osprey.", "The first difference is in turn 5"),

@@ -50,6 +50,8 @@ def judge(line: str, step: TourStep | None) -> TypedLine:
         return TypedLine("mistake", "The tour uses a store of its own: leave `--store` away.")
     if name in NEVER:
         return TypedLine("mistake", f"`everlog {name}` does not work inside the tour. Try it after the tour.")
+    if words[-1] == "&":
+        return TypedLine("mistake", "The tour runs only the command of the step `crash` in the background.")
     if step is not None and name not in READING:
         return TypedLine("mistake", _writes(line, name, step))
     if fault := _fault(words):

@@ -1,6 +1,8 @@
 """Pages about errors: their examples are run, their files are made from them, and `everlog explain` prints them."""
 
+import argparse
 import io
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,12 +13,14 @@ from docs import make_errors
 from everlog.actors.cluster.shared_block_actor import _Away
 from everlog.actors.cluster.start_queue import StartQueueFull
 from everlog.events import EverlogError, StoreError, UnknownAgent
+from everlog.interfaces.cli.command_parser import COMMANDS, parser
 from everlog.interfaces.cli.main import main
 from everlog.interfaces.common.error_output import MORE, complain
 from everlog.interfaces.explain.explain_command import PAGES, messages, page_of
 from tests.support.cli.command_line import Line
 
 ROOT = Path(__file__).resolve().parents[3]
+NAMES = {command.name for command in COMMANDS}
 CODES = [page.code for page in PAGES]
 MAKE = "run `python -m docs.make_errors`"
 
@@ -44,6 +48,27 @@ def test_a_page_explains(page) -> None:
         assert text[-1] == "."
         assert text[0].isupper() or text[0] in "`e-"
     assert page.why and page.fix
+
+
+def options() -> set[str]:
+    """Every option of every command."""
+    whole = argparse.ArgumentParser(conflict_handler="resolve")
+    whole.add_argument("--store")
+    for command in COMMANDS:
+        for add in command.arguments:
+            add(whole)
+    return set(whole._option_string_actions)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=CODES)
+def test_a_page_names_commands_that_exist(page) -> None:
+    """Every command and option that a page recommends is accepted by the parser."""
+    for text in (page.what, *page.why, *page.fix):
+        for command in re.findall(r"`everlog ([^`]+)`", text):
+            words = [re.sub(r"^[A-Z]+$", "5000", word) for word in command.split()]
+            assert " ".join(words) in NAMES or parser(words).parse_args(words).handler, command
+        for option in re.findall(r"`(--[a-z-]+)", text):
+            assert option in options(), option
 
 
 def test_codes_are_names_of_types() -> None:

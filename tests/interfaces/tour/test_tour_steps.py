@@ -6,6 +6,7 @@ import shlex
 import pytest
 
 from everlog.interfaces.cli.command_parser import COMMANDS, parser
+from everlog.interfaces.tour.tour_shell import words_of
 from everlog.interfaces.tour.tour_steps import FILES, KILL, NAMES, NEXT, STEPS
 from everlog.interfaces.tour.typed_line import NEVER, READING
 
@@ -52,3 +53,18 @@ def test_commands_that_may_be_typed_exist() -> None:
 def test_files_of_the_tour_are_used() -> None:
     """Each file that the tour makes is named by a step."""
     assert all(any(name in step.command for step in STEPS) for name in FILES)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('everlog send sam "Buy a rope"', ["send", "sam", "Buy a rope"]),
+        ("send  sam 'Buy a rope'&", ["send", "sam", "Buy a rope", "&"]),
+        ("everlog send sam \u201cBuy a rope\u201d &", ["send", "sam", "Buy a rope", "&"]),
+        (KILL, ["kill", "-9", "%1"]),
+        ("", []),
+    ],
+)
+def test_a_line_is_read_as_in_a_shell(line: str, words: list[str]) -> None:
+    """Quotation marks of every kind, a missing `everlog` and an & without a space are understood."""
+    assert words_of(line) == words
