@@ -44,7 +44,7 @@ def tour(args: Namespace, world: CommandEnvironment) -> int:
             raise KeyboardInterrupt(_goodbye(runner.place, args.keep)) from error
         finally:
             shell.close()
-    if interactive:
+    if interactive or args.keep:
         screen.text(_goodbye(runner.place, args.keep))
     return 0
 

@@ -91,6 +91,17 @@ STEPS = (
         ("16  2026-01-05", "user_message", "18  2026-01-05", "memory_edited"),
     ),
     TourStep(
+        "window",
+        MEMORY,
+        "A model reads a limited number of tokens, its context window. So the model sees core memory and the newest "
+        "messages, and the agent searches its log for the rest. When the window is nearly full, the agent is warned, "
+        "and old messages are replaced by a summary.",
+        "everlog pressure sam",
+        "The bars show how full the window was at the last call, and how full it will be at the next one. Later, try "
+        "`everlog context sam`: it prints everything that the model sees.",
+        ("last call", "of 8,192"),
+    ),
+    TourStep(
         "crash",
         CRASH,
         "Now break something. Send a message in the background, with `&` at the end as in a shell. For this one "
@@ -238,7 +249,7 @@ STEPS = (
         "`everlog log check` reads every byte of the logs and compares them with their checksums. Does the log still "
         "hold together after the erasure?",
         "everlog log check --all",
-        "Every log is whole, and you have seen each part of everlog once.",
+        "Every log is whole. That was the last step.",
         ("sam:", "whole"),
     ),
 )

@@ -17,6 +17,7 @@ from everlog.interfaces.tour.tour_runner import TourRunner
 from everlog.interfaces.tour.tour_screen import TourScreen
 from everlog.interfaces.tour.tour_shell import TourShell, isolated
 from everlog.interfaces.tour.tour_steps import NAMES, STEPS
+from everlog.store import FileStore
 
 pytestmark = pytest.mark.xdist_group("tour")  # the transcript of the whole tour is made once in a process
 
@@ -34,9 +35,10 @@ def transcript(tmp_path_factory: pytest.TempPathFactory) -> str:
         patch.setattr("sys.stdin", io.StringIO())
         patch.setattr("sys.stdout", said := io.StringIO())
         before = dict(os.environ), Path.cwd()
-        assert main(["tour"]) == 0
+        assert main(["tour", "--keep", str(home / "kept")]) == 0
         assert (dict(os.environ), Path.cwd()) == before
-    assert not list(home.iterdir())
+    assert [path.name for path in home.iterdir()] == ["kept"]
+    assert FileStore(home / "kept" / "store", lambda: 0).agents() == ["sam", "sam-then", "what-if"]
     return said.getvalue()
 
 
@@ -80,7 +82,7 @@ def test_the_whole_tour_shows_what_its_texts_say(transcript: str) -> None:
 
 def test_the_tour_fits_the_screen(transcript: str) -> None:
     """No line of the tour's own text is wider than 80 columns, and nothing is coloured where there is no terminal."""
-    own = re.sub(r"^(\$| {4}everlog|Hello! I am|  ƒ|Erased|Copies).*\n", "", transcript, flags=re.MULTILINE)
+    own = re.sub(r"^(\$| {4}everlog|Hello! I am|  ƒ|Erased|Copies|.*kept: try).*\n", "", transcript, flags=re.MULTILINE)
     assert max(map(len, own.splitlines())) <= 80
     assert "\x1b" not in transcript
 
@@ -156,7 +158,7 @@ def test_the_tour_begins_where_the_reader_wants(play: Play, transcript: str) -> 
     assert step_number(str(len(STEPS))) == step_number(NAMES[-1]) == len(STEPS) - 1
 
 
-@pytest.mark.parametrize("name", ["0", "20", "hallo", "9" * 9])
+@pytest.mark.parametrize("name", ["0", "21", "hallo", "9" * 9])
 def test_a_step_that_does_not_exist_is_refused(name: str) -> None:
     """`--from` names similar steps, or how many there are."""
     with pytest.raises(BadInput, match=f"no step '{name}'.*1 to {len(STEPS)}"):
@@ -197,7 +199,7 @@ def test_the_list_of_steps(capsys: pytest.CaptureFixture[str]) -> None:
     assert max(map(len, out.splitlines())) <= 80
 
 
-def test_the_store_is_kept_where_asked(tmp_path: Path, play: Play, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_is_used_is_not_kept_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`--keep` refuses a folder that is not empty."""
     (tmp_path / "file").touch()
     assert main(["tour", "--plain", "--keep", str(tmp_path)]) == 1
