@@ -62,8 +62,10 @@ class TourRunner:
                 self._at_step()
             self._screen.end(playing=True)
             self._after_the_end()
-        except (_ReaderLeft, EOFError):
+        except _ReaderLeft:
             return
+        except EOFError:
+            self._screen.blank()  # the prompt keeps its line
 
     def _prepare(self, start: int) -> None:
         """Run the writing commands before step `start` quietly, so that the step finds its records."""

@@ -34,6 +34,10 @@ class TourScreen:
         """Print a paragraph. Backquoted parts are code."""
         self._print(self._marked(words, style))
 
+    def blank(self) -> None:
+        """Print an empty line."""
+        self._out.print()
+
     def note(self, words: str) -> None:
         """Print an answer of the tour to something that was typed."""
         self._out.print()

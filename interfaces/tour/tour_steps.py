@@ -107,7 +107,7 @@ STEPS = (
         "Now break something. Send a message in the background, with `&` at the end as in a shell. For this one "
         "message the model is very slow, so that you have time to kill the process in the middle of its turn.",
         'everlog send sam "Remind me to buy a rope" &',
-        "A real process is running now. It has written your message to the disk and is waiting for the model.",
+        "A real process is running now: it has written your message to the disk and is waiting for the model.",
         ("[1] running",),
         writes=True,
     ),
@@ -133,8 +133,7 @@ STEPS = (
     TourStep(
         "return",
         CRASH,
-        "The next command that opens the agent finds the unfinished turn in the log. It finishes that turn first. Then "
-        "it does what you ask.",
+        "The next command that opens the agent finds the unfinished turn in the log. That turn is finished first, and then your new message is answered.",
         'everlog send sam "What is on my to-do list?"',
         "The first line answers the message that you sent before the crash. The second line answers the new message. "
         "Nothing was lost, and nothing happened twice.",
@@ -153,8 +152,7 @@ STEPS = (
     TourStep(
         "diff",
         TRAVEL,
-        "`everlog diff` compares two moments of one agent. It shows what changed in memory and context, and which "
-        "event caused each change.",
+        "`everlog diff` compares two moments of one agent. Every change in memory and context is shown with the event that caused the change.",
         "everlog diff sam 21 31",
         "The green line with + is new. The line below it names the edit, the reply of the model that made the edit, "
         "and the message of the user that led to the reply.",
@@ -227,7 +225,7 @@ STEPS = (
         "verify",
         TRUST,
         "Is the log really complete? `everlog verify` renders every request that was ever sent to a model again, from "
-        "the events alone. It compares each one with the fingerprint in the log.",
+        "the events alone. Each request is compared with the fingerprint in the log.",
         "everlog verify --all",
         "`no difference` means that everlog rebuilt the same bytes for every request.",
         ("3 agents: 12 model calls made again, no difference",),
