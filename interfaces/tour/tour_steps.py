@@ -133,7 +133,8 @@ STEPS = (
     TourStep(
         "return",
         CRASH,
-        "The next command that opens the agent finds the unfinished turn in the log. That turn is finished first, and then your new message is answered.",
+        "The next command that opens the agent finds the unfinished turn in the log. That turn is finished first, "
+        "and then your new message is answered.",
         'everlog send sam "What is on my to-do list?"',
         "The first line answers the message that you sent before the crash. The second line answers the new message. "
         "Nothing was lost, and nothing happened twice.",
@@ -152,7 +153,8 @@ STEPS = (
     TourStep(
         "diff",
         TRAVEL,
-        "`everlog diff` compares two moments of one agent. Every change in memory and context is shown with the event that caused the change.",
+        "`everlog diff` compares two moments of one agent. Every change in memory and context is shown with the "
+        "event that caused the change.",
         "everlog diff sam 21 31",
         "The green line with + is new. The line below it names the edit, the reply of the model that made the edit, "
         "and the message of the user that led to the reply.",
