@@ -27,13 +27,32 @@
     ├── ClusterError        Ray cannot be started, joined or kept
     └── FunctionError       a function of the agent failed: the model gets the error, the turn continues
 
-The exit code of the command line is a table over this tree, in `interfaces`. Messages say whose fault it is, what was
-expected, what was found, and what to do.
+The exit code of the command line is a table over this tree, in `interfaces`. Messages say whose fault it is, what
+was expected, what was found, and what to do. Every public type has a page: `everlog explain CODE`.
 """
+
+import re
+from typing import ClassVar
+
+_WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def code_of(name: str) -> str:
+    """Return the code of an error type by its name: `unknown-agent` for `UnknownAgent`."""
+    return _WORD_START.sub("-", name).lower()
 
 
 class EverlogError(Exception):
     """Root of the tree: catch this to catch everything that everlog raises on purpose."""
+
+    code: ClassVar[str] = "everlog-error"
+    """Address of the page about this type. A private type has the code of the type that it is made from."""
+
+    def __init_subclass__(cls) -> None:
+        """Set `code`."""
+        super().__init_subclass__()
+        if not cls.__name__.startswith("_"):
+            cls.code = code_of(cls.__name__)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the error by its attributes: it crosses processes unchanged, whatever its constructor requires."""

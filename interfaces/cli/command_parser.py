@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Sequence
 from typing import NoReturn, TypeAlias
 
-from everlog.interfaces.cli import args_archive, args_fleet, args_manage, args_memory, args_show, args_talk
+from everlog.interfaces.cli import args_archive, args_fleet, args_learn, args_manage, args_memory, args_show, args_talk
 from everlog.interfaces.cli.command_spec import CommandSpec
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.exits import USAGE_ERROR
@@ -60,6 +60,7 @@ COMMANDS = (
     *args_memory.COMMANDS,
     *args_archive.COMMANDS,
     *args_fleet.COMMANDS,
+    *args_learn.COMMANDS,
 )
 """Every command, in the order of the help. A name of two words belongs to a group."""
 
@@ -74,6 +75,14 @@ GROUPS = {
 """Summaries of the commands that have commands of their own."""
 
 
+_EPILOG = """\
+example:
+  everlog chat sam
+
+`everlog COMMAND --help` has an example of each. `everlog tour` teaches everlog
+in ten minutes."""
+
+
 def parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     """Return the parser of the command that `words` name; that of all commands if they name none.
 
@@ -83,7 +92,7 @@ def parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     root = _Parser(
         prog="everlog",
         description="Agents with memory, whose whole state is their log of events.",
-        epilog="example:\n  everlog chat sam\n\n`everlog COMMAND --help` has an example of each.",
+        epilog=_EPILOG,
         formatter_class=_Formatter,
         allow_abbrev=False,
     )

@@ -33,7 +33,7 @@ def run(argv: Sequence[str] | None, world: "CommandEnvironment | None") -> int:
     reads.
     """
     try:
-        return _run(_parsed(argv), world)
+        return _run(parse(argv), world)
     except SystemExit as error:  # argparse: 0 after --help, 2 after bad usage
         return error.code if isinstance(error.code, int) else USAGE_ERROR
     except EverlogError as error:
@@ -45,8 +45,11 @@ def run(argv: Sequence[str] | None, world: "CommandEnvironment | None") -> int:
         return PIPE_CLOSED
 
 
-def _parsed(argv: Sequence[str] | None) -> Namespace:
-    """Return the arguments. TEXT, QUERY and PATHs may follow options, which argparse alone does not accept."""
+def parse(argv: Sequence[str] | None) -> Namespace:
+    """Return the arguments. Raises SystemExit as argparse does.
+
+    The one text of a command, and paths, may come after its options: argparse alone takes them only before.
+    """
     words = sys.argv[1:] if argv is None else argv
     args, rest = parser(words).parse_known_args(words)
     if len(rest) == 1 and not rest[0].startswith("-"):

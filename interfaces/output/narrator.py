@@ -7,16 +7,20 @@ from msgspec.structs import replace
 from everlog.actors.ports.agent_constants import SEND_MESSAGE
 from everlog.events import (
     AnyEvent,
+    BadReply,
     BudgetExceeded,
     Call,
+    ContextOverflow,
     ContextTrimmed,
     EverlogError,
     FunctionResult,
     Heartbeat,
     MessageSent,
+    ModelError,
     ModelFailed,
     ModelReply,
     ModelSwitched,
+    OverBudget,
     Record,
     ReplyRejected,
     Summary,
@@ -90,6 +94,20 @@ def abandon_reasons(records: Iterable[Record]) -> dict[int, str]:
     last = {record.turn: record for record in records if record.type in _ENDINGS}
     ended = sorted(last.items())
     return {turn: end.text or "the turn was given up." for turn, end in ended if end.type != ModelReply.kind}
+
+
+def abandon_code(records: Iterable[Record], turn: int) -> str:
+    """Return the code of the error page that explains why `turn` was given up; empty if no page does."""
+    last = [record for record in records if record.turn == turn and record.type in _ENDINGS][-1]
+    match event_of(last):
+        case BudgetExceeded():
+            return OverBudget.code
+        case ModelFailed(failure="overflow") | TurnAbandoned(reason="context"):
+            return ContextOverflow.code
+        case ModelFailed() as failed:
+            return BadReply.code if failed.raw else ModelError.code
+        case _:
+            return ""
 
 
 def notice_of(event: AnyEvent) -> tuple[Notice, str] | None:

@@ -14,7 +14,7 @@ from everlog.interfaces.common.front_end import CommandEnvironment, FrontEnd
 from everlog.interfaces.common.input_text import check_text
 from everlog.interfaces.common.newest_records import newest_first
 from everlog.interfaces.output.json_shapes import JsonLines
-from everlog.interfaces.output.narrator import Narrator, abandon_reasons
+from everlog.interfaces.output.narrator import Narrator, abandon_code, abandon_reasons
 from everlog.store import name_of
 
 AHEAD_US_MAX = 86_400_000_000
@@ -47,9 +47,10 @@ async def _send(args: Namespace, world: CommandEnvironment, on_commit: CommitLis
         agent.notify(on_commit)  # only now: the records of the agent's creation are not part of the answer
         preview = None if shown is None else partial(shown.preview, name=name)
         answer = agent.send(_input(args, system, name), event_id=args.id, preview=preview)
-        why = abandon_reasons(await answer)
-    for text in why.values():
-        complain(text)
+        records = await answer
+        why = abandon_reasons(records)
+    for turn, text in why.items():
+        complain(text, abandon_code(records, turn))
     return int(answer.value.turn in why)
 
 

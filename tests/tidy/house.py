@@ -18,7 +18,9 @@ SUB_ROOMS: Mapping[str, Sequence[str]] = {
         "ports", "models", "prompt", "formats", "memory", "functions", "agent", "replay", "rerun", "reports",
         "archive", "gateway", "hosting", "cluster",
     ),
-    "interfaces": ("common", "output", "documents", "show", "talk", "manage", "replay_console", "fleet", "cli"),
+    "interfaces": (
+        "common", "output", "documents", "show", "talk", "manage", "replay_console", "fleet", "explain", "cli", "tour",
+    ),
 }  # fmt: skip
 """In each room, lowest first: a sub-room may import itself and those before it. The top of a room comes last."""
 

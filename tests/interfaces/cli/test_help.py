@@ -53,7 +53,7 @@ def options() -> Iterator[tuple[str, argparse.Action]]:
             yield from ((option, action) for option in action.option_strings)
 
 
-WIDER = {"--from": {"SEQ", "SEQ|TIME"}, "--as-of": {"SEQ|TIME", "TIME", "VERSION|TIME"}}
+WIDER = {"--from": {"SEQ", "SEQ|TIME", "STEP"}, "--as-of": {"SEQ|TIME", "TIME", "VERSION|TIME"}}
 """Options of which one command takes more, or less, than another."""
 
 

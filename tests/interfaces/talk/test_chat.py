@@ -101,7 +101,7 @@ def test_a_model_error_is_reported_and_the_chat_continues(cli: Line, chat):
     """A failed turn shows its paragraph; the next line is answered; exit 0 because the last one was."""
     cli.script.answers = [ModelError("The endpoint is down.", kind="unreachable"), says("Back again.")]
     code, out, err = chat("hello?", "and now?")
-    assert (code, err) == (0, "everlog: The endpoint is down.\n")
+    assert (code, err) == (0, "everlog: The endpoint is down.\nmore: everlog explain model-error\n")
     assert "Back again." in out
     cli.script.answers = [ModelError("Down again.", kind="unreachable")]
     assert chat("hello?")[0] == 1
@@ -185,7 +185,8 @@ def test_bytes_that_are_no_text(cli: Line, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(lines, encoding="utf-8"))
     code, out, err = cli("chat", "sam")
     assert code == 0
-    assert [line.partition(": character")[0] for line in err.splitlines()] == ["everlog: The text is not UTF-8"] * 4
+    told = ["everlog: The text is not UTF-8", "more: everlog explain bad-input"]
+    assert [line.partition(": character")[0] for line in err.splitlines()] == told * 4
     assert "Indeed." in out
     assert len(cli.script.asked) == 1
 

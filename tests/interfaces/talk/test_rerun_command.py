@@ -115,7 +115,7 @@ def test_a_model_that_fails_is_reported_after_the_report(told: Line):
     """Exit code 1; what ran is shown, and is in the fork."""
     told.script.answers = [says("First."), ModelError("Nobody is there.", kind="credit")]
     code, out, err = told("rerun", "sam", "--from", "8", "--new-name", "tom")
-    assert (code, err) == (1, "everlog: Nobody is there.\n")
+    assert (code, err) == (1, "everlog: Nobody is there.\nmore: everlog explain model-error\n")
     assert "First." in out
     assert "in all" in out
 

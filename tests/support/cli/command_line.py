@@ -11,6 +11,7 @@ import pytest
 from everlog.actors.ports.effects import ModelResponse
 from everlog.events import Call, EverlogError, ModelError, Record, uuid7
 from everlog.interfaces.cli.main import main
+from everlog.interfaces.common.error_output import MORE
 from everlog.interfaces.common.front_end import CommandEnvironment, FrontEnd, Notice, Probe
 
 START = 1_700_000_000_000_000
@@ -185,12 +186,13 @@ class Line:
         return [msgspec.json.decode(line) for line in self.ok(*argv, "--json").splitlines()]
 
     def fails(self, *argv: str) -> str:
-        """The paragraph of a command that must fail."""
+        """The paragraph of a command that must fail, without the line that names the page of the error."""
         code, _, err = self(*argv)
         assert code == 1, err
         assert err.startswith("everlog: ")
-        assert len(err.splitlines()) == 1, err
-        return err
+        paragraph, *more = err.splitlines(keepends=True)
+        assert len(more) <= 1 and all(line.startswith(MORE) for line in more), err
+        return paragraph
 
 
 class Made:
