@@ -67,6 +67,6 @@ def environment(clock: TourClock, ids: TourIds, ask: LineReader = input) -> Comm
         model=lambda _name, _url: TourModel(),
         probe=None,
         ask=ask,
-        give_way=nothing,
+        lower_priority=nothing,
         hold_memory=nothing,
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from docs import make_errors
-from everlog.actors.cluster.shared_block_actor import _Away
+from everlog.actors.cluster.shared_block_actor import _NoAnswer
 from everlog.actors.cluster.start_queue import StartQueueFull
 from everlog.events import EverlogError, StoreError, UnknownAgent
 from everlog.interfaces.cli.command_parser import COMMANDS, parser
@@ -78,7 +78,7 @@ def test_codes_are_names_of_types() -> None:
         "unknown-agent",
         "start-queue-full",
     )
-    assert _Away.code == StoreError.code
+    assert _NoAnswer.code == StoreError.code
     assert UnknownAgent("No such agent.").code == "unknown-agent"
     assert str(UnknownAgent("No such agent.")) == "No such agent."
 
