@@ -291,7 +291,7 @@ def _not_taken_up() -> None:
         records = [row for row in await self._agent.rows("turn_records") if row["turn"] == turn]
         return str(records[0]["event_id"]), 1, True
 
-    turn_runner.TurnRunner._take_up = first
+    turn_runner.TurnRunner._resume_point = first
 
 
 GUARDS: dict[str, Callable[[], None]] = {

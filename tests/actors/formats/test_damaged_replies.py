@@ -11,7 +11,7 @@ import pytest
 
 from everlog.actors.formats import call_extraction, json_repair, parse_reply
 from everlog.actors.formats import repair_steps as ladder
-from everlog.actors.formats.json_repair import _Mender
+from everlog.actors.formats.json_repair import _JsonRepairer
 from everlog.events import ModelError
 from tests.support.models.damaged_replies import (
     arguments_of,
@@ -152,21 +152,21 @@ def says_nothing_of(*names: str) -> Callable[[pytest.MonkeyPatch], None]:
 
 def loses_accents(monkeypatch: pytest.MonkeyPatch) -> None:
     """MemGPT's: what is no ASCII is stripped from what was mended."""
-    run = _Mender.run
+    run = _JsonRepairer.run
 
-    def stripped(mender: _Mender) -> json_repair.RepairedJson:
+    def stripped(mender: _JsonRepairer) -> json_repair.RepairedJson:
         done = run(mender)
         text = json.dumps(done.value, ensure_ascii=False).encode("ascii", "ignore").decode()
         return msgspec.structs.replace(done, value=json.loads(text))
 
-    monkeypatch.setattr(_Mender, "run", stripped)
+    monkeypatch.setattr(_JsonRepairer, "run", stripped)
 
 
 def drops_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in MemGPT, quotes inside a text are removed without a notice."""
     says_nothing_of("inner")(monkeypatch)
-    string = _Mender._string
-    monkeypatch.setattr(_Mender, "_string", lambda mender, follows: string(mender, follows).replace('"', ""))
+    string = _JsonRepairer._string
+    monkeypatch.setattr(_JsonRepairer, "_string", lambda mender, follows: string(mender, follows).replace('"', ""))
 
 
 def takes_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,16 +182,16 @@ def takes_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def leaks_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     """MemGPT's: a comma before a brace ends up in the text."""
-    run = _Mender.run
+    run = _JsonRepairer.run
 
-    def leaked(mender: _Mender) -> json_repair.RepairedJson:
+    def leaked(mender: _JsonRepairer) -> json_repair.RepairedJson:
         done = run(mender)
         if "comma" not in done.repairs:
             return done
         text = re.sub(r'"\}', ',"}', json.dumps(done.value), count=1)
         return msgspec.structs.replace(done, value=json.loads(text))
 
-    monkeypatch.setattr(_Mender, "run", leaked)
+    monkeypatch.setattr(_JsonRepairer, "run", leaked)
 
 
 LIARS = [

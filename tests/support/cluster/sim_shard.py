@@ -49,7 +49,7 @@ class Visitor(Client):
             await asyncio.sleep(chance.choice([0, 0, 0.3, 3, 40]) * chance.random())
             agent_id = chance.choice(AGENTS)
             what = self.say(agent_id) if chance.random() < 0.9 else self.until(self.ref(agent_id).resume)
-            ends.append(asyncio.create_task(_heeded(what)))
+            ends.append(asyncio.create_task(_awaited(what)))
             if chance.random() < 0.5:
                 await ends[-1]
         await asyncio.gather(*ends)
@@ -64,7 +64,7 @@ class Visitor(Client):
             await asyncio.sleep(1 + self.cluster.chance.random())
 
 
-async def _heeded(what: Awaitable[Any]) -> None:
+async def _awaited(what: Awaitable[Any]) -> None:
     with suppress(ModelError, ClusterError):
         await what
 
