@@ -1,1 +1,1 @@
-"""WHAT HAPPENS NEXT: the agent's step, its functions, its models. Decisions are pure, effects are arguments."""
+"""WHAT HAPPENS NEXT: an agent's steps, functions and models. Decisions are pure; effects are passed as arguments."""

@@ -1,4 +1,4 @@
-"""A handle on an agent, wherever it runs: send it messages, change its memory and its settings."""
+"""A handle on one agent: send it messages, change its memory and its settings."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
@@ -25,44 +25,54 @@ from everlog.events import (
 from everlog.events.times import MICROSECONDS
 
 MemorySearch = Callable[[str, int, int, Filters], Awaitable[Page]]
-"""Finds memories: (query, page, results on a page, filters)."""
+"""Function that searches memories: (query, page, results per page, filters) to a page of results."""
 
 
 class ArchivalMemory:
-    """The archival memory of one agent: insert, update, delete, search. No call runs a turn or asks a model."""
+    """Archival memory of one agent: insert, update, delete and search texts. No method runs a turn or calls a model."""
 
     def __init__(self, agent: "AgentRef", search: MemorySearch) -> None:
         self._agent = agent
         self._search = search
 
     async def insert(self, text: str, tags: Sequence[str] = ()) -> str:
-        """Insert a text, as the agent does itself. Return the id of the memory.
+        """Insert a text, and return the id of the memory that holds it.
 
-        A text that is there already is not inserted again: the id is that of the older memory. Raises BadInput for a
-        text that is empty or too long, and for unusable tags.
+        `text`: 1 to 1,000,000 characters, without the white space around it. `tags`: up to 32, each of 1 to 100
+        characters. If a memory holds exactly this text already, nothing is inserted and the id of that memory is
+        returned. Raises BadInput for an unusable text or tag.
         """
         return str(await self._agent.perform(commands.InsertMemory, text=text, tags=tags))
 
     async def insert_many(self, texts: Sequence[str], tags: Sequence[str] = ()) -> Sequence[str]:
-        """Insert many texts in one commit, all or none. Return their ids, as `insert` does for one."""
+        """Insert many texts in one commit, all or none. Return the ids of their memories in the order of `texts`.
+
+        `tags` are the tags of each text. Limits and errors are those of `insert`.
+        """
         ids: Sequence[str] = await self._agent.perform(commands.InsertMemories, texts=texts, tags=tags)
         return ids
 
     async def update(self, memory_id: str, text: str, tags: Sequence[str] | None = None) -> None:
-        """Replace the text of a memory, and its tags unless `tags` is None. Raises BadInput for an unknown id."""
+        """Replace the text of a memory, and its tags unless `tags` is None.
+
+        Limits are those of `insert`. Raises BadInput for an unknown id, and for an unusable text or tag.
+        """
         await self._agent.perform(commands.UpdateMemory, memory_id=memory_id, text=text, tags=tags)
 
     async def delete(self, memory_id: str) -> None:
-        """Delete a memory; the log still has its text. Raises BadInput for an unknown id."""
+        """Delete a memory. Its text stays in the log until it is erased. Raises BadInput for an unknown id."""
         await self._agent.perform(commands.DeleteMemory, memory_id=memory_id)
 
     async def search(self, query: str, page: int = 0, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
-        """Search by words and by meaning. Return one page of `count` results, best first; pages begin at 0."""
+        """Search memories and documents by words and by meaning. Return one page of results, best match first.
+
+        `page`: 0 or more. `count`: results per page, 1 or more. Raises FunctionError for an unusable filter.
+        """
         return await self._search(query, page, count, filters)
 
 
 class AgentRef:
-    """An agent to talk to. It may run here or far away, and be unloaded in between: it is its log."""
+    """Handle on one agent, which may be unloaded between calls: all of its state is in its log."""
 
     def __init__(
         self,
@@ -75,10 +85,12 @@ class AgentRef:
         search: MemorySearch,
         check_deletion: Callable[[str], None] | None = None,
     ) -> None:
-        """`search` finds memories of the agent. `check_deletion` raises BadInput if the agent has living forks."""
+        """Create the handle; `AgentSystem.agent` does this. `search` finds memories of the agent. `check_deletion`
+        raises BadInput if the agent has forks that are not deleted.
+        """
         self.agent_id = agent_id
         self.opened: OpenReport
-        """How it was when it was opened, or set up last."""
+        """Report of the last opening or configuration."""
         self._runtime = runtime
         self._capabilities = capabilities
         self._clock, self._ids = ports.clock, ports.ids
@@ -88,8 +100,9 @@ class AgentRef:
         """The agent's archival memory."""
 
     def notify(self, on_commit: CommitListener) -> None:
-        """Call `on_commit` with every commit that an answer brings from now on, and no longer what was called
-        before.
+        """Call `on_commit` with the records of each commit that a `Run` of this handle receives from now on.
+
+        It replaces the callback that was set before.
         """
         self._on_commit = on_commit
 
@@ -101,12 +114,17 @@ class AgentRef:
         event_id: str | None = None,
         preview: PreviewCallback | None = None,
     ) -> Run:
-        """Send a user's message, or another input event. Return the records that follow.
+        """Send a user's message, or another input event. Return a `Run` of the records that follow.
 
-        `speaker` names one of several users. `event_id`, a UUIDv7, makes the call idempotent: an input of that id is
-        appended once. `preview` is called with parts of a reply while it is generated, if the agent is configured to
-        stream; the records hold the final text. Raises ModelError if the model failed (the message is stored),
-        UsageError, StoreError, HostLost.
+        - `message`: text of a user, or an input event such as `UserLogin()`.
+        - `speaker`: name of the user, if the agent has several users.
+        - `event_id`: UUIDv7 of the input, which makes the call idempotent: an input of that id is appended once. None:
+          a new id.
+        - `preview`: called with parts of a reply while the model generates it, if the agent is configured to stream.
+          Previews are not durable; the records hold the final text.
+
+        Nothing is sent before the `Run` is awaited or iterated over. The `Run` raises ModelError if the model failed
+        (the message is stored), Busy if a queue is full (nothing is stored), UsageError, StoreError, HostLost.
         """
         event = UserMessage(text=message, name=speaker) if isinstance(message, str) else message
         say = commands.SendInput(
@@ -115,84 +133,120 @@ class AgentRef:
         return self._do(say, preview)
 
     def heartbeat(self, text: str = "", *, preview: PreviewCallback | None = None) -> Run:
-        """Run the agent once without a user."""
+        """Run the agent once without a user's message. Return a `Run`, as `send` does.
+
+        `text`: text that goes to the model with the heartbeat.
+        """
         return self.send(Heartbeat(text=text, reason="manual"), preview=preview)
 
     def resume(self, *, preview: PreviewCallback | None = None) -> Run:
-        """Finish the turns that are not finished."""
+        """Finish the turns that are not finished. Return a `Run`, as `send` does."""
         return self._do(self._command(commands.ResumeTurns, preview=preview is not None), preview)
 
     async def cancel(self, *, every: bool = False) -> Sequence[int]:
-        """End the turn that runs, at whatever it is doing, or `every` one that is not finished; their numbers.
+        """Cancel the running turn, or with `every` all unfinished turns. Return the numbers of the cancelled turns.
 
-        None where no turn is open. What a turn has committed stays, and nothing else of it is kept.
+        The list is empty if no turn is open. Events that a turn has committed stay; the rest of the turn is dropped.
         """
         ended: Sequence[int] = await self.perform(commands.CancelTurn, capabilities=None, every=every)
         return ended
 
     def subscribe(self) -> Run:
-        """Return the records that no call of this process asked for: timed heartbeats, and what they lead to.
+        """Subscribe to the records that no call of this process asked for, such as timed heartbeats and their turns.
 
-        The iteration never ends, and keeps the agent in memory. Raises HostLost when the agent's process dies:
-        subscribe again.
+        Return a `Run` that never ends. It starts after the last record that the agent had when it was opened here, and
+        keeps the agent in memory. Raises HostLost when the agent's process dies: subscribe again.
         """
         return Run(self._watched(), self._on_commit)
 
     def warn(self, *, preview: PreviewCallback | None = None) -> Run:
-        """Warn the agent of memory pressure by hand."""
+        """Send the agent the warning of memory pressure now. Return a `Run`, as `send` does."""
         return self.send(SystemAlert(text=PRESSURE_WARNING, source="memory_pressure"), preview=preview)
 
     def retry(self, *, preview: PreviewCallback | None = None) -> Run:
-        """Hide the newest turn that a user opened, and what came after it, and say the same again."""
+        """Exclude the newest message of a user and all that followed from the context, and send the message again.
+
+        Return a `Run`, as `send` does. Raises BadInput if the context shows no message of a user.
+        """
         return self._do(self._command(commands.RetryTurn, preview=preview is not None), preview)
 
     async def undo(self, turns: int = 1) -> Sequence[int]:
-        """Exclude the newest turns, 1 or more, from the context. Return their numbers. Nothing is deleted."""
+        """Exclude the newest turns from the context. Return their numbers, in rising order.
+
+        `turns`: 1 or more; all turns if the context shows fewer. Nothing is deleted, and effects of the turns stay.
+        Raises BadInput if the context shows no turn.
+        """
         hidden: Sequence[int] = await self.perform(commands.HideTurns, turns=turns)
         return hidden
 
     async def rethink(self, text: str) -> None:
-        """Put other words in the place of the agent's last monologue."""
+        """Replace the monologue of the newest reply in the context. Raises BadInput for blank text, or without a
+        reply.
+        """
         await self.perform(commands.RethinkReply, text=text)
 
     async def summarize(self) -> bool:
-        """Summarize the oldest part of the context now; False if there is nothing to summarize."""
+        """Summarize the oldest part of the context now. Return False if there is nothing to summarize.
+
+        Raises ModelError, and HostLost instead of sending the command again.
+        """
         return bool(await self.perform(commands.SummarizeContext))
 
     async def expand(self) -> bool:
-        """Take the newest summary back; False if there is none."""
+        """Undo the newest summary, and show its messages in the context again. Return False if there is none.
+
+        Raises HostLost instead of sending the command again.
+        """
         return bool(await self.perform(commands.ExpandSummary))
 
     async def configure(self, settings: Settings) -> OpenReport:
-        """Set the agent up anew."""
+        """Change the agent's settings, and return its new state. Fields that are None stay.
+
+        Raises BadInput for unusable settings.
+        """
         self.opened = await self.perform(commands.ConfigureAgent, settings=settings)
         return self.opened
 
     async def import_messages(self, messages: Sequence[ImportedMessage]) -> ImportReport:
-        """Import a past conversation in one commit. Return what was imported. No turn runs."""
+        """Import a past conversation in one commit, without running a turn. Return what was imported.
+
+        `messages`: `UserMessage` and `MessageSent` events with `imported=True`, in order, and their times in
+        microseconds UTC. Raises BadInput, and HostLost instead of sending the command again.
+        """
         imported: ImportReport = await self.perform(commands.ImportConversation, said=messages)
         return imported
 
     async def set_timer(self, name: str, text: str = "", *, due_at: int | None = None, every_s: int = 0) -> str:
-        """Have heartbeats sent at `due_at` (microseconds UTC; None: after `every_s`), then every `every_s` seconds.
+        """Set a timer that sends the agent one heartbeat, or one every `every_s` seconds. Return the timer's name.
 
-        Gives back the timer's name; an empty one is chosen. `every_s` 0 is once. One of the same name is replaced.
+        - `name`: name of the timer; empty: a free name is chosen. A timer of the same name is replaced.
+        - `text`: text that goes to the model with each heartbeat.
+        - `due_at`: time of the first heartbeat, microseconds UTC, up to the year 9999; None: in `every_s` seconds.
+        - `every_s`: whole seconds between heartbeats, 0 (one heartbeat only) to about a hundred years.
+
+        Raises BadInput.
         """
         if not isinstance(every_s, int) or (due_at is None and not every_s):
-            raise BadInput("A timer has a time (`due_at`), or a number of seconds between its heartbeats (`every_s`).")
+            raise BadInput(
+                "A timer needs `due_at` (microseconds UTC), `every_s` (whole seconds between heartbeats), or both. No "
+                "timer was set."
+            )
         at = self._clock.now() + every_s * MICROSECONDS if due_at is None else due_at
         return str(await self.perform(commands.SetTimer, timer=name, text=text, due_at=at, every_s=every_s))
 
     async def cancel_timer(self, name: str) -> bool:
-        """Send no more heartbeats for this timer; False if there is none of that name."""
+        """Cancel a timer. Return False if there is no timer of that name."""
         return bool(await self.perform(commands.CancelTimer, timer=name))
 
     async def add_block(
         self, label: str, value: str = "", *, limit: int = BLOCK_CHARS, description: str = "", read_only: bool = False
     ) -> None:
-        """Give it another memory block, of up to `limit` characters. Raises BadInput where there is one of that label.
+        """Add a memory block to core memory.
 
-        `description`: what it is for, in words for the model. `read_only`: the agent sees it and cannot edit it.
+        `label`: its name, of letters, digits, `-` and `_`. `limit`: its largest size, 1 to 100,000,000 characters.
+        `description`: its purpose for the model, one line of up to 1,000 characters. `read_only`: the agent sees the
+        block and cannot edit it. Raises BadInput if the label exists, the value is longer than `limit`, or a value is
+        unusable.
         """
         await self.perform(
             commands.AddBlock, label=label, value=value, limit=limit, description=description, read_only=read_only
@@ -207,9 +261,10 @@ class AgentRef:
         description: str | None = None,
         read_only: bool | None = None,
     ) -> bool:
-        """Change a memory block, one that is read-only too; what is None stays. False if nothing is otherwise.
+        """Change a memory block, read-only ones included. Return False if nothing changed.
 
-        Raises BadInput where there is none, or where the value is longer than the limit.
+        An argument that is None stays. Limits are those of `add_block`. Raises BadInput if there is no such block, if
+        the block is a shared one, or if the value is longer than the limit.
         """
         changed = await self.perform(
             commands.ChangeBlock, label=label, value=value, limit=limit, description=description, read_only=read_only
@@ -217,58 +272,58 @@ class AgentRef:
         return bool(changed)
 
     async def remove_block(self, label: str) -> None:
-        """Take a memory block out of core memory; the log still has it. Raises BadInput where there is none."""
+        """Remove a memory block from core memory. Its edits stay in the log. Raises BadInput for an unknown label."""
         await self.perform(commands.RemoveBlock, label=label)
 
     async def attach_source(self, source: str) -> bool:
-        """Let the agent search the documents of a source. Return False if it could already.
+        """Let the agent search the documents of a source. Return False if the agent could search them before.
 
-        The source may be loaded later.
+        The source may be loaded later. Raises BadInput for an unusable name.
         """
         return bool(await self.perform(commands.AttachSource, source=source))
 
     async def detach_source(self, source: str) -> bool:
-        """Stop the agent from searching the documents of a source. Return False if it could not before."""
+        """Stop the agent from searching the documents of a source. Return False if it could not search them before."""
         return bool(await self.perform(commands.DetachSource, source=source))
 
     async def attach_block(self, block: str, label: str = "") -> bool:
         """Put a shared block into core memory, as the memory block `label` (empty: the block's own name).
 
-        Return False if it is there already. Raises BadInput where there is no such block, or the label is taken.
+        Return False if it is there already. Raises BadInput if there is no such shared block, or if the label is taken.
         """
         return bool(await self.perform(commands.FollowBlock, block=block, label=label))
 
     async def detach_block(self, block: str) -> bool:
-        """Take a shared block out of core memory. Return False if it is not there. Other agents keep it."""
+        """Remove a shared block from core memory. Return False if it is not there. Other agents keep the block."""
         return bool(await self.perform(commands.UnfollowBlock, block=block))
 
     async def move(self, placement: Placement) -> None:
-        """Move the agent to a shard that many agents share, or to a host and a partition of its own.
+        """Move the agent to a shard of many agents (`shared`), or to a host and a log of its own (`dedicated`).
 
-        Raises Busy while it is at work, BadInput where the store has no shards.
+        Raises Busy while the agent is at work, BadInput if the store has no shards.
         """
         await self.perform(commands.MoveAgent, shared=placement == "shared")
 
     async def delete(self) -> None:
-        """End the agent: its name can be created again, its records stay until they are erased.
+        """Delete the agent: its name can be created again, its records stay until they are erased.
 
-        Raises BadInput while it has forks that live; `AgentSystem.delete` can end them with it.
+        Raises BadInput while the agent has forks that are not deleted; `AgentSystem.delete` can delete them together.
+        HostLost is raised instead of sending the command again.
         """
         if self._check_deletion is not None:
             self._check_deletion(self.agent_id)
         await self.perform(commands.DeleteAgent)
 
     async def unload(self) -> bool:
-        """Unload the agent now, so that another process can open it. Return False if it is at work."""
+        """Unload the agent now, so that another process can open it. Return False if the agent is at work."""
         return await self._runtime.unload(self.agent_id)
 
     async def open(
         self, settings: Settings, *, create: bool, take_over: bool, command: str, keep_configuration: bool = False
     ) -> None:
-        """Bring it into memory; `System.agent` does so."""
-        capabilities = (
-            self._capabilities if keep_configuration else self._capabilities or SessionCapabilities()
-        )  # what others lent it stays, as it is
+        """Open the agent, and set `opened`. `AgentSystem.agent` calls this; its arguments are documented there."""
+        # None keeps the capabilities that other callers gave the agent: this caller runs no turn and needs none.
+        capabilities = self._capabilities if keep_configuration else self._capabilities or SessionCapabilities()
         self.opened = await self.perform(
             commands.OpenAgent, capabilities=capabilities, settings=settings, create=create, take_over=take_over,
             keep_configuration=keep_configuration, command=command,
@@ -281,17 +336,21 @@ class AgentRef:
         return Run(self._sent(command), self._on_commit, preview, command.id)
 
     async def _watched(self) -> AsyncIterator[StreamItem]:
-        since = self.opened.head  # a timer may have gone off before anybody could watch
+        """Yield unclaimed records for ever, renewing the watch each time that it expires."""
+        since = self.opened.head  # a timer may have fired between the opening and the first watch
         while True:
             command = self._command(commands.WatchAgent)
             async for received in self._runtime.perform(self.agent_id, command, since):
                 if isinstance(received, CommandResult):
-                    since = received.value  # what happens until it is watched again is told then
+                    since = received.value  # the next watch starts here, so that no record is missed between the two
                 else:
                     yield received
 
     async def perform(self, command: type[Command], /, **arguments: Any) -> Any:
-        """Send a command with a new id. Return its value."""
+        """Send a command of `everlog.actors.agent.commands` with a new id, wait until it is done, and return its value.
+
+        `arguments` are the other fields of the command. Raises what the command raises, and HostLost.
+        """
         answer = self._do(self._command(command, **arguments))
         await answer
         return answer.value
@@ -300,7 +359,9 @@ class AgentRef:
         return command(id=self._new_id(), **{"capabilities": self._capabilities, **arguments})
 
     async def _sent(self, command: Command) -> AsyncIterator[StreamItem]:
-        """What a command leads to. Where its host died it is sent again: its id makes it count once."""
+        """Yield the stream of a command. After the death of its host, send the command again with the same id
+        (idempotent).
+        """
         seen, sent = 0, 0
         preview_item: Preview | None = None
         while True:
@@ -315,8 +376,9 @@ class AgentRef:
                     yield received
                 return
             except HostLost:
+                # Only commands that are safe to repeat are sent again, and not for ever: a command may kill its hosts.
                 if not command.repeats or sent > RESENDS_MAX:
                     raise
-                if preview_item is not None:  # who takes the turn up asks the model anew
+                if preview_item is not None:  # the next host calls the model again, so the preview begins again
                     yield Preview(preview_item.turn, preview_item.step, "restart")
                     preview_item = None

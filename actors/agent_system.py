@@ -1,4 +1,4 @@
-"""The agents of one store: open, create, fork, rerun, query them, and send messages to many at once."""
+"""The agents of one store: open, create, fork, rerun and query them, and send messages to many agents at once."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import closing
@@ -36,26 +36,26 @@ from everlog.store import ExportHeader, FileStore, Progress, RestoreReport, chec
 
 
 class SendOutcome(msgspec.Struct, frozen=True):
-    """What came of one command among many."""
+    """Outcome of one command to one agent: the records that followed, and its value or its error."""
 
     agent_id: str
     event_id: str
-    """The id that it was sent with: that of the first event which it left."""
+    """Id of the command. The first event that the command appended has the same id."""
     records: Sequence[Record]
-    """What followed from it, in order."""
+    """Records that followed from the command, in order."""
     value: Any
-    """What the command gives back."""
+    """Value of the command; None if there was an error."""
     error: EverlogError | None
-    """Why it was not carried out, or not to its end; None if it was."""
+    """Error that stopped the command before or during its work; None if the command succeeded."""
 
     @property
     def text(self) -> str:
-        """The words that the agent sent."""
+        """Messages that the agent sent, one per line."""
         return "\n".join(record.text or "" for record in self.records if record.type == "message_sent")
 
 
 class AgentSystem:
-    """The agents of one store, wherever they run."""
+    """The agents of one store, in this process or in a cluster. `open_system` makes it."""
 
     def __init__(
         self,
@@ -69,8 +69,11 @@ class AgentSystem:
         placement: Placement = "dedicated",
         limits: GatewayLimits | None = None,
     ) -> None:
-        """`ask` sends a request through the gateway of the process or the cluster, whose index is `archive`: reruns use
-        both, wherever agents run. `placement` is the default for new agents. `limits`: see `open_system`.
+        """Create the system over a runtime and its store.
+
+        `ask` sends a request through the gateway of this process or of the cluster, and `archive` searches the archive
+        of that gateway's system. Reruns use both, wherever agents run. `placement` is the default for new agents.
+        `limits`: see `ServiceOptions.limits`.
         """
         self.runtime, self.store = runtime, store
         self._placement = placement
@@ -93,14 +96,22 @@ class AgentSystem:
         on_commit: CommitListener | None = None,
         command: str = "everlog",
     ) -> AgentRef:
-        """The agent of that name, in memory and set up; made if it does not exist, unless `create` is False.
+        """Open an agent, create it if it does not exist, and return a handle on it.
 
-        `keep_configuration`: for what runs no turn; the agent is not set up anew, with other functions perhaps.
-        `placement` is for an agent that is made: `dedicated`, a host and a log of its own, or `shared`, among others in
-        one shard.
+        - `name`: name of the agent.
+        - `settings`: settings to apply. A field that is None keeps its recorded value, or has its default for a new
+          agent.
+        - `create`: if False, an unknown name raises UnknownAgent.
+        - `take_over`: fence a live process that has the agent's log open, so that it can write no more (dedicated
+          only).
+        - `keep_configuration`: open an existing agent without configuring it, for a caller that runs no turn.
+        - `placement`: of a new agent: `dedicated` (own host and log) or `shared` (one shard for many agents); None: the
+          default of this system. The placement of an existing agent stays.
+        - `on_commit`: called with the records of each commit that a `Run` of the returned handle receives.
+        - `command`: text that other processes show while this process has the agent's log open.
 
-        `on_commit` is told every commit that an answer of it brings; `command` is what a person reads in another
-        process while the agent is busy here. Raises UnknownAgent, PartitionBusy, BadInput, StoreError.
+        Raises UnknownAgent; PartitionBusy if another process has the log open; BadInput for an unusable name, setting
+        or function; UsageError if the agent is at work with other functions or another endpoint; HostLost; StoreError.
         """
         check_not_reserved(name_of(name))
         if create:
@@ -130,18 +141,19 @@ class AgentSystem:
         )
 
     async def cancel(self, name: str, *, every: bool = False) -> Sequence[int]:
-        """Cancel the turn that an agent runs, without opening the agent. Return the numbers of the cancelled turns.
+        """Cancel the turn that an agent runs. Return the numbers of the cancelled turns, none if no turn is open.
 
-        `every`: the turns that wait as well. What a turn has committed stays.
+        `every`: cancel the queued turns too. Events that a turn has committed stay in the log. Raises UnknownAgent.
         """
         return await self._ref(name_of(name)).cancel(every=every)
 
     async def create_many(
         self, names: Iterable[str], settings: Settings | None = None, *, placement: Placement | None = None
     ) -> AsyncIterator[SendOutcome]:
-        """Make many agents at once, and set up those that there are already; each as it is done.
+        """Create many agents at once, and open those that exist. Yield a `SendOutcome` for each as it is done.
 
-        The value of a `SendOutcome` is the agent as it was `Opened`.
+        `settings` and `placement`: as for `agent`. The value of a `SendOutcome` is an `OpenReport`. Raises BadInput for
+        an unusable name; errors of single agents are in their outcomes.
         """
         wanted = [name_of(name) for name in names]
         for name in wanted:
@@ -158,11 +170,11 @@ class AgentSystem:
             yield sent
 
     async def send_many(self, said: Iterable[tuple[str, str | Event]]) -> AsyncIterator[SendOutcome]:
-        """Say something to many agents at once: (name, words) or (name, event); what came of each, as it is done.
+        """Send messages to many agents at once. Yield a `SendOutcome` for each message as soon as its turn has ended.
 
-        Nothing that one agent does holds up another. What one of them is told twice it hears in the order given. A
-        `SendOutcome` with an error was not carried out, or not to its end; `retry_after_s` of it says when to try
-        again.
+        `said`: pairs of an agent's name and a text or an input event. Agents do not delay each other; several messages
+        to one agent are handled in the given order. A `SendOutcome` with an error was not carried out, or not
+        completely; if the error has `retry_after_s`, try again after that many seconds.
         """
         say = [
             (
@@ -179,7 +191,9 @@ class AgentSystem:
             yield sent
 
     async def _sent_many(self, said: Sequence[tuple[str, Command]]) -> AsyncIterator[SendOutcome]:
-        """What came of commands, as it does; those whose host died are sent again, and count once."""
+        """Yield the outcome of each command as it completes. A command whose host died is sent again up to RESENDS_MAX
+        times; the command's id makes that idempotent.
+        """
         left = list(range(len(said)))
         for attempt in range(1 + RESENDS_MAX):
             orders = [BatchCommand(number, *said[which]) for number, which in enumerate(left)]
@@ -206,11 +220,15 @@ class AgentSystem:
     async def fork(
         self, name: str, new_name: str, *, at: int | datetime | None = None, placement: Placement = "dedicated"
     ) -> NewFork:
-        """Begin the agent `new_name` as what `name` was at a seq or a time (None: its head), however long its log is.
+        """Create the agent `new_name` from the state of `name` at a moment, and return a description of the fork.
 
-        The parent may be at work meanwhile, and nothing is written to it. A turn that was open at the cut is closed in
-        the fork and not run again there. Raises BadInput for a seq that is not there, at which the agent was deleted,
-        or whose record was erased, and for a name that is taken; UnknownAgent.
+        `at`: fork point as a seq (inclusive) or a time (the last record up to then; UTC if without a zone); None: the
+        head. `placement`: of the fork. The cost does not depend on the length of the log. The parent may be at work;
+        nothing is written to its log. A turn that was open at the fork point is closed in the fork and is not run
+        again.
+
+        Raises UnknownAgent; BadInput for a seq that does not exist, at which the agent was deleted or whose record was
+        erased, and for a name that is taken.
         """
         forked = self._reading.fork(name_of(name), new_name, at=at)
         if placement == "shared":
@@ -226,10 +244,14 @@ class AgentSystem:
         replace: bool = False,
         progress: Progress | None = None,
     ) -> ExportHeader:
-        """Write an agent into one file, and the ancestors of a fork, with checksums; `replace` a file that is there.
+        """Export an agent, and the ancestors of a fork, with checksums into one file. Return the header of that file.
 
-        The agent may be at work: what it has now is written. `with_sources`: and the documents that it can search.
-        Blocks. Raises UnknownAgent, BadInput, StoreError; there is no file then that was not there before.
+        `with_sources`: export the documents that the agent can search too. `replace`: overwrite an existing file.
+        `progress`: called while the export runs. The agent may be at work: the export holds its records of this moment.
+        Blocks.
+
+        Raises UnknownAgent, BadInput (also for an existing file without `replace`), StoreError. A failed export leaves
+        no new file.
         """
         return export_restore.export_agent(
             self._reading, self.store, name_of(name), Path(path).expanduser(), clock=self._ports.clock,
@@ -237,60 +259,72 @@ class AgentSystem:
         )  # fmt: skip
 
     def restore(self, path: str | Path, progress: Progress | None = None) -> RestoreReport:
-        """Take in what a file of `export` holds, under the names that it had, once all of it was checked.
+        """Import a file of `export` under its original names. Return a report of each stream.
 
-        What is here already is left as it is. Blocks. Raises CorruptLog for a file that is damaged, BadInput for one
-        that is none and for a name that has other records here, NewerFormat, PartitionBusy, StoreError.
+        The whole file is checked first. Agents that exist here with the same records stay as they are. `progress`:
+        called while the import runs. Blocks. Raises CorruptLog for a damaged file, BadInput for a file that is no
+        export and for a name that has other records here, NewerFormat, PartitionBusy, StoreError.
         """
         return export_restore.restore_agent(self.store, Path(path).expanduser(), progress)
 
     async def rerun(self, what: RerunOptions, notify: TurnPairCallback = lambda _: None) -> RerunOutcome:
-        """Fork an agent before a seq of its past, and tell the fork again what the agent was told from then on.
+        """Fork an agent before a seq, and replay its inputs from that seq on into the fork. Return the outcome.
 
-        It runs in this process. `notify` is told each turn as it has ended, beside that of then. Functions that act
-        outside are given the results of then, or refused, unless `what` allows them. A model that fails ends it, and is
-        told in the value. Raises BadInput, UsageError where a function is missing that edits memory, UnknownAgent.
+        `what`: agent, seq, name of the fork, and the changes to try. `notify`: called after each turn with the recorded
+        turn and the new one. The rerun runs in this process. Functions that act outside get their recorded results, or
+        are refused, unless `what` allows them. A model failure ends the rerun; the error is in the outcome.
+
+        Raises UnknownAgent, BadInput, UsageError if a function is missing that edits memory.
         """
         return await rerun(what, self._stage(name_of(what.fork)), notify)
 
     async def compare(self, name: str, fork: str) -> RerunComparison:
-        """An agent and a fork of it side by side, from the cut on. Raises BadInput where it is none, UnknownAgent."""
+        """Compare an agent with one of its forks, turn by turn from the fork point on. Return the comparison.
+
+        Raises UnknownAgent, BadInput if `fork` is no fork of `name`.
+        """
         return compare(name_of(name), name_of(fork), self._stage(name_of(fork)))
 
     async def delete(self, name: str, *, with_forks: bool = False) -> Sequence[str]:
-        """End an agent, and `with_forks` those that were forked from it and from those; the names, itself last.
+        """Delete an agent, and with `with_forks` its forks and theirs. Return the deleted names, `name` last.
 
-        Raises BadInput while it has forks that live, and they are not to be ended.
+        A deleted name can be created again; the records stay until they are erased. Raises UnknownAgent, and BadInput
+        if the agent has forks that are not deleted and `with_forks` is False.
         """
         forks = self._reading.live_forks(name_of(name)) if with_forks else []
+        # Descendants first: an agent that has a fork cannot be deleted.
         ended = [*sorted(forks, key=self._generation, reverse=True), name_of(name)]
         for each in ended:
             await (await self.agent(each, create=False, keep_configuration=True, command="everlog delete")).delete()
         return ended
 
     def _generation(self, name: str) -> int:
-        """How many ancestors an agent has."""
+        """Return the number of ancestors of an agent."""
         ancestor = self.store.parent_of(name)
         return 0 if ancestor is None else 1 + self._generation(ancestor[0])
 
     async def unload(self, name: str) -> bool:
-        """Unload an agent, so that another process can open it. Return False if it is at work."""
+        """Unload an agent, so that another process can open it. Return False if the agent is at work.
+
+        An agent in a shard is unloaded together with the other agents of the shard.
+        """
         return await self.runtime.unload(name_of(name))
 
     @property
     def sources(self) -> Sources:
-        """The documents that agents can share."""
+        """Service that loads, lists and removes documents. Its methods block."""
         return Sources(self.store, clock=self._ports.clock, ids=self._ports.ids)
 
     def agents(self) -> list[str]:
-        """Names of all agents with a log, sorted."""
+        """Return the names of all agents that have a log, sorted."""
         return self._reading.agents()
 
     def sql(self, query: str, *, as_of: datetime | None = None, agent: str | None = None) -> pa.Table:
-        """The answer of one SELECT over the views of all agents (docs/analytics.md), at one position of their logs.
+        """Run one SELECT over the views of all agents (docs/analytics.md). Return the rows.
 
-        `as_of`: only what was recorded by then; UTC without a zone. `agent`: only records of that one. It blocks,
-        and may be called in a thread; nobody who writes waits for it. Raises BadInput, CorruptLog, StoreError.
+        The views show one position of all logs. `as_of`: use only records up to this time, inclusive (UTC if without a
+        zone). `agent`: use only the records of this agent. Blocks, and may be called in a thread; writers are not
+        blocked. Raises BadInput, CorruptLog, StoreError.
         """
         from everlog.actors.reports.fleet_sql import fleet_sql
 
@@ -298,8 +332,9 @@ class AgentSystem:
         return fleet_sql(self.store, query, as_of=upto, agent=agent)
 
     def view(self, name: str, *, as_of: int | datetime | None = None) -> AgentView:
-        """Return an agent for reading, as it is now or was at a seq or a time. It starts nothing; close it.
+        """Return a read-only view of an agent, now or as of a seq (inclusive) or a time (UTC if without a zone).
 
-        Raises BadInput for a moment before the agent's first record or after its last.
+        The view starts no host. Close it after use, or use it in a `with` block. Raises UnknownAgent, and BadInput for
+        a moment before the agent's first record or after its last.
         """
         return self._reading.view(name_of(name), as_of=as_of)

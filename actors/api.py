@@ -1,4 +1,4 @@
-"""The Python API: agents that are talked to, wherever they run.
+"""Open a store and talk to its agents, in this process or in a cluster.
 
     async with open_system("~/.everlog") as system:
         agent = await system.agent("sam")
@@ -6,7 +6,7 @@
             if record.type == "message_sent":
                 print(record.text)
 
-Everything that can fail raises an EverlogError, and what was acknowledged before stays in the log.
+Every failure raises an EverlogError. Events that were acknowledged before a failure stay in the log.
 """
 
 import os
@@ -42,16 +42,18 @@ PLACEMENTS: Sequence[Placement] = ("dedicated", "shared")
 
 
 class ServiceOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How the services that agents in this process share are set up: the gateway to the models, and the archive."""
+    """Options of the services that agents in this process share: the gateway to the models, and the archive."""
 
     models: Callable[[str, str], Model] | None = None
-    """From a model's name and the address where it is served to a model; None: the real ones."""
+    """Function from a model's name and its base URL to a model; None: the real endpoints."""
     limits: GatewayLimits | None = None
-    """Of the gateway; None: those of the EVERLOG_GATEWAY_ variables. That of a cluster has its own."""
+    """Limits of the gateway in this process; None: those of the EVERLOG_GATEWAY_ variables. A cluster's gateway has its
+    own.
+    """
     patience: WaitPolicy | None = None
-    """Whether a search of what was said waits until vectors can be had (`wait`), goes by words until they can
-    (`begin`), or does so for good, as in a process that soon ends (`spare`); None: `begin` where timers go off, else
-    `spare`. A search in archival memory always waits.
+    """Policy of a search in recall memory while vectors are not available yet: `wait` for them; `begin` with words
+    alone until they are available; or `spare` them and use words alone throughout, in a process that ends soon. None:
+    `begin` if timers fire here, else `spare`. A search in archival memory always waits.
     """
 
 
@@ -70,17 +72,21 @@ async def open_system(
     services: ServiceOptions | None = None,
     ports: Ports | None = None,
 ) -> AsyncIterator[AgentSystem]:
-    """The agents of the store in the folder `store`, which is made if there is none, while the block runs.
+    """Open the agents of a store while the block runs.
 
-    `runtime`: `local` is this process; `ray` joins a running cluster, or starts one here for as long as the block
-    runs; `auto` joins a cluster if one runs and is local otherwise; None is EVERLOG_RUNTIME, else `auto`. `tools`,
-    `base_url` and `grants` are lent to the agents and never kept in a log. An agent that nobody uses for `idle_s`
-    seconds is let go of. `timers`: whether, in `local`, timers of agents that are opened here go off meanwhile.
-    `services`: how the gateway and the archive are set up. `ports`: what a test or a program around this one brings
-    (`sleep` and `aside` are for `local`); None: the real ones, and nobody is told notes.
-
-    `placement`: of agents that are made here and not told otherwise; `shards`: how many shared partitions a new store
-    gets (None: one for each processor of this machine); their number is fixed then, and another one is refused.
+    - `store`: folder of the store; it is created if it does not exist.
+    - `runtime`: `local` runs agents in this process; `ray` joins a running cluster, or starts a cluster here while the
+      block runs; `auto` joins a cluster if there is one and is `local` otherwise. None: EVERLOG_RUNTIME, else `auto`.
+    - `tools`, `base_url`, `grants`: capabilities of the agents while the block runs: functions, endpoint of the model,
+      permissions. They are never written to a log.
+    - `idle_s`: seconds without a command after which an agent is unloaded.
+    - `timers`: fire the timers of agents that are opened here (`local` only; a cluster always fires timers).
+    - `placement`: default for new agents.
+    - `shards`: number of shared partitions of a new store; None: one for each processor of this machine. The number of
+      an existing store is fixed; another number is refused.
+    - `services`: options of the gateway and the archive (`local` only, but for `limits`, whose prices reruns use).
+    - `ports`: clock, ids and other effects of a test or an embedding program (`sleep` and `aside` are for `local`).
+      None: the real ones, and notes are dropped.
 
     Raises StoreError, ClusterError, BadInput.
     """
@@ -92,7 +98,8 @@ async def open_system(
     system_over = partial(AgentSystem, store=files, ports=ports, placement=placement, limits=services.limits)
     if place == "ray":
         address = address_to_join(files.root)
-        served = base_url or os.environ.get("OPENAI_BASE_URL", "")  # of this process: the cluster may have another
+        # The caller's endpoint: the environment of the cluster may name another one.
+        served = base_url or os.environ.get("OPENAI_BASE_URL", "")
         capabilities = msgspec.structs.replace(session, base_url=served) if capabilities or served else None
         if not address:
             ports.note("starting Ray on this machine; `everlog up` keeps it running between commands")
@@ -107,13 +114,14 @@ async def open_system(
     try:
         yield system_over(local, capabilities=capabilities, ask=gateway.ask, archive=archive)
     finally:
+        # In this order: until hosts are closed, their turns call the gateway and search the archive.
         await local.close()
         await gateway.close()
         await archive.close()
 
 
 def _cluster() -> ModuleType:
-    """The file that imports Ray. Raises ClusterError where Ray is not installed."""
+    """Return the module that imports Ray. Raises ClusterError if Ray is not installed."""
     try:
         from everlog.actors.cluster import ray_runtime as cluster
     except ImportError as error:
@@ -129,7 +137,10 @@ def _folder(store: str | Path) -> Path:
 
 
 def place_of(asked: RuntimeName | None, root: Path) -> str:
-    """`local` or `ray`, as it was asked for the store in `root`. Raises BadInput for any other word."""
+    """Return `local` or `ray` for the store in `root`. Raises BadInput for an unknown runtime.
+
+    `asked`: runtime that the caller wants; None: EVERLOG_RUNTIME, else `auto`.
+    """
     wanted = asked or os.environ.get("EVERLOG_RUNTIME") or "auto"
     if wanted not in RUNTIMES:
         raise BadInput(f"There is no runtime {wanted!r} (--runtime, EVERLOG_RUNTIME): it is auto, local or ray.")

@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own: the main thread is where people type, and timers must go off meanwhile."""
+"""Run an event loop in a thread of its own, so that timers fire while the main thread waits for a person's input."""
 
 import asyncio
 import threading
@@ -10,21 +10,21 @@ from typing import Any, Self, TypeVar
 
 ReturnT = TypeVar("ReturnT")
 InterruptHandler = Callable[[], Coroutine[Any, Any, bool]]
-"""What is done about Ctrl-C; whether that was something."""
+"""Handler of the first Ctrl-C. It returns True if it handled the interrupt, so that the work continues."""
 
 
 class LoopThread:
-    """A loop that runs while the block does. What still runs in it at the end is cancelled."""
+    """An event loop in a thread, while a `with` block runs. Tasks that still run at the end are cancelled."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._go_round, name="agents", daemon=True)
+        self._thread = threading.Thread(target=self._run_loop, name="agents", daemon=True)
         self._over: Future[None] = Future()
         """Done when the thread has ended, or is about to."""
 
     @property
     def has_ended(self) -> bool:
-        """Whether the thread has ended, or is about to."""
+        """True if the thread has ended, or is about to end."""
         return self._over.done()
 
     def __enter__(self) -> Self:
@@ -41,11 +41,12 @@ class LoopThread:
             self._thread.join()
             self._loop.close()
 
-    def run(self, work: Coroutine[Any, Any, ReturnT], heed: InterruptHandler | None = None) -> ReturnT:
-        """Have the loop do the work, and wait for it. Ctrl-C cancels the work, and is raised when it has ended.
+    def run(self, work: Coroutine[Any, Any, ReturnT], on_interrupt: InterruptHandler | None = None) -> ReturnT:
+        """Run the work in the loop, wait for it, and return its result.
 
-        `heed`: what the first Ctrl-C does instead; the work is waited for if that gives True. Whatever the work raises
-        is raised here. RuntimeError: the loop itself has failed, and nobody waits for a thread that has ended.
+        Ctrl-C cancels the work and is raised after its end. `on_interrupt`: handler of the first Ctrl-C instead; if it
+        returns True, the work continues and is waited for. An exception of the work is raised here. Raises RuntimeError
+        if the loop has failed.
         """
         begun: list[asyncio.Task[ReturnT]] = []
         ended: Future[asyncio.Task[ReturnT]] = Future()
@@ -54,12 +55,12 @@ class LoopThread:
             begun.append(self._loop.create_task(work))
             begun[0].add_done_callback(ended.set_result)
 
-        def interrupt() -> None:  # it has begun by then: first come, first served
+        def interrupt() -> None:  # `begin` was queued first, so the task exists
             begun[0].cancel()
 
         self._loop.call_soon_threadsafe(begin)
         try:
-            return self._heeding(ended, heed)
+            return self._wait_with_handler(ended, on_interrupt)
         except KeyboardInterrupt:
             self._loop.call_soon_threadsafe(interrupt)
             self._wait(ended)
@@ -68,21 +69,23 @@ class LoopThread:
             if not begun:
                 work.close()
 
-    def _heeding(self, ended: "Future[asyncio.Task[ReturnT]]", heed: InterruptHandler | None) -> ReturnT:
+    def _wait_with_handler(
+        self, ended: "Future[asyncio.Task[ReturnT]]", on_interrupt: InterruptHandler | None
+    ) -> ReturnT:
         try:
             return self._wait(ended).result()
         except KeyboardInterrupt:
-            if heed is None or not (self.run(heed()) or ended.done()):
+            if on_interrupt is None or not (self.run(on_interrupt()) or ended.done()):
                 raise
             return self._wait(ended).result()
 
     def start(self, work: Coroutine[Any, Any, None]) -> "Future[None]":
-        """Have the loop do the work, and go on; `cancel` of what is given back interrupts it."""
+        """Start the work in the loop without waiting. `cancel` of the returned future interrupts the work."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     @contextmanager
     def holding(self, context: AbstractAsyncContextManager[ReturnT]) -> Iterator[ReturnT]:
-        """An asynchronous context, entered and left in the loop."""
+        """Hold an asynchronous context manager open: enter and exit it in the loop."""
         stack = AsyncExitStack()
         value = self.run(stack.enter_async_context(context))
         try:
@@ -91,25 +94,25 @@ class LoopThread:
             self.run(stack.aclose())
 
     def _wait(self, future: "Future[ReturnT]") -> ReturnT:
-        """What it comes to, once it is done. Raises RuntimeError if the loop ends before it."""
+        """Wait for a future, and return its result. Raises RuntimeError if the loop ends first."""
         either: list[Future[Any]] = [future, self._over]
         wait(either, return_when=FIRST_COMPLETED)
         if not future.done():
-            raise RuntimeError("the event loop of the agents has failed; what it raised is on stderr")
+            raise RuntimeError("The event loop of the agents failed; its error is on stderr. Open the system again.")
         return future.result()
 
-    def _go_round(self) -> None:
-        """The thread. A task that raises SystemExit throws the loop out; the task's caller is told, and the loop goes
-        on for the others.
+    def _run_loop(self) -> None:
+        """Run the loop until it is stopped. A task that raises SystemExit ends `run_forever`; the caller of that task
+        gets the exception, and the loop runs again for the other tasks.
         """
         try:
-            while not self._has_stopped():
+            while not self._run_until_stopped():
                 pass
         finally:
             self._over.set_result(None)
 
-    def _has_stopped(self) -> bool:
-        """Whether the loop was stopped; False where it was thrown out."""
+    def _run_until_stopped(self) -> bool:
+        """Run the loop until it returns. Return True if it was stopped, False if an exception of a task ended it."""
         try:
             self._loop.run_forever()
         except (SystemExit, KeyboardInterrupt):

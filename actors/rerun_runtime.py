@@ -1,4 +1,4 @@
-"""Reruns in this process: a fork has a log of its own, so that it needs no host, wherever its parent is."""
+"""Prepare reruns in this process. A fork has a log of its own, so a rerun needs no host, wherever the parent runs."""
 
 import os
 
@@ -22,9 +22,10 @@ def stage(
     ports: Ports,
     limits: GatewayLimits | None = None,
 ) -> RerunEnvironment:
-    """Return what the rerun as `fork` works with: the gateway (`ask`) and the archive of its system.
+    """Return the environment of the rerun into `fork`, with the gateway (`ask`) and the archive of its system.
 
-    `limits`: those that say what tokens cost; None: those of the variables. Raises BadInput.
+    `limits`: gateway limits that hold the prices of tokens; None: those of the EVERLOG_GATEWAY_ variables. Raises
+    BadInput.
     """
     capabilities, limits = capabilities or SessionCapabilities(), limits or limits_from(os.environ)
     return RerunEnvironment(

@@ -1,4 +1,6 @@
-"""Where agents run, as callers see it: the protocol of a runtime, and the answer to a command."""
+"""The interface between callers and the place where agents run: the protocol `Runtime`, and the results of a
+command.
+"""
 
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from typing import Any, Literal, Protocol
@@ -12,29 +14,31 @@ from everlog.events import MessageSent, Record, UsageError
 
 
 class Runtime(Protocol):
-    """Where agents run."""
+    """Runs the agents of a store, in this process or in a cluster."""
 
     @property
     def blocks(self) -> BlockClient:
-        """The shared blocks of the store, as whoever owns them here gives them."""
+        """Client that edits the shared blocks of the store."""
         ...
 
     def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[StreamItem]:
-        """Have the agent's host carry out a command; it goes on when nobody listens any more.
+        """Have the agent's host carry out a command. Yield what follows.
 
-        `seen`: the last seq that was heard of this command, when it is sent again. Raises EverlogError; HostLost when
-        the host is gone and nobody knows how far it came.
+        The command continues if the caller stops iterating. `seen`: last seq that the caller received from this
+        command, if the command is sent again. Raises EverlogError; HostLost if the host has died and the outcome is
+        unknown.
         """
         ...
 
     def check_capabilities(self, capabilities: SessionCapabilities | None) -> None:
-        """Raises BadInput for functions that cannot be had where agents run."""
+        """Raise BadInput for functions that cannot be used where agents run."""
         ...
 
     def perform_many(self, orders: Sequence[BatchCommand]) -> AsyncIterator[Sequence[BatchOutcome]]:
-        """Have many commands carried out at once; what became of each, as it does, many together. Raises ClusterError.
+        """Carry out many commands at once. Yield their outcomes in batches as they complete. Raises ClusterError.
 
-        The number of an order is its place in `orders`. An outcome may be HostLost: nobody knows how far it came.
+        The number of a command is its index in `orders`. The error of an outcome may be HostLost: the outcome is
+        unknown.
         """
         ...
 
@@ -43,22 +47,23 @@ class Runtime(Protocol):
         ...
 
     async def close(self) -> None:
-        """Stop talking to hosts; those in this process let go of their agents."""
+        """Disconnect from the hosts. Hosts in this process unload their agents."""
         ...
 
 
 Placement = Literal["dedicated", "shared"]
-"""Where an agent runs: with a host and a partition of its own, or in a shard among others."""
+"""Place of an agent: `dedicated` (a host and a partition of its own) or `shared` (a shard with other agents)."""
 
 PreviewCallback = Callable[[Preview], None]
 """Called with each part of a reply while it is generated."""
 
 
 class Run:
-    """What follows from a command: iterate over it as it happens, or await it for all of it at once.
+    """Results of one command: iterate over them as they arrive, or await all of them.
 
-    `async for record in answer` gives each Record as it becomes durable; `await answer` the list of them. Nothing is
-    sent before either is done. When it has ended, `value` is what the command gives back.
+    `async for record in run` yields each Record as it becomes durable; `await run` returns the list of all records. The
+    command is sent when the iteration or the await begins. A Run can be used once. After its end, `value` is the value
+    of the command.
     """
 
     def __init__(
@@ -69,23 +74,23 @@ class Run:
         event_id: str = "",
     ) -> None:
         self.event_id = event_id
-        """The id of the command, and of the first event that it leaves."""
+        """Id of the command. The first event that the command appends has the same id."""
         self._received = received
         self._on_commit = on_commit
         self._preview = preview
         self._used = False
         self.value: Any = None
         self.records: list[Record] = []
-        """Those that were received so far."""
+        """Records received so far."""
 
     @property
     def text(self) -> str:
-        """The messages that the agent has sent so far, one a line."""
+        """Messages that the agent has sent so far, one per line."""
         return "\n".join(record.text or "" for record in self.records if record.type == MessageSent.kind)
 
     async def __aiter__(self) -> AsyncIterator[Record]:
         if self._used:
-            raise UsageError("An answer is heard once; send again for another.")
+            raise UsageError("This Run was used already: it can be awaited or iterated over once. Send again for more.")
         self._used = True
         async for received in self._received:
             if isinstance(received, CommandResult):

@@ -1,11 +1,11 @@
-"""The same API for scripts and notebooks: every call blocks until it is done.
+"""The blocking form of the Python API, for scripts and notebooks.
 
     with everlog.open("~/.everlog") as system:
         print(system.agent("sam").send("Hi, I sail").text)
 
-A thin layer: an event loop runs in a thread of its own, and each method here has that loop run the asynchronous method
-of the same name. Where an event loop runs already, a call that blocks would stop it, so it is refused before anything
-is sent; a notebook is the exception, since its cells may block.
+An event loop runs in a thread of its own; each method here runs the asynchronous method of the same name in that loop
+and waits for it. In a thread that already runs an event loop a blocking call would stop that loop, so the call raises
+UsageError before anything is sent. A notebook is the exception: its cells may block.
 """
 
 import asyncio
@@ -32,14 +32,14 @@ T = TypeVar("T")
 
 
 class SyncProxy:
-    """An asynchronous object, and the thread whose loop runs its methods."""
+    """Wrapper of an asynchronous object, with the thread whose loop runs the object's methods."""
 
     def __init__(self, wrapped: Any, loop: LoopThread) -> None:
         self._wrapped = wrapped
         self._loop = loop
 
     def _check_usable(self, name: str) -> None:
-        """Raise UsageError if the call `name` would stop a running event loop, or comes after the system was closed."""
+        """Raise UsageError if the call `name` would block a running event loop, or if the system was closed."""
         check_no_loop(name)
         if self._loop.has_ended:
             raise UsageError(f"`{name}` was called after its system was closed: open it again. Nothing was sent.")
@@ -48,7 +48,7 @@ class SyncProxy:
 def _blocking(
     method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[SyncProxy, P], T]:
-    """Make a method that waits for the asynchronous `method`."""
+    """Make a method that runs the coroutine of `method`, and waits for its result."""
 
     @functools.wraps(method)
     def call(self: SyncProxy, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -70,7 +70,7 @@ def _direct(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Sy
 
 
 def _until_answered(method: Callable[Concatenate[Any, P], Run]) -> Callable[Concatenate[SyncProxy, P], SendOutcome]:
-    """Make a method that waits for all that follows from a command."""
+    """Make a method that waits until a command is done, and returns its `SendOutcome`."""
 
     @functools.wraps(method)
     def call(self: SyncProxy, /, *args: P.args, **kwargs: P.kwargs) -> SendOutcome:
@@ -88,7 +88,7 @@ def _until_answered(method: Callable[Concatenate[Any, P], Run]) -> Callable[Conc
 def _iterated(
     method: Callable[Concatenate[Any, P], AsyncIterator[T]],
 ) -> Callable[Concatenate[SyncProxy, P], Iterator[T]]:
-    """Make a method that gives the items of an asynchronous iterator as they come."""
+    """Make a method that returns a blocking iterator over the items of an asynchronous one."""
 
     @functools.wraps(method)
     def call(self: SyncProxy, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
@@ -99,7 +99,7 @@ def _iterated(
 
 
 def _items(loop: LoopThread, items: AsyncIterator[T]) -> Iterator[T]:
-    """Give the items one by one, and close the asynchronous iterator when nobody wants more."""
+    """Yield the items one by one, and close the asynchronous iterator when the caller stops iterating."""
 
     async def following() -> list[T]:
         try:
@@ -119,7 +119,7 @@ def _items(loop: LoopThread, items: AsyncIterator[T]) -> Iterator[T]:
 
 
 class SyncArchivalMemory(SyncProxy):
-    """`ArchivalMemory`, whose calls block."""
+    """Blocking form of `ArchivalMemory`."""
 
     insert = _blocking(ArchivalMemory.insert)
     insert_many = _blocking(ArchivalMemory.insert_many)
@@ -129,7 +129,12 @@ class SyncArchivalMemory(SyncProxy):
 
 
 class SyncAgent(SyncProxy):
-    """`AgentRef`, whose calls block. `send` and its like return a `SendOutcome`: its `text`, `records` and `value`."""
+    """Blocking form of `AgentRef`.
+
+    `send`, `heartbeat`, `resume`, `retry` and `warn` wait until the turn has ended, and return a `SendOutcome` with the
+    `text`, the `records` and the `value`. Every method raises UsageError in a running event loop and after the system
+    was closed.
+    """
 
     send = _until_answered(AgentRef.send)
     heartbeat = _until_answered(AgentRef.heartbeat)
@@ -157,7 +162,7 @@ class SyncAgent(SyncProxy):
     unload = _blocking(AgentRef.unload)
 
     def notify(self, on_commit: CommitListener) -> None:
-        """Call `on_commit` with every commit that an answer brings from now on; it is called in the loop's thread."""
+        """Call `on_commit`, in the event loop's thread, with the records of each commit received from now on."""
         self._wrapped.notify(on_commit)
 
     @property
@@ -171,18 +176,18 @@ class SyncAgent(SyncProxy):
         return SyncArchivalMemory(self._wrapped.archive, self._loop)
 
     def stream(self, *args: Any, **kwargs: Any) -> Iterator[Record]:
-        """Send as `send` does. Return an iterator over the records as each becomes durable."""
+        """Send a message, with the arguments of `send`. Return an iterator over the records as each becomes durable."""
         self._check_usable("stream")
         return _items(self._loop, aiter(self._wrapped.send(*args, **kwargs)))
 
 
 class SyncSharedBlocks(SyncProxy):
-    """`SharedBlockService`, whose calls block."""
+    """Blocking form of `SharedBlockService`."""
 
     names = _direct(SharedBlockService.names)
     show = _direct(SharedBlockService.show)
     history = _direct(SharedBlockService.history)
-    followers = _direct(SharedBlockService.followers)
+    attached_agents = _direct(SharedBlockService.attached_agents)
     create = _blocking(SharedBlockService.create)
     set = _blocking(SharedBlockService.set)
     append = _blocking(SharedBlockService.append)
@@ -191,7 +196,10 @@ class SyncSharedBlocks(SyncProxy):
 
 
 class SyncSystem(SyncProxy):
-    """`AgentSystem`, whose calls block."""
+    """Blocking form of `AgentSystem`.
+
+    Every method raises UsageError in a running event loop and after the system was closed.
+    """
 
     create_many = _iterated(AgentSystem.create_many)
     send_many = _iterated(AgentSystem.send_many)
@@ -208,7 +216,10 @@ class SyncSystem(SyncProxy):
     restore = _direct(AgentSystem.restore)
 
     def agent(self, name: str, settings: Settings | None = None, **options: Any) -> SyncAgent:
-        """Open the agent of that name, created if it does not exist; see `AgentSystem.agent` for the options."""
+        """Open an agent, create it if it does not exist, and return a handle on it.
+
+        The options are those of `AgentSystem.agent`.
+        """
         self._check_usable("agent")
         return SyncAgent(self._loop.run(self._wrapped.agent(name, settings, **options)), self._loop)
 
@@ -219,7 +230,7 @@ class SyncSystem(SyncProxy):
 
     @property
     def sources(self) -> Sources:
-        """The documents that agents can share; `Sources` blocks by itself."""
+        """Service that loads, lists and removes documents. Its methods block."""
         sources: Sources = self._wrapped.sources
         return sources
 
@@ -228,7 +239,7 @@ class SyncSystem(SyncProxy):
 def open(store: str | Path, **options: Any) -> Iterator[SyncSystem]:  # noqa: A001 - `everlog.open`, as `gzip.open`
     """Open the agents of the store in the folder `store` while the block runs; every call blocks.
 
-    `options` are those of `open_system`. Raises UsageError in a running event loop, and what `open_system` raises.
+    `options` are those of `open_system`. Raises UsageError in a running event loop, and the errors of `open_system`.
     """
     check_no_loop("open")
     with ExitStack() as stack:
@@ -238,7 +249,7 @@ def open(store: str | Path, **options: Any) -> Iterator[SyncSystem]:  # noqa: A0
 
 
 def check_no_loop(name: str) -> None:
-    """Raise UsageError if an event loop runs in this thread, which a call that blocks would stop."""
+    """Raise UsageError if an event loop runs in this thread: the blocking call `name` would stop that loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -251,6 +262,6 @@ def check_no_loop(name: str) -> None:
 
 
 def in_notebook() -> bool:
-    """Return whether this is a notebook's kernel, whose event loop runs while a cell does."""
+    """Return True in a notebook's kernel, whose event loop runs while a cell runs."""
     kernel = sys.modules.get("ipykernel.kernelapp")
     return kernel is not None and bool(kernel.IPKernelApp.initialized())

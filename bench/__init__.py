@@ -1,1 +1,3 @@
-"""One file for each claim about speed, run as `python -m bench.NAME [--quick]`; `harness.py` is what they share."""
+"""Benchmarks: one file for each claim about speed, run as `python -m bench.NAME [--quick]`; `support/harness.py` is
+common to all.
+"""

@@ -1,8 +1,8 @@
-"""Four questions to the logs of a whole fleet: how long an answer takes, against SQLite, and what writers notice of it.
+"""Measure four questions to the logs of a whole fleet: time to answer, against SQLite, and the effect on writers.
 
-The logs are written straight as sealed files, by the store's own writer (`fleetlog`). A time is that of a whole
-call of `fleet_sql`: the position is taken, the views are made, the question is answered. SQLite has the same rows in a
-table whose primary key is (agent, seq), and is asked the same questions in turns, as one would write them for it.
+The logs are written directly as sealed files, by the store's own writer (`fleetlog`). A time is that of a whole call of
+`fleet_sql`: take the position, create the views, answer the question. SQLite has the same rows in a table whose primary
+key is (agent, seq). It is asked the same questions in turns with everlog, each written as is usual for SQLite.
 """
 
 import os
@@ -31,19 +31,19 @@ KEYS = ("sql_s_max", "sql_vs_sqlite_min", "writers_ratio")
 GOALS = ("< 1 (quick: < 0.2)", ">= 10", ">= 0.9")
 WRITERS = 1000
 AT_ONCE = 250
-"""Agents whose commits share a frame."""
+"""Number of agents whose commits share a frame."""
 MESSAGE = "The harbour was quiet this morning, and we sailed out before the others had had their coffee."
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """How much is measured. The claim is about the default."""
+    """Scale of the measurement. The claim is about the default."""
 
     agents: int = 10_000
     events: int = 1000
-    """Of each agent."""
+    """Number of events of each agent."""
     runs: int = 5
     pairs: int = 7
-    """Stretches of writing, alone and while questions are asked."""
+    """Number of stretches of writing, without questions and as many with."""
     stretch_s: float = 2.0
 
 
@@ -51,7 +51,7 @@ QUICK = Plan(events=100, pairs=4, stretch_s=0.8)
 
 
 class Question(msgspec.Struct, frozen=True):
-    """One question, in the words of the views and in SQLite's."""
+    """One question, as SQL over everlog's views and as SQL for SQLite."""
 
     ours: str
     theirs: str
@@ -73,7 +73,7 @@ JOIN records r ON r.agent_id = c.agent_id AND r.seq = c.seq
 JOIN configs g ON g.agent_id = c.agent_id JOIN records s ON s.agent_id = g.agent_id AND s.seq = g.seq
 WHERE tokens >= 0.75 * json_extract(s.payload, '$.window')
 """
-SAYING = f"""
+PHRASE_COUNT_SQL = f"""
 SELECT count(*) FROM records WHERE type IN ('user_message', 'message_sent') AND instr(text, '{PHRASE}') > 0
 """
 QUESTIONS = {
@@ -91,7 +91,7 @@ QUESTIONS = {
     ),
     "full-text count of a phrase": Question(
         f"SELECT count(*) FROM messages WHERE contains(text, '{PHRASE}')",
-        SAYING,
+        PHRASE_COUNT_SQL,
     ),
 }
 
@@ -101,7 +101,7 @@ class Asked(msgspec.Struct, frozen=True):
 
     ours: list[float]
     cpu: list[float]
-    """Of ours: CPU time of the process, of all threads."""
+    """CPU seconds of the runs in `ours`, of all threads of the process."""
     sqlite: list[float]
 
 
@@ -115,14 +115,14 @@ class Seen(msgspec.Struct, frozen=True):
     sqlite_bytes: int
     asked: dict[str, Asked]
     raw: list[float]
-    """Seconds in which DuckDB alone reads the payloads of the same files, and counts their bytes."""
+    """Seconds that DuckDB alone needs to read the payloads of the same files and count their bytes."""
     alone: list[float]
-    """Records a second, of each stretch of writing."""
+    """Records a second, in each stretch of writing."""
     meanwhile: list[float]
 
 
 def load(store: FileStore, path: Path) -> sqlite3.Connection:
-    """The same rows in SQLite, sorted by its key as they come."""
+    """Load the same rows into SQLite, in the order of its primary key."""
     db = sqlite3.connect(path, isolation_level=None)
     db.execute("PRAGMA journal_mode = OFF")
     db.execute("PRAGMA synchronous = OFF")
@@ -153,7 +153,9 @@ def _raw(files: list[str]) -> None:
 
 
 def questions(store: FileStore, db: sqlite3.Connection, runs: int) -> tuple[dict[str, Asked], list[float]]:
-    """Every question in turns, after one round that warms the caches. Both must say the same."""
+    """Ask every question in turns, after one round that warms the caches. Raises RuntimeError if the two answers
+    differ.
+    """
     found = {name: Asked([], [], []) for name in QUESTIONS}
     raw: list[float] = []
     files = _files(store)
@@ -164,7 +166,7 @@ def questions(store: FileStore, db: sqlite3.Connection, runs: int) -> tuple[dict
             if run:
                 found[name].ours.append(seconds)
                 found[name].cpu.append(cpu)
-            if run in (1, runs):  # it is slow, and varies little
+            if run in (1, runs):  # SQLite is slow here, and varies little
                 begun = time.perf_counter()
                 rows = db.execute(question.theirs).fetchall()
                 found[name].sqlite.append(time.perf_counter() - begun)
@@ -174,7 +176,7 @@ def questions(store: FileStore, db: sqlite3.Connection, runs: int) -> tuple[dict
 
 
 def _asked(store: FileStore, query: str) -> tuple[float, float, list[int]]:
-    """Wall and CPU seconds of one answer, and its last column: a number in every question."""
+    """Return wall and CPU seconds of one answer, and its last column, which is a number in every question."""
     wall, cpu = time.perf_counter(), time.process_time()
     table = fleet_sql(store, query)
     seconds = time.perf_counter() - wall, time.process_time() - cpu
@@ -188,7 +190,7 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 class Writers:
-    """A thousand agents that write to a shared log, hundreds to a sync."""
+    """A thousand agents that write to a shared log, with hundreds of commits in a sync."""
 
     def __init__(self, store: FileStore) -> None:
         self._clock, self._ids = RealClock(), RealIds()
@@ -199,7 +201,7 @@ class Writers:
         self._next = 0
 
     def write(self, seconds: float) -> float:
-        """Records a second, for so many seconds."""
+        """Write for `seconds` seconds; return the records a second."""
         begun, count = time.perf_counter(), 0
         while time.perf_counter() - begun < seconds:
             self._group()
@@ -223,8 +225,8 @@ class Writers:
         self._next = (self._next + AT_ONCE) % WRITERS
 
 
-def ask_for_ever(root: str) -> None:
-    """Ask every question again and again, as `everlog sql` would: in a process that gives way."""
+def ask_forever(root: str) -> None:
+    """Ask every question again and again, as `everlog sql` would, with low priority."""
     os.nice(10)
     store = FileStore(Path(root), RealClock().now)
     print("asking", flush=True)
@@ -236,8 +238,9 @@ def ask_for_ever(root: str) -> None:
 
 @contextmanager
 def asking(store: FileStore) -> Iterator[subprocess.Popen[str]]:
-    """Another process that asks; it stands still until it is told to go on, and says so when it was answered. Raises
-    RuntimeError if it died while the block ran.
+    """Run a process that asks questions, stopped until it gets SIGCONT; it prints a line after each answer.
+
+    Raises RuntimeError if the process died while the block ran.
     """
     code = f"from bench.analytics import ask_for_ever; ask_for_ever({str(store.root)!r})"
     child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
@@ -248,7 +251,7 @@ def asking(store: FileStore) -> Iterator[subprocess.Popen[str]]:
         yield child
         died = child.poll()
         if died is not None:
-            raise RuntimeError(f"whoever asked meanwhile ended with {died}")
+            raise RuntimeError(f"the process that asks questions ended with {died}")
     finally:
         child.kill()
         child.wait()
@@ -257,14 +260,14 @@ def asking(store: FileStore) -> Iterator[subprocess.Popen[str]]:
 
 
 def writing(store: FileStore, plan: Plan) -> tuple[list[float], list[float]]:
-    """The rate of writers alone, and while questions are asked, in turns."""
+    """Return the rates of writers without questions, and while questions are asked, measured in turns."""
     writers = Writers(store)
     alone, meanwhile = [], []
     try:
         with asking(store) as child:
             child.send_signal(signal.SIGCONT)
             assert child.stdout is not None
-            child.stdout.readline()  # it has answered, and goes on asking
+            child.stdout.readline()  # it has answered once, and continues
             child.send_signal(signal.SIGSTOP)
             writers.write(plan.stretch_s / 2)
             for number in range(plan.pairs):
@@ -278,7 +281,7 @@ def writing(store: FileStore, plan: Plan) -> tuple[list[float], list[float]]:
 
 
 def measure(plan: Plan) -> Seen:
-    """Make the fleet, ask, and write meanwhile, on the current folder's file system."""
+    """Create the fleet, ask, and write meanwhile, on the current folder's file system."""
     with workspace() as folder:
         before = noise(folder)
         (folder / "store").mkdir()
@@ -306,7 +309,7 @@ def measure(plan: Plan) -> Seen:
 
 
 def figures(seen: Seen) -> list[Figure]:
-    """The promised keys."""
+    """Return the figures of `KEYS`."""
     slowest = max(median(one.ours) for one in seen.asked.values())
     least = min(median(one.sqlite) / median(one.ours) for one in seen.asked.values())
     pairs = [with_ / without for with_, without in zip(seen.meanwhile, seen.alone, strict=True)]
@@ -315,7 +318,7 @@ def figures(seen: Seen) -> list[Figure]:
 
 
 def lines(seen: Seen, found: Sequence[Figure]) -> list[Line]:
-    """The table: the figures, then each question."""
+    """Return the table: the figures, then each question."""
     pairs = [with_ / without for with_, without in zip(seen.meanwhile, seen.alone, strict=True)]
     runs = ("", "", among(pairs))
     rows = [line(figure, goal, run) for figure, goal, run in zip(found, GOALS, runs, strict=True)]
@@ -340,8 +343,8 @@ def report(plan: Plan) -> None:
 
 
 def main() -> None:
-    """The command."""
-    about = "How long questions to the logs of a whole fleet take, against SQLite, and what writers notice of them."
+    """Run the command."""
+    about = "How long questions to the logs of a whole fleet take, against SQLite, and how much they slow down writers."
     report(QUICK if options("analytics", about).quick else Plan())
 
 

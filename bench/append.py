@@ -1,8 +1,7 @@
-"""What an acknowledged commit costs: above a bare write and sync, in groups, in a log of a million records, and beside
-SQLite.
+"""Measure an acknowledged commit: against a bare sync, in groups, in a log of a million records, against SQLite.
 
-Everything is taken in turns, one by one, so that a busy minute hits all: an append to a log on the disk, as many
-bytes written and synced in a bare file, the same row committed by SQLite (WAL, synchronous FULL).
+All are measured in turns, one by one, so that a busy minute affects all: an append to a log on the disk, a write and
+sync of as many bytes to a bare file, a commit of the same row to SQLite (WAL, synchronous FULL).
 """
 
 import random
@@ -40,32 +39,32 @@ from everlog.store.base.disk import Bytes, RealFile
 
 KEYS = ("single_extra_us", "group_vs_floor", "growth", "single_vs_sqlite", "group_vs_sqlite")
 MESSAGE_WORDS = 26
-"""About 150 bytes."""
+"""Number of words in a message: about 150 bytes."""
 US = 1000
 FLOORS = ("log", "bare", "sqlite")
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """How much is measured. The claim is about the default."""
+    """Scale of the measurement. The claim is about the default."""
 
     runs: int = 5
     singles: int = 400
-    """Single commits in a run."""
+    """Number of single commits in a run."""
     agents: int = 64
     groups: int = 80
-    """Groups in a run, of one commit of each agent."""
+    """Number of groups in a run, each with one commit of each agent."""
     young: int = 1_000
     old: int = 1_000_000
-    """Records in the two logs that are compared."""
+    """Number of records in each of the two logs that are compared."""
     compared: int = 300
-    """Single commits to each of them in a run."""
+    """Number of single commits to each of the two in a run."""
 
 
 QUICK = Plan(runs=2)
 
 
 class Run(msgspec.Struct, frozen=True):
-    """Milliseconds of each single commit and of each group; in a group SQLite has no part."""
+    """Milliseconds of each single commit and of each group; groups are not measured with SQLite."""
 
     single: dict[str, list[float]]
     group: dict[str, list[float]]
@@ -85,15 +84,15 @@ class Seen(msgspec.Struct, frozen=True):
     runs: list[Run]
     ages: list[dict[str, Age]]
     threads: float
-    """Records a second of 64 threads that append one commit after the other."""
+    """Records a second of 64 threads, each appending one commit after the other."""
     callers: float
-    """Records a second of two callers of groups: the one's group gathers while the other's is synced."""
+    """Records a second of two callers of groups: one caller's group gathers while the other's is synced."""
     bytes: tuple[int, int]
-    """Of a frame of one commit, and of a group."""
+    """Bytes of a frame with one commit, and of a frame with a group."""
 
 
 class SyncedFile:
-    """An open file that notes how long its syncs take."""
+    """An open file that adds up the time of its syncs."""
 
     def __init__(self, file: RealFile) -> None:
         self._file = file
@@ -120,7 +119,7 @@ class SyncedFile:
 
 
 class SyncedDisk(RealDisk):
-    """The real disk; `newest` is the file that was made last."""
+    """The real disk; `newest` is the file that was created last."""
 
     newest: SyncedFile
 
@@ -130,7 +129,7 @@ class SyncedDisk(RealDisk):
 
 
 class Speaker:
-    """User messages of about 150 bytes, each with an id of its own."""
+    """Source of user messages of about 150 bytes, each with an id of its own."""
 
     def __init__(self, seed: int) -> None:
         self._clock, self._ids = RealClock(), RealIds()
@@ -138,7 +137,7 @@ class Speaker:
         self._said = 0
 
     def say(self) -> Draft:
-        """The next message."""
+        """Return the next message."""
         at = self._clock.now()
         self._said += 1
         event = UserMessage(text=self._texts[self._said % len(self._texts)])
@@ -147,7 +146,7 @@ class Speaker:
 
 @contextmanager
 def shard(folder: Path, disk: RealDisk | None = None) -> Iterator[FileLog]:
-    """A new log for many agents."""
+    """Open a new log for many agents."""
     clock = RealClock()
     store = FileStore.create(folder, clock.now, RealIds().new(clock.now()), shards=1, disk=disk)
     log = store.open_partition("shard-0", "bench.append")
@@ -158,7 +157,7 @@ def shard(folder: Path, disk: RealDisk | None = None) -> Iterator[FileLog]:
 
 
 class Bench:
-    """A log, a bare file and a SQLite database that take turns."""
+    """A log, a bare file and a SQLite database, measured in turns."""
 
     def __init__(self, folder: Path, log: FileLog, seed: int) -> None:
         self.log = log
@@ -168,13 +167,13 @@ class Bench:
         self.seq = 0
 
     def frame_bytes(self, agents: int) -> int:
-        """Bytes of the frame that a group of so many agents takes."""
+        """Return the bytes of the frame that a group of so many agents takes."""
         before = self.log.unsealed_bytes
         self.log.append_group(self._group("frame", agents))
         return self.log.unsealed_bytes - before
 
     def single(self, count: int, size: int) -> dict[str, list[float]]:
-        """So many commits of one event, each by the log, the bare file (`size` bytes) and SQLite; the first rotates."""
+        """Measure `count` commits of one event: log, bare file (`size` bytes) and SQLite, in rotating order."""
         times: dict[str, list[float]] = {name: [] for name in FLOORS}
         for number in range(count):
             said, seq = self.speaker.say(), number
@@ -189,7 +188,9 @@ class Bench:
         return times
 
     def group(self, count: int, agents: int, size: int) -> dict[str, list[float]]:
-        """So many groups, each by the log and, as one write and one sync of `size` bytes, by the bare file."""
+        """Measure `count` groups, each with the log and, as one write and one sync of `size` bytes, with the bare
+        file.
+        """
         times: dict[str, list[float]] = {"log": [], "bare": []}
         for _ in range(count):
             appends = self._group("agent", agents)
@@ -207,7 +208,7 @@ class Bench:
 
 
 def run(folder: Path, plan: Plan, seed: int, sizes: tuple[int, int]) -> Run:
-    """One new log, bare file and database."""
+    """Measure one new log, bare file and database."""
     with shard(folder / f"run-{seed}") as log:
         bench = Bench(folder, log, seed)
         single = bench.single(plan.singles, sizes[0])
@@ -217,7 +218,7 @@ def run(folder: Path, plan: Plan, seed: int, sizes: tuple[int, int]) -> Run:
 
 
 def sizes_of(folder: Path, plan: Plan) -> tuple[int, int]:
-    """Bytes of a frame of one commit, and of a group: what the bare file writes."""
+    """Return the bytes of a frame with one commit, and with a group: the sizes that the bare file writes."""
     with shard(folder / "sizes") as log:
         bench = Bench(folder, log, 0)
         sizes = bench.frame_bytes(1), bench.frame_bytes(plan.agents)
@@ -226,7 +227,7 @@ def sizes_of(folder: Path, plan: Plan) -> tuple[int, int]:
 
 
 def grow(log: FileLog, records: int) -> None:
-    """Give the agent `sam` so many records, in commits of 500 and groups of 10,000."""
+    """Append `records` records to the agent `sam`, in commits of 500 and groups of 10,000."""
     at = RealClock().now()
     said = draft(UserMessage(text=words(random.Random(0), 10)), event_id="", recorded_at=at, turn=1, step=0)
     chance = random.Random(1)
@@ -242,7 +243,7 @@ def grow(log: FileLog, records: int) -> None:
 
 
 def ages(folder: Path, plan: Plan) -> list[dict[str, Age]]:
-    """Single commits to a young log, to a second young one (for the noise) and to an old one, in turns."""
+    """Measure single commits to a young log, to a second young log (for the noise) and to an old log, in turns."""
     sizes = {"young": plan.young, "again": plan.young, "old": plan.old}
     disks = {name: SyncedDisk() for name in sizes}
     speaker = Speaker(0)
@@ -272,7 +273,7 @@ def _unsynced(log: FileLog, file: SyncedFile, said: Draft, age: Age) -> None:
 
 
 def threads(folder: Path, plan: Plan) -> float:
-    """Records a second of one thread for each agent, which append one commit after the other."""
+    """Return the records a second of one thread for each agent, each appending one commit after the other."""
     each = max(1, plan.groups // 4)
     said = [[Speaker(number).say() for _ in range(each)] for number in range(plan.agents)]
     with shard(folder / "threads") as log:
@@ -285,7 +286,7 @@ def threads(folder: Path, plan: Plan) -> float:
 
 
 def callers(folder: Path, plan: Plan) -> float:
-    """Records a second of two callers, each with a group of so many agents of its own."""
+    """Return the records a second of two callers, each with groups of that many agents."""
     speaker = Speaker(1)
 
     def group(caller: int, seq: int) -> list[Append]:
@@ -302,7 +303,7 @@ def callers(folder: Path, plan: Plan) -> float:
 
 
 def measure(plan: Plan) -> Seen:
-    """Everything, on the current folder's file system."""
+    """Measure everything, on the current folder's file system."""
     with workspace() as folder:
         before = noise(folder)
         sizes = sizes_of(folder, plan)
@@ -312,24 +313,24 @@ def measure(plan: Plan) -> Seen:
 
 
 def extras(seen: Seen) -> list[float]:
-    """Microseconds of a single commit above the bare file, by run."""
+    """Return the microseconds of a single commit above the bare file, by run."""
     return [(median(run.single["log"]) - median(run.single["bare"])) * US for run in seen.runs]
 
 
 def over(above: Sequence[Sequence[float]], below: Sequence[Sequence[float]]) -> list[float]:
-    """Median over median, by run."""
+    """Return median over median, by run."""
     return ratios([median(values) for values in above], [median(values) for values in below])
 
 
 def growths(seen: Seen, name: str) -> list[float]:
-    """How much more a commit costs than in the young log, by run: the worse of wall and CPU time, without the sync."""
+    """Return the cost of a commit over the young log's, by run: the worse of wall and CPU time, without the sync."""
     wall = over([age[name].wall for age in seen.ages], [age["young"].wall for age in seen.ages])
     cpu = over([age[name].cpu for age in seen.ages], [age["young"].cpu for age in seen.ages])
     return [max(pair) for pair in zip(wall, cpu, strict=True)]
 
 
 def series(seen: Seen, plan: Plan) -> dict[str, tuple[list[float], list[float]]]:
-    """Of each figure, the runs and those of its floor."""
+    """Return the runs of each figure, and those of its floor."""
     single = {name: [run.single[name] for run in seen.runs] for name in FLOORS}
     group = {name: [run.group[name] for run in seen.runs] for name in ("log", "bare")}
     bare_us = [median(values) * US for values in single["bare"]]
@@ -345,7 +346,7 @@ def series(seen: Seen, plan: Plan) -> dict[str, tuple[list[float], list[float]]]
 
 
 def figures(seen: Seen, plan: Plan) -> list[Figure]:
-    """The five figures: the median of the runs."""
+    """Return the five figures: medians of the runs."""
     found = series(seen, plan)
     return [
         Figure(key, median(runs), "us" if key.endswith("_us") else "ratio", median(floors))
@@ -357,7 +358,7 @@ GOALS = ("<= 120 (150 accepted)", ">= 0.7", "<= 1.1", ">= 1.0", ">= 10")
 
 
 def lines(seen: Seen, found: Sequence[Figure], plan: Plan) -> list[Line]:
-    """The table: the figures beside their goals, then what helps to read them."""
+    """Return the table: the figures with their goals, then details."""
     runs = [values for values, _ in series(seen, plan).values()]
     singles = [value for run in seen.runs for value in run.single["log"]]
     logs, bares = ([value for run in seen.runs for value in run.group[name]] for name in ("log", "bare"))
@@ -374,7 +375,7 @@ def lines(seen: Seen, found: Sequence[Figure], plan: Plan) -> list[Line]:
         Line("two callers of groups", f"{seen.callers:,.0f}/s", f"{bare_rate:,.0f}", "", "one gathers, one syncs"),
         Line(f"{plan.agents} threads", f"{seen.threads:,.0f}/s", f"{bare_rate:,.0f}", "", "one commit after the other"),
         Line(
-            "CPU of a commit", f"{cpu_us:,.0f} us", "", "", f"but for its sync; records: {plan.young:,}, {plan.old:,}"
+            "CPU of a commit", f"{cpu_us:,.0f} us", "", "", f"without its sync; records: {plan.young:,}, {plan.old:,}"
         ),
     ]
 

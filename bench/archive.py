@@ -1,8 +1,8 @@
-"""What the archive costs: a hybrid search among many agents' memories, keeping up with inserts, and making it anew.
+"""Measure the archive: hybrid search among many agents' memories, following inserts, and rebuilding.
 
-Two stores, one with a tenth of the rows of the other (`--quick`: a third), each of agents with 10,000 memories of
-about 150 bytes; vectors of 256 numbers come from a stand-in, so that what is measured is the archive and not a model.
-Searches are of six words that some memory holds, each of an agent whose rows were asked for before.
+Two stores, one with a tenth of the rows of the other (`--quick`: a third), hold agents with 10,000 memories of about
+150 bytes each. Vectors of 256 numbers come from a stand-in, so that the archive is measured and not a model. Each
+search has six words that some memory contains, and is for an agent whose rows are cached already.
 """
 
 import random
@@ -32,19 +32,19 @@ WORDS = 5_000
 TEXT_WORDS = 24
 QUERY_WORDS = 6
 TICK = 64
-"""Inserts that share a sync: what a host does in a tick."""
+"""Number of inserts that share a sync, as in a tick of a host."""
 END = 2**62
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """How much is measured. The claims are about the default."""
+    """Scale of the measurement. The claims are about the default."""
 
     own: int = 10_000
-    """Memories of each agent."""
+    """Number of memories of each agent."""
     few: int = 10
-    """Agents in the small store; its rows are those that are made anew."""
+    """Number of agents in the small store, which is rebuilt."""
     many: int = 100
-    """Agents in the large one."""
+    """Number of agents in the large store."""
     searches: int = 200
     burst: int = 10_000
     rebuilds: int = 2
@@ -54,7 +54,7 @@ QUICK = Plan(few=1, many=3, searches=60, burst=2_000, rebuilds=1)
 
 
 class StandIn:
-    """Vectors from a pool of 4,096, by the hash of the text: nothing but a look-up."""
+    """Embedder that looks vectors up in a pool of 4,096, by the hash of the text."""
 
     name = "stand-in"
     dimension = DIMENSION
@@ -68,7 +68,7 @@ class StandIn:
 
 
 class Speech:
-    """Texts of words as they are spread in a language: a few often, most rarely."""
+    """Source of texts whose words are distributed as in a language: a few frequent, most of them rare."""
 
     def __init__(self, seed: int) -> None:
         chance = random.Random(seed)
@@ -82,7 +82,7 @@ class Speech:
 
 
 class Place:
-    """A store whose agents keep 10,000 memories each, and its archive."""
+    """A store whose agents have 10,000 memories each, and its archive."""
 
     def __init__(self, folder: Path, agents: int, own: int) -> None:
         clock, self._ids = RealClock(), RealIds()
@@ -97,7 +97,7 @@ class Place:
         self._own = own
 
     def fill(self) -> None:
-        """What every agent keeps, in commits of fifty."""
+        """Append the memories of every agent, in commits of fifty."""
         for start in range(0, self._own, 50):
             appends = [Append(name, start, [self.memory() for _ in range(50)]) for name in self.names]
             self.log.append_group(appends)
@@ -111,7 +111,7 @@ class Place:
         return draft(ArchivalInserted(text=text), event_id=self._ids.new(at), recorded_at=at, turn=1, step=1)
 
     def search(self, name: str) -> float:
-        """Milliseconds of one search."""
+        """Return the milliseconds of one search."""
         query = self.speech.some(QUERY_WORDS)
         begun = time.perf_counter()
         found = self.archive.search(ArchiveQuery(query=query, agent_id=name, as_of=END, as_of_time=END))
@@ -119,14 +119,14 @@ class Place:
         return (time.perf_counter() - begun) * 1000
 
     def searches(self, count: int) -> list[float]:
-        """Milliseconds of so many, of agents whose rows were asked for before."""
+        """Return the milliseconds of `count` searches, of agents whose rows are cached already."""
         names = self.names[:: max(1, len(self.names) // 5)]
         for name in names:
             self.search(name)
         return [self.search(names[number % len(names)]) for number in range(count)]
 
     def cold(self) -> list[float]:
-        """Milliseconds of the first search of agents that nobody asked for yet."""
+        """Return the milliseconds of the first search of agents whose rows are not cached."""
         self.archive.close()
         return [self.search(name) for name in self.names[:5]]
 
@@ -143,18 +143,18 @@ class Seen(msgspec.Struct, frozen=True):
     large: list[float]
     cold: list[float]
     search_cpu: float
-    """Milliseconds of CPU of a search, a few first ones among them."""
+    """CPU milliseconds of a search, including a few first searches."""
     rebuild_cpu: float
-    """Rows made anew in a second of CPU."""
+    """Rows rebuilt in a second of CPU."""
     dot: list[float]
     """Milliseconds of the bare comparison of 10,000 vectors."""
     inserts: float
     bare_inserts: float
-    """The same appends, a second, while nobody follows."""
+    """Rate of the same appends, a second, while the archive does not follow."""
     lag: float
     rebuilds: list[float]
     bare_rows: float
-    """Ready-made rows that LanceDB alone takes a second."""
+    """Ready-made rows that LanceDB alone writes in a second."""
 
 
 @contextmanager
@@ -168,7 +168,9 @@ def place(folder: Path, agents: int, own: int) -> Iterator[Place]:
 
 
 def burst(place: Place, count: int, *, follow: bool) -> tuple[float, float]:
-    """Memories acknowledged a second while the index follows, and the seconds it needs after the last."""
+    """Return the memories acknowledged a second while the index follows, and the seconds that it needs after the
+    last.
+    """
     heads = {name: place.log.head(name).seq for name in place.names}
     chance = random.Random(3)
     stop = threading.Event()
@@ -197,8 +199,8 @@ def burst(place: Place, count: int, *, follow: bool) -> tuple[float, float]:
 
 
 def rebuilds(place: Place, count: int) -> tuple[list[float], float]:
-    """Rows a second that are made anew from the log, with all vectors in the cache; and rows a second of CPU."""
-    place.archive.rebuild()  # embeds
+    """Return the rows rebuilt a second from the log, with all vectors cached; and the rows a second of CPU."""
+    place.archive.rebuild()  # embeds all texts
     rates = []
     cpu = time.process_time()
     for _ in range(count):
@@ -209,7 +211,7 @@ def rebuilds(place: Place, count: int) -> tuple[list[float], float]:
 
 
 def bare_rows(folder: Path, count: int) -> float:
-    """Ready-made rows a second that LanceDB alone takes."""
+    """Return the ready-made rows that LanceDB alone writes a second."""
     speech, vectors = Speech(9), np.zeros((count, DIMENSION), np.float16)
     rows = []
     for number in range(count):
@@ -227,7 +229,7 @@ def bare_rows(folder: Path, count: int) -> float:
 
 
 def dots(count: int, own: int) -> list[float]:
-    """Milliseconds of comparing one agent's vectors with one, and nothing else."""
+    """Return the milliseconds of comparing one agent's vectors with one vector, and nothing else."""
     vectors = np.random.default_rng(2).standard_normal((own, DIMENSION), dtype=np.float32)
     times = []
     for number in range(count):
@@ -259,7 +261,7 @@ def measure(folder: Path, plan: Plan) -> Seen:
 
 
 def report(plan: Plan) -> None:
-    """Measure, and print."""
+    """Measure and print."""
     with workspace() as folder:
         seen = measure(folder, plan)
     rows = plan.many * plan.own
@@ -278,7 +280,7 @@ def report(plan: Plan) -> None:
         line(figures[4], "", f"{rows:,} rows against {plan.few * plan.own:,}"),
         Line("first search of an agent", f"{median(seen.cold):.0f} ms", runs=among(seen.cold, 0)),
         Line("CPU of a search", f"{seen.search_cpu:.1f} ms", runs="first searches of five agents included"),
-        Line("rows made anew in a CPU second", f"{seen.rebuild_cpu:,.0f}"),
+        Line("rows rebuilt in a CPU second", f"{seen.rebuild_cpu:,.0f}"),
         Line("rows in the table", f"{rows:,}", runs="" if plan == Plan() else "the claim is about 1,000,000"),
     ]
     show("archive", seen.noise, figures, lines)

@@ -1,8 +1,8 @@
-"""What any moment of a long life costs to look at, beside what its end costs.
+"""Measure viewing any moment of a long history against viewing its end.
 
-One agent has 100,000 events in sealed files: it talks through an instant model until its context has been summarized
-a few times, and then its turns come again and again. A look is all that `everlog context` does but print: the store is
-opened, and a fresh view computes the context and its request.
+One agent has 100,000 events in sealed files: it talks through an instant model until its context has been summarized a
+few times, and then these turns are repeated. A look is what `everlog context` does except printing: open the store, and
+compute the context and its request with a fresh view.
 """
 
 import asyncio
@@ -32,20 +32,20 @@ GOALS = ("<= 3", "< 15")
 AGENT = "sam"
 COMMIT_RECORDS = 20_000
 WORDS = bytes(500)
-"""About as much as a record has."""
+"""About as many bytes as a record has."""
 _SEQS = ("covers_from", "covers_to", "kept_from", "summary_seq")
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """How much is measured. The claim is about the default."""
+    """Scale of the measurement. The claim is about the default."""
 
     events: int = 100_000
     turns: int = 240
-    """Turns that the agent really talks, before they come again."""
+    """Number of turns that the agent really runs, before they are repeated."""
     window: int = 8000
-    """Tokens."""
+    """Context window in tokens."""
     looks: int = 60
-    """At the head, and at as many moments at random."""
+    """Number of looks at the head, and as many at random moments."""
 
 
 QUICK = Plan(looks=20)
@@ -59,13 +59,13 @@ class Seen(msgspec.Struct, frozen=True):
     past: list[float]
     chain: list[float]
     hashing: list[float]
-    """The floor of a chain value: as many hashes as lie between two that are kept, at the median."""
+    """Floor of a chain value: as many hashes as are between two chain checkpoints, at the median."""
     seal_s: float
     bytes: int
 
 
 async def talk(store: FileStore, plan: Plan) -> list[Record]:
-    """The records of an agent that talks long enough to be summarized a few times."""
+    """Return the records of an agent that talks long enough to be summarized a few times."""
     chance = random.Random(3)
     system = LocalSystem(store, models=lambda _: InstantModel())
     settings = Settings(model="instant", window=plan.window)
@@ -77,7 +77,9 @@ async def talk(store: FileStore, plan: Plan) -> list[Record]:
 
 
 def again(records: Sequence[Record], events: int) -> Iterator[Record]:
-    """A life of so many events: the records between two summaries come again and again, each time later."""
+    """Yield a history of `events` records: those between the first and the last summary are repeated, with later seqs
+    and turns.
+    """
     summaries = [place for place, record in enumerate(records) if record.type == "summary"]
     first, last = summaries[0], summaries[-1]
     length, turns = last - first, records[last].turn - records[first].turn
@@ -87,7 +89,7 @@ def again(records: Sequence[Record], events: int) -> Iterator[Record]:
 
 
 def _later(record: Record, by: int, turns: int) -> Record:
-    """A record that comes again so many records and turns later."""
+    """Return a record, repeated so many records and turns later."""
     payload = record.payload
     if by and record.type in ("summary", "summary_expanded"):
         fields = json.loads(payload)
@@ -96,7 +98,7 @@ def _later(record: Record, by: int, turns: int) -> Record:
 
 
 def grow(store: FileStore, plan: Plan) -> float:
-    """Make the agent with all its events, sealed; gives the seconds of CPU that sealing took."""
+    """Create the agent with all its events, sealed. Return the CPU seconds of sealing."""
     records = asyncio.run(talk(store, plan))
     store.register(AGENT)
     log = store.open(AGENT, "bench.as_of")
@@ -120,7 +122,7 @@ def grow(store: FileStore, plan: Plan) -> float:
 
 
 def look(root: Path, as_of: int | None) -> int:
-    """What `everlog context --as-of` does before it prints: how many bytes the request has."""
+    """Do what `everlog context --as-of` does before it prints; return the bytes of the request."""
     system = LocalSystem(FileStore(root, RealClock().now))
     view = system.view(AGENT, as_of=as_of)
     try:
@@ -139,13 +141,13 @@ def measure(plan: Plan) -> Seen:
 
 
 def store_in(folder: Path) -> FileStore:
-    """An empty store."""
+    """Create an empty store."""
     clock = RealClock()
     return FileStore.create(folder, clock.now, RealIds().new(clock.now()))
 
 
 def looked(store: FileStore, plan: Plan, before: Noise, seal_s: float) -> Seen:
-    """Look at the end of the agent, which has grown, and at a random moment in turns."""
+    """Look at the end of the grown agent and at a random moment, in turns."""
     root, chance = store.root, random.Random(5)
     moments = [chance.randint(plan.events // 100, plan.events) for _ in range(plan.looks)]
     look(root, None)
@@ -165,7 +167,7 @@ def _chain(root: Path, seq: int) -> bytes:
 
 
 def figures(seen: Seen) -> list[Figure]:
-    """The ratio of the medians, and the median for a chain value."""
+    """Return the ratio of the medians, and the median for a chain value."""
     return [
         Figure(KEYS[0], median(seen.past) / median(seen.head), "ratio", 1.0),
         Figure(KEYS[1], median(seen.chain), "ms", median(seen.hashing)),
@@ -173,7 +175,7 @@ def figures(seen: Seen) -> list[Figure]:
 
 
 def lines(seen: Seen, found: Sequence[Figure], plan: Plan) -> list[Line]:
-    """The table: the figures beside their goals, then what helps to read them."""
+    """Return the table: the figures with their goals, then details."""
     return [
         *(line(figure, goal) for figure, goal in zip(found, GOALS, strict=True)),
         *times(seen),
@@ -184,7 +186,7 @@ def lines(seen: Seen, found: Sequence[Figure], plan: Plan) -> list[Line]:
 
 
 def times(seen: Seen) -> list[Line]:
-    """What the figures are made of."""
+    """Return the rows of the measured times."""
     kinds = {"look at the head": seen.head, "look at a moment": seen.past, "chain at a seq": seen.chain}
     return [Line(name, f"{median(each):.1f} ms", "", "", among(each) + " ms") for name, each in kinds.items()]
 
@@ -198,7 +200,7 @@ def report(plan: Plan) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print."""
-    args = options("as_of", "What any moment of a long life costs to look at, beside its end.", argv)
+    args = options("as_of", "How much longer viewing any moment of a long history takes than viewing its end.", argv)
     report(QUICK if args.quick else Plan())
     return 0
 

@@ -1,9 +1,9 @@
-"""How long a person waits for the first answer: a fresh process of the command, from its start to its end.
+"""Measure how long a user waits for the first answer: a fresh process of the command, from start to end.
 
-Once with a store that does not exist yet, once with an agent that has a long history, both in the process of the
-command; then with an agent that is a Ray actor: in a cluster that is started for the one command, and in one that
-`everlog up` keeps running. The floor is a fresh Python that only imports the libraries which the store and the
-projections stand on; it takes turns with what it is the floor of. Ray's floor is a fresh Python that imports it.
+Two figures run the agent in the process of the command: with a store that does not exist yet, and with an agent that
+has a long history. Two run it as a Ray actor: in a cluster that is started for the one command, and in one that
+`everlog up` keeps running. The floor is a fresh Python that only imports the libraries of the store and the
+projections, measured in turns with the commands. The floor for Ray also imports Ray.
 """
 
 import asyncio
@@ -36,22 +36,22 @@ AGENT = "sam"
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """How much is measured. The claim is about the default."""
+    """Scale of the measurement. The claim is about the default."""
 
     runs: int = 5
     turns: int = 1000
-    """Turns of history of the old agent."""
+    """Number of turns in the history of the old agent."""
     window: int = 8000
-    """Its window, in tokens."""
+    """Context window of the old agent, in tokens."""
     ray_runs: int = 3
-    """Processes that use Ray, each way; 0 leaves these figures out."""
+    """Number of processes for each of the two figures with Ray; 0 leaves these out."""
 
 
 QUICK = Plan(runs=3, ray_runs=2)
 
 
 class Waited(msgspec.Struct, frozen=True):
-    """One process: seconds until its first line, and until its end."""
+    """Seconds until the first line of one process, and until its end."""
 
     first_line_s: float
     end_s: float
@@ -72,7 +72,9 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 def process(*arguments: str) -> Waited:
-    """Run a fresh Python. Raises RuntimeError with what it said if it failed or, being ours, answered nothing."""
+    """Run a fresh Python. Raises RuntimeError with its output if it failed, or if an everlog command printed
+    nothing.
+    """
     begun = time.perf_counter()
     with subprocess.Popen(
         [sys.executable, *arguments], cwd=ROOT, env=_environment(), text=True,
@@ -94,17 +96,17 @@ def _environment() -> dict[str, str]:
 
 
 def everlog(store: Path, *arguments: str) -> Waited:
-    """A command, as a person would run it."""
+    """Run a command, as a user would."""
     return process("-m", "everlog.interfaces.cli.main", "--store", str(store), *arguments)
 
 
 def send(store: Path, text: str, runtime: str = "local") -> Waited:
-    """`everlog send`."""
+    """Run `everlog send`."""
     return everlog(store, "send", AGENT, text, "--runtime", runtime)
 
 
 async def grow(root: Path, plan: Plan) -> None:
-    """An agent of the offline model with a history, which an instant model has spoken."""
+    """Create an agent of the offline model with a history, whose replies come from an instant model."""
     clock, ids, chance = RealClock(), RealIds(), random.Random(1)
     store = FileStore.create(root, clock.now, ids.new(clock.now()))
     system = LocalSystem(store, models=lambda _: InstantModel(), ports=Ports(clock=clock, ids=ids))
@@ -115,7 +117,7 @@ async def grow(root: Path, plan: Plan) -> None:
 
 
 def measure(plan: Plan) -> Seen:
-    """Every process, in turns: a fresh store, the old agent, the floor."""
+    """Run all processes in turns: a fresh store, the old agent, the floor."""
     with workspace() as folder:
         very_first = send(folder / "very-first", GREETING)
         asyncio.run(grow(folder / "old", plan))
@@ -134,7 +136,7 @@ def measure(plan: Plan) -> Seen:
 
 
 def _attached(store: Path, plan: Plan, seen: Seen) -> None:
-    """Agents in a cluster that runs already: each is new, so that its actor is made too."""
+    """Send to new agents in a cluster that runs already, so that each agent's actor is created too."""
     everlog(store, "up")
     try:
         for number in range(plan.ray_runs):
@@ -146,7 +148,7 @@ def _attached(store: Path, plan: Plan, seen: Seen) -> None:
 
 
 def figures(seen: Seen) -> list[Figure]:
-    """Medians, until the process has ended."""
+    """Return the medians of the seconds until the process has ended."""
     floor, ray_floor = (_median_s(waits) if waits else 0.0 for waits in (seen.floor, seen.ray_floor))
     waits = zip(
         KEYS, (seen.local, seen.old, seen.ray, seen.attached), (floor, floor, ray_floor, ray_floor), strict=True
@@ -159,7 +161,7 @@ def _median_s(waits: Sequence[Waited]) -> float:
 
 
 def lines(seen: Seen, found: Sequence[Figure], plan: Plan) -> list[Line]:
-    """The table: the figures beside their goals, then what helps to read them."""
+    """Return the table: the figures with their goals, then details."""
     rows = [
         line(figure, goal, among([waited.end_s for waited in waits]))
         for figure, goal, waits in zip(found, GOALS, (seen.local, seen.old, seen.ray, seen.attached), strict=False)
@@ -182,7 +184,7 @@ def report(plan: Plan) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print."""
-    args = options("cold_start", "How long a person waits for the first answer of a fresh process.", argv)
+    args = options("cold_start", "How long a user waits for the first answer of a fresh process.", argv)
     report(QUICK if args.quick else Plan())
     return 0
 

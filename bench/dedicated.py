@@ -1,7 +1,7 @@
-"""What an agent's own Ray actor costs: the time until its agent is open, and the memory that nobody shares with it.
+"""Measure an agent's own Ray actor: the time until its agent is open, and its private memory.
 
-The floor is a bare Ray actor, `class Bare` below, made in the same cluster and in turns with the agents: Ray's own
-price for a process. Nothing else is made meanwhile; the cluster is started for the measurement and stopped after it.
+The floor is a bare Ray actor, `class Bare` below, created in the same cluster and in turns with the agents: Ray's own
+cost of a process. Nothing else is created meanwhile; the cluster is started for the measurement and stopped after it.
 """
 
 import asyncio
@@ -27,25 +27,25 @@ IDLE_S = 600
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """How much is measured. The claim is about the default."""
+    """Scale of the measurement. The claim is about the default."""
 
     actors: int = 12
-    """Agents, and as many bare actors."""
+    """Number of agents, and of bare actors."""
 
 
 QUICK = Plan(actors=6)
 
 
 class Bare:
-    """The least that Ray can host."""
+    """The smallest actor that Ray can host."""
 
     def ready(self) -> int:
-        """The process id."""
+        """Return the process id."""
         return os.getpid()
 
 
 class Made(msgspec.Struct, frozen=True):
-    """One actor."""
+    """Seconds to create one actor, and its memory."""
 
     seconds: float
     private_mb: float
@@ -60,13 +60,13 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 def private_mb(pid: int) -> float:
-    """Memory of a process that it shares with no other, in MiB."""
+    """Return the memory of a process that it shares with no other process, in MiB."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     return sum(int(part.split()[1]) for part in lines if part.startswith(("Private_Clean:", "Private_Dirty:"))) / 1024
 
 
 async def measure(plan: Plan) -> Seen:
-    """Bare actors and agents, one after the other, in turns."""
+    """Create bare actors and agents, one after the other, in turns."""
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     clock, ids, chance = RealClock(), RealIds(), random.Random(1)
     with workspace() as folder:
@@ -110,7 +110,7 @@ async def _agent(store: FileStore, places: Any, number: int, opening: OpenAgent)
 
 
 def figures(seen: Seen) -> list[Figure]:
-    """Medians over the actors, the first of each left out: it warms up what the others find warm."""
+    """Return medians over the actors. The first of each kind is left out, because it warms up caches for the others."""
     bare, agents = seen.bare[1:], seen.agents[1:]
     ratio = median(ratios([made.seconds for made in agents], [made.seconds for made in bare]))
     floor_mb = median([made.private_mb for made in bare])
@@ -119,7 +119,7 @@ def figures(seen: Seen) -> list[Figure]:
 
 
 def lines(seen: Seen, found: Sequence[Figure]) -> list[Line]:
-    """The table."""
+    """Return the table."""
     seconds = [[made.seconds for made in several[1:]] for several in (seen.agents, seen.bare)]
     return [
         line(found[0], "<= 1.3", among(ratios(*seconds))),
@@ -138,7 +138,7 @@ def report(plan: Plan) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print."""
-    args = options("dedicated", "What an agent's own Ray actor costs beside a bare one.", argv)
+    args = options("dedicated", "What an agent's own Ray actor costs, compared with a bare one.", argv)
     report(QUICK if args.quick else Plan())
     return 0
 

@@ -1,6 +1,7 @@
-"""A model endpoint that answers at once, in a process of its own: `python -m bench.endpoint` prints its port.
+"""Serve a model endpoint that answers at once, in a process of its own: `python -m bench.endpoint` prints its port.
 
-It reads as little of a request as HTTP/1.1 allows and says the same to all: what is measured is whoever asks.
+It reads as little of a request as HTTP/1.1 allows and gives every request the same answer, so that only the client is
+measured.
 """
 
 import asyncio
@@ -39,7 +40,7 @@ ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 
 
 
 PIECES = 24
-"""Of the arguments of the call in a streamed reply."""
+"""Number of chunks into which the arguments of the call are split in a streamed reply."""
 
 
 def _event(delta: dict[str, object], finish: str | None = None) -> bytes:
@@ -54,7 +55,7 @@ def _sse(chunk: dict[str, object]) -> bytes:
 
 
 def _streamed() -> list[bytes]:
-    """The same reply in pieces, each a chunk of the transfer."""
+    """Return the same reply as chunks of a streamed response."""
     whole = str(_CALL["function"]["arguments"])  # type: ignore[index]
     size = -(-len(whole) // PIECES)
     parts = [whole[at : at + size] for at in range(0, len(whole), size)]
@@ -99,7 +100,7 @@ async def _main() -> None:
 
 @contextmanager
 def serving() -> Iterator[int]:
-    """Its port, for as long as the block runs."""
+    """Run the endpoint for the duration of the block. Yield its port."""
     with subprocess.Popen([sys.executable, "-m", "bench.endpoint"], cwd=ROOT, stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
         try:
@@ -109,7 +110,7 @@ def serving() -> Iterator[int]:
 
 
 def bare_per_s(port: int, requests: int, body: bytes = b"x" * 20_000) -> float:
-    """Requests a second over one bare connection, one after the other: the floor of anything that asks it."""
+    """Return the requests a second over one bare connection, one after the other: the floor of every client."""
     request = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(body) + body
     with socket.create_connection(("127.0.0.1", port)) as connection:
         begun = time.perf_counter()

@@ -1,7 +1,7 @@
-"""Thousands of agents on Ray: messages a second, memory, the time to wake one, and what goes through the gateway.
+"""Measure thousands of agents on Ray: messages a second, memory, activation time, and throughput of the gateway.
 
-Two shards on this machine, one host process each; this process is the driver, and what it costs is in the figures.
-Agents answer with the offline model in the host's process unless said. Ray's own start is not counted.
+Two shards run on this machine, one host process each; this process is the driver, and its cost is part of the figures.
+Agents use the offline model in the host's process, except for the gateway figure. The start of Ray is not counted.
 """
 
 import argparse
@@ -50,40 +50,42 @@ KEYS = (
 )  # fmt: skip
 GOALS = (3000, 48, 1024, 10, 40, 2, 300)
 AT_LEAST = ("messages_per_s", "gateway_messages_per_s")
-"""Figures that should be high; the others should be low."""
+"""Figures with a lower limit; the others have an upper limit."""
 SHARDS = 2
 FIRST = 6
-"""Agents that are woken before those that are measured: a warm host has read a sealed file before."""
+"""Number of agents that are activated before the measured ones, so that the hosts have read sealed files before."""
 
 
 PLAIN = (
     "Good morning!", "How are you?", "Thank you, that is kind.", "That sounds good.", "Yes, of course.",
     "It rained all day here.", "Today was a long day.", "Let us talk about it later.", "That made me laugh.",
 )  # fmt: skip
-"""Talk that the offline model just answers: one step, and no function but `send_message`."""
+"""Messages that the offline model answers in one step, without any function but `send_message`."""
 
 
 REST_S = SHARD_TEND_S + 1
-"""After that a host that has nothing to do has given back the memory that it does not need."""
+"""Seconds after which an idle host has returned the memory that it does not need."""
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """How much is measured. The claim is about the default."""
+    """Scale of the measurement. The claim is about the default."""
 
     agents: int = 1000
     messages: int = 5
-    """That each agent is told in a round."""
+    """Number of messages that each agent gets in a round."""
     rounds: int = 3
     worded: int = 5
-    """Messages of real words that each is told, once."""
+    """Number of messages of real text that each agent gets, once."""
     few: int = 50
-    """Agents in memory when the memory of a host without agents is looked at: what it needs once, it has by then."""
+    """Number of agents in memory at the first reading of the hosts' memory, so that one-time allocations are not
+    counted.
+    """
     registered: int = 10_000
     cold: int = 100
-    """Agents that are woken, with a history of `events`."""
+    """Number of agents to activate with a history of `events`."""
     events: int = 1000
     old: int = 5
-    """Agents that are woken, with a history of `events_old`."""
+    """Number of agents to activate with a history of `events_old`."""
     events_old: int = 100_000
     gateway_agents: int = 200
     gateway_messages: int = 10
@@ -96,47 +98,49 @@ class Seen(msgspec.Struct):
     """Everything that was measured."""
 
     data: str
-    """Where the words are from."""
+    """Source of the texts."""
     noise: Noise
     rounds: list[fleet_rig.Round] = []
-    """Of `PLAIN`: the work that the peers were measured with, one model call and its answer."""
+    """Rounds with `PLAIN`: the work with which the peers were measured, one model call and its answer."""
     worded: fleet_rig.Round | None = None
-    """A round of real words, in which agents search and edit their memory."""
+    """Round with real text, in which agents search and edit their memory."""
     few_bytes: int = 0
-    """Memory of the hosts with few agents, and with all of them."""
+    """Memory of the hosts with few agents; `all_bytes` is that with all of them."""
     all_bytes: int = 0
     log_bytes: int = 0
-    """Frames of the agents that made the difference."""
+    """Bytes of frames of the agents that make the difference."""
     empty_mib: float = 0
     full_mib: float = 0
     cold_ms: list[float] = []
     old_ms: list[float] = []
     warm_ms: list[float] = []
-    """The same for agents that are in memory already."""
+    """Milliseconds to open agents that are in memory already."""
     gateway: fleet_rig.Round | None = None
     bare_per_s: float = 0
-    """Bare requests over one connection, one after the other."""
+    """Bare requests a second over one connection, one after the other."""
     check: load.LoadCheck | None = None
     took_s: dict[str, float] = {}
-    """How long each part of the benchmark took."""
+    """Seconds of each part of the benchmark."""
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """A part of it."""
+        """Measure the time of a part."""
         begun = time.perf_counter()
         yield
         self.took_s[name] = time.perf_counter() - begun
 
 
 def words(data: str | None) -> tuple[str, list[str]]:
-    """What is said, and where it is from: LoCoMo where the data set is at hand, else what everlog ships."""
+    """Return the source of the texts, and the texts: LoCoMo if the data set is available, else those that everlog
+    ships.
+    """
     folder = Path(data or os.environ.get("EVERLOG_DATA") or ROOT.parent / "shared" / "data") / "locomo" / "dev"
     found = [said for said, _ in talk_of(folder)]
     return ("LoCoMo", found) if found else ("everyday words", fleet_command.lines(None))
 
 
 async def measure(plan: Plan, data: str | None) -> Seen:
-    """All of it, in one cluster."""
+    """Measure everything in one cluster."""
     source, lines = words(data)
     with workspace() as folder, endpoint.serving() as port:
         seen = Seen(source, noise(folder))
@@ -159,7 +163,7 @@ async def measure(plan: Plan, data: str | None) -> Seen:
 
 
 async def _histories(root: Path, plan: Plan) -> None:
-    """The agents that are woken later."""
+    """Create the agents that are activated later."""
     template = await fleet_history.template(root, pairs(500)[1], SHARDS)
     ages = dict.fromkeys([*_names("first", FIRST), *_names("cold", plan.cold)], plan.events)
     ages |= dict.fromkeys(_names("old", plan.old), plan.events_old)
@@ -167,7 +171,9 @@ async def _histories(root: Path, plan: Plan) -> None:
 
 
 async def _wake(system: AgentSystem, plan: Plan, seen: Seen) -> None:
-    """Agents that are in no memory, one after the other; then the same again, when they are."""
+    """Activate agents that are not in memory, one after the other; then open the same agents while they are in
+    memory.
+    """
     cold, old = _names("cold", plan.cold), _names("old", plan.old)
     for name in _names("first", FIRST):
         await fleet_rig.opened_ms(system, name)
@@ -177,7 +183,7 @@ async def _wake(system: AgentSystem, plan: Plan, seen: Seen) -> None:
 
 
 async def _ask(system: AgentSystem, plan: Plan, lines: Sequence[str], seen: Seen) -> None:
-    """Agents whose model is behind the gateway; once before it counts, so that connections are there."""
+    """Measure agents whose model is behind the gateway, after one round that opens the connections."""
     names = _names("gate", plan.gateway_agents)
     await fleet_rig.make(system, names, "instant")
     await fleet_rig.talk(system, names, lines, 1)
@@ -185,7 +191,7 @@ async def _ask(system: AgentSystem, plan: Plan, lines: Sequence[str], seen: Seen
 
 
 async def _many(system: AgentSystem, plan: Plan, lines: Sequence[str], seen: Seen) -> list[str]:
-    """Few agents, then all of them, then many that nobody talks to: rates and memory."""
+    """Measure few agents, then all of them, then many idle ones: rates and memory."""
     names = _names("fleet", plan.agents)
     few, rest = names[: plan.few], names[plan.few :]
     with seen.part("few"):
@@ -216,8 +222,10 @@ def _names(what: str, count: int) -> list[str]:
 
 
 def figures(seen: Seen, plan: Plan) -> list[Figure]:
-    """The seven. Floors: two bare syncs for each message; the agents' bytes in the log; actors without agents; the same
-    command to an agent in memory; bare requests.
+    """Return the seven figures.
+
+    Floors: two bare syncs for each message; the agents' bytes in the log; actors without agents; the same command to an
+    agent in memory; bare requests.
     """
     assert seen.gateway is not None
     made = plan.agents - plan.few
@@ -235,7 +243,7 @@ def figures(seen: Seen, plan: Plan) -> list[Figure]:
 
 
 def goal(key: str, value: float) -> str:
-    """The goal of a figure, and whether it is met."""
+    """Return the goal of a figure, and if it is met."""
     wanted = GOALS[KEYS.index(key)]
     met = value >= wanted if key in AT_LEAST else value <= wanted
     return f"{'>=' if key in AT_LEAST else '<='} {wanted:,}: {'met' if met else 'MISSED'}"
@@ -247,11 +255,11 @@ PEERS = {
     "activation_ms_p50": "Dapr: 1.6, without history",
     "activation_ms_p99": "Dapr: 4.9, without history",
 }
-"""The same work by others, as it was measured on such a machine."""
+"""Results of other systems for the same work, measured on such a machine."""
 
 
 def lines_of(seen: Seen, found: Sequence[Figure]) -> list[Line]:
-    """The table: the figures beside their goals, then what helps to read them."""
+    """Return the table: the figures with their goals, then details."""
     assert seen.gateway is not None
     assert seen.worded is not None
     assert seen.check is not None
@@ -289,7 +297,7 @@ def report(plan: Plan, *, data: str | None = None, json: bool = False) -> None:
 
 
 def profile(agents: int, messages: int, data: str | None, out: str) -> None:
-    """One shard in this process, without Ray: what costs, by its own time and by all of its time."""
+    """Profile one shard in this process, without Ray; print functions by own time and by cumulative time."""
     profiler = cProfile.Profile()
     tally = asyncio.run(_profiled(agents, messages, words(data)[1], profiler))
     stats = pstats.Stats(profiler)
@@ -313,7 +321,7 @@ async def _profiled(agents: int, messages: int, lines: Sequence[str], profiler: 
 
 
 def _more(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="the last line only")
+    parser.add_argument("--json", action="store_true", help="print the last line only")
     parser.add_argument("--data", metavar="DIR", help="folder with locomo/dev (EVERLOG_DATA)")
     parser.add_argument("--profile", metavar="FILE", nargs="?", const="", help="profile one shard in this process")
     parser.add_argument("--agents", type=int, default=1000, help="with --profile (1000)")

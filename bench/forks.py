@@ -1,8 +1,8 @@
-"""What a fork costs: time and bytes, of an agent with 100,000 events, at its head and at any moment before.
+"""Measure a fork of an agent with 100,000 events: time and bytes, at its head and at any earlier moment.
 
-The agent is the one of `bench.as_of`. A fork is all that `everlog fork` does after it has started: the store is opened,
-the moment looked at, the name registered, and the first record made durable. The floor is its syncs: bare appends of
-the same number to the same volume.
+The agent is that of `bench.as_of`. A fork is all that `everlog fork` does after it has started: open the store, view
+the moment, register the name, and make the first record durable. The floor is its syncs: as many bare appends to the
+same volume.
 """
 
 import random
@@ -36,7 +36,7 @@ KEYS = ("fork_ms", "fork_bytes")
 GOALS = ("< 20", "< 4000")
 FORKS = 40
 SYNCS = 12
-"""Durable steps of a fork: folders, register, epoch, manifest, file, record."""
+"""Number of durable steps of a fork: folders, register, epoch, manifest, file, record."""
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -52,12 +52,12 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 def size_of(root: Path) -> int:
-    """Bytes of all files in a folder."""
+    """Return the bytes of all files in a folder."""
     return sum(path.stat().st_size for path in root.rglob("*") if path.is_file())
 
 
 def fork(root: Path, at: int | None, name: str) -> None:
-    """What `everlog fork` does."""
+    """Do what `everlog fork` does."""
     LocalSystem(FileStore(root, RealClock().now)).fork(AGENT, name, at=at)
 
 
@@ -71,7 +71,7 @@ def measure(plan: Plan) -> Seen:
 
 
 def forked(store: FileStore, plan: Plan, before: Noise) -> Seen:
-    """Fork the agent, which has grown, at its head and at random moments, in turns."""
+    """Fork the grown agent at its head and at random moments, in turns."""
     root, chance = store.root, random.Random(7)
     bare = BareFile(root / "bare")
     fork(root, None, "warm")
@@ -91,7 +91,7 @@ def forked(store: FileStore, plan: Plan, before: Noise) -> Seen:
 
 
 def figures(seen: Seen) -> list[Figure]:
-    """The medians over all forks, at the head and before it."""
+    """Return the medians over all forks, at the head and before it."""
     return [
         Figure(KEYS[0], median([*seen.head, *seen.past]), "ms", median(seen.syncs)),
         Figure(KEYS[1], median(seen.bytes), "bytes", seen.record),
@@ -99,12 +99,12 @@ def figures(seen: Seen) -> list[Figure]:
 
 
 def lines(seen: Seen, found: Sequence[Figure]) -> list[Line]:
-    """The table: the figures beside their goals, then what helps to read them."""
+    """Return the table: the figures with their goals, then details."""
     return [*(line(figure, goal) for figure, goal in zip(found, GOALS, strict=True)), *times(seen)]
 
 
 def times(seen: Seen) -> list[Line]:
-    """What the figures are made of."""
+    """Return the rows of the measured times."""
     kinds = {"fork at the head": seen.head, "fork at a moment": seen.past, f"{SYNCS} bare syncs": seen.syncs}
     return [Line(name, f"{median(each):.1f} ms", "", "", among(each) + " ms") for name, each in kinds.items()]
 

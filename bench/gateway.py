@@ -1,8 +1,10 @@
-"""The gateway as a Ray actor beside the plain openai client, on one server; and how much of a request comes again.
+"""Measure the gateway, a Ray actor, against the plain openai client on one server; and how much of a request is
+repeated.
 
-An agent's host asks the gateway, and that asks the endpoint; the floor is the openai client in the host's own process.
-Both send the same bytes to the same server, which answers at once in a process of its own, so that all that is measured
-is the way. They take turns, run by run. The requests are those of a real conversation where one is at hand.
+An agent's host calls the gateway, which calls the endpoint; the floor is the openai client in the host's own process.
+Both send the same bytes to the same server, which answers at once in a process of its own, so that only the path is
+measured. They are measured in turns, run by run. The requests are those of a real conversation if the data is
+available.
 """
 
 import asyncio
@@ -25,25 +27,25 @@ KEYS = ("gateway_ratio_1", "gateway_ratio_64", "gateway_ratio_512", "prefix_stab
 RATIO_MAX, STABILITY_MIN = 1.5, 0.9
 MODEL = "instant"
 PATIENCE_S = 120
-"""Of the plain client too: at 512 at once its own 5 s for a connection are not enough."""
+"""Timeout of the plain client, in seconds: with 512 calls at once its default of 5 s for a connection is too short."""
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """How much is measured. The claim is about the default."""
+    """Scale of the measurement. The claim is about the default."""
 
     at_once: tuple[int, ...] = (1, 64, 512)
     runs: int = 7
     rounds: int = 4
-    """Calls that each of those at once makes in a run, one after the other; ten times as many where it is alone."""
+    """Number of consecutive calls of each concurrent caller in a run; ten times as many for a single caller."""
     turns: int = 200
-    """Of the conversation whose requests are compared."""
+    """Number of turns in the conversation whose requests are compared."""
 
 
 QUICK = Plan(at_once=(1, 64), runs=3)
 
 
 class Pair(msgspec.Struct):
-    """Milliseconds a call in each run: through the gateway, and by the plain client."""
+    """Milliseconds a call in each run: through the gateway, and with the plain client."""
 
     ours: list[float] = []
     plain: list[float] = []
@@ -54,16 +56,16 @@ class Seen(msgspec.Struct, frozen=True):
 
     noise: Noise
     pairs: dict[tuple[int, bool], Pair]
-    """By how many at once, and whether the reply is streamed."""
+    """Results by the number of concurrent calls; the second part of the key is True if the reply is streamed."""
     talk: prefixes.Talk
 
 
 Ask = Callable[[str], Awaitable[object]]
-"""One call, on behalf of the agent of that name."""
+"""Function that makes one call on behalf of the agent of that name."""
 
 
 async def measure(plan: Plan, data: str | None) -> Seen:
-    """The conversation first, whose last request is then sent over and over."""
+    """Run the conversation first, whose last request is then sent over and over."""
     talk = await prefixes.talk(plan.turns, data)
     with workspace() as folder, endpoint.serving() as port:
         quiet = noise(folder)
@@ -104,7 +106,7 @@ async def _in_turns(plan: Plan, asker: Any, url: str, request: bytes) -> dict[tu
                 pair = pairs[at_once, stream] = Pair()
                 rounds = plan.rounds * (10 if at_once == 1 else 1)
                 for way in ways:
-                    await _run(way, at_once, 1)  # connections are made, and what is imported late
+                    await _run(way, at_once, 1)  # opens connections, and does late imports
                 for run in range(plan.runs):
                     for way, times in ((ways[0], pair.ours), (ways[1], pair.plain))[:: 1 if run % 2 else -1]:
                         times.append(await _run(way, at_once, rounds))
@@ -130,7 +132,7 @@ def _plain(client: Any, body: dict[str, Any], *, stream: bool) -> Ask:
 
 
 async def _run(ask: Ask, at_once: int, rounds: int) -> float:
-    """Milliseconds a call."""
+    """Return the milliseconds a call."""
 
     async def one(agent_id: str) -> None:
         for _ in range(rounds):
@@ -146,7 +148,7 @@ def _ratios(pair: Pair) -> list[float]:
 
 
 def figures(seen: Seen) -> list[Figure]:
-    """At each number at once the worse of the two, streamed and not."""
+    """Return the figures. For each number of concurrent calls the worse of streamed and not streamed counts."""
     found = []
     for at_once in dict.fromkeys(at_once for at_once, _ in seen.pairs):
         worst = max(median(_ratios(pair)) for (number, _), pair in seen.pairs.items() if number == at_once)
@@ -155,7 +157,7 @@ def figures(seen: Seen) -> list[Figure]:
 
 
 def lines(seen: Seen, found: Sequence[Figure]) -> list[Line]:
-    """The table."""
+    """Return the table."""
     rows = []
     for figure in found[:-1]:
         rows.append(line(figure, f"<= {RATIO_MAX}"))
@@ -183,7 +185,7 @@ def report(plan: Plan, data: str | None = None) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print."""
     args = options(
-        "gateway", "A call through the gateway beside the plain openai client, and how stable requests are.", argv,
+        "gateway", "A call through the gateway against the plain openai client, and how stable requests are.", argv,
         lambda parser: parser.add_argument("--data", help="folder with the data sets (EVERLOG_DATA)"),
     )  # fmt: skip
     report(QUICK if args.quick else Plan(), args.data)

@@ -1,9 +1,9 @@
-"""The MemGPT paper's nested key-value retrieval: 140 pairs; some values are keys of others, 0 to 4 levels deep.
+"""Run the MemGPT paper's nested key-value retrieval: 140 pairs; some values are keys of others, 0 to 4 levels deep.
 
-Each pair is a memory of an agent. The agent's model is a script that reads nothing but the requests it is sent: it
-searches for the key with archival_memory_search, asks for the next page while the key is not found, follows the value
-until no memory has it for a key, and says it with send_message. Everything runs as it does for anybody: the loop, the
-log on the disk, the archive with its vectors.
+Each pair is a memory of an agent. The agent's model is a script that sees nothing but the requests: it searches for the
+key with archival_memory_search, requests the next page while the key is not found, follows the value until no memory
+has that value as a key, and sends it with send_message. Everything else is the normal agent: the loop, the log on the
+disk, the archive with its vectors.
 """
 
 import asyncio
@@ -27,15 +27,15 @@ from everlog.actors.ports.effects import ModelResponse
 
 DATA = ROOT.parent / "shared" / "data" / "nested_kv"
 LEVELS = range(5)
-"""0 to 4: the paper's."""
+"""Levels 0 to 4, as in the paper."""
 RECORDS, RECORDS_QUICK = 20, 1
-"""Of each level."""
+"""Number of records of each level."""
 AT_ONCE = 8
 ASKED = "Which value does"
 FUNCTION = "archival_memory_search"
 WINDOW_TOKENS = 1_000_000
 STEPS_MAX = 1000
-"""A question takes a step for each page."""
+"""Large, because a question takes a step for each page."""
 
 _SHOWN = re.compile(r"Showing \d+ of \d+ results \(page (\d+)/(\d+)[^)]*\): (\[.*\])", re.DOTALL)
 _PAIR = re.compile(r"memory: ([0-9a-f-]{36}): ([0-9a-f-]{36})$")
@@ -51,21 +51,21 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Asked(msgspec.Struct):
-    """What became of a question."""
+    """Outcome of a question."""
 
     answer: str = ""
     pages: int = 0
     by_words: int = 0
-    """Pages for which the archive did not answer."""
+    """Number of pages for which the archive did not answer."""
 
 
 class Follower:
-    """The script. It has no memory of its own: each request says how far it has come."""
+    """The scripted model. It keeps no state: each request shows how far it has come."""
 
     name = "follower"
 
     async def ask(self, request: bytes, **_: object) -> ModelResponse:
-        """One call: the next page, the next key, or the answer."""
+        """Return one call: the next page, the next key, or the answer."""
         name, arguments = next_call(json.loads(request)["messages"])
         call = {"id": "call_0", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
         message = {"role": "assistant", "content": "I follow the keys.", "tool_calls": [call]}
@@ -74,11 +74,11 @@ class Follower:
         return ModelResponse(json.dumps(body), 1000)
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: nothing is open."""
 
 
 def next_call(messages: Sequence[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
-    """What the chat messages of a request lead to: the name of a function, and its arguments."""
+    """Return the function that follows from the chat messages of a request, and its arguments."""
     asked = max(
         n for n, message in enumerate(messages) if message["role"] == "user" and "Which value" in message["content"]
     )
@@ -99,7 +99,7 @@ def next_call(messages: Sequence[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
 
 
 def read(result: str) -> tuple[int, dict[str, str]]:
-    """The number of the last page, and the pairs that a page shows."""
+    """Return the number of the last page, and the pairs that a page shows."""
     shown = _SHOWN.match(result)
     if shown is None:
         return 0, {}
@@ -107,7 +107,7 @@ def read(result: str) -> tuple[int, dict[str, str]]:
 
 
 def questions(level: int, count: int) -> list[Question]:
-    """The first `count` records of a level: the value of each pair of the ordering is the key of the next."""
+    """Return the first `count` records of a level: the value of each pair of the ordering is the key of the next."""
     orderings = DATA / f"random_orderings_100_samples_140_indices_{level + 1}_levels.jsonl"
     made = []
     with gzip.open(DATA / "kv-retrieval-140_keys.jsonl.gz", "rt") as records, orderings.open() as lines:
@@ -120,7 +120,7 @@ def questions(level: int, count: int) -> list[Question]:
 
 
 async def answered(agent: AgentRef, question: Question) -> Asked:
-    """Keep the pairs, ask, and read in the records what was done and said."""
+    """Insert the pairs, ask, and read the outcome from the records."""
     await agent.archive.insert_many([f"{key}: {value}" for key, value in question.pairs])
     found = Asked()
     for record in await agent.send(f"{ASKED} the key {question.key} lead to? Follow values that are keys."):
@@ -133,7 +133,7 @@ async def answered(agent: AgentRef, question: Question) -> Asked:
 
 
 async def run(folder: Path, records: int, levels: Sequence[int] = LEVELS) -> list[list[tuple[Question, Asked]]]:
-    """Every question of these levels, each put to an agent of its own."""
+    """Ask every question of these levels, each with an agent of its own."""
     settings = Settings(model=Follower.name, window=WINDOW_TOKENS, steps_max=STEPS_MAX)
     room = asyncio.Semaphore(AT_ONCE)
 
@@ -154,7 +154,9 @@ async def run(folder: Path, records: int, levels: Sequence[int] = LEVELS) -> lis
 
 
 def nested_kv(quick: bool) -> dict[str, float]:
-    """Accuracy of each level and of the worst, and the pages that a question took. Raises OSError without the data."""
+    """Return the accuracy of each level and of the worst, and the pages per question. Raises OSError without the
+    data.
+    """
     with workspace() as folder:
         levels = asyncio.run(run(folder / "store", RECORDS_QUICK if quick else RECORDS))
     found: dict[str, float] = {}
@@ -173,7 +175,7 @@ def report(*, quick: bool) -> None:
     found = nested_kv(quick)
     figures = [Figure("nested_kv", found["nested_kv"], "ratio", 1.0)]
     rows = [
-        Line("nested_kv", f"{found['nested_kv']:.3g} ratio", "1", "1.0 (GPT-4 alone: 0 at 3 levels)", "the worst level")
+        Line("nested_kv", f"{found['nested_kv']:.3g} ratio", "1", "1.0 (GPT-4 alone: 0 at 3 levels)", "worst level")
     ]
     for level in LEVELS:
         pages = found[f"pages_{level}"]

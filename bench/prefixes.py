@@ -1,7 +1,8 @@
-"""How much of a request comes again in the next one, from its beginning on: what a provider's prompt cache can hit.
+"""Measure how much of a request repeats the previous one, from its beginning on: what a provider's prompt cache can
+hit.
 
-A provider puts the functions first, then the messages in order. A request's bytes are looked at in that order; those
-after the first that differs count as new, however alike they are.
+A provider puts the functions first, then the messages in order. Requests are compared in that order; all bytes after
+the first difference count as new.
 """
 
 import os
@@ -28,21 +29,23 @@ class Talk(msgspec.Struct, frozen=True):
 
     source: str
     request: bytes
-    """One of the last."""
+    """One of the last requests."""
     steps: int
     summaries: int
     by_step: list[float]
-    """Of each request after another, the part of that one's bytes that came again; not across a summary."""
+    """Fraction of the previous request's bytes that each request repeats; requests before and after a summary are not
+    compared.
+    """
     stability: float
-    """The same of all bytes together."""
+    """The same fraction over all bytes together."""
     edits: int
-    """Steps before which core memory or a header changed."""
+    """Number of steps before which core memory or a header changed."""
     edited: float
-    """The median of these."""
+    """Median fraction of those steps."""
 
 
-class Overheard:
-    """The offline model, whose requests are kept."""
+class RecordingModel:
+    """The offline model, recording its requests."""
 
     name = "offline"
 
@@ -51,25 +54,29 @@ class Overheard:
         self.requests: list[bytes] = []
 
     async def ask(self, request: bytes, **_: object) -> ModelResponse:
-        """Answer, and keep the request."""
+        """Answer, and record the request."""
         self.requests.append(request)
         return await self._model.ask(request)
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: nothing is open."""
 
 
 def words(data: str | None) -> tuple[str, list[str]]:
-    """What is said, and where it is from: LoCoMo where the data set is at hand, else what everlog ships."""
+    """Return the source of the texts, and the texts: LoCoMo if the data set is available, else those that everlog
+    ships.
+    """
     folder = Path(data or os.environ.get("EVERLOG_DATA") or ROOT.parent / "shared" / "data") / "locomo" / "dev"
     found = [said for said, _ in talk_of(folder)]
     return ("LoCoMo", found) if found else ("everyday words", fleet_command.lines(None))
 
 
 async def talk(turns: int, data: str | None, window: int = WINDOW) -> Talk:
-    """An agent with the offline model, which edits and searches its memory, is told what people said."""
+    """Send people's messages to an agent with the offline model, which edits and searches its memory; compare its
+    requests.
+    """
     source, lines = words(data)
-    model = Overheard()
+    model = RecordingModel()
     system = LocalSystem(MemoryStore(), models=lambda _: model)
     async with system.agent("sam", Settings(window=window)) as agent:
         for number in range(turns):
@@ -79,7 +86,7 @@ async def talk(turns: int, data: str | None, window: int = WINDOW) -> Talk:
 
 
 def compared(source: str, requests: Sequence[bytes]) -> Talk:
-    """Each request beside the one before it, but for those with a summary between them."""
+    """Compare each request with the one before, except across a summary."""
     shares: list[float] = []
     again = whole = summaries = 0
     changed: list[float] = []
@@ -106,18 +113,18 @@ def compared(source: str, requests: Sequence[bytes]) -> Talk:
 
 
 def parted(request: bytes) -> tuple[bytes, bytes]:
-    """What names the functions, and the messages, in the order in which a provider reads them."""
+    """Return the functions and the messages of a request, in the order in which a provider reads them."""
     messages, mark, functions = request.rpartition(b',"tools":')
     return (mark + functions, messages.removesuffix(b"]")) if mark else (b"", request)
 
 
 def system_of(messages: bytes) -> bytes:
-    """The system message, or what begins with it."""
+    """Return the system message, or the bytes that begin with it."""
     return messages.partition(b'"},{"role":')[0]
 
 
 def common(one: bytes, other: bytes) -> int:
-    """How many bytes two have in common from their beginning on."""
+    """Return the length of the common prefix of two texts, in bytes."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2

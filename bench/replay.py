@@ -1,8 +1,8 @@
-"""How fast a sealed history comes back as typed events, and how many bytes of disk a turn leaves.
+"""Measure how fast a sealed history is read as typed events, and how many bytes on disk a turn takes.
 
-One agent talks for a thousand turns and its log is sealed. Then three take turns: its events, read from the Parquet
-file and decoded; its payloads, decoded and nothing else; as many events of the library `eventsourcing`, from SQLite.
-All times are CPU times of one process, so they are per core.
+One agent talks for a thousand turns and its log is sealed. Then three are measured in turns: its events, read from the
+Parquet file and decoded; its payloads, decoded and nothing else; as many events of the library `eventsourcing`, from
+SQLite. All times are CPU times of one process, so they are per core.
 """
 
 import asyncio
@@ -49,34 +49,34 @@ MONOLOGUE_WORDS = 12
 MESSAGE_WORDS = 20
 REFERENCE_LEVEL = 3
 Pair = tuple[str, str]
-"""What a user says, and what is answered."""
+"""A user's message, and its answer."""
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """How much is measured. The claim is about the default."""
+    """Scale of the measurement. The claim is about the default."""
 
     runs: int = 15
-    """Replays of each, in turns."""
+    """Number of replays of each, in turns."""
     turns: int = 1000
     window: int = 8000
-    """Tokens."""
+    """Context window in tokens."""
 
 
 QUICK = Plan(runs=5)
 
 
 class Sealed(msgspec.Struct, frozen=True):
-    """The agent's log on the disk, once it is sealed."""
+    """The agent's sealed log on disk."""
 
     data: str
-    """Where the words are from."""
+    """Source of the texts."""
     records: int
     files: dict[str, int]
-    """Bytes by kind of file: all that is in the partition's folder."""
+    """Bytes by kind of file, of all files in the partition's folder."""
     columns: dict[str, int]
     """Compressed bytes of each column of the records."""
     reference: int
-    """zstd bytes of the words alone."""
+    """Bytes of the texts alone, compressed with zstd."""
 
 
 class Replays(msgspec.Struct, frozen=True):
@@ -84,11 +84,11 @@ class Replays(msgspec.Struct, frozen=True):
 
     ours: list[float]
     decode: list[float]
-    """The payloads decoded, and nothing else."""
+    """Decoding of the payloads, and nothing else."""
     read: list[float]
-    """The records read into Arrow, and nothing else."""
+    """Reading of the records into Arrow, and nothing else."""
     peer: list[float]
-    """Empty where the library is not installed."""
+    """Replays by `eventsourcing`; empty if the library is not installed."""
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -100,20 +100,22 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 def pairs(turns: int) -> tuple[str, list[Pair]]:
-    """What is said, and where it is from: real conversations where the data set is at hand, else words at random."""
+    """Return the source of the texts, and the texts: real conversations if the data set is available, else random
+    words.
+    """
     data = Path(os.environ.get("EVERLOG_DATA") or ROOT.parent / "shared" / "data")
     real = list(itertools.islice(talk_of(data / "locomo" / "dev"), turns))
     if len(real) == turns:
         return "LoCoMo", real
     chance = random.Random(7)
     return (
-        f"random words, for there is no locomo/dev in {data}",
+        f"random words, because there is no locomo/dev in {data}",
         [(words(chance, MESSAGE_WORDS), words(chance, MESSAGE_WORDS)) for _ in range(turns)],
     )
 
 
 def talk_of(folder: Path) -> Iterator[Pair]:
-    """What one says and what the other answers, in the conversations of a folder; nothing if there is none."""
+    """Yield messages and answers in the conversations of a folder; nothing if there are none."""
     for path in sorted(folder.glob("*.jsonl")):
         if path.name.endswith(".questions.jsonl"):
             continue
@@ -127,7 +129,7 @@ def talk_of(folder: Path) -> Iterator[Pair]:
 
 
 class Talker(InstantModel):
-    """Answers at once with one `send_message` of what comes next, and a monologue of random words."""
+    """Answers at once with one `send_message` of the next answer, and a monologue of random words."""
 
     def __init__(self, answers: Iterable[str]) -> None:
         super().__init__()
@@ -141,7 +143,7 @@ class Talker(InstantModel):
 
 
 async def grow(store: FileStore, said: Sequence[Pair], window: int) -> None:
-    """An agent that has heard and answered all of it; its log is sealed."""
+    """Create an agent that received and answered all messages; seal its log."""
     system = LocalSystem(store, models=lambda _: Talker(answer for _, answer in said))
     async with system.agent(AGENT, Settings(model="instant", window=window), command="bench.replay") as agent:
         for text, _ in said:
@@ -154,7 +156,7 @@ async def grow(store: FileStore, said: Sequence[Pair], window: int) -> None:
 
 
 def sealed(store: FileStore, data: str) -> Sealed:
-    """What the sealed agent takes on the disk."""
+    """Return the disk usage of the sealed agent."""
     reader = store.reader(AGENT)
     folder = store.root / "log" / reader.partition
     files: dict[str, int] = {}
@@ -171,7 +173,7 @@ def sealed(store: FileStore, data: str) -> Sealed:
 
 
 def _words_of(event: object) -> list[str]:
-    """User text, monologue, arguments, results and answers."""
+    """Return user text, monologue, arguments, results and answers of an event."""
     match event:
         case ModelReply():
             return [event.text, *(call.arguments for call in event.calls)]
@@ -188,7 +190,7 @@ def _add_columns(columns: dict[str, int], metadata: pq.FileMetaData) -> None:
 
 
 def decoding(reader: PartitionReader) -> Callable[[], object]:
-    """The floor: the same payloads, at hand as text, through msgspec's decoders of their types."""
+    """Return the floor: a function that decodes the same payloads, held in memory as text, with msgspec's decoders."""
     table = reader.table(AGENT)
     decoders = {kind: msgspec.json.Decoder(cls).decode for kind, cls in CATALOGUE.items()}
     work = [
@@ -199,7 +201,7 @@ def decoding(reader: PartitionReader) -> Callable[[], object]:
 
 
 def replays(folder: Path, reader: PartitionReader, plan: Plan, records: int) -> Replays:
-    """All of them in turns, after one round that warms the caches."""
+    """Measure all of them in turns, after one round that warms the caches."""
     works = {
         "ours": lambda: list(reader.events(AGENT)),
         "decode": decoding(reader),
@@ -218,7 +220,7 @@ def replays(folder: Path, reader: PartitionReader, plan: Plan, records: int) -> 
 
 
 def measure(plan: Plan) -> Seen:
-    """Grow, seal, weigh and replay, on the current folder's file system."""
+    """Grow, seal, measure and replay, on the current folder's file system."""
     with workspace() as folder:
         before = noise(folder)
         clock = RealClock()
@@ -230,7 +232,7 @@ def measure(plan: Plan) -> Seen:
 
 
 def figures(seen: Seen, plan: Plan) -> list[Figure]:
-    """The figures; that of the peer is left out where it is not installed."""
+    """Return the figures; that of the peer is left out if the library is not installed."""
     times, log = seen.replays, seen.sealed
     size = sum(log.files.values())
     found = [Figure(KEYS[0], median(ratios(times.decode, times.ours)), "ratio", 1.0)]
@@ -244,7 +246,7 @@ def figures(seen: Seen, plan: Plan) -> list[Figure]:
 
 
 def lines(seen: Seen, found: Sequence[Figure], plan: Plan) -> list[Line]:
-    """The table: the figures beside their goals, then what helps to read them."""
+    """Return the table: the figures with their goals, then details."""
     times, log = seen.replays, seen.sealed
     goals = dict(zip(KEYS, GOALS, strict=True))
     runs = {KEYS[0]: among(ratios(times.decode, times.ours))}
@@ -278,7 +280,7 @@ def report(plan: Plan) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print."""
-    args = options("replay", "How fast a sealed history comes back as typed events, and how large it is.", argv)
+    args = options("replay", "How fast a sealed history is read as typed events, and how large it is.", argv)
     report(QUICK if args.quick else Plan())
     return 0
 

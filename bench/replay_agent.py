@@ -1,10 +1,10 @@
-"""What it takes to go back in an agent's life: every request that it ever sent made again and compared; any moment
-looked at (`bench.as_of`), and forked (`bench.forks`), in a life of 100,000 events.
+"""Measure going back in an agent's history: every request that it ever sent, rendered again and compared; any moment
+viewed (`bench.as_of`) and forked (`bench.forks`), in a history of 100,000 events.
 
-One agent talks until its model was called a thousand times: it answers, edits its memory, keeps and looks up, and has
+One agent talks until its model was called a thousand times: it answers, edits its memory, stores and searches, and has
 its oldest messages summarized whenever its window is full. Its log is sealed. Then all of it is verified, as `everlog
-verify` does it: the log opened and read, its chain computed, every request made again and hashed, every reply worked
-off again. The floor is what no way around is left of: as many bytes hashed as were sent.
+verify` does: open and read the log, compute its chain, render and hash every request again, process every reply again.
+The floor is the work that cannot be avoided: hashing as many bytes as were sent.
 """
 
 import asyncio
@@ -34,27 +34,27 @@ AGENT = "sam"
 MESSAGE_WORDS = 20
 FACT_WORDS = 5
 BUSY_EVERY = 5
-"""Of so many replies one is more than an answer: it edits, keeps or looks up, and the next one answers."""
+"""One of so many replies does more than answer: it edits, stores or searches, and the next one answers."""
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """How much is measured. The claim is about the default."""
+    """Scale of the measurement. The claim is about the default."""
 
     calls: int = 1000
-    """Calls of the model in the agent's life, at least."""
+    """Smallest number of model calls in the agent's history."""
     window: int = 8000
-    """Tokens."""
+    """Context window in tokens."""
     runs: int = 9
     long: as_of.Plan = as_of.Plan()
-    """The agent whose past is looked at, and that is forked."""
+    """Plan of the agent whose past is viewed and which is forked."""
 
 
 QUICK = Plan(runs=3, long=as_of.QUICK)
-"""The same agents, looked at less often."""
+"""The same agents, with fewer measurements."""
 
 
 class Worker(InstantModel):
-    """Answers at once; now and then it edits its memory, keeps something or looks it up before it does."""
+    """Model that answers at once; now and then it edits its memory, stores something or searches before it answers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,11 +69,11 @@ class Worker(InstantModel):
         self._busy += 1
         if self._busy % BUSY_EVERY:
             return super()._said()
-        call = {"id": f"call_{self._busy}", "type": "function", "function": self._deed()}
+        call = {"id": f"call_{self._busy}", "type": "function", "function": self._memory_call()}
         return {"role": "assistant", "content": words(self._chance, MESSAGE_WORDS), "tool_calls": [call]}
 
-    def _deed(self) -> dict[str, str]:
-        """A function and its arguments; each asks for a heartbeat, in which the answer is given."""
+    def _memory_call(self) -> dict[str, str]:
+        """Return a function and its arguments; each requests a heartbeat, in which the answer is given."""
         fact = words(self._chance, FACT_WORDS)
         name, arguments = self._chance.choice(
             [
@@ -87,18 +87,18 @@ class Worker(InstantModel):
 
 
 class Verified(msgspec.Struct, frozen=True):
-    """An agent that was verified, several times."""
+    """Results of verifying an agent several times."""
 
     seconds: list[float]
     hashing: list[float]
-    """Seconds of the floor, in turns with them."""
+    """Seconds of the floor, measured in turns with `seconds`."""
     report: ReplayReport
     kinds: dict[str, int]
-    """How many records of each kind its log has."""
+    """Number of records of each type in the log."""
 
     @property
     def equal(self) -> float:
-        """The share of requests that were the same to the byte."""
+        """Fraction of requests that were the same to the byte."""
         return len(self.report.calls.equal) / self.report.calls.calls
 
 
@@ -112,7 +112,7 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 async def grow(store: FileStore, plan: Plan) -> None:
-    """An agent whose model was called so often; its log is sealed."""
+    """Create an agent whose model was called so often; seal its log."""
     worker, chance = Worker(), random.Random(7)
     system = LocalSystem(store, models=lambda _: worker)
     async with system.agent(AGENT, Settings(model="instant", window=plan.window), command="bench") as agent:
@@ -125,7 +125,7 @@ async def grow(store: FileStore, plan: Plan) -> None:
 
 
 def verified(store: FileStore, plan: Plan) -> Verified:
-    """The agent verified, after one round that warms the caches; it is an error if anything is not the same."""
+    """Verify the agent, after one round that warms the caches. Raises RuntimeError if anything differs."""
     reports: list[ReplayReport] = []
     kinds = Counter(record.type for record in store.reader(AGENT).read(AGENT))
 
@@ -143,12 +143,12 @@ def verified(store: FileStore, plan: Plan) -> Verified:
         hashing.append(timed(floor) / 1000)
     for report in reports:
         if report.faults or report.notes:
-            raise RuntimeError(f"what was sent is not what would be sent: {[*report.faults, *report.notes][:3]}")
+            raise RuntimeError(f"rendered requests differ from the sent ones: {[*report.faults, *report.notes][:3]}")
     return Verified(seconds, hashing, reports[0], dict(kinds))
 
 
 def hashed(store: FileStore) -> Callable[[], object]:
-    """The floor: the sha256 of as many bytes as each request had."""
+    """Return the floor: a function that computes the SHA-256 of as many bytes as each request had."""
     view = LocalSystem(store).view(AGENT)
     sizes = [row["context_bytes"] for row in view.rows("model_calls")]
     view.close()
@@ -169,13 +169,13 @@ def measure(plan: Plan) -> Seen:
 
 
 def figures(seen: Seen) -> list[Figure]:
-    """The figures, in the order of `KEYS`."""
+    """Return the figures, in the order of `KEYS`."""
     verify_s = Figure(KEYS[0], median(seen.verified.seconds), "s", median(seen.verified.hashing))
     return [verify_s, *forks.figures(seen.forked), *as_of.figures(seen.looked)]
 
 
 def lines(seen: Seen, found: Sequence[Figure]) -> list[Line]:
-    """The table: the figures beside their goals, then what helps to read them."""
+    """Return the table: the figures with their goals, then details."""
     log = seen.verified
     runs = {KEYS[0]: among(log.seconds)}
     rows = [line(figure, goal, runs.get(figure.key, "")) for figure, goal in zip(found, GOALS, strict=True)]

@@ -1,9 +1,9 @@
-"""How much of the evidence of LoCoMo's questions `conversation_search` brings, by words alone and with meaning.
+"""Measure how much of the evidence for LoCoMo's questions `conversation_search` finds, by words alone and with meaning.
 
-The dev conversations are imported into agents of a store, and each question is asked as it stands, through the searcher
+The dev conversations are imported into agents of a store, and each question is asked unchanged, through the searcher
 that the function uses; no model is involved. Gold is what the data set names as evidence. Adversarial questions, which
-have no answer, and questions without evidence are left out. Beside it, as the floor: MemGPT's own search, the whole
-question as one substring.
+have no answer, and questions without evidence are left out. The floor is MemGPT's own search: the whole question as one
+substring.
 """
 
 import asyncio
@@ -31,10 +31,12 @@ from everlog.actors.ports.effects import ArchiveClient
 from everlog.projections import HEAD
 
 CATEGORIES = ("single-hop", "multi-hop", "temporal", "open-domain")
-"""Of LoCoMo's questions that can be answered."""
+"""Categories of LoCoMo's questions that can be answered."""
 RESULTS = 10
 QUICK_LEAVES_OUT = 5
-"""With --quick every fifth question is left out: the easy ones stand together."""
+"""With --quick every fifth question is left out, and not a contiguous part, because the easy ones are next to each
+other.
+"""
 WAYS = ("substring", "lexical", "hybrid")
 KEYS = (
     "recall_at_10_lexical", "recall_at_10_hybrid", "ndcg_at_10", "recall_at_5_lexical", "recall_at_5_hybrid",
@@ -47,15 +49,15 @@ GOALS = {
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """How much is asked."""
+    """Scale of the measurement."""
 
     questions: int | None = None
-    """Of each conversation; None: all."""
+    """Number of questions of each conversation; None: all."""
     quick: bool = False
     nested: bool = True
-    """Whether the nested key-value retrieval is measured as well."""
+    """True if the nested key-value retrieval is measured as well."""
     hosted: int = 500
-    """Agents in the host in which searches are timed."""
+    """Number of agents in the host in which searches are timed."""
     data: Path = ROOT.parent / "shared" / "data"
 
 
@@ -68,7 +70,7 @@ class Question(msgspec.Struct):
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """One question put to one way of searching."""
+    """Scores of one question with one search method."""
 
     conversation: str
     category: str
@@ -76,18 +78,18 @@ class Tried(msgspec.Struct, frozen=True):
     recall_10: float
     ndcg_10: float
     ms: float
-    """Of CPU: what an event loop has to wait."""
+    """CPU milliseconds, for which an event loop is blocked."""
 
 
 def questions(path: Path) -> Iterator[Question]:
-    """Those of a file that have an answer, and evidence of it."""
+    """Yield the questions of a file that have an answer and evidence."""
     for line in path.read_bytes().splitlines():
         if (one := msgspec.json.decode(line, type=Question)).category in CATEGORIES and one.evidence:
             yield one
 
 
 def scored(found: Sequence[str], gold: Sequence[str]) -> tuple[float, float, float]:
-    """Recall at 5 and at 10, and nDCG at 10, of refs in the order in which they were found."""
+    """Return recall at 5 and at 10, and nDCG at 10, of refs in the order in which they were found."""
     wanted = set(gold)
     gain = sum(1 / math.log2(place + 2) for place, ref in enumerate(found[:RESULTS]) if ref in wanted)
     ideal = sum(1 / math.log2(place + 2) for place in range(min(RESULTS, len(wanted))))
@@ -95,16 +97,16 @@ def scored(found: Sequence[str], gold: Sequence[str]) -> tuple[float, float, flo
 
 
 def substring(messages: Sequence[Mapping[str, Any]], query: str) -> list[str]:
-    """MemGPT's search: the whole query somewhere in the text, in the order of the conversation."""
+    """Search as MemGPT does: messages that contain the whole query, in the order of the conversation."""
     return [row["ref"] for row in messages if query.lower() in row["text"].lower()]
 
 
 async def measure(root: Path, plan: Plan) -> dict[str, list[Tried]]:
-    """What each way of searching makes of every question."""
+    """Return the scores of every question with each search method."""
     folder = plan.data / "locomo" / "dev"
     paths = sorted(path for path in folder.glob("*.jsonl") if not path.name.endswith(".questions.jsonl"))
     if not paths:
-        raise SystemExit(f"no conversations in {folder}: set EVERLOG_DATA, or say --data DIR, the folder of locomo/dev")
+        raise SystemExit(f"no conversations in {folder}: set EVERLOG_DATA, or use --data DIR, the folder of locomo/dev")
     tried: dict[str, list[Tried]] = {way: [] for way in WAYS}
     async with open_system(root, runtime="local", timers=False) as system:
         archive = local_archive(system.store, "wait", note=print)
@@ -122,19 +124,19 @@ async def measure(root: Path, plan: Plan) -> dict[str, list[Tried]]:
 
 
 def said_in(path: Path) -> Sequence[ImportedMessage]:
-    """The messages of a conversation."""
+    """Return the messages of a conversation."""
     return conversation(path.read_bytes().splitlines(), path.name)
 
 
 async def _ask(
     view: AgentView, archive: ArchiveClient, name: str, asked: Sequence[Question], tried: Mapping[str, list[Tried]]
 ) -> None:
-    """Put the questions to each way in turns, so that a busy minute hits all."""
+    """Ask the questions with each method in turns, so that a busy minute affects all."""
     messages = view.rows("recall_memory")
     zone = view.context().config.zone
     lexical = AgentSearcher(view.projections, name, HEAD, zone)
     hybrid = AgentSearcher(view.projections, name, HEAD, zone, archive=archive)
-    for searcher in (lexical, hybrid):  # the first search makes the postings, and has the archive follow the log
+    for searcher in (lexical, hybrid):  # the first search builds the postings, and makes the archive follow the log
         await searcher.recall("first", 0, RESULTS)
     for one in asked:
         begun = time.process_time()
@@ -150,12 +152,12 @@ async def _ask(
 
 
 def mean(tried: Sequence[Tried], field: str) -> float:
-    """Over questions."""
+    """Return the mean of a field over questions."""
     return sum(getattr(one, field) for one in tried) / max(len(tried), 1)
 
 
 def figures(tried: Mapping[str, Sequence[Tried]]) -> list[Figure]:
-    """What is claimed. The floor of a part found is what MemGPT's search finds, of a time what that takes."""
+    """Return the claimed figures. The floors are the recall and the time of MemGPT's search."""
     floor = tried["substring"]
     ms = median([one.ms for one in floor])
     ways = {"lexical": tried["lexical"], "hybrid": tried["hybrid"]}
@@ -170,7 +172,7 @@ def figures(tried: Mapping[str, Sequence[Tried]]) -> list[Figure]:
 
 
 def lines(found: Sequence[Figure], tried: Mapping[str, Sequence[Tried]]) -> list[Line]:
-    """The table: the figures, then R@5, R@10 and nDCG@10 of each way by category and by conversation."""
+    """Return the table: the figures, then R@5, R@10 and nDCG@10 of each method by category and by conversation."""
     rows = [
         Line(one.key, f"{one.value:.3g} {one.unit}", f"{one.floor:.3g}", GOALS.get(one.key, ""), _p90(one.key, tried))
         for one in found
@@ -185,17 +187,17 @@ def lines(found: Sequence[Figure], tried: Mapping[str, Sequence[Tried]]) -> list
 
 
 def _p90(key: str, tried: Mapping[str, Sequence[Tried]]) -> str:
-    """How many questions a figure is of, or the p90 of a time."""
+    """Return the number of questions of a figure, or the p90 of a time."""
     if not key.startswith("cpu_ms_"):
         return f"{len(tried['lexical'])} questions"
     return f"p90 {quantile([one.ms for one in tried[key.removeprefix('cpu_ms_')]], 0.9):.1f}"
 
 
 def nested(*, quick: bool) -> tuple[list[Figure], list[Line]]:
-    """The paper's nested key-value retrieval: the worst level counts."""
+    """Measure the paper's nested key-value retrieval: the worst level counts."""
     found = nested_kv(quick)
     figure = Figure("nested_kv", found["nested_kv"], "ratio", 1.0)
-    rows = [Line("nested_kv", f"{figure.value:.3g} ratio", "1", "1.0", "the worst of 0 to 4 levels")]
+    rows = [Line("nested_kv", f"{figure.value:.3g} ratio", "1", "1.0", "worst of 0 to 4 levels")]
     return [figure], [*rows, *(Line(key, f"{value:.3g}") for key, value in found.items() if key != "nested_kv")]
 
 

@@ -1,8 +1,8 @@
-"""What one turn of one agent costs beside the model, and whether it grows with the agent's age.
+"""Measure the cost of one turn of one agent, without the model, and if it grows with the agent's age.
 
-A young agent and an old one live in one process and take their turns alternately, so that a busy minute hits both:
-the 100 turns before turn 200 of the one, the 100 turns before turn 1,000 of the other. After each turn its bytes are
-written and synced once more to a bare file: the floor.
+A young agent and an old one live in one process and run their turns alternately, so that a busy minute affects both:
+the 100 turns before turn 200 of the young one, the 100 turns before turn 1,000 of the old one. After each turn its
+bytes are written and synced once more to a bare file: the floor.
 """
 
 import asyncio
@@ -30,36 +30,36 @@ MESSAGE_WORDS = 20
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """How much is measured. The claim is about the default."""
+    """Scale of the measurement. The claim is about the default."""
 
     young: int = 200
-    """The turn before which the young agent is measured."""
+    """Turn before which the young agent is measured."""
     old: int = 1000
     measured: int = 100
-    """Turns measured of each."""
+    """Number of turns measured of each."""
     runs: int = 5
     window: int = 8000
-    """Tokens."""
+    """Context window in tokens."""
 
 
 QUICK = Plan(runs=1)
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """One turn, measured."""
+    """Measurements of one turn."""
 
     wall_ms: float
     cpu_ms: float
     syncs: int
     bare_ms: float
-    """The same bytes, synced as often, in a bare file."""
+    """Milliseconds for the same bytes, synced as often, in a bare file."""
     bare_cpu_ms: float
     bytes: int
     commits: int
 
 
 class Run(msgspec.Struct, frozen=True):
-    """The measured turns of one young and one old agent, taken alternately."""
+    """Measured turns of one young and one old agent, run alternately."""
 
     young: list[Turn]
     old: list[Turn]
@@ -76,23 +76,23 @@ class Talker:
         self._chance = random.Random(seed)
 
     async def turn(self) -> None:
-        """Say something and let the agent come to rest."""
+        """Send a message and run the agent until it is idle."""
         await self.agent.receive(UserMessage(text=words(self._chance, MESSAGE_WORDS)))
         await self.agent.run()
 
     def forget(self) -> None:
-        """Let go of the records heard; the summaries among them are counted."""
+        """Drop the collected records, and count the summaries among them."""
         self.summaries += sum(record.type == "summary" for record in self.heard)
         self.heard.clear()
 
     async def age(self, turns: int) -> None:
-        """Run turns that nobody measures."""
+        """Run turns that are not measured."""
         for _ in range(turns):
             await self.turn()
             self.forget()
 
     async def measured(self, bare: BareFile) -> Turn:
-        """One turn, and its bytes once more in a bare file."""
+        """Measure one turn, and its bytes once more in a bare file."""
         before = len(self.disk.syncs)
         cpu, wall = time.process_time(), time.perf_counter()
         await self.turn()
@@ -108,7 +108,7 @@ class Talker:
 
 
 async def run(folder: Path, plan: Plan, seed: int) -> Run:
-    """One young and one old agent, each in a log of its own; the old one's earlier turns come first."""
+    """Measure one young and one old agent, each in a log of its own; the old one's earlier turns come first."""
     disk, clock, ids = CountingDisk(), RealClock(), RealIds()
     store = FileStore.create(folder / f"store-{seed}", clock.now, ids.new(clock.now()), disk=disk)
     system = LocalSystem(store, models=lambda _: InstantModel(seed), ports=Ports(clock=clock, ids=ids))
@@ -138,14 +138,14 @@ async def _talker(
 
 
 def measure(plan: Plan) -> tuple[Noise, list[Run]]:
-    """Every run, one after the other, on the current folder's file system."""
+    """Do every run, one after the other, on the current folder's file system."""
     with workspace() as folder:
         before = noise(folder)
         return before, [asyncio.run(run(folder, plan, seed)) for seed in range(1, plan.runs + 1)]
 
 
 def _medians(runs: Sequence[Run], age: str, field: str) -> list[float]:
-    """The median over the measured turns, of each run."""
+    """Return the median over the measured turns, of each run."""
     return [median([getattr(turn, field) for turn in getattr(run, age)]) for run in runs]
 
 
@@ -155,7 +155,7 @@ def _mean(runs: Sequence[Run], field: str) -> float:
 
 
 def figures(runs: Sequence[Run]) -> list[Figure]:
-    """The five figures: the median of the runs' medians; syncs are a mean, for a mean is what they cost."""
+    """Return the five figures: medians of the runs' medians; syncs are a mean, because cost depends on their mean."""
     young, old = _medians(runs, "young", "wall_ms"), _medians(runs, "old", "wall_ms")
     bare_young, bare_old = _medians(runs, "young", "bare_ms"), _medians(runs, "old", "bare_ms")
     return [
@@ -174,7 +174,7 @@ def _ratios(over: Sequence[float], under: Sequence[float]) -> list[float]:
 
 
 def lines(runs: Sequence[Run], found: Sequence[Figure], plan: Plan) -> list[Line]:
-    """The table: the figures beside their goals, then what helps to read them."""
+    """Return the table: the figures with their goals, then details."""
     young, old = _medians(runs, "young", "wall_ms"), _medians(runs, "old", "wall_ms")
     cpu_young, cpu_old = _medians(runs, "young", "cpu_ms"), _medians(runs, "old", "cpu_ms")
     ranges = [f"{last - plan.measured + 1} to {last}" for last in (plan.young, plan.old)]
@@ -194,7 +194,7 @@ def lines(runs: Sequence[Run], found: Sequence[Figure], plan: Plan) -> list[Line
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print."""
-    args = options("step", "What one turn of an agent costs beside the model, and whether that grows.", argv)
+    args = options("step", "What one turn of an agent costs without the model, and whether that grows.", argv)
     plan = QUICK if args.quick else Plan()
     report(plan)
     return 0

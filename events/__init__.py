@@ -1,6 +1,6 @@
-"""WHAT CAN BE TRUE: the typed events, their envelope, their codec and their upcasters.
+"""Typed events with their envelope, codec and upcasters: all that an agent's log can contain.
 
-Everything here is pure and imports msgspec and nothing of ours: no disk, no clock, no ids, no chance.
+Everything here is pure and imports msgspec only: no disk, no clock, no ids, no random numbers.
 """
 
 from everlog.events.base import Draft, Event, Record, UnknownEvent, place

@@ -1,8 +1,8 @@
-"""The root of every event, and the envelope that turns an event into a record.
+"""Root class of all events, and the envelope that turns an event into a record.
 
-An event is an immutable fact in the past tense. It holds what happened; the envelope holds to whom, when, in which
-turn and why. An event's human words, if it has any, are always in its field `text`, so that search and analytics read
-one column. Times are integers: microseconds since 1970-01-01 UTC.
+An event is an immutable fact in the past tense. The event says what happened; the envelope says to which agent, when,
+in which turn and why. Human words of an event, if there are any, are always in its field `text`, so that search and
+analytics read one column. Times are integers: microseconds since 1970-01-01 UTC.
 """
 
 from typing import ClassVar
@@ -11,10 +11,10 @@ import msgspec
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """A fact that has happened. Never edited, never deleted.
+    """Fact that has happened. An event is never edited and never deleted.
 
-    `kind` is the wire tag, written by hand and kept for ever. `version` counts the shapes that the kind has had: a
-    shape that has been released is never edited; a new one comes with an upcaster in `upcast.py`. A new field must
+    `kind` is the type in the log, written by hand and kept for ever. `version` counts the shapes that the kind has had:
+    a shape that has been released is never edited; a new one comes with an upcaster in `upcast.py`. A new field must
     have a default, and a default never changes, because fields at their default are not written.
     """
 
@@ -26,7 +26,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
 
 
 class UnknownEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An event of a kind or version that this everlog does not know: carried through untouched and shown as unknown."""
+    """Event of a kind or version that this everlog does not know. It is passed on unchanged, and shown as unknown."""
 
     kind: str
     version: int
@@ -35,21 +35,21 @@ class UnknownEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A record before the log gave it a place: everything but agent, seq and commit."""
+    """Record before the log gives it a place: everything but agent, seq and commit."""
 
     event_id: str
-    """UUIDv7 in its 36-character form. Appending the same id twice keeps it once."""
+    """UUIDv7 in its 36-character form. The log keeps an id once, even if the same id is appended twice."""
     recorded_at: int
-    """When the fact was written down, microseconds UTC."""
+    """Time of writing, microseconds UTC."""
     said_at: int | None = None
-    """When the words were said, microseconds UTC, where that is known (an import's own time)."""
+    """Time at which the words were said, microseconds UTC, if it is known (for imported messages)."""
     type: str
     turn: int
-    """The turn that the record belongs to, from 1; 0 before the first turn."""
+    """Turn that the record belongs to, from 1; 0 before the first turn."""
     step: int
-    """The model call inside the turn, from 1; 0 for the input that opened the turn."""
+    """Number of the model call inside the turn, from 1; 0 for the input that opened the turn."""
     cause: str | None = None
-    """The id of the event that made this one happen."""
+    """Id of the event that caused this one."""
     version: int
     text: str | None
     payload: str
@@ -57,7 +57,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An event in its place in the log: the envelope's columns, in the order of the log's Arrow schema."""
+    """Event at its place in the log: the envelope's columns, in the order of the log's Arrow schema."""
 
     agent_id: str
     seq: int
@@ -77,7 +77,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def place(draft: Draft, agent_id: str, seq: int, commit: int) -> Record:
-    """Give `draft` its place: the only way from a draft to a record."""
+    """Return `draft` as a record at a place in the log. There is no other way from a draft to a record."""
     return Record(
         agent_id=agent_id,
         seq=seq,

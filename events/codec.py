@@ -1,4 +1,4 @@
-"""The one crossing between typed events and what the log stores: kind, version, text and a JSON payload."""
+"""Convert typed events into what the log stores (kind, version, text, JSON payload) and back. Nothing else does."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -56,17 +56,17 @@ CATALOGUE: dict[str, type[Event]] = {
         memory.HeartbeatsPaused,
     )
 }
-"""Every kind of event by its wire tag, for ever."""
+"""All kinds of events by the type in the log. None is ever removed."""
 
 ERASED_PREFIX = '{"erased":true'
-"""How the payload of a tombstone begins; `digest` follows, in hexadecimal."""
+"""Beginning of the payload of a tombstone; `digest` follows, in hexadecimal."""
 
 _encoder = msgspec.json.Encoder()
 _decoders: dict[str, msgspec.json.Decoder[Any]] = {kind: msgspec.json.Decoder(cls) for kind, cls in CATALOGUE.items()}
 _decode_today: dict[tuple[str, int], Callable[[str], Any]] = {
     (kind, cls.version): _decoders[kind].decode for kind, cls in CATALOGUE.items()
 }
-"""By kind and version, for every shape of today."""
+"""Decoders by kind and version, for the current shapes."""
 
 
 def draft(
@@ -81,7 +81,7 @@ def draft(
 ) -> Draft:
     """Put `event` into an envelope, ready for the log to give it a place.
 
-    Raises BadInput for an event that could not be read again: the log keeps for ever what it is given.
+    Raise BadInput for an event that could not be read again: the log keeps for ever what it is given.
     """
     if isinstance(event, UnknownEvent):
         text, payload = event.text, event.payload
@@ -102,10 +102,13 @@ def draft(
 
 
 def _payload(event: Event) -> str:
-    """The fields of an event but its text. Raises BadInput where one of them is not what its type promises."""
+    """Encode the fields of an event without its text.
+    Raise BadInput if a field's value does not have the field's type.
+    """
     try:
         bare = msgspec.structs.replace(event, text="") if event.text else event
         payload = _encoder.encode(bare)
+        # msgspec checks types when decoding only, so the payload is decoded once before the log keeps it for ever.
         _decoders[event.kind].decode(payload)
         if not event.text.isascii():
             event.text.encode()
@@ -116,21 +119,23 @@ def _payload(event: Event) -> str:
 
 
 def decode(kind: str, version: int, text: str | None, payload: str, recorded_at: int = 0) -> AnyEvent:
-    """The typed event of a stored one: an older shape is upcast, an unknown kind or newer version becomes Unknown.
+    """Return the typed event of a stored one. An older shape is upcast;
+    an unknown kind or newer version gives UnknownEvent.
 
-    Raises msgspec.ValidationError when the payload of a known shape does not fit it: the log never wrote that.
+    Raise msgspec.ValidationError if the payload of a known shape does not fit: the log never wrote such a payload.
     """
     decoder = _decode_today.get((kind, version))
     if decoder is None or payload.startswith(ERASED_PREFIX):
         return _decode_odd(kind, version, text, payload, recorded_at)
     event: Event = decoder(payload)
     if text:
+        # The struct is frozen, but no other code has a reference to this new event yet.
         msgspec.structs.force_setattr(event, "text", text)
     return event
 
 
 def _decode_odd(kind: str, version: int, text: str | None, payload: str, recorded_at: int) -> AnyEvent:
-    """`decode` for what is old, unknown or erased."""
+    """Decode an event that is old, unknown or erased."""
     cls = CATALOGUE.get(kind)
     if cls is None or version > cls.version or is_erased(payload):
         return UnknownEvent(kind=kind, version=version, text=text, payload=payload)
@@ -148,9 +153,10 @@ def decode_many(
     payloads: Sequence[str],
     recorded_at: Callable[[int], int],
 ) -> list[AnyEvent]:
-    """What `decode` gives for each of many, sooner; `recorded_at` is asked by position, and seldom.
+    """Return what `decode` returns for each of many events, but faster.
+    `recorded_at` is called by position, for few events.
 
-    The loops are those of the interpreter's own C; only what is old, unknown or erased is looked at one by one.
+    The loops run in the interpreter's C code. Only old, unknown or erased events are handled one by one.
     """
     decoders = [*map(_decode_today.get, zip(kinds, versions, strict=True), repeat(_later))]
     odd = {position for position, decoder in enumerate(decoders) if decoder is _later} if _later in decoders else set()
@@ -169,16 +175,18 @@ def decode_many(
 
 
 def _later(payload: str) -> Any:
-    """Stands in for the decoder of what `decode` has to look at by itself."""
+    """Do nothing: this stands in for the decoder of an event that `decode` handles by itself."""
 
 
 def event_of(record: Record | Draft) -> AnyEvent:
-    """The typed event inside `record`."""
+    """Return the typed event inside `record`."""
     return decode(record.type, record.version, record.text, record.payload, record.recorded_at)
 
 
 def upcast_record(record: Record) -> Record:
-    """`record` with its payload in today's shape; the same object if it has that already, or is unknown."""
+    """Return `record` with its payload in the current shape:
+    the same object if it has that shape, or is unknown or erased.
+    """
     cls = CATALOGUE.get(record.type)
     if cls is None or record.version >= cls.version or is_erased(record.payload):
         return record
@@ -189,12 +197,14 @@ def upcast_record(record: Record) -> Record:
 
 
 def is_erased(payload: str) -> bool:
-    """Whether `payload` is a tombstone's: the content is gone, the place in the stream and the digest stay."""
+    """Return True if `payload` is that of a tombstone:
+    the content is gone, the place in the stream and the digest remain.
+    """
     return payload.startswith(ERASED_PREFIX)
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON schema of every event, for the committed copy in `events/schema.json`."""
+    """Return the JSON schema of every event, for the committed copy in `events/schema.json`."""
     shapes, components = msgspec.json.schema_components(CATALOGUE.values(), ref_template="#/$defs/{name}")
     kinds = {
         kind: {"version": cls.version, **shape} for (kind, cls), shape in zip(CATALOGUE.items(), shapes, strict=True)

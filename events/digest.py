@@ -1,7 +1,7 @@
-"""The digest of a record and the chain of a stream: what makes a log that was changed tell on itself.
+"""Compute the digest of a record and the hash chain of a stream, which reveal changes in a log.
 
-`chain_n = sha256(chain_{n-1} + digest_n)`, beginning from 32 zero bytes. It is computed, never stored beside the
-record, so that it cannot be changed together with it; manifests keep its value at the end of each file.
+`chain_n = sha256(chain_{n-1} + digest_n)`, beginning from 32 zero bytes. The chain value is computed, and not stored
+with the record, so that both cannot be changed together. Manifests store the value at the end of each file.
 """
 
 import hashlib
@@ -12,13 +12,13 @@ from everlog.events.base import Draft, Record
 from everlog.events.codec import ERASED_PREFIX, is_erased
 
 GENESIS = bytes(32)
-"""The chain of an empty stream."""
+"""Chain value of an empty stream."""
 
 _encoder = msgspec.json.Encoder()
 
 
 def canonical_bytes(record: Record) -> bytes:
-    """The record as one JSON array in the envelope's order, without `commit`, which is a matter of the partition."""
+    """Encode the record as one JSON array in the envelope's order, without `commit`, which depends on the partition."""
     return _canonical_bytes(record, record.agent_id, record.seq)
 
 
@@ -42,19 +42,23 @@ def _canonical_bytes(facts: Record | Draft, agent_id: str, seq: int) -> bytes:
 
 
 def digest(record: Record) -> bytes:
-    """sha256 of the record's canonical bytes: 32 bytes. A tombstone carries the digest of what it was."""
+    """Return the sha256 of the record's canonical bytes: 32 bytes.
+    For a tombstone, return the digest of the erased record.
+    """
     return digest_at(record, record.agent_id, record.seq)
 
 
 def digest_at(facts: Record | Draft, agent_id: str, seq: int) -> bytes:
-    """The digest of the record that a draft becomes in that place."""
+    """Return the digest of the record that a draft becomes at that place."""
     if is_erased(facts.payload):
         return bytes.fromhex(msgspec.json.decode(facts.payload)["digest"])
     return hashlib.sha256(_canonical_bytes(facts, agent_id, seq)).digest()
 
 
 def tombstone(record: Record) -> Record:
-    """What is left of an erased record: its place, its envelope and its digest. A tombstone stays as it is."""
+    """Return a record without its content: its place, its envelope and its digest.
+    A tombstone is returned unchanged.
+    """
     if is_erased(record.payload):
         return record
     payload = f'{ERASED_PREFIX},"digest":"{digest(record).hex()}"}}'
@@ -62,10 +66,10 @@ def tombstone(record: Record) -> Record:
 
 
 def extend(chain: bytes, record: Record) -> bytes:
-    """The chain value after `record`, from the value before it."""
+    """Return the chain value after `record`, from the value before it."""
     return link(chain, digest(record))
 
 
 def link(chain: bytes, digest: bytes) -> bytes:
-    """The chain value after a record with that digest, from the value before it."""
+    """Return the chain value after a record with that digest, from the value before it."""
     return hashlib.sha256(chain + digest).digest()

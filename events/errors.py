@@ -1,15 +1,16 @@
-"""Every error that everlog raises on purpose, as one tree; any other exception is our bug and propagates.
+"""All errors that everlog raises on purpose, as one tree. Any other exception is a bug of everlog and propagates.
 
     EverlogError
-    ├── UsageError          the caller asked for something that cannot be (fix the request)
-    │   ├── UnknownAgent    no such agent; names that are near are in the message
-    │   ├── Busy            a queue is full; the same can be asked again later
-    │   └── BadInput        a file, argument or value does not have the shape that was promised
-    ├── StoreError          the log could not do it (nothing of the request is kept)
+    ├── UsageError          the request is invalid (fix the request)
+    │   ├── UnknownAgent    no such agent; similar names are in the message
+    │   ├── Busy            a queue is full; the same request can be sent again later
+    │   └── BadInput        a file, argument or value does not have the expected shape
+    ├── StoreError          the log could not carry out the request (nothing of it is kept)
     │   ├── WrongSequence   another commit came first: expected_seq is not the head
-    │   ├── DuplicateId     an event id came back with other content, or only part of its commit
-    │   ├── StaleId         an event id too old to be told from a new one
+    │   ├── DuplicateId     an event id was repeated with other content, or with only part of its commit
+    │   ├── StaleId         an event id is too old to be distinguished from a new one
     │   ├── Fenced          a newer owner has the partition; this writer must stop
+    │   ├── Moved           the agent is in another partition now
     │   ├── PartitionBusy   a live process owns the partition
     │   ├── Poisoned        an earlier write failed; open the log again
     │   ├── CorruptLog      bytes inside the log are damaged; nothing was changed
@@ -17,30 +18,49 @@
     ├── ModelError          the model endpoint failed (the message that was sent is kept)
     │   ├── ContextOverflow the endpoint says that the request is too long
     │   ├── OverBudget      a budget of tokens or money is used up; nothing was sent
-    │   └── BadReply        the endpoint answered what cannot be read
-    ├── ArchiveError        the index of memories cannot be used; the log has everything, and it can be made anew
-    │   ├── ArchiveDown     nobody answers where the archive should be
-    │   ├── ForeignRows     somebody else wrote into its table
-    │   └── EmbedderError   vectors cannot be had, or are not what the table holds
+    │   └── BadReply        the endpoint's answer cannot be read
+    ├── ArchiveError        the index of memories cannot be used; it can be rebuilt from the log
+    │   ├── ArchiveDown     the archive does not answer
+    │   ├── ForeignRows     another program wrote into the archive's table
+    │   └── EmbedderError   there are no vectors, or they do not fit the table
     ├── HostLost            the process that ran the agent is gone; what it acknowledged is in the log
     ├── ClusterError        Ray cannot be started, joined or kept
-    └── FunctionError       a function of the agent failed: the model is told, the turn goes on
+    └── FunctionError       a function of the agent failed: the model gets the error, the turn continues
 
 The exit code of the command line is a table over this tree, in `interfaces`. Messages say whose fault it is, what
-was expected, what was found, and what to do.
+was expected, what was found, and what to do. Every public type has a page: `everlog explain CODE`.
 """
+
+import re
+from typing import ClassVar
+
+_WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def code_of(name: str) -> str:
+    """Return the code of an error type by its name: `unknown-agent` for `UnknownAgent`."""
+    return _WORD_START.sub("-", name).lower()
 
 
 class EverlogError(Exception):
-    """The root: catch this to catch everything that everlog raises on purpose."""
+    """Root of the tree: catch this to catch everything that everlog raises on purpose."""
+
+    code: ClassVar[str] = "everlog-error"
+    """Address of the page about this type. A private type has the code of the type that it is made from."""
+
+    def __init_subclass__(cls) -> None:
+        """Set `code`."""
+        super().__init_subclass__()
+        if not cls.__name__.startswith("_"):
+            cls.code = code_of(cls.__name__)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickled as what it holds: an error crosses processes whole, whatever its constructor asks for."""
+        """Pickle the error by its attributes: it crosses processes unchanged, whatever its constructor requires."""
         return _restored, (type(self), self.args, self.__dict__)
 
 
 class UsageError(EverlogError):
-    """The caller's request cannot be; nothing was changed."""
+    """The request is invalid; nothing was changed."""
 
 
 class UnknownAgent(UsageError):
@@ -48,11 +68,11 @@ class UnknownAgent(UsageError):
 
 
 class BadInput(UsageError):
-    """A value, line or file is not what was promised; nothing of it is kept."""
+    """A value, line or file does not have the expected shape; nothing of it is kept."""
 
 
 class Busy(UsageError):
-    """A queue is full: nothing of the request was kept. `retry_after_s`: in how many seconds to try again."""
+    """A queue is full: nothing of the request was kept. Try again after `retry_after_s` seconds."""
 
     def __init__(self, message: str, *, retry_after_s: float) -> None:
         super().__init__(message)
@@ -60,11 +80,11 @@ class Busy(UsageError):
 
 
 class StoreError(EverlogError):
-    """The log could not do what was asked; nothing of the request is kept."""
+    """The log could not carry out the request; nothing of the request is kept."""
 
 
 class WrongSequence(StoreError):
-    """`expected_seq` is not the head of the stream: somebody else appended first."""
+    """`expected_seq` is not the head of the stream: another commit came first."""
 
     def __init__(self, agent_id: str, expected: int, actual: int) -> None:
         super().__init__(
@@ -76,24 +96,28 @@ class WrongSequence(StoreError):
 
 
 class DuplicateId(StoreError):
-    """An event id was used before with other content, or only a part of its commit came again."""
+    """An event id was used before with other content, or only a part of its commit was sent again."""
 
 
 class StaleId(StoreError):
-    """The event id is older than the log still remembers ids for, so a repeat could not be told from a new event."""
+    """The event id is older than the ids that the log remembers,
+    so a repeat could not be distinguished from a new event.
+    """
 
 
 class Fenced(StoreError):
-    """A newer epoch owns the partition: this writer was never acknowledged for the append and must stop."""
+    """A newer epoch owns the partition: the append was not acknowledged, and this writer must stop."""
 
 
 class Moved(StoreError):
-    """The agent went to another partition: nothing was kept here. Look up where it is, and send it there."""
+    """The agent is in another partition now: nothing was kept here.
+    Look up the agent's partition, and send the request there.
+    """
 
 
 class PartitionBusy(StoreError):
-    """A live process owns the partition. `pid` is its number if it runs on this machine, else 0; `owner` is its machine
-    and its number there, as `node-3/4711`.
+    """A live process owns the partition. `pid` is its process id if it runs on this machine, else 0; `owner` is its
+    machine and process id, as `node-3/4711`.
     """
 
     def __init__(self, message: str, pid: int = 0, owner: str = "") -> None:
@@ -103,11 +127,13 @@ class PartitionBusy(StoreError):
 
 
 class Poisoned(StoreError):
-    """An earlier write or sync of this writer failed: what reached the disk is unknown until it is opened again."""
+    """An earlier write or sync of this writer failed:
+    until the log is opened again, it is unknown what reached the disk.
+    """
 
 
 class CorruptLog(StoreError):
-    """Damage before the end of the log: the message names file, offset and seq, and no byte was changed."""
+    """Bytes before the end of the log are damaged. The message names file, offset and seq; no byte was changed."""
 
 
 class NewerFormat(StoreError):
@@ -115,9 +141,9 @@ class NewerFormat(StoreError):
 
 
 class ModelError(EverlogError):
-    """The model endpoint failed. `kind` is a short word for the log, `attempts` how often it was tried.
+    """The model endpoint failed. `kind` is the class of the failure, for the log; `attempts` is the number of tries.
 
-    `retry_after_s`: in how many seconds it is worth another try, as far as anybody knows; 0 where nobody does.
+    `retry_after_s`: seconds after which another try may succeed; 0 if unknown.
     """
 
     def __init__(self, message: str, *, kind: str, attempts: int = 1, retry_after_s: float = 0) -> None:
@@ -128,7 +154,7 @@ class ModelError(EverlogError):
 
 
 class ContextOverflow(ModelError):
-    """The request is longer than the context window. `raw`: the answer, where there was one."""
+    """The request is longer than the context window. `raw`: the answer, if there was one."""
 
     def __init__(self, message: str, raw: str = "") -> None:
         super().__init__(message, kind="overflow")
@@ -136,7 +162,9 @@ class ContextOverflow(ModelError):
 
 
 class OverBudget(ModelError):
-    """A budget is used up, so nothing was sent. `budget` is whose and of what, `spent` and `limit` are in that unit."""
+    """A budget is used up, so nothing was sent. `budget` names its owner and unit;
+    `spent` and `limit` are in that unit.
+    """
 
     def __init__(self, message: str, *, budget: str, limit: float, spent: float, retry_after_s: float = 0) -> None:
         super().__init__(message, kind="budget", retry_after_s=retry_after_s)
@@ -146,7 +174,7 @@ class OverBudget(ModelError):
 
 
 class BadReply(ModelError):
-    """The endpoint answered, but not with a chat completion that can be read. `raw`: what came of it."""
+    """The endpoint's answer is not a chat completion that can be read. `raw`: the answer as far as it arrived."""
 
     def __init__(self, message: str, raw: str = "", *, kind: str = "garbage", retry_after_s: float = 0) -> None:
         super().__init__(message, kind=kind, retry_after_s=retry_after_s)
@@ -154,31 +182,31 @@ class BadReply(ModelError):
 
 
 class ArchiveError(EverlogError):
-    """The index of memories cannot be used. Nothing is lost: it is made from the log."""
+    """The index of memories cannot be used. Nothing is lost: the index can be rebuilt from the log."""
 
 
 class ArchiveDown(ArchiveError):
-    """Nobody answers where the archive should be."""
+    """The archive does not answer."""
 
 
 class ForeignRows(ArchiveError):
-    """Somebody else wrote into the table of the archive."""
+    """Another program wrote into the archive's table."""
 
 
 class EmbedderError(ArchiveError):
-    """Vectors cannot be had, or are not of the shape that the table holds."""
+    """There are no vectors, or they do not have the shape of the table's."""
 
 
 class HostLost(EverlogError):
-    """The process that ran the agent is gone. What it acknowledged is in the log; the rest may or may not be."""
+    """The process that ran the agent is gone. What it acknowledged is in the log; other work may or may not be."""
 
 
 class ClusterError(EverlogError):
-    """Ray could not be started, joined or kept; agents and their logs are as they were."""
+    """Ray could not be started, joined or kept; agents and their logs are unchanged."""
 
 
 class FunctionError(EverlogError):
-    """A function of the agent refused or failed; the text goes back to the model as a failed result."""
+    """A function of the agent refused or failed; the model gets the text as a failed result."""
 
 
 def _restored(kind: type[EverlogError], args: tuple[object, ...], fields: dict[str, object]) -> EverlogError:

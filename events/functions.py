@@ -1,4 +1,4 @@
-"""What the agent did: functions that started and ended, messages that reached the user."""
+"""Events of what the agent did: functions that started and ended, messages that reached the user."""
 
 from typing import ClassVar, Literal
 
@@ -6,7 +6,7 @@ from everlog.events.base import Event
 
 
 class FunctionStarted(Event, frozen=True, kw_only=True):
-    """A call with an effect outside the log is about to leave: durable before the effect does."""
+    """A call with an effect outside the log is about to start: this record is durable before the effect happens."""
 
     kind: ClassVar[str] = "function_started"
 
@@ -19,7 +19,7 @@ class FunctionStarted(Event, frozen=True, kw_only=True):
 
 
 class FunctionResult(Event, frozen=True, kw_only=True):
-    """A call ended; `text` is what the model is told."""
+    """A call ended; `text` is the result that the model gets."""
 
     kind: ClassVar[str] = "function_result"
 
@@ -31,12 +31,12 @@ class FunctionResult(Event, frozen=True, kw_only=True):
 
 
 class MessageSent(Event, frozen=True, kw_only=True):
-    """The agent said `text` to the user: the only thing that the user sees."""
+    """The agent sent `text` to the user, who sees nothing else."""
 
     kind: ClassVar[str] = "message_sent"
 
     call_id: str = ""
     name: str = ""
-    """Who said it, for an imported conversation."""
+    """Name of the sender, in an imported conversation."""
     imported: bool = False
     ref: str = ""

@@ -1,11 +1,11 @@
-"""UUIDv7: ids that carry their time. Pure: the time and the random bits are arguments."""
+"""Make and read UUIDv7: ids that carry their time. Pure: time and random bits are arguments."""
 
 RANDOM_BITS = 74
-"""Random bits in a UUIDv7, beside 48 of time and 6 that are fixed."""
+"""Random bits in a UUIDv7, which also has 48 bits of time and 6 fixed bits (RFC 9562, 5.7)."""
 
 
 def uuid7(at: int, chance: int) -> str:
-    """The id for time `at` (microseconds UTC, kept to the millisecond) and `chance` (0 to 2**74, exclusive)."""
+    """Return the id for time `at` (microseconds UTC, kept to the millisecond) and `chance` (0 to 2**74, exclusive)."""
     milliseconds = at // 1000
     bits = (milliseconds & (2**48 - 1)) << 80 | 7 << 76 | (chance >> 62) << 64 | 0b10 << 62 | chance & (2**62 - 1)
     text = bits.to_bytes(16).hex()
@@ -13,7 +13,7 @@ def uuid7(at: int, chance: int) -> str:
 
 
 def time_of(event_id: str) -> int | None:
-    """The time inside a UUIDv7, microseconds UTC to the millisecond; None if `event_id` is not a UUIDv7."""
+    """Return the time inside a UUIDv7, microseconds UTC to the millisecond; None if `event_id` is not a UUIDv7."""
     parts = event_id.split("-")
     if [len(part) for part in parts] != [8, 4, 4, 4, 12] or parts[2][0] != "7" or parts[3][0] not in "89ab":
         return None

@@ -1,4 +1,6 @@
-"""What reaches the agent from outside. An input with step 0 and a turn above 0 opens it and is owed an answer."""
+"""Events that reach the agent from outside. An input with step 0 and a turn above 0 opens that turn, and needs an
+answer.
+"""
 
 from typing import ClassVar, Literal
 
@@ -11,11 +13,11 @@ class UserMessage(Event, frozen=True, kw_only=True):
     kind: ClassVar[str] = "user_message"
 
     name: str = ""
-    """Who said it, where several people talk to one agent."""
+    """Name of the user, if several people talk to one agent."""
     imported: bool = False
-    """Part of a past conversation: it opens no turn."""
+    """True if it belongs to an imported conversation: it opens no turn."""
     ref: str = ""
-    """The importer's own id for the message, given back by search."""
+    """The importer's own id for the message; search returns it."""
 
 
 class UserLogin(Event, frozen=True, kw_only=True):
@@ -28,7 +30,7 @@ class UserLogin(Event, frozen=True, kw_only=True):
 
 
 class Heartbeat(Event, frozen=True, kw_only=True):
-    """An input that is not a user: the agent runs again. `text` may say why, in words."""
+    """An input that does not come from a user: the agent runs again. `text` may say why, in words."""
 
     kind: ClassVar[str] = "heartbeat"
 
@@ -36,11 +38,11 @@ class Heartbeat(Event, frozen=True, kw_only=True):
     timer: str = ""
     """Name of the timer, for the reason `timer`."""
     late: bool = False
-    """The timer was due while nobody ran the agent."""
+    """True if the timer was due while no process ran the agent."""
 
 
 class SystemAlert(Event, frozen=True, kw_only=True):
-    """The system tells the agent `text`: a memory-pressure warning, a user's reaction, a word by hand."""
+    """The system shows the agent `text`: a memory-pressure warning, a user's reaction, or a person's note."""
 
     kind: ClassVar[str] = "system_alert"
 
@@ -48,7 +50,7 @@ class SystemAlert(Event, frozen=True, kw_only=True):
 
 
 class TimerSet(Event, frozen=True, kw_only=True):
-    """A heartbeat is wanted at `due_at`, and then every `every_s` seconds if that is above 0; `text` says what for."""
+    """A heartbeat is due at `due_at`, and then every `every_s` seconds if that is above 0; `text` says what for."""
 
     kind: ClassVar[str] = "timer_set"
 
@@ -78,8 +80,8 @@ class TurnAbandoned(Event, frozen=True, kw_only=True):
     kind: ClassVar[str] = "turn_abandoned"
 
     reason: Literal["steps_max", "forked", "context"]
-    """`steps_max`: too many model calls; `forked`: it was open at the fork's cut, or was left open by
-    a rerun; `context`: nothing makes it fit.
+    """`steps_max`: too many model calls; `forked`: the turn was open at the fork point, or a rerun left it open;
+    `context`: nothing makes the context fit the window.
     """
 
 
@@ -89,7 +91,7 @@ class BudgetExceeded(Event, frozen=True, kw_only=True):
     kind: ClassVar[str] = "budget_exceeded"
 
     budget: str
-    """Whose, and of what: `agent tokens`, `all tokens`, `agent cost` or `all cost`."""
+    """Owner and unit: `agent tokens`, `all tokens`, `agent cost` or `all cost`."""
     limit: float
     spent: float
-    """Before the request that was not sent. It may be below the limit: that request would have gone beyond it."""
+    """Usage before the request that was not sent. It may be below the limit, if that request would have exceeded it."""

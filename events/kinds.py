@@ -1,4 +1,4 @@
-"""Groups of kinds that every room treats alike."""
+"""Groups of event kinds that all rooms treat alike."""
 
 from everlog.events.inputs import (
     BudgetExceeded,
@@ -13,8 +13,8 @@ from everlog.events.memory import Summary
 from everlog.events.model import ModelFailed, ModelReply, ReplyRejected
 
 INPUTS = (UserMessage.kind, UserLogin.kind, Heartbeat.kind, SystemAlert.kind)
-"""Kinds of records that an agent is to answer: with one of them, of step 0, a turn begins."""
+"""Kinds of records that an agent must answer: one of them, with step 0, opens a turn."""
 STOPS = (ModelFailed.kind, TurnCancelled.kind, TurnAbandoned.kind, BudgetExceeded.kind)
-"""Kinds of records that end a turn, whatever it owes."""
+"""Kinds of records that end a turn, even if an answer is pending."""
 MODEL_CALLS = (ModelReply, ReplyRejected, ModelFailed, Summary)
 """Events that a request to a model leaves in the log, each with its `context_sha256`."""

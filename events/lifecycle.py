@@ -1,4 +1,4 @@
-"""Facts about the agent itself: that it began, how it is set up, where it went, that it ended."""
+"""Events about the agent itself: its beginning, configuration, moves and end."""
 
 from typing import ClassVar, Literal
 
@@ -8,7 +8,7 @@ from everlog.events.base import Event
 
 
 class FunctionRef(msgspec.Struct, frozen=True):
-    """A function that the model may call, by the digest of its JSON schema."""
+    """Function that the model may call, by the digest of its JSON schema."""
 
     name: str
     sha256: str
@@ -19,13 +19,13 @@ class Section(msgspec.Struct, frozen=True):
 
     name: str
     text: str
-    """A template, as it was given; the prompt holds what it gave when the agent was set up."""
+    """Template as it was given. The prompt contains its text as rendered when the agent was configured."""
     visible: bool = True
-    """False: it is kept and not shown."""
+    """False: the section is stored, and not shown."""
 
 
 class Sampling(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How a model chooses its words, named as requests name it; None is the endpoint's own default."""
+    """Sampling parameters of a model, named as in requests; None is the endpoint's own default."""
 
     temperature: float | None = None
     top_p: float | None = None
@@ -36,24 +36,26 @@ class Sampling(msgspec.Struct, frozen=True, omit_defaults=True):
     frequency_penalty: float | None = None
     seed: int | None = None
     max_tokens: int | None = None
-    """Tokens of a reply, at most."""
+    """Maximum tokens of a reply."""
     max_completion_tokens: int | None = None
-    """The same, as newer models of OpenAI want it named."""
+    """Maximum tokens of a reply, under the name that newer models of OpenAI require."""
     reasoning_effort: str | None = None
 
 
 class AgentCreated(Event, frozen=True, kw_only=True):
-    """The agent began. A deleted name may be created again: projections begin at the last of these."""
+    """The agent began. A deleted name may be created again: projections begin at the last of these events."""
 
     kind: ClassVar[str] = "agent_created"
 
     persona: str = ""
-    """Name of the shipped persona, or empty when the text was the user's own."""
+    """Name of the shipped persona; empty if the text was the user's own."""
     human: str = ""
 
 
 class AgentConfigured(Event, frozen=True, kw_only=True):
-    """How every later request is made; `text` is the system prompt. A request depends on nothing outside the log."""
+    """The configuration of all later requests; `text` is the system prompt.
+    A request depends on nothing outside the log.
+    """
 
     kind: ClassVar[str] = "agent_configured"
 
@@ -63,45 +65,47 @@ class AgentConfigured(Event, frozen=True, kw_only=True):
     renderer: int
     """Version of the code that turns a context into a request."""
     zone: str = "UTC"
-    """IANA name of the zone in which the agent is told the time."""
+    """IANA name of the time zone in which the agent sees times."""
     preset: str = ""
-    """Name of the shipped system prompt that `text` is; empty when it is the user's own."""
+    """Name of the shipped system prompt that `text` is; empty if it is the user's own."""
     functions: list[FunctionRef] = []
     schemas: dict[str, str] = {}
-    """JSON schema text by sha256: each is written once in a stream, in the first record that needs it."""
+    """JSON schema text by sha256. Each is written once in a stream, in the first record that needs it."""
     verify_first: bool = False
     """First-message verification: the first reply must call `send_message` with a plain monologue."""
     steps_max: int = 20
-    """Model calls in one turn, at most."""
+    """Maximum model calls in one turn."""
     pressure_fraction: float = 0.75
-    """Part of the window at which the agent is warned, once between two summaries."""
+    """Fraction of the window at which the agent is warned, once between two summaries."""
     summary_fraction: float = 0.75
-    """Part of the messages' tokens that a summary replaces."""
+    """Fraction of the messages' tokens that a summary replaces."""
     keep_last: int = 3
-    """Messages that a summary leaves alone, as long as the rest can be made to fit."""
+    """Number of newest messages that a summary leaves alone, as long as the rest can be made to fit."""
     sections: list[Section] = []
-    """What `text` was made of, in order; empty where it was given as it is."""
+    """Sections that `text` was made of, in order; empty if `text` was given as a whole."""
     calling: Literal["native", "schema", "text"] = "native"
-    """How the model calls functions: the endpoint's tools, a reply held to a JSON schema, or JSON in plain text."""
+    """Calling format: the endpoint's tools, a reply constrained to a JSON schema, or JSON in plain text."""
     stream: bool = False
-    """Replies are asked for piece by piece."""
+    """True if replies are requested as a stream."""
     sampling: Sampling = Sampling()
     summarizer: str = ""
-    """The model that writes summaries; empty: the agent's own."""
+    """Model that writes summaries; empty: the agent's own."""
     fallback: str = ""
-    """The model that is asked where the agent's own cannot be; empty: none."""
+    """Model that is called if the agent's own fails; empty: none."""
     first_attempts_max: int = 10
-    """Replies asked for when the first message is verified."""
+    """Maximum replies requested while the first message is verified."""
     monologue_chars_max: int = 0
-    """Characters of an inner monologue that the context shows; 0: all of them."""
+    """Maximum characters of an inner monologue that the context shows; 0: all."""
     day_tokens_max: int = 0
-    """Tokens that the agent may use up on one day (UTC); 0: as many as it wants."""
+    """Maximum tokens that the agent may use on one day (UTC); 0: no limit."""
     day_cost_max: float = 0.0
-    """What it may cost on one day (UTC), in the currency of the price list; 0: whatever it costs."""
+    """Maximum cost on one day (UTC), in the currency of the price list; 0: no limit."""
 
 
 class AgentForked(Event, frozen=True, kw_only=True):
-    """The stream begins as another agent's first `parent_seq` records, read through; this record is the next one."""
+    """The stream begins with another agent's first `parent_seq` records, which are read there;
+    this record is the next one.
+    """
 
     kind: ClassVar[str] = "agent_forked"
 
@@ -112,20 +116,20 @@ class AgentForked(Event, frozen=True, kw_only=True):
 
 
 class AgentMoved(Event, frozen=True, kw_only=True):
-    """The stream goes on in another partition (`to`), or comes from one (`from`).
+    """The stream continues in another partition (`to`), or comes from one (`from`).
 
-    The last record of the stream in the one, and the first in the other.
+    This is the last record of the stream in the old partition, and the first in the new one.
     """
 
     kind: ClassVar[str] = "agent_moved"
 
     direction: Literal["to", "from"]
     partition: str
-    """The other one."""
+    """The other partition."""
     seq: int
-    """The seq before this record's own."""
+    """Seq before this record's own."""
     chain: str
-    """Chain value there, in hexadecimal."""
+    """Chain value at that seq, in hexadecimal."""
     epoch: int
     """Generation of the assignment to the new partition, from 2."""
 

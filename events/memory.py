@@ -1,4 +1,4 @@
-"""What the agent knows: core memory, archival memory, summaries, and how much of each the context shows."""
+"""Events of what the agent knows: core memory, archival memory, summaries, and how much of each the context shows."""
 
 from typing import ClassVar, Literal
 
@@ -13,23 +13,23 @@ class MemoryEdited(Event, frozen=True, kw_only=True):
 
     label: str
     operation: Literal["created", "appended", "replaced", "removed", "set", "changed", "copied"]
-    """`changed`: only its limit, description or protection; `copied`: from the shared block that it follows."""
+    """`changed`: only its limit, description or protection changed; `copied`: from the shared block that it follows."""
     limit: int
-    """Characters that the block may hold, at most (inclusive)."""
+    """Maximum characters of the block, inclusive."""
     origin: str = ""
-    """The shared block that the value was copied from, if it was."""
+    """Shared block that the value was copied from, if any."""
     origin_version: int = 0
-    """The seq there of the edit that gave it this value."""
+    """Seq, in the shared block's stream, of the edit that has this value."""
     description: str = ""
-    """What the block is for, in words for the model."""
+    """Purpose of the block, in words for the model."""
     read_only: bool = False
-    """The agent sees it and cannot edit it."""
+    """True if the agent sees the block and cannot edit it."""
     author: str = ""
     """In the stream of a shared block: the agent that made the edit; empty for a person."""
 
 
 class BlockRemoved(Event, frozen=True, kw_only=True):
-    """The memory block is no longer in core memory. A shared one goes on without this agent."""
+    """The memory block is no longer in core memory. A shared block continues without this agent."""
 
     kind: ClassVar[str] = "block_removed"
 
@@ -37,7 +37,7 @@ class BlockRemoved(Event, frozen=True, kw_only=True):
 
 
 class ArchivalInserted(Event, frozen=True, kw_only=True):
-    """`text` is kept, by the agent or by a person. The record's event id is the memory's id, however long the text."""
+    """The agent or a person stored `text`. The record's event id is the memory's id, however long the text is."""
 
     kind: ClassVar[str] = "archival_inserted"
 
@@ -46,17 +46,17 @@ class ArchivalInserted(Event, frozen=True, kw_only=True):
 
 
 class ArchivalUpdated(Event, frozen=True, kw_only=True):
-    """The archival memory `memory_id` now reads `text`. Its time and source stay those of the insert."""
+    """The archival memory `memory_id` now has the text `text`. Its time and source stay those of the insert."""
 
     kind: ClassVar[str] = "archival_updated"
 
     memory_id: str
     tags: list[str] = []
-    """All tags that it has from now on: none are no tags, not those that it had."""
+    """All tags from now on: an empty list removes the earlier tags."""
 
 
 class ArchivalDeleted(Event, frozen=True, kw_only=True):
-    """The archival memory `memory_id` is no longer found, whatever is said of it later."""
+    """The archival memory `memory_id` is no longer found, whatever later records say of it."""
 
     kind: ClassVar[str] = "archival_deleted"
 
@@ -80,24 +80,24 @@ class SourceDetached(Event, frozen=True, kw_only=True):
 
 
 class DocumentLoaded(Event, frozen=True, kw_only=True):
-    """A document was loaded into `source`, in the place of one of the same name; `text` is its whole text."""
+    """A document was loaded into `source`, in place of one with the same name; `text` is its whole text."""
 
     kind: ClassVar[str] = "document_loaded"
 
     source: str
     document: str
-    """Its name, which tells it from all others of the source."""
+    """Name of the document, unique in the source."""
     title: str = ""
     media_type: str = ""
-    """Of the file that the text was taken from, as `application/pdf`."""
+    """Media type of the file that the text was taken from, as `application/pdf`."""
     bytes: int = 0
-    """Of that file."""
+    """Size of that file."""
     chars: int = 0
-    """Of the text."""
+    """Length of the text."""
     sha256: str = ""
-    """Of the text in UTF-8, hexadecimal."""
+    """Digest of the text in UTF-8, hexadecimal."""
     origin: str = ""
-    """What it was loaded from: the folder or file that was named, or `sql`."""
+    """Folder or file that the document was loaded from, as the user named it, or `sql`."""
 
 
 class DocumentRemoved(Event, frozen=True, kw_only=True):
@@ -110,7 +110,7 @@ class DocumentRemoved(Event, frozen=True, kw_only=True):
 
 
 class Summary(Event, frozen=True, kw_only=True):
-    """`text` stands in the context for the records `covers_from` to `covers_to` (inclusive): hidden, not deleted."""
+    """`text` replaces the records `covers_from` to `covers_to` (inclusive) in the context: hidden, not deleted."""
 
     kind: ClassVar[str] = "summary"
 
@@ -119,29 +119,29 @@ class Summary(Event, frozen=True, kw_only=True):
     kept_from: int
     """First seq that the context still shows."""
     hidden: int
-    """Messages that summaries hide, of all that there are."""
+    """Number of messages that this and earlier summaries hide."""
     total: int
-    """All messages of the agent at this moment, but for those of turns that were hidden by hand."""
+    """Number of all messages of the agent at this moment, without those of turns that were hidden by hand."""
     summarized: int
-    """Messages that this summary replaces."""
+    """Number of messages that this summary replaces."""
     method: Literal["model", "mechanical"] = "model"
-    """`mechanical`: the last resort when a model's summary is no shorter, or cannot be had."""
+    """`mechanical`: the last resort if a model's summary is no shorter, or no model answers."""
     words: int = 0
-    """The words that the model was asked to keep to."""
+    """Maximum words that the model was asked for."""
     model: str = ""
     usage: Usage = Usage()
     latency_us: int = 0
     context_sha256: str = ""
     context_bytes: int = 0
     parts: str = ""
-    """The request's parts in order, each with its mark."""
+    """Parts of the request in order, each with its fingerprint."""
     raw: str = ""
 
 
 class SummaryExpanded(Event, frozen=True, kw_only=True):
-    """The summary at `summary_seq` was taken back: the context shows again what it hid, from `kept_from` on.
+    """The summary at `summary_seq` was undone: the context shows again what it hid, from `kept_from` on.
 
-    `text` and the counts are those of the summary before it, which stands again; empty and 0 where there was none.
+    `text` and the counts are those of the summary before it, which is valid again; empty and 0 if there was none.
     """
 
     kind: ClassVar[str] = "summary_expanded"
@@ -154,44 +154,44 @@ class SummaryExpanded(Event, frozen=True, kw_only=True):
 
 
 class ContextTrimmed(Event, frozen=True, kw_only=True):
-    """The context shows only the first `shown_chars` characters of a record or block, and a handle to the whole."""
+    """The context shows only the first `shown_chars` characters of a record or block, and a reference to the whole."""
 
     kind: ClassVar[str] = "context_trimmed"
 
     target_seq: int = 0
-    """The record, or 0 for a block."""
+    """Seq of the record; 0 for a block."""
     label: str = ""
-    """The block, or empty for a record."""
+    """Label of the block; empty for a record."""
     shown_chars: int
 
 
 class TurnsHidden(Event, frozen=True, kw_only=True):
-    """A person took turns back: the context no longer shows their records, whatever a summary does later.
+    """A person undid turns: the context no longer shows their records, whatever a summary does later.
 
-    Nothing is deleted. What the turns did stays done: edits of memory, messages that were sent, effects outside.
-    A turn that was open is ended in the same commit. Imported messages are of no turn, and stay.
+    Nothing is deleted. Effects of the turns remain: edits of memory, messages that were sent, effects outside. A turn
+    that was open is ended in the same commit. Imported messages belong to no turn, and remain.
     """
 
     kind: ClassVar[str] = "turns_hidden"
 
     turns: list[int]
-    """Numbers of the turns, from 1, rising."""
+    """Numbers of the turns, from 1, ascending."""
 
 
 class ReplyRethought(Event, frozen=True, kw_only=True):
     """The context shows `text`, which is not empty, as the inner monologue of a reply; the newest one counts.
 
-    The reply's own record stays as the model gave it.
+    The reply's own record is unchanged.
     """
 
     kind: ClassVar[str] = "reply_rethought"
 
     target_seq: int
-    """The `model_reply`, from 1."""
+    """Seq of the `model_reply`, from 1."""
 
 
 class HeartbeatsPaused(Event, frozen=True, kw_only=True):
-    """No timed heartbeat before `until`."""
+    """No timed heartbeat is sent before `until`."""
 
     kind: ClassVar[str] = "heartbeats_paused"
     version: ClassVar[int] = 2

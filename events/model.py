@@ -1,5 +1,5 @@
-"""What the model answered. A request is logged by reference: the sha256 of its exact bytes, its length, and short marks
-of its parts in their order, by which a request that is made again and is another says where it differs first.
+"""Events of what the model answered. A request is logged by reference: the sha256 of its exact bytes, its length, and
+short fingerprints of its parts in their order, which show where a request that is rendered again differs first.
 """
 
 from typing import ClassVar, Literal
@@ -11,22 +11,22 @@ from everlog.events.lifecycle import Sampling
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A function call as the model asked for it."""
+    """A function call as the model requested it."""
 
     id: str
     name: str
     arguments: str
-    """The model's own JSON text, not repaired."""
+    """JSON text as the model wrote it, not repaired."""
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Tokens, as the provider counted them; 0 where it did not say."""
+    """Tokens as the provider counted them; 0 for figures that it did not report."""
 
     prompt: int = 0
     completion: int = 0
     total: int = 0
     cached: int = 0
-    """Of those of the prompt: how many the provider still had from a request before."""
+    """Number of the prompt's tokens that the provider had in its cache."""
 
 
 class ModelReply(Event, frozen=True, kw_only=True):
@@ -38,44 +38,48 @@ class ModelReply(Event, frozen=True, kw_only=True):
     finish_reason: str = ""
     usage: Usage = Usage()
     model: str = ""
-    """The model's own word for itself."""
+    """Model name as the endpoint reported it."""
     latency_us: int = 0
     context_sha256: str = ""
     context_bytes: int = 0
     parts: str = ""
-    """The parts of the request in order, each with its mark, as `prompt d51efd, header 802d77`."""
+    """Parts of the request in order, each with its fingerprint, as `prompt d51efd, header 802d77`."""
     raw: str = ""
-    """The body of the answer, verbatim; of one that was streamed, its pieces put together."""
+    """Body of the answer, verbatim; of a streamed answer, the completion assembled from its chunks."""
     attempts: int = 1
-    """Tries that it took to get an answer."""
+    """Number of attempts until there was an answer."""
     repair: str = ""
-    """What was done to read it, rung by rung, as `fence, comma`; empty where it was read as it stands."""
+    """Repair steps that it took to parse the reply, as `fence, comma`; empty if the reply was valid."""
     lossy: bool = False
-    """A rung of the repair may have changed what was meant."""
+    """True if a repair step may have changed what was meant."""
     reader: int = 1
-    """Version of the code that read it."""
+    """Version of the code that parsed it."""
 
 
 class ModelFailed(Event, frozen=True, kw_only=True):
-    """The model could not be asked or understood; `text` says why. The turn ends; what was said stays in view."""
+    """The model failed, or its answer could not be understood; `text` says why.
+    The turn ends; its messages stay in view.
+    """
 
     kind: ClassVar[str] = "model_failed"
 
     failure: str
-    """A short word, the `kind` of a ModelError; `actors/models/failure_classes.py` says what each means."""
+    """Class of the failure, the `kind` of a ModelError; `actors/models/failure_classes.py` describes each."""
     model: str = ""
-    """The model that was asked, where it is not the agent's own or something came of it."""
+    """Model that was called, if it is not the agent's own or if it sent a part of an answer."""
     attempts: int = 1
     usage: Usage = Usage()
     context_sha256: str = ""
     context_bytes: int = 0
     parts: str = ""
-    """The parts of the request in order, each with its mark, as `prompt d51efd, header 802d77`."""
+    """Parts of the request in order, each with its fingerprint, as `prompt d51efd, header 802d77`."""
     raw: str = ""
 
 
 class ReplyRejected(Event, frozen=True, kw_only=True):
-    """A reply was read and refused; `text` says why. A first message broke the rules, or a summary did not shrink."""
+    """A reply was parsed and rejected; `text` says why.
+    A first message broke the rules, or a summary did not shrink.
+    """
 
     kind: ClassVar[str] = "reply_rejected"
 
@@ -84,43 +88,45 @@ class ReplyRejected(Event, frozen=True, kw_only=True):
     covers_to: int = 0
     """For a summary: the last seq that it was to cover."""
     words: int = 0
-    """For a summary: the words that it was asked to keep to."""
+    """For a summary: the maximum words that were asked for."""
     shown: bool = False
-    """The next request shows the reply and why it was refused, so that the model says it again."""
+    """True if the next request shows the reply and the reason of its rejection,
+    so that the model corrects the reply.
+    """
     said: str = ""
-    """Where it is shown: what the model is shown of it."""
+    """The part of the reply that the next request shows, if it shows any."""
     usage: Usage = Usage()
     model: str = ""
     latency_us: int = 0
     context_sha256: str = ""
     context_bytes: int = 0
     parts: str = ""
-    """The parts of the request in order, each with its mark, as `prompt d51efd, header 802d77`."""
+    """Parts of the request in order, each with its fingerprint, as `prompt d51efd, header 802d77`."""
     raw: str = ""
 
 
 class ModelSwitched(Event, frozen=True, kw_only=True):
-    """The model could not be asked, and another is for the rest of the turn; `text` says why."""
+    """The model failed, and another model is called for the rest of the turn; `text` says why."""
 
     kind: ClassVar[str] = "model_switched"
 
     to: str
-    """The model that is asked now."""
+    """Model that is called from now on."""
     calling: Literal["native", "schema", "text"] = "native"
-    """How that one calls functions."""
+    """Calling format of that model."""
     window: int = 0
-    """Tokens of its window; 0: as many as the agent's."""
+    """Context window of that model in tokens; 0: the agent's own."""
     sampling: Sampling = Sampling()
     stream: bool = False
     model: str
-    """The one that failed."""
+    """Model that failed."""
     failure: str
-    """A short word, as in `model_failed`."""
+    """Class of the failure, as in `model_failed`."""
     attempts: int = 1
     usage: Usage = Usage()
-    """What the one that failed used up."""
+    """Usage of the model that failed."""
     context_sha256: str = ""
     context_bytes: int = 0
     parts: str = ""
-    """The parts of the request that failed in order, each with its mark."""
+    """Parts of the failed request in order, each with its fingerprint."""
     raw: str = ""

@@ -1,9 +1,9 @@
-"""Points in time: microseconds UTC, as datetimes and as text. Pure: the present is nobody's business here."""
+"""Convert points in time: microseconds UTC, datetimes and text. Pure: nothing here reads a clock."""
 
 from datetime import UTC, datetime, timedelta
 
 MICROSECONDS = 1_000_000
-"""Of a second."""
+"""Microseconds of a second."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -1,4 +1,4 @@
-"""Old shapes to new ones: pure functions, one for each change, chained until the shape is today's.
+"""Upcast old shapes of events: pure functions, one for each change, chained until the shape is the current one.
 
 To change a released shape:
 
@@ -6,9 +6,9 @@ To change a released shape:
     2. write the step from the version before it here, and name it in `STEPS`;
     3. run `python -m everlog.events.schema`, and record a golden log with the new shape.
 
-The golden logs that are there keep the old shape, and show that it is still read. Where the new version only has more
-fields, each with a default, the step returns the payload as it is. Never edit or delete a step: some log still needs
-it. SQL sees upcast records only.
+Existing golden logs keep the old shape, and show that it can still be read. If the new version only has more fields,
+each with a default, the step returns the payload unchanged. Never edit or delete a step: some log still needs it. SQL
+sees upcast records only.
 
 `heartbeats_paused` is the example: `tests/golden/make.py` leaves a record of its version 1.
 """
@@ -24,7 +24,7 @@ Upcaster = Callable[[Payload, int], Payload]
 
 
 def _heartbeats_paused_1(payload: Payload, recorded_at: int) -> Payload:
-    """Version 1 had only `minutes`, so every reader had to add them to the record's time; version 2 says `until`."""
+    """Add `until`: version 1 had only `minutes`, so that every reader had to add these to the record's time."""
     return {**payload, "until": recorded_at + payload["minutes"] * MICROSECONDS_PER_MINUTE}
 
 
@@ -35,7 +35,7 @@ STEPS: dict[tuple[str, int], Upcaster] = {
 
 
 def upcast(kind: str, version: int, target: int, payload: Payload, recorded_at: int) -> Payload:
-    """Bring `payload` from `version` to `target` (inclusive). A missing step is our bug: KeyError."""
+    """Bring `payload` from `version` to `target` (inclusive). A missing step is a bug of everlog: KeyError."""
     for step in range(version, target):
         payload = STEPS[kind, step](payload, recorded_at)
     return payload

@@ -1,12 +1,13 @@
-"""Agents with memory whose whole state is an append-only log of typed events.
+"""Run agents with memory whose whole state is an append-only log of typed events.
 
     import everlog
 
     with everlog.open("~/.everlog") as system:
         print(system.agent("sam").send("Hi, I sail").text)
 
-`open_system` is the same for asyncio. A name is imported when it is first used, so that `import everlog` costs nothing.
-The rooms are importable below it: `from everlog.events import UserMessage`.
+`everlog.open` blocks; `everlog.open_system` is the same for asyncio. Every failure raises an `EverlogError`. A name is
+imported when it is first used, so that `import everlog` is fast. The packages can be imported directly, for example
+`from everlog.events import UserMessage`.
 """
 
 from importlib import import_module
@@ -189,7 +190,7 @@ _MODULES = {
     "open_system": "everlog.actors.api",
     "tool": "everlog.actors.functions.tools",
 }
-"""Where each public name is defined that is neither an event nor an error: those are in `everlog.events`."""
+"""Module of each public name that is neither an event nor an error; events and errors are in `everlog.events`."""
 
 
 def __getattr__(name: str) -> object:

@@ -1,7 +1,7 @@
-"""WHAT IT MEANS: SQL over records. Context window, core memory, recall, pressure, turns, analytics.
+"""SQL over records: context window, core memory, recall, memory pressure, turns, analytics.
 
-Everything here is derived from the log and can be dropped and built again; one definition in `sql/` serves the agent's
-own step, time travel and analytics over all agents.
+Everything here is derived from the log, and can be dropped and built again. One definition in `sql/` serves the agent's
+own step, time travel, and analytics over all agents.
 """
 
 from everlog.projections.archival_memory import ArchivalSearch, AttachedSources

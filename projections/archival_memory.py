@@ -1,4 +1,4 @@
-"""What an agent kept, as of any moment: found by its words alone, by its id, or by the whole of its text."""
+"""Find what an agent stored, as of any moment: by words, by id, or by the whole text."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,30 +12,33 @@ from everlog.store.base.bm25 import rarity, score, weight
 from everlog.store.base.stemming import WORD, phrases_in, query_stems, stem, stems
 
 PHRASE_SCORE = 100.0
-"""Added where the query occurs word for word."""
+"""Score added to a text that contains the query word for word, so that it comes before all others."""
 
 PASSAGE_CHARS = 2000
-"""Of a longer text that a search finds, only so much is given: from a little before its first word of the query."""
+"""Maximum characters that a search returns of a longer text: a passage that begins a little before the query's first
+word.
+"""
 PASSAGE_BEFORE_CHARS = 300
+"""Characters of that passage before the query's first word."""
 
 WHITE = " \t\n\r\v\f\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
-"""What `str.strip` takes away."""
+"""Characters that `str.strip` removes. DuckDB's `trim` gets them, so that both agree."""
 
 NO_END = 2**62
-"""Microseconds UTC that are never reached."""
+"""Time that is never reached, microseconds UTC."""
 
 
 class AttachedSources(NamedTuple):
-    """What else an agent can read: the sources attached to it, and up to when (microseconds UTC, inclusive)."""
+    """Sources attached to an agent, and the time up to which their documents count (microseconds UTC, inclusive)."""
 
     sources: Sequence[str]
     time: int
 
 
 class ArchivalSearch:
-    """The archival memory of one agent as of one seq."""
+    """Archival memory of one agent as of one seq."""
 
     def __init__(self, projections: Projections, agent_id: str, as_of: int) -> None:
         self._projections = projections
@@ -43,11 +46,11 @@ class ArchivalSearch:
         self._as_of = as_of
 
     def attached(self) -> AttachedSources:
-        """The sources that were attached by then. What was loaded into one counts up to the agent's last record."""
+        """Return the sources that were attached. Documents that were loaded up to the agent's last record count."""
         if self._as_of == HEAD:  # a state is enough
             rows = self._projections.rows("sources", self._agent_id)
             return AttachedSources(sorted(row["source"] for row in rows if row["source"]), NO_END)
-        said = self._plainly("kept_attached")[0]
+        said = self._search_by_values("kept_attached")[0]
         changes = sorted(said["changes"] or (), key=itemgetter("seq"))
         attached = {one["source"]: one["attached"] for one in changes}
         return AttachedSources(
@@ -55,22 +58,27 @@ class ArchivalSearch:
         )
 
     def sources(self) -> set[str]:
-        """Where memories of its own came from, if from anywhere."""
+        """Return the sources that the agent's own memories name."""
         return {row["source"] for row in self._passing() if row["source"]}
 
     def holding(self, text: str) -> str:
-        """The id of the first memory that holds exactly this text, white space around it aside; empty if none."""
-        if not self._plainly("kept_once", text.strip(), WHITE):
+        """Return the id of the first memory with exactly this text, apart from white space around it;
+        empty if there is none.
+        """
+        # A quick test first: the exact query is slow.
+        if not self._search_by_values("kept_once", text.strip(), WHITE):
             return ""
         return next((str(row["memory_id"]) for row in self._rows_of("kept_holding", text.strip(), WHITE)), "")
 
-    def holding_any(self, texts: Sequence[str]) -> dict[str, str]:
-        """The ids of the memories that hold one of these texts, which have no white space around them: by text."""
+    def ids_of_texts(self, texts: Sequence[str]) -> dict[str, str]:
+        """Return the ids of the memories with one of these texts, by text.
+        The texts have no white space around them.
+        """
         rows = self._projections.search("kept_among", self._agent_id, self._as_of, list(texts), WHITE)
         return {row["text"]: row["memory_id"] for row in reversed(rows)}
 
     def memory(self, memory_id: str) -> Row | None:
-        """The memory of that id; None if there is none, or it was deleted."""
+        """Return the memory of that id; None if there is none, or it was deleted."""
         return next((_hit(row) for row in self._rows_of("kept_memory", memory_id)), None)
 
     def listed(
@@ -83,7 +91,9 @@ class ArchivalSearch:
         after: int | None = None,
         before: int | None = None,
     ) -> RecallPage:
-        """What was kept, in order: rows `first` (from 0) to `first + count` (exclusive); the rest as in `search`."""
+        """Return memories in order: rows `first` (from 0) to `first + count` (exclusive).
+        Filters are as in `search`.
+        """
         rows = self._passing(tags, source, after, before)
         return RecallPage([_hit(row) for row in rows[first : first + count]], len(rows))
 
@@ -98,11 +108,11 @@ class ArchivalSearch:
         after: int | None = None,
         before: int | None = None,
     ) -> RecallPage:
-        """What was kept, best match of words first: rows `first` (from 0) to `first + count` (exclusive).
+        """Return memories, best match of words first: rows `first` (from 0) to `first + count` (exclusive).
 
-        `tags`: each result has all of them; `source`: each was kept from there; `after` (inclusive) and `before`
-        (exclusive): microseconds UTC. What stands in quotation marks is in each result as it stands. Of a long text
-        only the passage with the first word of the query is given.
+        `tags`: each result has all of them; `source`: each result has this source; `after` (inclusive) and `before`
+        (exclusive): microseconds UTC. Each result contains the phrases in quotation marks as they are written. Of a
+        long text only the passage with the query's first word is returned.
         """
         rows = self._passing(tags, source, after, before)
         documents = [(row, Counter(stems(row["text"]))) for row in rows]
@@ -134,8 +144,8 @@ class ArchivalSearch:
         rows = self._projections.rows("archival_memory", self._agent_id, self._as_of)
         return [row for row in rows if _passes(row, tags, source, after, before)]
 
-    def _plainly(self, name: str, *parameters: object) -> Sequence[Row]:
-        """Rows of a file that reads the agent's records by plain values."""
+    def _search_by_values(self, name: str, *parameters: object) -> Sequence[Row]:
+        """Return the rows of a SQL file that reads the agent's records by plain values."""
         return self._projections.search(name, self._agent_id, self._as_of, self._agent_id, self._as_of, *parameters)
 
     def _rows_of(self, name: str, *parameters: str) -> Sequence[Row]:
@@ -157,7 +167,7 @@ def _hit(row: Row, score: float = 0.0, rarities: Mapping[str, float] | None = No
 
 
 def _passage(text: str, rarities: Mapping[str, float], phrase: str) -> str:
-    """The text; of a long one what stands around the phrase, or else around the first word of the query."""
+    """Return the text; of a long text, the passage around the phrase, or else around the query's first word."""
     if len(text) <= PASSAGE_CHARS:
         return text
     place = text.lower().find(phrase)

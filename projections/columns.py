@@ -1,4 +1,4 @@
-"""Columns of an answer that other tools have no type for: they are written as DuckDB's own texts."""
+"""Convert columns of an answer that other tools have no type for: they are returned as DuckDB's own texts."""
 
 from collections.abc import Sequence
 
@@ -6,11 +6,11 @@ from duckdb.sqltypes import DuckDBPyType
 
 _ODD = frozenset({"bignum", "bit", "geometry", "interval", "time with time zone", "union", "variant"})
 _HOLDS = frozenset({"array", "list", "map", "struct", "tuple"})
-"""Kinds whose children are types, or sizes."""
+"""Types whose children are types, or sizes."""
 
 
 def is_odd(kind: DuckDBPyType) -> bool:
-    """Whether a value has no form in Arrow, Parquet or JSON, or a part of it has none."""
+    """Return True if a value, or a part of it, has no form in Arrow, Parquet or JSON."""
     if kind.id in _ODD:
         return True
     if kind.id not in _HOLDS:
@@ -19,7 +19,7 @@ def is_odd(kind: DuckDBPyType) -> bool:
 
 
 def as_texts(query: str, names: Sequence[str], odd: Sequence[bool]) -> str:
-    """`query` with its odd columns as texts, under the same names."""
+    """Return `query` with its odd columns as texts, under the same names."""
     columns = ", ".join(
         f'c{number}{"::VARCHAR" * text} AS "{name.replace(chr(34), chr(34) * 2)}"'
         for number, (name, text) in enumerate(zip(names, odd, strict=True))

@@ -1,7 +1,7 @@
-"""One DuckDB in memory, filled from the log, from which every projection is read.
+"""Run projections in one DuckDB in memory, which is filled from the log.
 
-It holds nothing that the log does not: it can be dropped at any moment and filled again. Rows of a commit are added in
-one transaction. Nothing but SQL decides what the rows mean; see `sql/`.
+The engine contains nothing that is not in the log: it can be dropped at any moment and filled again. Rows of a commit
+are added in one transaction. Only SQL decides what the rows mean; see `sql/`.
 """
 
 import atexit
@@ -29,35 +29,35 @@ from everlog.store import SCHEMA, batch_of, records_of
 from everlog.store.base.lazy_pyarrow import pc
 
 HEAD = 2**63 - 2
-"""`as_of` for "now": above every seq, below the `ended` of the living."""
+"""`as_of` for "now": above every seq, below the `ended` of records in the current incarnation."""
 
-_COUNTED = ("memory_edited", "block_removed", "agent_configured", "summary", "summary_expanded")  # told in the header
+_COUNTED = ("memory_edited", "block_removed", "agent_configured", "summary", "summary_expanded")  # of the header
 _SUMMARIES = ("summary", "summary_expanded")
 _LIVE = ("context_window",)  # all rows of now are hot
 _SUMMARIES_OF = "SELECT agent_id, payload FROM incoming WHERE type IN ('summary', 'summary_expanded')"
 _BIRTHS = "SELECT agent_id, seq FROM incoming WHERE type = 'agent_created' AND seq > 1 ORDER BY seq"
 
 _PLAIN = {"TIMESTAMP WITH TIME ZONE": 'epoch_us("{0}") AS "{0}"', "UUID": '"{0}"::VARCHAR AS "{0}"'}
-"""How a column of that type is read as one that is plain in Python."""
+"""Conversion of columns of these types into plain Python values."""
 
 
 HistoryLoader = Callable[[int], pa.Table]
-"""All records of an agent up to a seq (inclusive), in commit order."""
+"""Reader of all records of an agent up to a seq (inclusive), in commit order."""
 
 
 def kept_from(rows: pa.Table) -> dict[str, int]:
-    """The first seq that the context of each agent shows, by its newest summary among `rows` of hot tables."""
+    """Return the first seq that the context of each agent shows, by its newest summary among `rows` of hot tables."""
     summaries = rows.select(["agent_id", "seq", "kept_from"]).filter(pc.equal(rows.column("slot"), "summary"))
     return {row["agent_id"]: row["kept_from"] for row in summaries.sort_by("seq").to_pylist()}
 
 
 def shown_from(payload: str) -> int:
-    """The first seq that a summary, or one that is taken back, leaves in view; none if it was erased."""
+    """Return the first seq that a summary, or the undoing of one, leaves in view; HEAD if it was erased."""
     return int(HEAD if is_erased(payload) else msgspec.json.decode(payload).get("kept_from", 0))
 
 
 class _Incoming:
-    """What a prepared insert reads: a relation whose content is the batches set last. To register one costs 1 ms."""
+    """Relation that a prepared insert reads: its content is the batches set last. Registering takes 1 ms."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
@@ -71,7 +71,7 @@ class _Incoming:
 
 
 class Projections:
-    """Every projection over the records that were added. Not thread-safe: one host, one engine."""
+    """All projections over the records that were added. Not thread-safe: one host, one engine."""
 
     def __init__(self, *, threads: int = THREADS, memory_mb: int = MEMORY_MB, temp_directory: str = "") -> None:
         self._db = duckdb.connect(
@@ -93,20 +93,20 @@ class Projections:
         self._set_optimizers(keep=HOT_OPTIMIZERS)
         self._macros = False
         self._resumed: dict[str, HistoryLoader] = {}
-        self._kept_from: dict[str, int] = {}  # of those that were resumed: the first seq that their state shows
+        self._kept_from: dict[str, int] = {}  # first seq that the state of a resumed agent shows
         self._statements: dict[tuple[str, bool, bool], duckdb.Statement] = {}
         self._defined: set[str] = set()
-        self._filled: set[str] = set()  # tables that a search built for itself
+        self._filled: set[str] = set()  # tables that a search fills
         self._held: set[str] = set()  # agents with rows
         self._settled: set[str] = set()  # agents of whose rows some may be cold
-        self._changed = 0  # rows added and dropped since the memory was last tidied
+        self._changed = 0  # rows added and dropped since the last compaction
         self._compact_at = COMPACT_ROWS_MIN
         atexit.register(self.close)
 
     def close(self) -> None:
-        """Let go of the memory. Idempotent."""
+        """Free the memory. Idempotent."""
         atexit.unregister(self.close)
-        self._statements.clear()  # DuckDB complains on stderr of those that outlive it
+        self._statements.clear()  # DuckDB prints a complaint if statements outlive it
         self._db.close()
 
     def __enter__(self) -> Self:
@@ -121,6 +121,7 @@ class Projections:
             births = [(r.agent_id, r.seq) for r in records if r.type == "agent_created" and r.seq > 1]
             counted = any(record.type in _COUNTED for record in records)
             summarized = sorted({record.agent_id for record in records if record.type in _SUMMARIES})
+            # Before the insert: a summary that was undone may need records that a state does not have.
             self._complete(self._reaching([(r.agent_id, r.payload) for r in records if r.type in _SUMMARIES]))
             batches = [batch_of([upcast_record(record) for record in records])]
             self._add(batches, births, "count_new" if counted else None, summarized)
@@ -151,9 +152,9 @@ class Projections:
         self._note(table)
 
     def resume(self, rows: pa.Table, histories: Mapping[str, HistoryLoader]) -> None:
-        """Go on from states, the `states` of an engine before: as good as all records up to them, for what is now.
+        """Continue from states, the result of `states`. For questions about now they replace all records.
 
-        Who asks for more of an agent than its state is enough for makes the engine read its history, once.
+        A question that needs more of an agent than its state makes the engine read the agent's history, once.
         """
         self.restore(rows)
         shown = kept_from(rows)
@@ -179,15 +180,15 @@ class Projections:
         self._changed += added.num_rows
 
     def states(self, agents: Sequence[str]) -> pa.Table:
-        """What is enough to go on from, of each agent: rows of the hot table, by agent and seq."""
+        """Return the state of each agent: rows of the hot table, by agent and seq, that are enough to continue from."""
         return self._db.sql(batch_query("state"), params=[list(agents), [HEAD] * len(agents)]).to_arrow_table()
 
     def _reaching(self, summaries: Sequence[tuple[str, str]]) -> set[str]:
-        """The resumed agents of whose summaries (agent and payload) one shows what their state does not."""
+        """Return the resumed agents with a summary, among (agent, payload), that shows more than their state has."""
         return {a for a, payload in summaries if a in self._resumed and shown_from(payload) < self._kept_from[a]}
 
     def _complete(self, agents: Iterable[str]) -> None:
-        """Have all records of these agents, as if none had been resumed from a state."""
+        """Load all records of these agents, as if they had not been resumed from a state."""
         for agent_id in sorted(self._resumed.keys() & set(agents)):
             head = self._query("SELECT max(seq) AS head FROM records WHERE agent_id = ?", [agent_id])[0]["head"]
             records = self._resumed[agent_id](head)
@@ -211,7 +212,7 @@ class Projections:
             self._incoming.batches = ()
 
     def _add_and_follow(self, births: Sequence[tuple[str, int]], count: str | None, summarized: Sequence[str]) -> None:
-        """Add, and bring up to date what the new rows change in others, in one transaction."""
+        """Add the batches, and update older rows that the new ones change, in one transaction."""
         self._db.execute("BEGIN")
         try:
             self._db.execute("EXECUTE add_records")
@@ -228,7 +229,7 @@ class Projections:
             raise
 
     def _evict_and_reload(self, agents: Sequence[str]) -> None:
-        """After a summary: what the context of now no longer needs goes cold, what it needs again comes back."""
+        """Move the rows that the context no longer needs after a summary into `cold`, and back those it needs again."""
         self._settled.update(agents)
         for row in self._query(sql("thaw"), [agents]):
             self._db.execute("INSERT INTO hot FROM cold WHERE agent_id = ?", [row["agent_id"]])
@@ -264,17 +265,17 @@ class Projections:
             self.compact()
 
     def compact(self) -> None:
-        """Compress what was added and give the memory of dropped rows back. About 1 us a row; the engine does it by
-        itself now and then, so that memory follows what is in it.
+        """Compress added rows, and free the memory of dropped rows. Takes about 1 us for each row.
+        The engine also compacts itself from time to time.
         """
         self._db.execute("CHECKPOINT")
         left = self._query("SELECT count(*) AS n FROM records")[0]["n"]
         self._changed, self._compact_at = 0, max(COMPACT_ROWS_MIN, left)
 
     def batch(self, name: str, wanted: Sequence[tuple[str, int]]) -> list[Row]:
-        """Rows of projection `name` for each (agent, as_of) of `wanted`, all in one query, in the order of the log.
+        """Return the rows of projection `name` for each (agent, as_of) of `wanted`, in the order of the log.
 
-        Times come as microseconds UTC.
+        There is one query for all of them. Times are microseconds UTC.
         """
         columns = self._columns(name, wanted)
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -282,14 +283,14 @@ class Projections:
         return sorted(rows, key=itemgetter(place)) if place else rows
 
     def answers(self, name: str, wanted: Sequence[tuple[str, int]]) -> list[Rows]:
-        """One answer for each (agent, as_of) of `wanted`, in its order: the rows that `rows` gives, asked for together.
+        """Return one answer, the rows that `rows` returns, for each (agent, as_of) of `wanted`, in its order.
 
-        The answers share what they were read from: let go of them before long.
+        There is one query for all of them. The answers share memory: do not keep them for long.
         """
         return answers(self._columns(name, list(dict.fromkeys(wanted))), wanted)
 
     def _columns(self, name: str, wanted: Sequence[tuple[str, int]]) -> dict[str, list[Any]]:
-        """What a projection says, column by column."""
+        """Return the columns of a projection."""
         agents, moments = [agent_id for agent_id, _ in wanted], [as_of for _, as_of in wanted]
         is_now = all(as_of == HEAD for as_of in moments)
         if not (is_now and name in OF_A_STATE):
@@ -305,26 +306,26 @@ class Projections:
         return dict(zip(names, map(list, zip(*rows, strict=True)) if rows else ([] for _ in names), strict=True))
 
     def _few(self, wanted: Sequence[object]) -> bool:
-        """Whether it pays to pick out the rows of these agents first: it costs 0.3 ms."""
+        """Return True if selecting the rows of these agents first is worth its 0.3 ms."""
         return len(wanted) <= FEW_AGENTS and len(self._held) >= MANY_AGENTS
 
     def _statement(self, name: str, *, hot: bool, few: bool, rest: Sequence[object] = ()) -> duckdb.Statement:
-        """The batched query of a projection, parsed once. DuckDB plans a query anew each time that it reads a table."""
+        """Return the batched query, parsed once. DuckDB still plans a query each time that it reads a table."""
         if (key := (name, hot, few)) not in self._statements:
             text = batch_query(name, "hot" if hot else "records", few=few)
             self._statements[key] = self._db.extract_statements(self._plain(text, [["-"], [0], *rest]))[0]
         return self._statements[key]
 
     def rows(self, name: str, agent_id: str, as_of: int = HEAD) -> list[Row]:
-        """Rows of projection `name` for one agent, as of a seq (inclusive): a batch of one."""
+        """Return the rows of projection `name` for one agent, as of a seq (inclusive): a batch of one."""
         return self.batch(name, [(agent_id, as_of)])
 
     def search(self, name: str, agent_id: str, as_of: int, *parameters: object) -> list[Row]:
-        """Rows of a search of one agent, in the order of its SQL; `parameters` follow the agents and as_of."""
+        """Return the rows of one agent's search, in the order of its SQL; `parameters` follow the agents and as_of."""
         return self._query(self._searching(name, agent_id, parameters), [[agent_id], [as_of], *parameters])
 
     def gather(self, name: str, agent_id: str, as_of: int, *parameters: object) -> dict[str, list[Any]]:
-        """The same column by column, of plain values: a third of the cost where there are thousands of rows."""
+        """Return the same as columns of plain values: a third of the cost for thousands of rows."""
         self._db.execute(self._searching(name, agent_id, parameters), [[agent_id], [as_of], *parameters])
         return {column: values.tolist() for column, values in self._db.fetchnumpy().items()}
 
@@ -335,7 +336,7 @@ class Projections:
     def query(
         self, statement: str, parameters: Sequence[object] = (), agents: Sequence[str] | None = None
     ) -> list[Row]:
-        """Rows of any SELECT over records of these `agents`; None if it may read those of all."""
+        """Return the rows of any SELECT over records of these `agents`; None: of all agents."""
         self._complete(self._resumed if agents is None else agents)
         return self._query(statement, parameters)
 
@@ -345,29 +346,29 @@ class Projections:
         return [dict(zip(names, row, strict=True)) for row in self._db.fetchall()]
 
     def sql(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
-        """Rows of a SELECT that a person wrote: `records` and a macro for each projection can be read."""
+        """Return the rows of a SELECT that a person wrote. It can read `records` and a macro for each projection."""
         self._define_macros()
         return self.query(self._plain(statement, parameters), parameters)
 
     def execute(self, statement: str, parameters: Sequence[object] = ()) -> None:
-        """Run a statement that gives no rows back (the tables that a search builds for itself)."""
+        """Run a statement that returns no rows, for the tables that a search fills."""
         self._db.execute(statement, list(parameters))
 
     def define(self, name: str) -> None:
-        """Make the tables of `sql/NAME.sql`, that a search builds for itself, if they are not there."""
+        """Create the tables of `sql/NAME.sql`, which a search fills, if they do not exist."""
         if name not in self._defined:
             self._db.execute(sql(name))
             self._defined.add(name)
 
     def fill(self, name: str, agent_id: str, columns: pa.Table) -> None:
-        """Add rows of one agent to a table that a search built for itself; `columns` follow `agent_id` in its order."""
+        """Add rows of one agent to a table of a search; `columns` follow `agent_id` in the table's order."""
         self._filled.add(name)
         self._db.register("filling", columns)
         self._db.execute(f"INSERT INTO {name} SELECT ?, * FROM filling", [agent_id])
         self._db.unregister("filling")
 
     def checksum(self, name: str, agent_id: str, as_of: int = HEAD) -> str:
-        """A digest of a projection's rows that does not depend on their order: equal tables, equal checksums."""
+        """Return a digest of a projection's rows that does not depend on their order: equal tables, equal checksums."""
         statement = (
             f"SELECT count(*) AS n, coalesce(bit_xor(hash(answer)), 0) AS h FROM ({batch_query(name)}) AS answer"
         )
@@ -375,9 +376,7 @@ class Projections:
         return f"{row['n']}:{row['h']:016x}"
 
     def _plain(self, statement: str, parameters: Sequence[object]) -> str:
-        """The statement with every point in time as an integer, microseconds UTC, and every id as text: what Python
-        needs no other library for.
-        """
+        """Return the statement with times as integers (microseconds UTC) and ids as text: Python needs no library."""
         columns = self._query(f"DESCRIBE {statement}", parameters)
         replaced = ", ".join(
             _PLAIN[c["column_type"]].format(c["column_name"]) for c in columns if c["column_type"] in _PLAIN
@@ -385,7 +384,7 @@ class Projections:
         return f"SELECT * REPLACE ({replaced}) FROM ({statement})" if replaced else statement
 
     def _set_optimizers(self, keep: frozenset[str] | None) -> None:
-        """Run only the optimizers in `keep`; None for all. Planning is half the cost of a query over few rows."""
+        """Run only the optimizers in `keep`; None: all. Planning is half the cost of a query over few rows."""
         names = {row["name"] for row in self._query("SELECT name FROM duckdb_optimizers()")} if keep else set()
         self._db.execute(f"SET disabled_optimizers = '{','.join(sorted(names - (keep or set())))}'")
 

@@ -1,4 +1,4 @@
-"""Rows of what others keep: one SELECT over Parquet, CSV, JSON, or a database of DuckDB."""
+"""Read rows from other programs' data: one SELECT over Parquet, CSV, JSON, or a DuckDB database."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,15 +10,15 @@ from everlog.events import BadInput
 from everlog.projections.projection_constants import MEMORY_MB, THREADS
 
 ROWS = 256
-"""Rows that are fetched at a time."""
+"""Number of rows that are fetched at a time."""
 
 
 def select(query: str, databases: Mapping[str, Path]) -> Iterator[list[tuple[str, Any]]]:
-    """The rows of a SELECT, each as pairs of column and value, as the query brings them.
+    """Return the rows of a SELECT in batches, each row as pairs of column and value, in the order of the query.
 
-    `databases` can be read under their names, and are not changed. The query may read any file that this process may;
-    it cannot write one, install anything, or use more than MEMORY_MB. Raises BadInput; for a
-    row that cannot be had, when it is asked for.
+    `databases` can be read under their names, and are not changed. The query may read any file that this process may
+    read; it cannot write one, install anything, or use more than MEMORY_MB. Raise BadInput; for a row that cannot be
+    read, while the rows are fetched.
     """
     connection = duckdb.connect(
         ":memory:",
@@ -69,5 +69,5 @@ def _bad(error: duckdb.Error) -> BadInput:
 
 
 def _first(error: duckdb.Error) -> str:
-    """What DuckDB says, without its drawings of where."""
+    """Return DuckDB's message without the excerpt that marks the position."""
     return " ".join(str(error).split("\n\n", 1)[0].split())

@@ -1,4 +1,4 @@
-"""Lives and forks of a whole fleet, as small tables: found once, when the views over it are made."""
+"""Make small tables of the incarnations and forks of a whole fleet, once, when the views over the fleet are made."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 import pyarrow as pa
 
 RecreationSeqs = Mapping[str, Sequence[int]]
-"""Of agents that were created again: the seq of each time, in order."""
+"""For agents that were created again: the seqs of these creations, in order."""
 ForkPoints = Mapping[str, tuple[str, int]]
-"""Of each fork its parent and the cut."""
+"""For each fork: its parent and its fork point."""
 
 _END = 2**63 - 1
 
 
 def lives_table(births: RecreationSeqs) -> pa.Table:
-    """The lives after the first: from `first` up to `next`, exclusive."""
+    """Return the incarnations after the first: from seq `first` up to `next`, exclusive."""
     rows = [
         (name, number + 2, first, following)
         for name, seqs in births.items()
@@ -24,20 +24,24 @@ def lives_table(births: RecreationSeqs) -> pa.Table:
 
 
 def forks_table(forks: ForkPoints) -> pa.Table:
-    """Each fork, its parent and the cut."""
+    """Return each fork with its parent and its fork point."""
     rows = [(name, parent, cut) for name, (parent, cut) in forks.items()]
     return _table(rows, {"agent_id": pa.string(), "parent": pa.string(), "parent_seq": pa.int64()})
 
 
 def lineage_table(forks: ForkPoints, births: RecreationSeqs, names: Iterable[str]) -> pa.Table:
-    """Whose records are those of the forks `names` too: of a `life` of an `ancestor`, up to the seq `upto` (it too)."""
+    """Return the foreign records that belong to the forks `names`:
+    those of a `life` of an `ancestor`, up to seq `upto` (inclusive).
+    """
     rows = [(name, *part) for name in names for part in _ancestors(name, forks, births)]
     columns = {"agent_id": pa.string(), "ancestor": pa.string(), "life": pa.int64(), "upto": pa.int64()}
     return _table(rows, columns)
 
 
 def _ancestors(name: str, forks: ForkPoints, births: RecreationSeqs) -> list[tuple[str, int, int]]:
-    """From the parent upwards, each with its life at the cut and the cut. A life that began anew has none above it."""
+    """Return the ancestors from the parent upwards, each with its incarnation at the fork point, and the fork point. An
+    incarnation after the first has no ancestors.
+    """
     found: dict[str, tuple[str, int, int]] = {}
     ancestor, upto = forks[name]
     while ancestor not in found:

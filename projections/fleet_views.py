@@ -1,8 +1,8 @@
-"""Views over the records of the whole fleet, and one SELECT over them. Reads only, by construction.
+"""Query the records of the whole fleet with one SELECT over views. The engine can only read, by construction.
 
-The views are SQL files in `sql/fleet/`, set-oriented: one pass over millions of rows, where `sql/` answers for a few
-agents at a time as of a seq. A law holds them to the same meaning. The engine has no table of its own and may open no
-file but those that it was given, so that there is nothing that a query could change.
+The views are SQL files in `sql/fleet/`, set-oriented: one pass over millions of rows. The files in `sql/` serve a few
+agents at a time, as of a seq. A law checks that both mean the same. The engine has no table of its own, and may open no
+other files than its own sealed ones, so that a query has nothing to change.
 """
 
 import tempfile
@@ -36,9 +36,9 @@ VIEWS = (
     "heartbeats",
     "failures",
 )
-"""Every view, in the order in which they are made."""
+"""Names of all views, in the order of their creation."""
 ROWS_AT_ONCE = 8_192
-"""Rows of an answer that are fetched at a time."""
+"""Number of rows of an answer that are fetched at a time."""
 
 _DERIVED_QUERY = "SELECT {columns} FROM read_parquet([{paths}])"
 _BIRTHS = """SELECT agent_id, list(seq ORDER BY seq) FROM {source} WHERE type = 'agent_created' AND seq > 1
@@ -47,26 +47,29 @@ _MARKS = """SELECT count(*) FILTER (type = 'records_erased'), count(*) FILTER (t
 FROM everything WHERE type IN ('records_erased', 'agent_forked')"""
 _FORKS = """SELECT agent_id, payload->>'$.parent', (payload->>'$.parent_seq')::BIGINT
 FROM by_then WHERE type = 'agent_forked' ORDER BY agent_id"""
-"""Of forks that were made by then; their records are never erased, so that each names its parent."""
+"""Forks up to the given time. Records of forks are never erased, so each names its parent."""
 _LIVED = """SELECT r.*, coalesce(l.life, 1)::BIGINT AS life, {erased} AS erased
 FROM {source} r LEFT JOIN lives l ON l.agent_id = r.agent_id AND r.seq >= l.first AND r.seq < l.next"""
 _LIVED_ONCE = "SELECT *, 1::BIGINT AS life, {erased} AS erased FROM {source}"
 _READ_THROUGH = """FROM lived UNION ALL
 SELECT r.* REPLACE (a.agent_id AS agent_id, 1::BIGINT AS life)
 FROM ({lived}) r JOIN lineage a ON a.ancestor = r.agent_id AND a.life = r.life AND r.seq <= a.upto"""
-"""Each agent's records, and those of its ancestors that are its own too, under its name; a fork begins in life 1."""
+"""Each agent's records, and those of its ancestors that belong to it, under its name. A fork begins in life 1."""
 _IS_ERASED = "starts_with(payload, '{\"erased\":true')"
 _BOUND = "FROM query('{query}') LIMIT 0"
-"""A query as a part of another: there DuckDB refuses what is no SELECT, and COPY in a WITH clause. Nothing is run."""
+"""Query as a part of another: there DuckDB refuses every statement but SELECT, and COPY in a WITH clause. Nothing is
+run.
+"""
 _FAILED = (duckdb.Error, pa.ArrowException, OSError, MemoryError)
-"""What an answer can fail with while it is fetched: DuckDB's errors come through Arrow as another's."""
+"""Errors of an answer while it is fetched: Arrow wraps DuckDB's errors in its own."""
 
 
 DamageCheck = Callable[[], CorruptLog | None]
+"""Function that returns the damage of a file, if reading failed because of it."""
 
 
 class _Rows:
-    """An Arrow table as a relation that can be read any number of times."""
+    """Arrow table as a relation that can be read any number of times."""
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table
@@ -79,20 +82,20 @@ class _Rows:
 
 
 class QueryLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a query over the fleet may take of the machine."""
+    """Limits of the resources of a query over the fleet."""
 
     threads: int | None = None
-    """None: one for each processor."""
+    """Number of threads; None: one for each processor."""
     memory_mb: int = FLEET_MEMORY_MB
     scratch_mb: int = FLEET_SCRATCH_MB
-    """Of the disk, for what does not fit into the memory."""
+    """Maximum MB on disk for data that does not fit into the memory."""
 
 
 QUERY_LIMITS = QueryLimits()
 
 
 class FleetViews:
-    """The views of `VIEWS` over sealed files and records that are not sealed. Not thread-safe."""
+    """Views of `VIEWS` over sealed files and records that are not sealed. Not thread-safe."""
 
     def __init__(
         self,
@@ -105,14 +108,14 @@ class FleetViews:
         damage: DamageCheck = lambda: None,
         prices: Sequence[ListedPrice] = (),
     ) -> None:
-        """`paths` are sealed files, which have the columns of `FIGURES`; `fresh` are records that have not.
+        """Make the views. `paths` are sealed files, which have the columns of `FIGURES`;
+        `fresh` are records without these.
 
-        `upto`: only what was written down by then (microseconds UTC, inclusive). `agent_id`: only its own.
+        `upto`: only records written until then (microseconds UTC, inclusive). `agent_id`: only records of this agent.
+        `damage` is called to find out whether a file is the reason of a failure.
+        `prices`: the first that fits a model counts.
 
-        `damage` looks whether a file is to blame where reading fails. `prices`: the first that
-        fits counts.
-
-        Files must be there until it is closed. Raises CorruptLog, BadInput.
+        The files must exist until the views are closed. Raise CorruptLog, BadInput.
         """
         self._damage = damage
         self._scratch = tempfile.TemporaryDirectory(prefix="everlog-sql-")
@@ -147,6 +150,8 @@ class FleetViews:
         self._db.register("fresh", _Rows(fresh))
         if paths:
             run(f"SET allowed_paths = [{_quoted(paths)}]")
+        # From here on the engine opens no file but the sealed ones.
+        # The order matters: the paths cannot be changed afterwards.
         run("SET enable_external_access = false")
         sources = [sql("fleet/figured")]
         if paths:
@@ -160,11 +165,12 @@ class FleetViews:
         self._make_lives(agent_id)
         for view in VIEWS:
             run(f"CREATE VIEW {view} AS {sql(f'fleet/{view}')}")
+        # Last, so that a query cannot lift the limits above.
         run("SET lock_configuration = true")
 
     def _make_lives(self, agent_id: str | None) -> None:
-        """Which life each record is of, and what forks read through: looked up here, once, and free where there are
-        none.
+        """Make the tables of incarnations and of forks' ancestors.
+        They are computed once, and cost nothing if there are none.
         """
         run = self._db.execute
         erased, forked = run(_MARKS).fetchall()[0]
@@ -180,7 +186,7 @@ class FleetViews:
         run(f"CREATE VIEW read_through AS {through}")
 
     def close(self) -> None:
-        """Let go of the memory and the temporary folder. Idempotent."""
+        """Free the memory and the temporary folder. Idempotent."""
         self._db.close()
         self._scratch.cleanup()
 
@@ -191,17 +197,19 @@ class FleetViews:
         self.close()
 
     def interrupt(self) -> None:
-        """Let the query end that runs in another thread."""
+        """Stop the query that runs in another thread."""
         self._db.interrupt()
 
     def table(self, query: str) -> pa.Table:
-        """The whole answer of one SELECT. Raises BadInput, CorruptLog."""
+        """Return the whole answer of one SELECT. Raise BadInput, CorruptLog."""
         schema, batches = self.select(query)
         return pa.Table.from_batches(list(batches), schema)
 
     def select(self, query: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-        """The columns of one SELECT, and its rows as they come. Raises BadInput for any other statement, and for a
-        query that cannot be answered; CorruptLog. Also while the rows are fetched.
+        """Return the columns of one SELECT, and its rows as they arrive.
+
+        Raise BadInput for any other statement and for a query that cannot be answered; CorruptLog. Both can also be
+        raised while the rows are fetched.
         """
         try:
             statements = self._db.extract_statements(query)
@@ -219,7 +227,7 @@ class FleetViews:
         return schema, self._fetched(reader, schema)
 
     def _as_written(self, query: str) -> duckdb.DuckDBPyRelation:
-        """The answer, where columns that few tools know are texts."""
+        """Run the query, with columns of types that few tools know as texts."""
         found = self._db.sql(query)
         odd = [is_odd(kind) for kind in found.types]
         if not any(odd):
@@ -235,7 +243,7 @@ class FleetViews:
 
 
 def _plain(field: pa.Field) -> pa.Field:
-    """Whole numbers as every tool reads them: DuckDB's sums have 128 bits."""
+    """Return a field with whole numbers as 64 bits, which every tool reads: DuckDB's sums have 128 bits."""
     return field.with_type(pa.int64()) if field.type == pa.decimal128(38, 0) else field
 
 
@@ -260,11 +268,11 @@ _OF_THE_QUERY = (
     "Parser Error",
     "Syntax Error",
 )
-"""How DuckDB begins where the query is to blame; with anything else a file may be."""
+"""Beginnings of DuckDB's errors that are the query's fault. Any other error may be the fault of a file."""
 
 
 def _error(error: Exception, damage: DamageCheck) -> EverlogError:
-    """What DuckDB says, as one error with what to do. Raises KeyboardInterrupt where it was told to stop."""
+    """Return DuckDB's error as one of everlog's, with advice. Raise KeyboardInterrupt if the query was interrupted."""
     said = _first(error)
     if "Query interrupted" in said or said.startswith("INTERRUPT"):
         raise KeyboardInterrupt from error
@@ -284,5 +292,5 @@ def _error(error: Exception, damage: DamageCheck) -> EverlogError:
 
 
 def _first(error: Exception) -> str:
-    """What DuckDB says, without its drawings of where."""
+    """Return DuckDB's message without the excerpt that marks the position."""
     return " ".join(str(error).split("\n\n", 1)[0].split())

@@ -1,6 +1,6 @@
-"""What the logs say became of inputs that were acknowledged, for whoever wants to know and not to believe.
+"""Report from the logs what became of acknowledged inputs, as an independent check.
 
-It asks the records themselves, all of a partition by one query, and no projection that was kept meanwhile.
+The check queries the records themselves, all of a partition at once, and uses no projection.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,23 +15,23 @@ from everlog.store import LogReader
 
 
 class InputOutcome(msgspec.Struct):
-    """What became of one input."""
+    """Outcome of one input."""
 
     times: int = 0
-    """How often it is in the logs: once, if all is well."""
+    """Number of records with this id in the logs: 1 if all is well."""
     answered: bool = False
-    """In its turn a message was sent, or the model failed and that was recorded."""
+    """True if its turn sent a message, or recorded a failure of the model."""
     ended: bool = False
-    """The model replied in its turn, or the turn was given up."""
+    """True if the model replied in its turn, or the turn was stopped."""
 
     @property
     def lost(self) -> bool:
-        """It is in no log, or nothing came of it."""
+        """True if it is in no log, or has no outcome."""
         return not self.times or not (self.answered or self.ended)
 
 
 def input_outcomes(logs: Iterable[LogReader], event_ids: Sequence[str]) -> dict[str, InputOutcome]:
-    """The fate of each of these inputs, by its id, as the records of `logs` have it. Raises StoreError."""
+    """Return the outcome of each of these inputs, by its id, from the records of `logs`. Raise StoreError."""
     found = {event_id: InputOutcome() for event_id in event_ids}
     inputs = pa.table({"event_id": pa.array(found, pa.string())})
     for log in logs:

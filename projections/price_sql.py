@@ -1,4 +1,4 @@
-"""What calls cost, in SQL: a list of prices as macros and as a view. Nothing is computed where nobody asks."""
+"""Price calls in SQL: a list of prices as macros and as a view. Only queries that use prices compute them."""
 
 from collections.abc import Sequence
 
@@ -7,19 +7,19 @@ import pyarrow as pa
 
 
 class ListedPrice(msgspec.Struct, frozen=True):
-    """One price: of a million tokens."""
+    """One price of a million tokens."""
 
     model: str
-    """Empty: of every model that none before it fits."""
+    """Name of the model; empty: every model that no earlier price fits."""
     pattern: str
-    """A regular expression for the names of models."""
+    """Regular expression for names of models."""
     price_in: float
     price_out: float
     price_cached: float
-    """Of requests that the provider still had in its cache."""
+    """Price of request tokens that the provider had in its cache."""
     currency: str
     source: str
-    """Who says so."""
+    """Origin of the price."""
 
 
 _COLUMNS = ("model", "price_in", "price_out", "price_cached", "currency", "source")
@@ -28,15 +28,15 @@ _SCHEMA = pa.schema([
     ("price_cached", pa.float64()), ("currency", pa.string()), ("source", pa.string()),
 ])  # fmt: skip
 VIEW = "CREATE VIEW prices AS SELECT * EXCLUDE (place) FROM price_list ORDER BY place"
-"""The prices in the order in which they count: the first that fits."""
+"""Prices in the order in which they apply: the first that fits a model counts."""
 COST = """CREATE MACRO cost_of(model, prompt, completion, total, cached) AS (
     (greatest(total - completion, prompt) - least(cached, greatest(total - completion, prompt))) * price_of(model).i
     + least(cached, greatest(total - completion, prompt)) * price_of(model).c + completion * price_of(model).o) / 1e6"""
-"""What the tokens of a call cost; null where no price fits. Those of neither prompt nor reply count as a prompt's."""
+"""Cost of a call's tokens; null if no price fits. Tokens of neither prompt nor reply count as the prompt's."""
 
 
 def price_list(prices: Sequence[ListedPrice]) -> pa.Table:
-    """The prices as a table."""
+    """Return the prices as a table."""
     rows = [
         {"place": place, **{column: getattr(price, column) for column in _COLUMNS}}
         for place, price in enumerate(prices)
@@ -45,7 +45,9 @@ def price_list(prices: Sequence[ListedPrice]) -> pa.Table:
 
 
 def price_of(prices: Sequence[ListedPrice]) -> str:
-    """The statement that makes the macro `price_of(model)`: a struct of what is asked, answered, and cached."""
+    """Return the statement that makes the macro `price_of(model)`:
+    a struct of the prices for input, output and cached input.
+    """
     cases = [
         f"WHEN regexp_matches(model, '{price.pattern.replace(chr(39), chr(39) * 2)}') THEN "
         f"{{'i': {price.price_in!r}::DOUBLE, 'o': {price.price_out!r}::DOUBLE, 'c': {price.price_cached!r}::DOUBLE}}"

@@ -1,36 +1,40 @@
-"""Limits of the projections, with their unit last in the name."""
+"""Limits of the projections, with the unit last in the name."""
 
 MEMORY_MB = 512
-"""Memory that one DuckDB may use before it writes to its temporary directory."""
+"""Maximum memory in MB of one DuckDB, before it writes to its temporary directory."""
 
 THREADS = 1
-"""Threads of one DuckDB: a host has many agents and few cores, so one each."""
+"""Threads of one DuckDB: a host has many agents and few cores, so each engine gets one thread."""
 
 BATCH_BYTES = 64 * 1024 * 1024
-"""Text and payload of the agents whose states are derived in one engine; one agent may have more."""
+"""Maximum bytes of text and payload of agents whose states are derived in one engine; one agent alone may have more."""
 
 STATE_VERSION = 1
-"""Raised when states come to mean something else though no SQL file and no event has changed."""
+"""Version of the states. Raise it when states change their meaning although no SQL file and no event has changed."""
 
 FEW_AGENTS = 32
-"""Up to so many agents in one query, inclusive, their rows are picked out first, and fetched one by one."""
+"""Maximum agents in one query, inclusive, for which their rows are selected first, and fetched one by one."""
 
 MANY_AGENTS = 128
-"""Agents in one engine, from which on it pays to pick out the rows of a few."""
+"""Number of agents in one engine from which on selecting the rows of a few first is faster."""
 
 COMPACT_ROWS_MIN = 8192
-"""Changed rows, added or dropped, after which an engine is worth compacting; above it, as many as it had left."""
+"""Minimum number of added and dropped rows after which an engine is compacted. A larger engine waits for as many
+changes as it had rows.
+"""
 
 FLEET_MEMORY_MB = 2048
-"""Memory that one query over the whole fleet may use before it writes to its temporary folder."""
+"""Maximum memory in MB of one query over the whole fleet, before it writes to its temporary folder."""
 
 FLEET_SCRATCH_MB = 8192
-"""What a query over the whole fleet may write to its temporary folder."""
+"""Maximum MB that a query over the whole fleet writes to its temporary folder."""
 
 HOT_OPTIMIZERS = frozenset(
     {"build_side_probe_side", "cte_inlining", "deliminator", "filter_pushdown", "unnest_rewriter", "unused_columns"}
 )
-"""What the agent's own queries gain from. The others cost 0.8 ms a query and gain nothing over a window of records."""
+"""Optimizers that make the agent's own queries faster. The others take 0.8 ms for each query, and gain nothing over a
+window of records.
+"""
 
 OF_A_STATE = frozenset(
     {
@@ -38,4 +42,4 @@ OF_A_STATE = frozenset(
         "timers", "turn_records", "waking",
     }
 )  # fmt: skip
-"""Projections whose rows of now a state is enough for. Any other reads all records, however long ago."""
+"""Projections that can be computed as of now from a state. All others read all records of the agent."""

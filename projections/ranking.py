@@ -1,13 +1,13 @@
-"""The ranking of what was said, best match first: arithmetic over columns that SQL has gathered.
+"""Rank what was said, best match first, by arithmetic over columns that SQL has gathered.
 
-Four things make a score: BM25 (`everlog.store.base.bm25`) of the stems in a document, as a part of the best; how near
-its meaning comes to the query, where somebody knows, between the farthest and the nearest, half and half; 0.5 if the
-query names who says it; 0.3 of the better of the two that were said right before and after it. What holds the query
-word for word comes first.
+A score is the sum of four parts. First, BM25 (`everlog.store.base.bm25`) of the stems in a document, relative to the
+best document. Second, the similarity in meaning, if known, relative to the range from the farthest to the nearest; with
+it, words and meaning count half each. Third, 0.5 if the query names the speaker. Fourth, 0.3 of the better score of the
+two messages right before and after. Texts that contain the query word for word come first.
 
-A result has a stem of the query in its own words, or answers a question with one; or is among the 20 nearest in
-meaning; or is said by whom the query names, beside what has such words, and among the 20 best. Names of speakers are no
-such words, unless the query has nothing else.
+A message is a result if its own words, or the question that it answers, contain a stem of the query; or if it is among
+the 20 nearest in meaning; or if the query names its speaker, such a stem is in it or next to it, and it is among the 20
+best. Names of speakers do not count as stems here, unless the query has no others.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -19,14 +19,15 @@ from everlog.projections.search_documents import count_at, sought_as
 from everlog.store.base.bm25 import rarity, score, weight
 
 NAMED_SCORE, NEIGHBOUR_PART, VERBATIM_SCORE = 0.5, 0.3, 2.0
+"""Score for a named speaker, part of a neighbour's score that is added, and score for a query found word for word."""
 NEAREST, BEST = 20, 20
-"""So many are results because of their meaning; so many of the best because of who says them."""
+"""Maximum results because of their meaning alone; maximum rank of results because of their speaker."""
 DIGITS = 6
-"""Scores that are the same when rounded to so many digits are ties: the older comes first."""
+"""Decimal places of a score. Scores that are equal after rounding are ties: the older message comes first."""
 
 
 class RecallCorpus(msgspec.Struct, frozen=True):
-    """The documents of what had been said by a moment in one life, in order: column by column."""
+    """Search documents of what had been said by a moment in one incarnation, in order, column by column."""
 
     seq: Sequence[int]
     time: Sequence[int]
@@ -41,48 +42,48 @@ class RecallCorpus(msgspec.Struct, frozen=True):
 
 
 class RecallQuery(msgspec.Struct, frozen=True):
-    """What is looked for."""
+    """Query with its filters."""
 
     text: str
-    """The query in lower case, without its phrases; a result wherever it occurs. Empty: it is not looked for."""
+    """Query in lower case, without its phrases. A text that contains it is a result. Empty: not searched for."""
     phrases: Sequence[str]
-    """In lower case: each must occur, and that is enough."""
+    """Phrases in lower case: each must occur, and a text with all of them is a result."""
     stems: Sequence[str]
     roles: Sequence[str]
-    """Only of these speakers; none: of any."""
+    """Roles of the speakers to find; empty: all."""
     after: int | None
     before: int | None
-    """From (inclusive) and to (exclusive), microseconds UTC."""
+    """Time range: from `after` (inclusive) to `before` (exclusive), microseconds UTC."""
     meanings: Mapping[int, float]
-    """How near in meaning messages are, by seq."""
+    """Similarity in meaning of messages, by seq."""
 
 
 class _Worded(msgspec.Struct):
-    """What the words of a query find in one message."""
+    """Match of a query's words with one message."""
 
     score: float = 0.0
     own: bool = False
-    """There is a stem in its own words, or the query names who says it."""
+    """True if a stem is in its own words, or the query names its speaker."""
     has_topic: bool = False
-    """There is a stem that is no speaker's name."""
+    """True if it has a stem that is no speaker's name."""
     has_own_topic: bool = False
-    """There is such a stem in its own words."""
+    """True if such a stem is in its own words."""
     named: bool = False
 
 
 class _Found(msgspec.Struct):
-    """What a query finds, by place in the talk (from 0)."""
+    """Matches of a query, by place in the talk (from 0)."""
 
     worded: Mapping[int, _Worded]
     meanings: Mapping[int, float]
     verbatim: Collection[int]
     scores: Sequence[float]
     names_alone: bool
-    """The query has nothing but names of speakers."""
+    """True if the query has only names of speakers."""
 
 
 def rank(talk: RecallCorpus, asked: RecallQuery) -> list[tuple[int, float]]:
-    """The places in the talk of all results and their scores, best first."""
+    """Return the places in the talk of all results, with their scores, best first."""
     found = _match(talk, asked)
     order = {place: (-round(score, DIGITS), place) for place, score in enumerate(found.scores) if score}
     fitting = _result_places(talk, asked)
@@ -94,7 +95,7 @@ def rank(talk: RecallCorpus, asked: RecallQuery) -> list[tuple[int, float]]:
 def _results(
     talk: RecallCorpus, found: _Found, fitting: Collection[int], order: Mapping[int, tuple[float, int]]
 ) -> Iterator[int]:
-    """The places of what has the words, the meaning or the speaker that is asked for."""
+    """Yield the places of messages with the words, the meaning or the speaker of the query."""
     near = [place for place in found.meanings if place in fitting]
     best = frozenset(nsmallest(BEST, [place for place in order if place in fitting], key=order.__getitem__))
     places = {
@@ -106,14 +107,14 @@ def _results(
 
 
 def _answers(talk: RecallCorpus, found: _Found, place: int, best: Collection[int]) -> bool:
-    """Whether a message is a result by its words, or by who says it."""
+    """Return True if a message is a result by its words or by its speaker."""
     one = found.worded[place]
     spoken = one.named and place in best and _has_topic_near(talk, found, place)
     return one.has_own_topic or spoken or (one.own and found.names_alone)
 
 
 def _has_topic_near(talk: RecallCorpus, found: _Found, place: int) -> bool:
-    """Whether words of the query that are no names stand there, or right before or after."""
+    """Return True if words of the query that are no names are in the message, or right before or after it."""
     near = [place]
     if talk.linked[place]:
         near.append(place - 1)
@@ -123,7 +124,7 @@ def _has_topic_near(talk: RecallCorpus, found: _Found, place: int) -> bool:
 
 
 def _result_places(talk: RecallCorpus, asked: RecallQuery) -> Collection[int]:
-    """The places of what can be a result."""
+    """Return the places of messages that pass the filters."""
     places: Collection[int] = range(len(talk.seq))
     if asked.roles:
         places = [place for place in places if talk.role[place] in asked.roles]
@@ -151,22 +152,26 @@ def _match(talk: RecallCorpus, asked: RecallQuery) -> _Found:
 
 
 def _verbatim(talk: RecallCorpus, text: str) -> Collection[int]:
-    """The places of what holds the query word for word. Mostly nothing does, which one look tells."""
+    """Return the places of messages that contain the query word for word.
+    One search over all of them finds that mostly none do.
+    """
     if not text or text not in "\n".join(talk.text).lower():
         return ()
     return [place for place, said in enumerate(talk.text) if text in said.lower()]
 
 
 def _stem_matches(talk: RecallCorpus, stems: Sequence[str]) -> tuple[Mapping[int, _Worded], int]:
-    """What each message that has a stem of the query has of it, by place; and how many stems are names of speakers."""
+    """Return the match of each message with a stem of the query, by place,
+    and the number of stems that are speakers' names.
+    """
     found: dict[int, _Worded] = {}
     names = 0
     count = len(talk.seq)
     average = max(sum(talk.words) / max(count, 1), 1.0)
     for stem in stems:
-        sought = sought_as(stem)
-        begins = [document.find(sought) for document in talk.stems]
-        hits = [(p, count_at(talk.stems[p], begin + len(sought))) for p, begin in enumerate(begins) if begin >= 0]
+        search_text = sought_as(stem)
+        begins = [document.find(search_text) for document in talk.stems]
+        hits = [(p, count_at(talk.stems[p], begin + len(search_text))) for p, begin in enumerate(begins) if begin >= 0]
         rare = rarity(count, len(hits))
         a_name = any(hit.speaker for _, hit in hits)
         names += a_name
@@ -183,7 +188,7 @@ def _stem_matches(talk: RecallCorpus, stems: Sequence[str]) -> tuple[Mapping[int
 def _message_scores(
     count: int, worded: Mapping[int, _Worded], meanings: Mapping[int, float], *, part: float
 ) -> list[float]:
-    """The scores of messages by themselves: words and meaning, each `part` of it, and who says it."""
+    """Return the scores of messages by themselves: words and meaning, each times `part`, and the speaker."""
     alone = [0.0] * count
     best = max((one.score for one in worded.values()), default=0.0)
     for place, one in worded.items():
@@ -198,7 +203,7 @@ def _message_scores(
 
 
 def _neighbour_scores(alone: Sequence[float], linked: Sequence[bool]) -> Iterator[float]:
-    """The better score of the two that were said right before and after, where one goes on from the other."""
+    """Yield the better score of the messages right before and after each message, if they are linked."""
     before = (score if on else 0.0 for score, on in zip((0.0, *alone), linked, strict=False))
     after = (score if on else 0.0 for score, on in zip((*alone[1:], 0.0), (*linked[1:], False), strict=False))
     return map(max, before, after)

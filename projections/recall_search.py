@@ -1,4 +1,4 @@
-"""Ranked search over what was said, as of any moment: by words, and by meaning where somebody brings it."""
+"""Search what was said, as of any moment, ranked by words, and by meaning if the caller has similarities."""
 
 from collections.abc import Container, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -17,15 +17,18 @@ from everlog.projections.search_documents import SearchDocument, Utterance, agen
 from everlog.store.base.stemming import phrases_in, query_stems, stems
 
 FIRST_YEAR, LAST_YEAR = 1000, 9000
-"""Days outside these years, inclusive, are refused: no zone can be applied to the very first and last days."""
+"""First and last year of a date, inclusive. Outside of them a time zone cannot be applied to every day."""
 
 ROLES = ("assistant", "user")
-WORTH_KEEPING = 16
-"""So many new documents are written to their table. To write costs as much as to make so many once more or twice."""
+"""Roles that a search can be limited to."""
+DOCUMENTS_STORED_MIN = 16
+"""Minimum number of new search documents that are written to their table. Writing costs as much as making so many again
+once or twice.
+"""
 
 
 class RecallPage(list[Row]):
-    """One page of rows (seq, time, role, name, text, ref, score), and how many rows there are in all."""
+    """One page of rows (seq, time, role, name, text, ref, score), with the number of all rows in `total`."""
 
     def __init__(self, rows: Sequence[Row], total: int) -> None:
         super().__init__(rows)
@@ -36,7 +39,7 @@ class RecallSearch:
     """Search in one agent's memory as of one seq."""
 
     def __init__(self, projections: Projections, agent_id: str, said_by: int, zone: str = "UTC") -> None:
-        """`said_by`: what had been said by that seq is searched."""
+        """Search what had been said by seq `said_by`."""
         self._said_by = said_by
         self._projections = projections
         self._agent_id = agent_id
@@ -54,12 +57,12 @@ class RecallSearch:
         meanings: Mapping[int, float] | None = None,
         talk: RecallCorpus | None = None,
     ) -> RecallPage:
-        """What was said, best match first: rows `first` (from 0) to `first + count` (exclusive).
+        """Return messages, best match first: rows `first` (from 0) to `first + count` (exclusive).
 
-        `roles`: only of these speakers; `start`, `end`: days, both inclusive; `meanings`: how near in meaning messages
-        are, by seq; `talk`: what `talk` gave, if it was asked already. Each phrase in "double quotes" must occur in a
-        result; but if none has them all, and the query says more than them, its words decide. Raises FunctionError for
-        no date, or no role.
+        `roles`: only of these speakers; `start`, `end`: days, both inclusive; `meanings`: similarity in meaning of
+        messages, by seq; `talk`: the result of `talk`, if the caller has it. Each phrase in "double quotes" must occur
+        in a result. If no message has all phrases, and the query has other words, these words decide. Raise
+        FunctionError for an invalid date or role.
         """
         unknown = set(roles) - set(ROLES)
         if unknown:
@@ -74,10 +77,10 @@ class RecallSearch:
         return RecallPage([_row(talk, place, score) for place, score in found[first : first + count]], len(found))
 
     def without_names(self, query: str, talk: RecallCorpus | None = None) -> str:
-        """The query without the names of those who spoke, unless nothing else is left: what it is about, not of whom.
+        """Return the query without the names of speakers, unless nothing else is left.
 
-        A name says little of what is meant: vectors then find greetings. The ranking itself knows who speaks.
-        `talk` as in `recall`.
+        A name says little about the subject: vectors would find greetings. The ranking knows who speaks in any case.
+        `talk` is as in `recall`.
         """
         talk = talk or self.talk()
         names = {stem for name in set(talk.name) for stem in stems(name)}
@@ -85,7 +88,9 @@ class RecallSearch:
         return " ".join(kept) or query
 
     def recall_between(self, start: str, end: str, first: int, count: int) -> RecallPage:
-        """What was said from day `start` to day `end`, both inclusive, in order. Raises FunctionError for no date."""
+        """Return messages from day `start` to day `end`, both inclusive, in order.
+        Raise FunctionError for an invalid date.
+        """
         begin, finish = self._day(start), self._day(end)
         after = finish + timedelta(days=1)
         begin_us, after_us = int(begin.timestamp() * MICROSECONDS), int(after.timestamp() * MICROSECONDS)
@@ -95,13 +100,15 @@ class RecallSearch:
         return RecallPage([_row(talk, place, 0.0) for _, place in page], len(between))
 
     def days(self, start: str, end: str) -> tuple[int | None, int | None]:
-        """Microseconds UTC of two days in the agent's zone: from (inclusive) and to (exclusive); None for none."""
+        """Return two days in the agent's zone as microseconds UTC: begin (inclusive) and end (exclusive);
+        None for no limit.
+        """
         begin = int(self._day(start).timestamp() * MICROSECONDS) if start else None
         after = int((self._day(end) + timedelta(days=1)).timestamp() * MICROSECONDS) if end else None
         return begin, after
 
     def talk(self) -> RecallCorpus:
-        """All that can be found, by two plain statements, and one for what has no document yet."""
+        """Return all messages that can be found: two plain queries, and a third if some have no search document yet."""
         (said,) = self._gathered("search_said", self._agent_id)
         self._projections.define("search_tables")
         rows = zip(*self._gathered("search_documents", agent_key(self._agent_id)), strict=True)
@@ -112,16 +119,16 @@ class RecallSearch:
         return RecallCorpus(*zip(*mine, strict=True)) if mine else RecallCorpus(*[()] * len(SearchDocument._fields))
 
     def _documented(self, said: Sequence[int], known: Container[int]) -> Sequence[SearchDocument]:
-        """Documents of what has none yet. Many of them are kept."""
+        """Make the search documents that are missing. If there are many, they are stored."""
         new = sorted({seq for pair in pairwise((said[0], *said)) if pair[1] not in known for seq in pair})
         rows = zip(*self._gathered("search_new", self._agent_id, new[0], new), strict=True)
         made = list(documents((Utterance(*row) for row in rows), known))
-        if len(made) >= WORTH_KEEPING:
+        if len(made) >= DOCUMENTS_STORED_MIN:
             self._projections.fill("documents", self._agent_id, table(self._agent_id, made))
         return made
 
     def _gathered(self, name: str, agent: object, *rest: object) -> Sequence[Sequence[Any]]:
-        """Columns of a file of `sql/`."""
+        """Return the columns of a file of `sql/`."""
         found = self._projections.gather(name, self._agent_id, self._said_by, agent, self._said_by, *rest)
         return list(found.values())
 

@@ -1,4 +1,4 @@
-"""Answers: the rows of one query over many agents, handed out to each without being copied."""
+"""Hand out the rows of one query over many agents to each agent, without copying them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, overload
@@ -7,12 +7,12 @@ Row = dict[str, Any]
 
 
 class Rows(Sequence[Row]):
-    """The rows of one agent, in the order of the log. A row is a dict that is made when it is asked for."""
+    """Rows of one agent, in the order of the log. A row becomes a dict only when it is read."""
 
     __slots__ = ("_columns", "_places")
 
     def __init__(self, columns: Mapping[str, Sequence[Any]], places: Sequence[int]) -> None:
-        """The rows at `places` (from 0) of the columns of all."""
+        """Select the rows at `places` (from 0) of the columns of all agents."""
         self._columns = columns
         self._places = places
 
@@ -35,17 +35,17 @@ class Rows(Sequence[Row]):
             yield dict(zip(names, row, strict=True))
 
     def values(self, *names: str) -> Iterator[tuple[Any, ...]]:
-        """Only these columns, row by row: a fifth of what a dict for each row costs. Raises KeyError."""
+        """Return only these columns, row by row: a fifth of the cost of a dict for each row. Raise KeyError."""
         return zip(*[map(self._columns[name].__getitem__, self._places) for name in names], strict=True)
 
 
 def place_of(columns: Mapping[str, Sequence[Any]]) -> str | None:
-    """The column that says where in the log a row is; None if the projection has none."""
+    """Return the name of the column with a row's place in the log; None if the projection has none."""
     return next((name for name in ("seq", "turn") if name in columns), None)
 
 
 def answers(columns: Mapping[str, Sequence[Any]], wanted: Sequence[tuple[str, int]]) -> list[Rows]:
-    """The rows of each (agent, as_of) of `wanted` among `columns`, which has both; in the order of the log."""
+    """Return the rows of each (agent, as_of) of `wanted`, in the order of the log. `columns` has both as columns."""
     places: dict[tuple[str, int], list[int]] = {pair: [] for pair in wanted}
     for place, pair in enumerate(zip(columns["agent_id"], columns["as_of"], strict=True)):
         places[pair].append(place)

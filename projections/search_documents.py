@@ -1,7 +1,7 @@
-"""What ranked search compares a query with: of each thing said a document, its stems and how much each counts.
+"""Make the search documents that a ranked search compares with a query: the stems of a message, each with a weight.
 
-A document is the words of a message, who says it, on which day, and what was said right before, above all what was
-asked: an answer seldom repeats the words of its question.
+A document covers the words of a message, its speaker, its day, and what was said right before it, most of all a
+question: an answer seldom repeats the words of its question.
 """
 
 import re
@@ -16,14 +16,15 @@ from everlog.events.times import MICROSECONDS, moment
 from everlog.store.base.stemming import stem, stems
 
 STATED, ASKED = 1.0, 0.5
-"""How much a word counts in a statement and in a question of the message itself."""
+"""Weights of a word in a statement and in a question of the message itself."""
 STATED_BEFORE, ASKED_BEFORE = 0.25, 1.0
-"""And in those of the message before it, if this one goes on from there."""
+"""Weights of a word in a statement and in a question of the message before, if this one continues it."""
 NAME, DATE = 1.0, 1.0
+"""Weights of a word in the speaker's name and in the date."""
 QUARTERS = 4
-"""All of these are quarters, so that sums are exact in any order."""
+"""All weights are multiples of one quarter, so that their sums are exact in any order."""
 LINKED_US = 3600 * MICROSECONDS
-"""A message goes on from what was said less than an hour before it, in microseconds."""
+"""Microseconds: a message continues the one before it if less time than this lies between them."""
 
 _SENTENCE = re.compile(r"[^.!?\[\]]+[.!?\]]*")
 _MONTHS = (
@@ -33,7 +34,7 @@ _MONTHS = (
 
 
 class Utterance(NamedTuple):
-    """One thing said: a row of `search_new`."""
+    """One thing that was said: a row of `search_new`."""
 
     seq: int
     time: int
@@ -45,7 +46,7 @@ class Utterance(NamedTuple):
 
 
 class SearchDocument(NamedTuple):
-    """The document of one message, as it is in the table `documents`."""
+    """Search document of one message, as in the table `documents`."""
 
     seq: int
     time: int
@@ -59,17 +60,17 @@ class SearchDocument(NamedTuple):
 
 
 class StemCount(NamedTuple):
-    """What one stem is in one document."""
+    """Weight and kind of one stem in one document."""
 
     n: float
     own: bool
-    """It is said there, or asked in what was said before."""
+    """True if the stem is in the message, or in a question right before it."""
     speaker: bool
-    """It is of the name of who says it."""
+    """True if the stem is in the speaker's name."""
 
 
 def documents(said: Iterable[Utterance], known: Container[int]) -> Iterator[SearchDocument]:
-    """The documents of what was said in one life whose seqs are not `known`; each comes after the one before it."""
+    """Yield the documents of messages of one incarnation, in order, except those with `known` seqs."""
     before: Utterance | None = None
     for one in said:
         if one.seq not in known:
@@ -78,23 +79,23 @@ def documents(said: Iterable[Utterance], known: Container[int]) -> Iterator[Sear
 
 
 def table(agent_id: str, found: Sequence[SearchDocument]) -> pa.Table:
-    """Columns of `documents`, all but the agent's id."""
+    """Return the columns of `documents`, all but the agent's id."""
     key = agent_key(agent_id)
     return pa.Table.from_pylist([{"agent": key, **one._asdict()} for one in found])
 
 
 def agent_key(agent_id: str) -> int:
-    """The number that stands for an agent in `documents`: 64 bits of a digest."""
+    """Return the number that stands for an agent in `documents`: 64 bits of a digest."""
     return int.from_bytes(blake2b(agent_id.encode(), digest_size=8).digest(), "big", signed=True)
 
 
 def sought_as(word: str) -> str:
-    """What stands before the count of a stem."""
+    """Return the text before the weight of a stem."""
     return f" {word}="
 
 
 def count_at(stems: str, begin: int) -> StemCount:
-    """What a stem is in a document: `begin` is where its count stands in the `stems`."""
+    """Return the weight and kind of a stem in a document: `begin` is the position of its weight in `stems`."""
     return _count(stems[begin : stems.index(" ", begin)])
 
 
@@ -107,7 +108,7 @@ def _count(written: str) -> StemCount:
 def _sentences(text: str) -> tuple[list[str], list[str]]:
     """Return the stems of its statements, and of its questions: sentences that end in a question mark.
 
-    A message is looked at twice: as itself, and as the one before.
+    Cached, because each message is read twice: as itself, and as the one before the next.
     """
     stated: list[str] = []
     asked: list[str] = []
@@ -137,6 +138,6 @@ def _document(one: Utterance, before: Utterance | None) -> SearchDocument:
 
 
 def _day(time: int) -> Sequence[str]:
-    """Month, day and year (UTC), as stems."""
+    """Return month, day and year (UTC) as stems."""
     day = moment(time)
     return stem(_MONTHS[day.month - 1]), str(day.day), str(day.year)

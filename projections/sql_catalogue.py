@@ -1,7 +1,7 @@
-"""The SQL files, and how they fit together. Each file is one SELECT over `wanted(agent_id, as_of)`.
+"""Read the SQL files, and fit them together. Each file is one SELECT over `wanted(agent_id, as_of)`.
 
 A file may begin with `-- needs: a, b`: the files that it reads as if they were tables, in that order. One definition
-serves two forms, made here and nowhere else:
+serves two forms, which are made here only:
 
 - the **batched form**, a query over many (agent, as_of) pairs at once, which hosts use: `batch_query(name)`;
 - the **macro** `name(agent, as_of)`, for people: alone, or as `FROM wanted, LATERAL name(agent_id, as_of)`.
@@ -45,7 +45,7 @@ _SHARED = re.compile(r"\{(inputs|stops|turns by (\w+))\}")
 
 
 def _shared(found: re.Match[str]) -> str:
-    """Return what several files mean by a name in braces."""
+    """Return the text that a name in braces stands for."""
     if found[2]:
         return _SHARED.sub(_shared, _text("shared/turns")).replace("{key}", found[2])
     return ", ".join(f"'{kind}'" for kind in (INPUTS if found[1] == "inputs" else STOPS))
@@ -55,7 +55,8 @@ def _shared(found: re.Match[str]) -> str:
 def sql(name: str) -> str:
     """Return the text of `sql/NAME.sql`.
 
-    There `{inputs}` and `{stops}` are lists of kinds, and `{turns by KEY}` is what the records of turns say of them.
+    In the files, `{inputs}` and `{stops}` stand for lists of kinds,
+    and `{turns by KEY}` for the query over the records of turns.
     """
     return _SHARED.sub(_shared, _text(name))
 
@@ -68,6 +69,7 @@ def _needs(name: str) -> list[str]:
 _RECORDS = re.compile(r"\brecords\b")
 
 
+# A file must not end with a comment, which would hide the closing parenthesis.
 def _assembled(name: str, wanted: str) -> str:
     parts = [
         f"wanted AS ({wanted})",
@@ -79,13 +81,14 @@ def _assembled(name: str, wanted: str) -> str:
 
 @cache
 def batch_query(name: str, source: str = "records", *, few: bool = False) -> str:
-    """The query for many agents at once.
+    """Return the query for many agents at once.
 
     Parameters: $1 is a list of agent ids and $2 a list of as_of, equally long; those of a search follow. The `source`
-    `hot` gives the same rows for `context_window` as of now, and for all where nothing is cold. For a
-    `few` agents their rows are picked out first, which is quicker among the rows of thousands, and slower when many are
-    asked for. A file that does not read `wanted` picks them out itself.
+    `hot` gives the same rows as `records` for `context_window` as of now, and for all projections if nothing is cold.
+    `few` selects the rows of a few agents first, which is faster among the rows of thousands, and slower for many
+    agents. A file that does not read `wanted` selects the rows itself.
     """
+    # This looks at the whole text: a comment of a file that does not read `wanted` must not contain that word.
     query = _assembled(name, "SELECT unnest($1::VARCHAR[]) AS agent_id, unnest($2::BIGINT[]) AS as_of")
     if not few or not (_needs(name) or "wanted" in sql(name)):
         return _RECORDS.sub(source, query)
@@ -95,7 +98,7 @@ def batch_query(name: str, source: str = "records", *, few: bool = False) -> str
 
 @cache
 def macro(name: str) -> str:
-    """The statement that creates the table macro `name(agent, as_of)`."""
+    """Return the statement that creates the table macro `name(agent, as_of)`."""
     return f"CREATE MACRO {name}(agent, upto) AS TABLE " + _assembled(
         name, "SELECT agent::VARCHAR AS agent_id, upto::BIGINT AS as_of"
     )

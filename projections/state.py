@@ -1,7 +1,7 @@
-"""States: where an agent stands, kept beside its log, so that activation does not grow with history.
+"""Derive states: extracts of an agent's records next to its log, so that activation does not slow down with history.
 
-A state is a part of the records, with what the engine had worked out of them: enough to answer for now, and never the
-only place of anything. It names what made it, so that another version of the projections passes it over.
+A state is a part of the records, with values that the engine computed from them: enough for questions about now, and
+never the only copy of anything. A state names its maker, so that another version of the projections ignores it.
 """
 
 import hashlib
@@ -22,21 +22,21 @@ from everlog.store.sealed.parquet_file import where
 
 
 class SqlStateDeriver:
-    """Makes the states of a store: its `Derive`."""
+    """Deriver of the states of a store: its `Derive`."""
 
     @property
     def maker(self) -> str:
-        """A digest of all that a state depends on."""
+        """Digest of everything that a state depends on. It covers the text of SQL files, comments included."""
         parts = [sql(name) for name in ("hot", "add", "count_all", "end_life", "thaw")]
         parts += [batch_query("settle"), batch_query("state"), f"state {STATE_VERSION}"]
         parts += [f"{kind} {cls.version}" for kind, cls in sorted(CATALOGUE.items())]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
     def __call__(self, earlier: pa.Table | None, records: pa.Table) -> pa.Table:
-        """The states after `records`, of every agent in `earlier` or in them.
+        """Return the states after `records`, of every agent in `earlier` or in `records`.
 
-        An agent whose later summary shows more than its earlier state has none: it needs records from before that. So
-        has one that is too large for the engine, which could not run it either.
+        An agent has no state if a later summary shows more than its earlier state has, because that needs earlier
+        records; nor if it is too large for the engine, which could not run the agent either.
         """
         if earlier is not None:
             unclear = _reaching_agents(earlier, records)
@@ -55,12 +55,12 @@ class SqlStateDeriver:
 
 
 def _rows_of_agents(table: pa.Table, agents: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
-    """Which rows of `table` are of these agents."""
+    """Return which rows of `table` are of these agents."""
     return pc.is_in(table.column("agent_id"), agents)
 
 
 def _reaching_agents(earlier: pa.Table, records: pa.Table) -> pa.Array:
-    """The agents of whose summaries in `records` one shows what their `earlier` state does not."""
+    """Return the agents with a summary in `records` that shows more than their `earlier` state has."""
     known = kept_from(earlier)
     kinds = pc.is_in(records.column("type"), pa.array(["summary", "summary_expanded"]))
     summaries = records.filter(kinds).select(["agent_id", "payload"]).to_pylist()
@@ -70,13 +70,15 @@ def _reaching_agents(earlier: pa.Table, records: pa.Table) -> pa.Array:
 
 
 def _none() -> pa.Table:
-    """No states."""
+    """Return an empty table of states."""
     with Projections() as engine:
         return engine.states([])
 
 
 def _batches(tables: Sequence[pa.Table]) -> Iterator[pa.Array]:
-    """Names of all agents in `tables`, sorted, in batches that an engine holds well; one batch if there are none."""
+    """Yield the names of all agents in `tables`, sorted, in batches of at most BATCH_BYTES;
+    one empty batch if there are none.
+    """
     sizes: Counter[str] = Counter()
     for table in tables:
         words = pc.add(
@@ -100,18 +102,18 @@ DERIVER = SqlStateDeriver()
 
 
 def activate(projections: Projections, reader: LogReader, agent_id: str, as_of: int | None = None) -> None:
-    """Fill `projections` with an agent: from its newest state and the records after it, or from all of them.
+    """Fill `projections` with an agent: from its newest state and the records after it, or from all records.
 
-    With `as_of` nothing after that seq is read: what the projections say of now is what they said then.
+    With `as_of`, no later record is read: "now" in these projections is then that seq.
     """
     activate_many(projections, reader, [agent_id], as_of)
 
 
 def activate_many(projections: Projections, reader: LogReader, agents: Sequence[str], as_of: int | None = None) -> None:
-    """Fill `projections` with agents of one partition, each once: a batch costs hardly more than one.
+    """Fill `projections` with agents of one partition, each once. A batch costs hardly more than one agent.
 
-    `as_of`: a seq after which nothing is read, of any of them. All is read before anything is added. What is raised
-    then (CorruptLog, NewerFormat) leaves `projections` as it was.
+    `as_of`: a seq after which nothing is read, for all of them. Everything is read before anything is added, so that an
+    error while reading (CorruptLog, NewerFormat) leaves `projections` unchanged.
     """
     states = {name: state for name in agents if (state := reader.state(name, DERIVER.maker, as_of)) is not None}
     later = [reader.table(name, states[name].seq + 1 if name in states else 1, as_of) for name in agents]
@@ -126,7 +128,7 @@ def activate_many(projections: Projections, reader: LogReader, agents: Sequence[
 
 
 def _history(reader: LogReader, agent_id: str) -> HistoryLoader:
-    """All records of an agent up to a seq, when they are asked for."""
+    """Return a reader of all records of an agent up to a seq."""
 
     def read(head: int) -> pa.Table:
         return reader.table(agent_id, 1, head)

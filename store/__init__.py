@@ -57,7 +57,7 @@ from everlog.store.sealed.derived_columns import FIGURES
 from everlog.store.sealed.seal_pass import seal_if_due
 from everlog.store.stores.file_store import FileStore
 from everlog.store.stores.memory_store import MemoryLog, MemoryReader, MemoryStore
-from everlog.store.stores.mounts import StoreIdentity, caveat, check_one_store, check_storage, seen_by
+from everlog.store.stores.mounts import StoreIdentity, check_one_store, check_storage, storage_warning, store_identity
 
 __all__ = [
     "APPEND_BYTES_MAX",
@@ -110,7 +110,6 @@ __all__ = [
     "TornTail",
     "batch_of",
     "block_of",
-    "caveat",
     "check",
     "check_forks",
     "check_moves",
@@ -129,12 +128,13 @@ __all__ = [
     "read_whole",
     "records_of",
     "seal_if_due",
-    "seen_by",
     "shard_of",
     "snapshot",
     "source_of",
     "stamp_of",
     "stats",
+    "storage_warning",
+    "store_identity",
     "stream_of",
     "stream_of_block",
     "write_whole",

@@ -1,1 +1,1 @@
-"""What must be true. CONTRIBUTING.md says how a test is written here; `tests/tidy` holds the house rules."""
+"""Tests of everlog. CONTRIBUTING.md says how a test is written here; `tests/tidy` holds the house rules."""

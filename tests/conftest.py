@@ -1,7 +1,7 @@
 """Guards that hold in every ordinary test, and the fixtures that many tests share.
 
-An ordinary test starts no Ray, never sleeps and speaks to nobody but this machine. A test marked `long` may do all
-three; one marked `ray` may start Ray (and then its nodes speak to each other over whatever address they have).
+An ordinary test starts no Ray, never sleeps and connects only to this machine. A test marked `long` may do all three;
+one marked `ray` may start Ray (and then its nodes connect to each other at any address they have).
 """
 
 import gc
@@ -26,13 +26,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a suite in the backgrou
 
 
 def is_ours(filename: str) -> bool:
-    """Whether a source file belongs to this repository (and not to a virtual environment inside it)."""
+    """Return True if a source file belongs to this repository (and not to a virtual environment inside it)."""
     path = Path(filename)
     return path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in OURS
 
 
 def is_loopback(host: object) -> bool:
-    """Whether a host as given to `connect` or `getaddrinfo` stays on this machine."""
+    """Return True if a host as given to `connect` or `getaddrinfo` is this machine."""
     if host is None or host in ("", b"", "localhost", b"localhost"):
         return True
     try:
@@ -134,7 +134,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where tests run in several processes, one of them has all that start Ray: two would be in each other's way."""
+    """Give all tests that start Ray to one process of the run: two would disturb each other."""
     for item in items:
         parts.check(item)
         if item.get_closest_marker("ray"):

@@ -1,1 +1,1 @@
-"""What happens next? An agent's step and turn, what it is told to do, and how its log is written."""
+"""Run an agent's steps, turns and commands, and write its log."""

@@ -1,4 +1,4 @@
-"""Where an agent sits while it is in memory: a log and an engine of its own, or a place among many."""
+"""Resources of an agent in memory: a log and a query engine, of its own or shared with many agents."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -11,36 +11,38 @@ from everlog.store import Log, LogReader, TornTail, seal_if_due
 
 
 class Activation:
-    """What an agent works with as long as it is in memory."""
+    """Resources of one agent as long as it is in memory."""
 
     __slots__ = ("cut", "head", "journal", "projections", "unsealed")
 
     def __init__(self, journal: Journal, head: int, projections: Projections) -> None:
         self.journal = journal
         self.head = head
-        """Seq of the last record when it took the seat."""
+        """Seq of the last record at activation."""
         self.projections = projections
-        """What its functions search."""
+        """Query engine that the agent's functions search."""
         self.cut: TornTail | None = None
-        """The damaged tail that was cut off the log when it was opened."""
+        """Damaged tail that was cut off the log when the log was opened."""
         self.unsealed = ""
-        """Why the log could not be sealed, or an erasure not be carried out; empty if it could."""
+        """Reason that the log could not be sealed, or an erasure not be carried out; empty: neither failed."""
 
 
 OpenLog = Callable[[str, str, bool], Log]
-"""Opens the log that an agent is in: name, what a person reads meanwhile, whether a live owner is fenced."""
+"""Opens an agent's log: agent name, command shown to other processes as the owner's, True to fence a live owner."""
 
 ActivationFactory = Callable[[str, str, bool], AbstractAsyncContextManager[Activation]]
-"""Gives an agent its seat: name, what a person reads in another process meanwhile, whether a live owner is fenced."""
+"""Activates an agent, as a context manager. Arguments as for `OpenLog`."""
 
 
 def separate_logs(open_log: OpenLog, reader: Callable[[str, Log], LogReader]) -> ActivationFactory:
-    """Each agent opens its own log, and has it to itself. `reader`: through all partitions that it was in."""
-    return partial(_Alone, open_log, reader)
+    """Return a factory by which each agent opens a log of its own. `reader` reads all partitions the agent was in."""
+    return partial(_SeparateActivation, open_log, reader)
 
 
-class _Alone:
-    """A log and an engine for one agent. No generator: it must be possible to abandon it, as a killed process does."""
+class _SeparateActivation:
+    """A log and a query engine for one agent. Not a generator: an abandoned activation, as of a killed process, must
+    not be cleaned up by garbage collection.
+    """
 
     def __init__(
         self,
@@ -59,7 +61,7 @@ class _Alone:
         self._projections = Projections()
         seated = False
         try:
-            unsealed = seal_if_due(log, DERIVER)  # of an owner that was killed
+            unsealed = seal_if_due(log, DERIVER)  # a killed owner may have left frames to seal
             reader = self._reader(self._agent_id, log)
             activate(self._projections, reader, self._agent_id)
             self._activation = Activation(

@@ -1,4 +1,4 @@
-"""Make a typed state of the rows of `waking`: which turns an agent left open, and how it was set up last. Pure."""
+"""Derive an agent's state at activation from the rows of `waking`: open turns and newest configuration. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -10,46 +10,48 @@ from everlog.events import STOPS, AgentConfigured, AgentDeleted, ModelReply, Tim
 
 
 class ActivationState(msgspec.Struct, frozen=True):
-    """What an agent is to do first when it is activated."""
+    """State of an agent at activation."""
 
     exists: bool
-    """It was created, and not deleted since."""
+    """True if the agent was created and not deleted since."""
     turn: int
-    """The last turn that was opened."""
+    """Number of the last turn that was opened."""
     timed: bool
-    """A timer was set in this life, whatever became of it."""
+    """True if a timer was set in this incarnation, even if it is gone by now."""
     open_turns: Sequence[int]
-    """Oldest first."""
+    """Numbers of the unfinished turns, oldest first."""
     causes: Mapping[int, str]
-    """Of the open turns whose input names a cause: its id. Only inputs of reruns do."""
+    """Cause ids of open turns, for turns whose input names a cause. Only inputs of reruns do."""
     configurations: Sequence[AgentConfigured]
-    """Of all its lives, the oldest first: each may hold schemas that later ones name."""
+    """Configurations of all incarnations, oldest first: a later one may name a schema that only an earlier one
+    holds.
+    """
     recorded: AgentConfigured | None
-    """The newest configuration of this life."""
+    """Newest configuration of this incarnation."""
 
 
 class _Turn:
-    """How far a turn is after some of its records."""
+    """Progress of a turn after some of its records."""
 
     __slots__ = ("cause", "opened", "pending", "stopped", "waits")
 
     def __init__(self) -> None:
         self.opened = self.stopped = False
         self.waits = False
-        """An input has no reply yet."""
+        """True if an input has no reply yet."""
         self.pending = 0
-        """Calls without a result."""
+        """Number of calls without a result."""
         self.cause: str | None = None
-        """What the input that opened it names as its cause."""
+        """Cause that the opening input names."""
 
     @property
     def open(self) -> bool:
-        """Whether it is unfinished."""
+        """True if the turn is unfinished."""
         return self.opened and not self.stopped and (self.waits or self.pending > 0)
 
 
 def activation_state_of(rows: Sequence[Mapping[str, Any]]) -> ActivationState:
-    """Make the state of the rows of `waking`: one row for each record, in the order of the log."""
+    """Derive the state from the rows of `waking`: one row for each record, in the order of the log."""
     configured: Mapping[bool, list[AgentConfigured]] = {False: [], True: []}
     turns: dict[int, _Turn] = {}
     kinds = set()

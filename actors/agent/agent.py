@@ -1,8 +1,9 @@
-"""The agent: a plain class that turns inputs into events. It has no state beside its log but where it stands in it.
+"""The agent: a plain class that turns inputs into events. Its only state, apart from its log, is its position in the
+log.
 
-An input is one commit, durable before anything else happens. Then turns are run one after the other (`turns.py`).
+An input is one commit, durable before anything else happens. Then turns run one after the other (`turn_runner.py`).
 
-The same class runs in a terminal, in a test and in a Ray actor: every effect is an argument.
+The same class runs in a terminal, in a test and in a Ray actor: every effect is passed in as an argument.
 """
 
 import asyncio
@@ -51,17 +52,18 @@ from everlog.store import TornTail
 
 
 class AgentResources(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent works with beside its log."""
+    """Dependencies of an agent, passed in by its host."""
 
     models: Callable[[str], Model]
-    """By name."""
+    """Returns the model of a name."""
     tools: Mapping[str, Tool]
-    """All functions that it may have, by name."""
+    """All functions that an agent may have, by name."""
     searcher: Callable[[Context | None, int], Searcher]
+    """Makes the searcher of a turn from its context; context None: the searcher reads up to the head."""
     blocks: BlockClient
-    """The memory blocks that it can share."""
+    """Client for the shared memory blocks."""
     known: agent_setup.ModelDefaultsLookup | None = None
-    """What it is set up with for a model; None: nothing is known of any."""
+    """Looks up the defaults of a model by its name; None: no model has defaults."""
 
 
 class Agent(EventWriter):
@@ -69,8 +71,8 @@ class Agent(EventWriter):
 
     __slots__ = (
         "_known",
+        "_model_caller",
         "_running",
-        "_thinker",
         "_tools",
         "_turns",
         "archiving",
@@ -102,23 +104,25 @@ class Agent(EventWriter):
             resources.models, daily_usage.Ledger(ports.clock, partial(daily_usage.logged_usage, self, journal))
         )
         self.preview_for: PreviewFactory = no_preview
-        """Who is told the pieces of a reply as it comes."""
+        """Makes the callback for the chunks of a streamed reply."""
         self._running, self.archiving = asyncio.Lock(), asyncio.Lock()
-        """`archiving`: from the look whether a memory is there until what comes of it is in the log."""
+        """`_running`: held while a turn runs or the context is edited. `archiving`: held from the check that a memory
+        exists until the events of that decision are in the log.
+        """
         self.model_name = OFFLINE
-        """What the newest configuration calls the model."""
+        """Name of the model in the newest configuration."""
         self.cut: TornTail | None = None
-        """The damaged tail that was cut off the log when it was opened, and kept beside it; None if there was none."""
+        """Damaged tail that was cut off the log when the log was opened, and saved next to the log; None: no damage."""
         self.unsealed = ""
-        """Why the log could not be sealed when it was opened or closed, though much has gathered; empty if it could."""
+        """Reason that the log could not be sealed when it was opened or closed, although due; empty: no failure."""
         self.zone = "UTC"
         self.schemas: Mapping[str, str] = {}
         """JSON schema text by sha256, from every configuration in the log; shared with agents that are set up alike."""
-        self._thinker = ModelCaller(self)
-        self._turns = TurnRunner(self, self._thinker, tools=self._tools, searcher=self.searcher, clock=ports.clock)
+        self._model_caller = ModelCaller(self)
+        self._turns = TurnRunner(self, self._model_caller, tools=self._tools, searcher=self.searcher, clock=ports.clock)
 
     async def set_up(self, *, unattended: bool) -> None:
-        """What `activate` leaves for later where the agent is opened `keep_configuration`."""
+        """Configure an agent that was activated with `keep_configuration`. `unattended` as for `activate`."""
         recorded = (await self._woken()).recorded
         if unattended and recorded is not None:
             agent_setup.check_functions_given(self.agent_id, recorded, self._tools)
@@ -132,10 +136,11 @@ class Agent(EventWriter):
         unattended: bool = False,
         keep_configuration: bool = False,
     ) -> None:
-        """Begin the agent if it does not exist, set it up if something changed, and find its unfinished turns.
+        """Create the agent if it does not exist, record a changed configuration, and find the unfinished turns.
 
-        `create` False: raises UnknownAgent where it was deleted. `unattended`: nobody is there who could lend it
-        functions; raises UsageError where it needs some. `keep_configuration`: it runs no turn, and is not set up anew.
+        `create` False: raises UnknownAgent if the agent was deleted. `unattended`: no caller can grant functions;
+        raises UsageError if the agent needs some. `keep_configuration`: the agent runs no turn now and is not
+        configured again.
         """
         woken = await self._woken()
         self._turn, self._timed, recorded = woken.turn, woken.timed, woken.recorded
@@ -146,10 +151,12 @@ class Agent(EventWriter):
                 self._follow(recorded)
             else:
                 await self._set_up(settings, recorded)
+            # A rerun in progress owns its open turns. In any other activation such turns are leftovers of an
+            # interrupted rerun, and running them would repeat their calls with real effects.
             if self.repeats is None:
                 self._waiting.extend((turn, "") for turn in await end_orphaned_turns(self, woken))
         elif not create:
-            raise UnknownAgent(f"{self.agent_id!r} was deleted. `everlog create {self.agent_id}` begins it anew.")
+            raise UnknownAgent(f"{self.agent_id!r} was deleted. `everlog create {self.agent_id}` creates it again.")
         else:
             facts = await prompt_sections.template_facts(self, settings.sections, None)
             configured = agent_setup.configuration(settings, None, self._tools, self.schemas, self._known, facts)
@@ -160,141 +167,150 @@ class Agent(EventWriter):
     async def _set_up(
         self, settings: agent_setup.Settings, recorded: AgentConfigured | None, event_id: str | None = None
     ) -> None:
-        """Go by `settings` over the recorded configuration, and record what they change."""
+        """Apply `settings` over the recorded configuration, and commit the configuration if it changed."""
         facts = await prompt_sections.template_facts(self, settings.sections, recorded)
         configured = agent_setup.configuration(settings, recorded, self._tools, self.schemas, self._known, facts)
         if recorded is None or configured.schemas or not agent_setup.same(recorded, configured):
             head = self.head
             left = await self.commit([configured], turn=self._turn, step=0, ids=ids_of(event_id))
-            if left[0].seq <= head:  # it came again, and what was configured since then holds
+            if left[0].seq <= head:  # redelivered: a newer configuration may hold by now
                 return
         self._follow(configured)
 
     def _follow(self, configured: AgentConfigured) -> None:
-        """Go by a configuration."""
+        """Apply a configuration to this activation."""
         self._know(configured.schemas)
         self.zone = configured.zone
         self.model_name, self.models.window = configured.model, configured.window
         self.models.ledger.limit(configured)
 
     def _know(self, schemas: Mapping[str, str]) -> None:
-        """Remember schemas; a mapping that holds all of them is kept as it is, and never changed."""
+        """Remember schemas. The mapping is replaced and never changed: agents with the same setup share it."""
         if not schemas.keys() <= self.schemas.keys():
             self.schemas = {**self.schemas, **schemas} if self.schemas else schemas
 
     async def close(self) -> None:
-        """Let go of the models. Idempotent."""
+        """Close the model clients. Idempotent."""
         await self.models.keep()
 
     async def receive(
         self, event: Event, *, event_id: str | None = None, said_at: int | None = None, not_before: int | None = None
     ) -> Record:
-        """Make an input durable and give its record back; `run` then works it off. The same `event_id` counts once.
+        """Commit an input and return its record, durable; `run` then processes the input. Idempotent by `event_id`.
 
-        `not_before`: the earliest time, microseconds UTC, at which it can have been recorded, whatever the clock says.
+        `not_before`: lower bound of the recorded time, microseconds UTC, inclusive, even if the clock shows less.
 
-        Raises BadInput for what is no input, Busy when INBOX_MAX inputs wait already: the input is not kept.
+        Raises BadInput for an event that is not an input, Busy if INBOX_MAX inputs wait already: the input is not
+        stored.
         """
         check_is_input(event)
         at = None if not_before is None else max(not_before, self._clock.now())
+        # The input is the first commit, before any turn starts: an acknowledged input survives a crash at any later
+        # point.
         return (await self.commit([event], turn=None, step=0, ids=ids_of(event_id), said_at=[said_at], at=at))[0]
 
     async def run(self) -> None:
-        """Work off every unfinished turn, in order, until the agent is idle. Raises the ModelError that ends one."""
+        """Run all unfinished turns, oldest first, until the agent is idle. Raise the first ModelError that ends a
+        turn.
+        """
         while (ran := await self.run_next()) is not None:
             if ran[1] is not None:
                 raise ran[1]
 
     async def run_next(self) -> tuple[int, ModelError | None] | None:
-        """Work off the oldest unfinished turn: which it was, and how the model failed it, if so. None if there is none.
+        """Run the oldest unfinished turn. Return its number and the ModelError that ended it (or None); None without a
+        turn.
 
-        One caller works, the others wait.
+        One caller runs a turn at a time; the others wait.
         """
         async with self._running:
             if not self._waiting:
                 return None
             turn, cause = self._waiting[0]
-            self._waiting[0] = (turn, "")  # should it be interrupted, the log says where it goes on
+            self._waiting[0] = (turn, "")  # cleared first: an interrupted turn resumes from the log
             failed: ModelError | None = None
             try:
                 with self._runs.turn(turn):
                     await self._turns.run(turn, cause)
-            except ModelError as error:  # it is in the log and ends the turn; the turns after it may have better luck
+            except ModelError as error:  # recorded in the log; ends this turn only, later ones may succeed
                 failed = error
             self._closed([turn])
             return turn, failed
 
     async def ask(self, name: str, request: bytes, on_delta: DeltaCallback | None = None) -> ModelResponse:
-        """Send a request to the model of that name. Raises ModelError, for a missing key too."""
+        """Send a request to the named model and return the response. Raise ModelError, also for a missing API key."""
         return await self.models.ask(name, request, on_delta)
 
     def known_of(self, model: str) -> ModelDefaults:
-        """What is known of the model of that name."""
+        """Return the defaults of the named model."""
         return self._known(model) if self._known is not None else ModelDefaults()
 
     async def timers(self) -> Sequence[Mapping[str, Any]]:
-        """The timers that will still send a heartbeat. Nothing is asked where none was ever set."""
+        """Return the timers that will still send a heartbeat. Queries nothing if no timer was ever set."""
         return await self.rows("timers") if self._timed else ()
 
     async def _woken(self) -> ActivationState:
-        """Where the agent stands; every schema of the log is remembered."""
+        """Read the activation state from the log, and remember every schema in the log."""
         woken = activation_state_of(await self.rows("waking"))
         for one in woken.configurations:
             self._know(one.schemas)
         return woken
 
     async def delete(self) -> None:
-        """End the agent: its name can be created again, its records stay until they are erased."""
+        """Delete the agent: its name can be created again, its records stay until they are erased."""
         await self.commit([AgentDeleted()], turn=self._turn, step=0)
 
     async def hide(self, turns: int = 1, event_id: str | None = None) -> Sequence[int]:
-        """Take the newest turns out of the context, 1 or more (all, where it shows fewer); their numbers, rising.
+        """Exclude the newest turns (1 or more; all, if fewer are visible) from the context; return their numbers,
+        rising.
 
-        What they did stays done, and search still finds what was said. One that is open is ended and not run again; one
-        that is running is waited for. The same `event_id` (UUIDv7) counts once, here and in the methods below. Raises
-        BadInput where no turn is in view, DuplicateId for the id of something else.
+        Their effects stay, and search still finds their messages. An open turn is ended and not run again; a running
+        turn is waited for first. Idempotent by `event_id` (UUIDv7), as are the methods below. Raises BadInput if the
+        context shows no turn, DuplicateId if the id belongs to another event.
         """
 
         async def write() -> Record:
-            hidden = newest_turns(await self._thinker.context(self._turn), turns)
+            hidden = newest_turns(await self._model_caller.context(self._turn), turns)
             return await self._take_back([], self._turn, hidden, event_id)
 
         event = event_of(await self.once(event_id, write, TurnsHidden))
         return event.turns if isinstance(event, TurnsHidden) else []
 
     async def retry(self, event_id: str | None = None) -> Record:
-        """Hide what a user said last and all that came after it, and receive the same words again; `run` answers them.
+        """Exclude the last user message and all that follows, and receive the same message again; `run` answers it.
 
-        Raises BadInput where no words of a user are in view.
+        Returns the record of the new message. Raises BadInput if the context shows no user message.
         """
 
         async def write() -> Record:
-            said, hidden = last_said(await self._thinker.context(self._turn))
+            said, hidden = last_said(await self._model_caller.context(self._turn))
             return await self._take_back([UserMessage(text=said.text, name=said.name)], None, hidden, event_id)
 
         return await self.once(event_id, write, UserMessage, TurnsHidden)
 
     async def rethink(self, text: str, event_id: str | None = None) -> Record:
-        """Let the context show `text` as the agent's newest thought. Raises BadInput for blank text, or no thought."""
+        """Replace the agent's newest thought by `text` in the context. Raise BadInput if `text` is blank, or if there
+        is no thought to replace.
+        """
         if not text.strip():
-            raise BadInput("A thought has words; say what the agent is to have thought.")
+            raise BadInput("The new thought is empty. Give the text that replaces the agent's last thought.")
 
         async def write() -> Record:
-            rethought = ReplyRethought(text=text, target_seq=last_reply(await self._thinker.context(self._turn)))
+            rethought = ReplyRethought(text=text, target_seq=last_reply(await self._model_caller.context(self._turn)))
             return (await self.commit([rethought], turn=self._turn, step=0, ids=ids_of(event_id)))[0]
 
         return await self.once(event_id, write, ReplyRethought)
 
     async def configure(self, settings: agent_setup.Settings, event_id: str | None = None) -> AgentConfigured:
-        """Set the agent up anew where `settings` ask for something else; the configuration that now holds.
+        """Apply settings and return the configuration that now holds; a changed configuration is committed.
 
-        A model of another name is made when it is next asked: one that does not exist fails then. Raises BadInput for
-        settings that cannot be.
+        A model of another name is created at its next request, so an unknown model fails then. Raises BadInput for
+        invalid settings.
         """
         async with self._running:
             try:
                 await self._set_up(settings, (await self._woken()).recorded, event_id)
-            except DuplicateId:  # it came again after the agent was set up otherwise, or is the id of something else
+            except DuplicateId:  # redelivered after a newer configuration, or the id of another event
                 if not await self.known(event_id, AgentConfigured):
                     raise
             configured = cast("AgentConfigured", (await self._woken()).recorded)
@@ -304,7 +320,8 @@ class Agent(EventWriter):
     async def _take_back(
         self, events: Sequence[Event], turn: int | None, hidden: Sequence[int], event_id: str | None
     ) -> Record:
-        """Hide turns and end those that are open, after `events`, all in one commit; its first record."""
+        """Commit `events`, the exclusion of turns, and the endings of open ones at once. Return the first record."""
+        # Locked from reading the open turns to the append: a `cancel` in between would end the same turn twice.
         async with self._writing:
             ended_now = endings_of(await self.rows("turn_records"), hidden)
             left: list[Event | PositionedEvent] = [*events, TurnsHidden(turns=list(hidden)), *ended_now]
@@ -313,7 +330,7 @@ class Agent(EventWriter):
         return self._notify(commit)[0]
 
     async def once(self, event_id: str | None, write: Callable[[], Awaitable[Record]], *kinds: type[Event]) -> Record:
-        """What `write` leaves. Where it is refused because the command was carried out before: what that left then."""
+        """Run `write` and return its record. For a command that was carried out before, return its first record."""
         async with self._running:
             try:
                 return await write()
@@ -324,32 +341,35 @@ class Agent(EventWriter):
                 return known[0]
 
     async def known(self, event_id: str | None, *kinds: type[Event]) -> Sequence[Record]:
-        """The commit that begins with the event of that id, if it begins with these kinds; else none."""
+        """Return the commit that begins with the event of this id, if it begins with these kinds; else an empty
+        list.
+        """
         found = commit_of(self.records(1), event_id) if event_id else []
         same = [record.type for record in found[: len(kinds)]] == [kind.kind for kind in kinds]
         return found if same else []
 
     async def summarize(self) -> bool:
-        """Summarize the oldest part of the context now; False if there is nothing to summarize."""
+        """Summarize the oldest part of the context now. Return False if there is nothing to summarize."""
         async with self._running:
-            return await self._thinker.summarize_now(self._turn)
+            return await self._model_caller.summarize_now(self._turn)
 
     async def expand(self) -> bool:
-        """Take the newest summary back; False if there is none."""
+        """Undo the newest summary. Return False if there is none."""
         async with self._running:
-            return await self._thinker.expand(self._turn)
+            return await self._model_caller.expand(self._turn)
 
     async def import_messages(self, said: Sequence[ImportedMessage]) -> ImportReport:
-        """Import a past conversation: one commit, no turn, then the summaries that a live overflow would have made.
+        """Import a past conversation as one commit without a turn, then make the summaries that a live overflow would
+        make.
 
-        The conversation is kept even where the model cannot be asked for summaries; the next turn makes them.
+        The conversation stays imported even if no model can be reached for summaries; the next turn then makes them.
         """
         records = await self.commit(
             [message.event for message in said], turn=self._turn, step=0, said_at=[message.said_at for message in said]
         )
         try:
             async with self._running:
-                if await self._thinker.fitted(self._turn, 0) is None:
+                if await self._model_caller.fitted(self._turn, 0) is None:
                     raise EverlogError("The context does not fit the window; `everlog context` shows what is in it.")
         except ModelError as error:
             return ImportReport(records, error)

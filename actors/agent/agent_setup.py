@@ -1,4 +1,4 @@
-"""How an agent begins and how it is set up: what the caller asked for, made into events. Reads presets only."""
+"""Turn the caller's settings into the events that create and configure an agent. Reads presets only."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
@@ -39,56 +39,56 @@ from everlog.events import (
 )
 
 ModelDefaultsLookup = Callable[[str], ModelDefaults]
-"""From the name of a model to what is known of it: read when an agent gets another model."""
+"""Looks up the defaults of a model by its name, when an agent gets another model."""
 
 ValueT = TypeVar("ValueT")
 
 
 class InitialBlock(msgspec.Struct, frozen=True):
-    """A memory block as it begins."""
+    """A memory block of a new agent."""
 
     label: str
     value: str
     limit: int = BLOCK_CHARS
     description: str = ""
-    """What it is for, in words for the model."""
+    """Purpose of the block, in words for the model."""
     read_only: bool = False
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the caller asks of an agent. None leaves a thing as it was recorded, or at its default for a new agent."""
+    """Settings that a caller gives for an agent. None: the recorded value, or the default for a new agent."""
 
     model: str | None = None
     window: int | None = None
-    """Tokens."""
+    """Context window in tokens."""
     zone: str | None = None
-    """IANA name."""
+    """IANA name of the time zone."""
     preset: str | None = None
-    """Name of a preset: its system prompt, and which of the extras the agent has."""
+    """Name of a preset: a system prompt, and the extra functions that the agent has."""
     system: str | None = None
-    """The text of a system prompt, instead of the preset's."""
+    """Text of a system prompt that replaces the preset's."""
     persona: str = "sam"
     """Name of a shipped persona, for a new agent without a `persona` block."""
     human: str = "basic"
     blocks: Sequence[InitialBlock] = ()
     """Blocks of a new agent; `persona` and `human` replace the shipped ones."""
     verify_first: bool | None = None
-    """None: on for the models for which MemGPT had it on, off for all others."""
+    """Check of the first reply. None: on for the models for which MemGPT had it on, off for all others."""
     steps_max: int | None = None
     summary_fraction: float | None = None
     keep_last: int | None = None
     pressure_fraction: float | None = None
     sections: Sequence[Section] | None = None
-    """The parts of the system prompt, instead of a preset or a text; an empty list goes back to the preset."""
+    """Parts of the system prompt, instead of a preset or a text; an empty list returns to the preset."""
     calling: Literal["native", "schema", "text"] | None = None
-    """How the model calls functions."""
+    """Calling format."""
     stream: bool | None = None
     sampling: Sampling | None = None
-    """All of it: what it leaves out is the endpoint's own default again."""
+    """All sampling settings: a setting that is left out is the endpoint's default again."""
     summarizer: str | None = None
     """Name of the model that writes summaries; empty: the agent's own."""
     fallback: str | None = None
-    """Name of the model that is asked where the agent's own cannot be; empty: none."""
+    """Name of the model that replaces the agent's own for a turn if that one fails; empty: none."""
     first_attempts_max: int | None = None
     monologue_chars_max: int | None = None
     """0: no limit."""
@@ -102,7 +102,7 @@ _PLAIN = (
     "steps_max", "pressure_fraction", "summary_fraction", "keep_last", "calling", "stream", "sampling", "summarizer",
     "fallback", "first_attempts_max", "monologue_chars_max", "day_tokens_max", "day_cost_max",
 )  # fmt: skip
-"""Settings that are recorded as they are given."""
+"""Settings that are recorded unchanged."""
 
 
 def configuration(
@@ -113,24 +113,25 @@ def configuration(
     known_of: ModelDefaultsLookup | None = None,
     facts: sections.TemplateContext | None = None,
 ) -> AgentConfigured:
-    """The configuration that `settings` ask for, over the recorded one. `schemas` holds only those not in `known`.
+    """Return the configuration that `settings` ask for, over the recorded one. `schemas` holds only new ones.
 
-    With another model comes what is known of it, where `settings` do not say otherwise; `known_of` None: nothing is.
-    `facts`: what the prompt's templates may show of the agent. They are rendered where they were given now, or where
-    what they show is not what it was; without `facts` they never are, and what they gave stays.
+    A new schema is one whose sha256 is not in `known`. Another model brings its defaults, where `settings` do not say
+    otherwise; `known_of` None: no model has defaults. `facts`: facts of the agent that templates of the prompt may
+    show. Templates are rendered if they were given now or if their facts changed; without `facts` never, and the
+    rendered text stays.
 
-    Raises BadInput for a zone or preset that does not exist, a window that is too small, a value of a wrong type or out
-    of its range, a way of calling that the offline model does not know, or a template that is wrong.
+    Raises BadInput for an unknown zone or preset, a window that is too small, a value of a wrong type or out of range,
+    a calling format that the offline model does not know, or a wrong template.
     """
     try:
         msgspec.convert(msgspec.to_builtins(settings), Settings)
     except (msgspec.MsgspecError, TypeError, OverflowError) as error:
-        raise BadInput(f"The settings are not what they should be: {error}. Nothing was changed.") from error
-    model = _given_or_before(settings.model, recorded.model if recorded else OFFLINE)
-    zone = _given_or_before(settings.zone, recorded.zone if recorded else "UTC")
+        raise BadInput(f"The settings are invalid: {error}. Nothing was changed.") from error
+    model = _or_recorded(settings.model, recorded.model if recorded else OFFLINE)
+    zone = _or_recorded(settings.zone, recorded.zone if recorded else "UTC")
     same_model = recorded is not None and recorded.model == model
     found = ModelDefaults() if same_model or known_of is None else known_of(model)
-    window = _given_or_before(
+    window = _or_recorded(
         settings.window, recorded.window if recorded and same_model else found.window or window_of(model)
     )
     _check(model, zone, window)
@@ -154,77 +155,77 @@ def configuration(
         functions=[FunctionRef(tool.name, tool.sha256) for tool in functions],
         schemas={tool.sha256: tool.schema for tool in functions if tool.sha256 not in known},
         verify_first=verify,
-        **{name: _given_or_before(getattr(settings, name), getattr(before, name)) for name in _PLAIN},
+        **{name: _or_recorded(getattr(settings, name), getattr(before, name)) for name in _PLAIN},
     )
     _check_offline(configured)
     if facts is None or not parts or not (settings.sections or sections.has_changed_facts(configured, before)):
         return configured
-    told = _newborn(facts.agent, settings) if recorded is None else facts
+    facts_shown = _facts_of_new_agent(facts.agent, settings) if recorded is None else facts
     return msgspec.structs.replace(
-        configured, text=sections.system_prompt(configured, [tool.schema for tool in functions], told)
+        configured, text=sections.system_prompt(configured, [tool.schema for tool in functions], facts_shown)
     )
 
 
 def _of_model(found: ModelDefaults) -> dict[str, Any]:
-    """What goes with a model: how it is called and heard, known or not, and what else its description says."""
+    """Return the settings that come with a model: always calling format and streaming, others if described."""
     described = {name: getattr(found, name) for name in ("sampling", "fallback", "summarizer")}
     said = {name: value for name, value in described.items() if value is not None}
     return {"calling": found.calling or "native", "stream": bool(found.stream), **said}
 
 
 def check_functions_given(agent_id: str, recorded: AgentConfigured, tools: Mapping[str, Tool]) -> None:
-    """Raises UsageError where the agent has functions that are not among `tools`: it would be set up without them."""
+    """Raise UsageError if the agent has functions that are not in `tools`: its configuration would lose them."""
     missing = [function.name for function in recorded.functions if function.name not in tools]
     if missing:
         raise UsageError(
-            f"{agent_id!r} has functions of its user's own ({', '.join(missing)}), which nobody lends it now. What it "
-            "is to do waits until somebody opens it with them (--tools)."
+            f"{agent_id!r} has user functions ({', '.join(missing)}) that were not given now. Its pending work waits "
+            "until the agent is opened with them (--tools)."
         )
 
 
 def same(left: AgentConfigured, right: AgentConfigured) -> bool:
-    """Whether two configurations ask for the same requests; `schemas` only says which were written where."""
+    """Return True if two configurations give the same requests; `schemas` only says which ones were recorded there."""
     return msgspec.structs.replace(left, schemas={}) == msgspec.structs.replace(right, schemas={})
 
 
 def window_of(model: str) -> int:
-    """The context window of a known model, in tokens; a careful one for any other."""
+    """Return the context window of a known model in tokens; a cautious value for any other."""
     found = [tokens for prefix, tokens in WINDOWS_TOKENS.items() if model.startswith(prefix)]
     return max(found, default=WINDOW_TOKENS)
 
 
-def _given_or_before(asked: ValueT | None, before: ValueT) -> ValueT:
+def _or_recorded(asked: ValueT | None, before: ValueT) -> ValueT:
     return before if asked is None else asked
 
 
 def _check(model: str, zone: str, window: int) -> None:
     if not model.strip():
-        raise BadInput("A model has a name; `offline` is the one that needs no endpoint.")
+        raise BadInput("The model's name is empty. Give a name; `offline` is the model that needs no endpoint.")
     if is_gguf(model) and not PurePath(model).is_absolute():
-        raise BadInput(f"A model that is a file is named by its whole path, from the root folder on, not {model!r}.")
+        raise BadInput(f"A model file needs an absolute path, not {model!r}.")
     try:
         ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise BadInput(f"There is no time zone {zone!r}. Use an IANA name such as Europe/Oslo or UTC.") from error
     if not WINDOW_TOKENS_MIN <= window <= WINDOW_TOKENS_MAX:
         raise BadInput(
-            f"A window has {WINDOW_TOKENS_MIN} to {WINDOW_TOKENS_MAX} tokens, not {window}: the system prompt, the "
-            "functions and a few messages must fit."
+            f"A window must have {WINDOW_TOKENS_MIN} to {WINDOW_TOKENS_MAX} tokens, not {window}: the system prompt, "
+            "the functions and a few messages must fit."
         )
 
 
 def _check_offline(configured: AgentConfigured) -> None:
-    """Raises BadInput where the offline model would be asked in a way that it does not know."""
+    """Raise BadInput if the offline model would have to use a calling format that it does not know."""
     asked = [configured.model, configured.fallback] + [configured.summarizer] * (configured.calling == "text")
     if configured.calling != "native" and OFFLINE in asked:
         raise BadInput(
-            f"The model `{OFFLINE}` calls functions in the way `native` alone, not `{configured.calling}`. Set calling "
-            "to native, or name another model. Nothing was changed."
+            f"The model `{OFFLINE}` knows the calling format `native` only, not `{configured.calling}`. Set calling to "
+            "native, or name another model. Nothing was changed."
         )
 
 
 def _system(settings: Settings, recorded: AgentConfigured | None) -> tuple[str, str, list[Section]]:
-    """The system prompt, the name of its preset, and its sections; a user's own stays until another is given."""
+    """Return the system prompt, its preset's name, and its sections; a user's own prompt stays until replaced."""
     if settings.sections and settings.system is not None:
         raise BadInput("Give either sections or the text of a system prompt, not both. Nothing was changed.")
     text = recorded.text if recorded else ""
@@ -234,24 +235,24 @@ def _system(settings: Settings, recorded: AgentConfigured | None) -> tuple[str, 
         return settings.system, "", []
     if settings.preset is None and settings.sections is None and recorded is not None and not recorded.preset:
         return text, "", recorded.sections
-    name = _given_or_before(settings.preset, (recorded.preset if recorded else "") or "chat")
+    name = _or_recorded(settings.preset, (recorded.preset if recorded else "") or "chat")
     return presets.system(name), name, []
 
 
 def _functions(settings: Settings, recorded: AgentConfigured | None, tools: Mapping[str, Tool]) -> Sequence[Tool]:
-    """MemGPT's own functions, the user's, and those extras that the preset asked for names; else those it had."""
+    """Return MemGPT's own functions, the user's, and the extras of the given preset; without one, those it had."""
     had = [function.name for function in recorded.functions] if recorded else []
     extras = had if settings.preset is None else presets.extras(settings.preset)
     return [tool for tool in tools.values() if tool.name not in EXTRAS or tool.name in extras]
 
 
-def _newborn(agent_id: str, settings: Settings) -> sections.TemplateContext:
-    """What templates may show of an agent that is about to be."""
+def _facts_of_new_agent(agent_id: str, settings: Settings) -> sections.TemplateContext:
+    """Return the facts that templates may show of an agent that is not created yet."""
     return sections.facts_of(agent_id, map(msgspec.structs.asdict, _blocks(settings)))
 
 
 def _blocks(settings: Settings) -> Sequence[InitialBlock]:
-    """The blocks that a new agent begins with."""
+    """Return the blocks of a new agent."""
     shipped = [
         InitialBlock("persona", presets.persona(settings.persona)),
         InitialBlock("human", presets.human(settings.human)),
@@ -260,7 +261,7 @@ def _blocks(settings: Settings) -> Sequence[InitialBlock]:
 
 
 def birth(settings: Settings, configured: AgentConfigured) -> list[Event]:
-    """The events of a new agent: created, configured, its blocks, MemGPT's boot messages, and the first login."""
+    """Return the events of a new agent: created, configured, its blocks, MemGPT's boot messages, a first login."""
     own = {block.label for block in settings.blocks}
     blocks = _blocks(settings)
     for block in blocks:

@@ -1,4 +1,4 @@
-"""One agent at one moment, for reading: what every command that only reads is made of."""
+"""Read one agent at one moment: the basis of every command that only reads."""
 
 from collections.abc import Iterable
 from typing import Any, Self
@@ -16,7 +16,7 @@ from everlog.store import LogReader
 
 
 class AgentView:
-    """One agent at one moment, for reading: its projections. Writes nothing and locks nothing."""
+    """One agent at one moment, for reading. Writes nothing and locks nothing."""
 
     def __init__(
         self,
@@ -26,45 +26,45 @@ class AgentView:
         projections: Projections | None = None,
         as_of: int | None = None,
     ) -> None:
-        """`projections`: what many agents are looked at with, one after the other; None: of its own.
+        """`projections`: query engine for many agents, one after the other; None: one for this view alone.
 
-        `as_of`: the seq at which it stands, which no later record is read for; None: the head.
+        `as_of`: seq of the view (inclusive); later records are not read. None: the head.
         """
         self.archive = archive
-        """What searches ask for meaning; None: they go by words alone."""
+        """Client for searches by meaning; None: searches compare words only."""
         self._borrowed = projections is not None
         self._before: AgentView | None = None
-        """The earlier moment that was asked for last."""
+        """View of the earlier moment that was requested last."""
         self.is_past = as_of is not None
-        """It stands at a moment that was given: what comes later changes nothing that it says."""
+        """True if the view has a fixed moment: later records change nothing in it."""
         self.agent_id = agent_id
         self.reader = reader
         self.head = reader.head(agent_id)
         self.seq = self.head.seq if as_of is None else as_of
-        """The moment: what the view says is of the records up to it."""
+        """Moment of the view: it shows the records up to this seq (inclusive)."""
         self.projections = projections or Projections()
         activate(self.projections, reader, agent_id, as_of)
 
     def at(self, as_of: int | None) -> "AgentView":
-        """The agent at a moment no later than this view's, until the next one is asked for. Raises BadInput.
+        """Return a view at a moment no later than this view's, valid until the next call; None: this view.
 
-        None is this view's own.
+        Raises BadInput for a moment that is later than a fixed one.
         """
         if as_of is None or as_of == self.seq or (as_of > self.seq and not self.is_past):
             return self
         if as_of > self.seq:
-            raise BadInput(f"This is {self.agent_id!r} as of seq {self.seq}: look at it anew for seq {as_of}.")
+            raise BadInput(f"This view shows {self.agent_id!r} as of seq {self.seq}: open a new one for seq {as_of}.")
         if self._before is None or self._before.seq != as_of:
             self._close_engine()
             self._before = AgentView(self.agent_id, self.reader, self.archive, as_of=as_of)
         return self._before
 
     def rows(self, name: str, as_of: int | None = None) -> list[dict[str, Any]]:
-        """Rows of a projection; `as_of` None is the view's own moment."""
+        """Return rows of a projection; `as_of` None: the view's own moment."""
         return self.at(as_of).projections.rows(name, self.agent_id)
 
     def context(self, as_of: int | None = None) -> Context:
-        """What the model would see."""
+        """Return the context that the model would see."""
         view = self.at(as_of)
         rows = view.rows("context_window")
         if not any(row["slot"] == "config" for row in rows):
@@ -75,8 +75,8 @@ class AgentView:
         return context_of(self.agent_id, view.seq, rows)
 
     def schemas(self, functions: Iterable[FunctionRef] = ()) -> dict[str, str]:
-        """Every function schema in the log so far, by its sha256; and those of `functions` that only came again later,
-        after they had been erased.
+        """Return every function schema in the log so far, by its sha256. Schemas of `functions` that were erased, and
+        recorded again only later, are included.
         """
         known: dict[str, str] = {}
         for row in self.rows("configurations"):
@@ -88,7 +88,7 @@ class AgentView:
         return known
 
     def request(self, as_of: int | None = None) -> bytes:
-        """The request that the context would be sent as. Raises BadInput where what it is made of was erased."""
+        """Render the request for the context. Raise BadInput if a part of it was erased."""
         view = self.at(as_of)
         context = view.context()
         schemas = view.schemas(context.config.functions)
@@ -96,12 +96,12 @@ class AgentView:
         if erased:
             raise BadInput(
                 f"The schemas of {self.agent_id!r} were erased ({', '.join(erased)}), so its request cannot be shown. "
-                f"`everlog send {self.agent_id}` writes them anew."
+                f"`everlog send {self.agent_id}` records them again."
             )
         return render_request.request(context, schemas)
 
     def searcher(self, as_of: int | None = None) -> AgentSearcher:
-        """Search as of a moment, in the zone that the agent had; UTC where its configuration was erased."""
+        """Return a searcher as of a moment, in the agent's time zone then; UTC if its configuration was erased."""
         view = self.at(as_of)
         payloads = [row["payload"] for row in view.rows("configurations") if row["living"]]
         zone = msgspec.json.decode(payloads[-1]).get("zone", "UTC") if payloads else "UTC"
@@ -109,7 +109,7 @@ class AgentView:
         return AgentSearcher(view.projections, self.agent_id, upto, zone, archive=self.archive)
 
     def counts(self) -> tuple[int, int]:
-        """How much was said, and how many memories are in the archive: what the memory header counts."""
+        """Return the numbers of messages and of archival memories, as the memory header counts them."""
         newest = self.projections.states([self.agent_id]).sort_by("seq").select(["recall", "archival"]).to_pylist()[-1:]
         return next(((row["recall"] or 0, max(0, row["archival"] or 0)) for row in newest), (0, 0))
 

@@ -1,4 +1,4 @@
-"""The turn that runs, and how it is stopped from outside: the task that runs it goes on, and the turn does not."""
+"""Stop a running turn from outside: the task that runs turns continues, the turn does not."""
 
 import asyncio
 from collections.abc import Container, Iterator
@@ -8,7 +8,7 @@ STOPPED = "The turn was cancelled before it had ended."
 
 
 class CancellableTurn:
-    """At most one turn, while it runs."""
+    """The running turn, if any."""
 
     __slots__ = ("_stopped", "_task", "_turn")
 
@@ -18,7 +18,7 @@ class CancellableTurn:
 
     @contextmanager
     def turn(self, turn: int) -> Iterator[None]:
-        """The block runs that turn; it ends early where the turn is stopped, which is no error."""
+        """Hold a turn as the running one for the block. A stopped turn ends the block early, without an error."""
         task = asyncio.current_task()
         assert task is not None
         self._turn, self._stopped, self._task = turn, False, task
@@ -30,18 +30,20 @@ class CancellableTurn:
                 raise
         finally:
             if self._stopped:
+                # Withdraw the cancellation that `stop` requested. A count above 0 means that the task was cancelled as
+                # well.
                 others = task.uncancel()
             self._turn, self._task = 0, None
-        if others:  # whoever runs turns is to stop as well
+        if others:  # the task itself was cancelled too
             raise asyncio.CancelledError
 
     def stop(self, turns: Container[int]) -> None:
-        """Stop the turn that runs, if it is one of these: whatever it waits for is given up."""
+        """Stop the running turn if its number is in `turns`; whatever the turn waits for is abandoned."""
         if self._task is not None and self._turn in turns and not self._stopped:
             self._stopped = True
             self._task.cancel()
 
     def raise_if_stopped(self, turn: int | None, step: int) -> None:
-        """Raises CancelledError for a step of a turn that was stopped, and has not noticed."""
+        """Raise CancelledError for a step of a turn that was stopped but has not noticed yet."""
         if self._stopped and self._turn and step and turn == self._turn:
             raise asyncio.CancelledError

@@ -1,7 +1,7 @@
-"""What can be asked of an agent, wherever it runs, and what comes back. Everything here can be pickled.
+"""Commands for an agent, wherever it runs, and their results. Everything here can be pickled.
 
-A command carries an id, a UUIDv7: it becomes the id of the first event that the command leaves. So a command that is
-sent twice, because nobody knows what became of the process that had it, counts once.
+A command carries an id, a UUIDv7, which becomes the id of the first event that the command leaves. So a command is
+idempotent: it can be sent again if the process that had it is lost.
 """
 
 from collections.abc import Sequence
@@ -19,20 +19,20 @@ from everlog.events import BadInput, Event, Record
 
 
 class SessionCapabilities(msgspec.Struct, frozen=True, kw_only=True):
-    """What those who talk to an agent lend it. Given each time and never in the log: a log makes nobody run code."""
+    """Capabilities that a caller grants an agent. Passed each time, never logged: a log makes no process run code."""
 
     tools: Sequence[Tool] = ()
-    """Functions of the user's own."""
+    """The user's own functions."""
     base_url: str = ""
-    """Where its model is served, if not at the place that the environment names."""
+    """URL of the model endpoint; empty: the one that the environment names."""
     grants: Grants = NO_GRANTS
-    """What its functions may reach."""
+    """Resources that the functions may reach."""
     code_digest: str = ""
-    """A digest of the functions' code, where they came from another process; empty where they are of this one."""
+    """Digest of the functions' code if they come from another process; empty: they are of this process."""
 
     @property
     def same(self) -> tuple[object, ...]:
-        """Equal for two means that allow the same, with the same code."""
+        """Comparison key: equal for two capabilities that allow the same, with the same code."""
         tools = tuple((tool.name, tool.sha256, tool.effect) for tool in self.tools)
         return (tools, self.code_digest, self.base_url, self.grants)
 
@@ -41,14 +41,14 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     """The root of all commands."""
 
     repeats: ClassVar[bool] = True
-    """Whether it may be sent again when the process that had it is gone."""
+    """True if the command may be sent again after its process is gone."""
 
     id: str
     capabilities: SessionCapabilities | None = None
-    """None: what the agent was lent before."""
+    """None: the capabilities that were granted last."""
 
     def __post_init__(self) -> None:
-        """Raises BadInput where a field that is text or a whole number was given something else."""
+        """Raise BadInput if a field for text or a whole number has a value of another type."""
         for name, kind in _plain(type(self)):
             value = getattr(self, name)
             if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
@@ -57,34 +57,34 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def _plain(kind: type[Command]) -> Sequence[tuple[str, type]]:
-    """The fields of a command that are text or whole numbers."""
+    """Return the fields of a command that are text or whole numbers."""
     return [(field.name, field.type) for field in msgspec.structs.fields(kind) if field.type in (str, int)]
 
 
 class OpenAgent(Command, frozen=True, kw_only=True):
-    """Bring the agent into memory, begin it if it does not exist, and set it up. The value is an `OpenReport`."""
+    """Load the agent into memory, create it if it does not exist, and configure it. The value is an `OpenReport`."""
 
     settings: Settings = Settings()
     create: bool = True
-    """Whether an agent that does not exist is made."""
+    """True: an agent that does not exist is created."""
     take_over: bool = False
     """Fence the process that has the agent open."""
     keep_configuration: bool = False
-    """For what runs no turn, as a timer that is set: the agent is not set up anew, with other functions perhaps."""
+    """For a command that runs no turn, such as setting a timer: the agent is not configured again."""
     command: str = "everlog"
-    """What a person reads when the agent is busy."""
+    """Command that a person reads when the agent is busy."""
 
 
 class SendInput(Command, frozen=True, kw_only=True):
-    """An input; the value is its Record. What follows until its turn ends is told as it becomes durable."""
+    """Send an input; the value is its Record. Further records follow as they become durable, until the turn ends."""
 
     event: Event
     preview: bool = False
-    """Whether the caller wants to hear what replies say while they are still coming."""
+    """True: the caller gets previews of replies while they are streamed."""
 
 
 class FireTimer(Command, frozen=True, kw_only=True):
-    """A timer went off. The value is whether it left a heartbeat: a timer that is not due any more does nothing."""
+    """Report a due timer. The value is True if a heartbeat was appended; a timer that is no longer due does nothing."""
 
     timer: str
     due_at: int
@@ -93,96 +93,96 @@ class FireTimer(Command, frozen=True, kw_only=True):
 
 
 class ResumeTurns(Command, frozen=True, kw_only=True):
-    """Finish the turns that are not finished."""
+    """Finish the unfinished turns."""
 
     preview: bool = False
-    """As that of `SendInput`."""
+    """Same as in `SendInput`."""
 
 
 class CancelTurn(Command, frozen=True, kw_only=True):
-    """End the turn that runs, at whatever it is doing. The value is a list: its number, or nothing where none is open.
+    """Cancel the running turn. The value is the list of cancelled turns, empty if none is open.
 
-    What the turn has committed stays. A call that had started outside gets a result that says so.
+    Committed records of the turn stay. A call that had started outside gets a result that says so.
     """
 
     every: bool = False
-    """End all turns that are not finished."""
+    """True: cancel all unfinished turns."""
 
 
 class WatchAgent(Command, frozen=True, kw_only=True):
-    """Hear what happens without a caller: timed heartbeats, and what an agent does of them.
+    """Subscribe to records without a caller: timed heartbeats, and the turns that they start.
 
-    It ends after a while, and is said again by who still listens: nobody hears for one who is gone. The value is the
-    seq up to which all was told.
+    The subscription expires after a while and is renewed by live clients, so that a dead client receives nothing. The
+    value is the seq up to which all records were delivered.
     """
 
     repeats: ClassVar[bool] = False
 
 
 class RetryTurn(Command, frozen=True, kw_only=True):
-    """Hide the newest turn that a user opened, and what came after it, and say the same again."""
+    """Exclude the newest turn that a user opened and all that follows, and send the same message again."""
 
     preview: bool = False
-    """As that of `SendInput`."""
+    """Same as in `SendInput`."""
 
 
 class HideTurns(Command, frozen=True, kw_only=True):
-    """Hide the newest turns from the context. The value is their numbers."""
+    """Exclude the newest turns from the context. The value is their numbers."""
 
     turns: int = 1
 
 
 class RethinkReply(Command, frozen=True, kw_only=True):
-    """Put other words in the place of the agent's last monologue."""
+    """Replace the text of the agent's last monologue."""
 
     text: str
 
 
 class ConfigureAgent(Command, frozen=True, kw_only=True):
-    """Set the agent up anew. The value is an `OpenReport`."""
+    """Configure the agent. The value is an `OpenReport`."""
 
     settings: Settings
 
 
 class SetTimer(Command, frozen=True, kw_only=True):
-    """Have heartbeats sent, at a time and then every so often. The value is the timer's name."""
+    """Schedule a heartbeat at a time, repeated if `every_s` is set. The value is the timer's name."""
 
     timer: str
-    """Empty: timer-1, or the first such name that is free."""
+    """Empty: timer-1, or the first name of that form that is free."""
     text: str
     due_at: int
     """Microseconds UTC."""
     every_s: int = 0
-    """0: once."""
+    """Seconds between heartbeats; 0: only one."""
 
 
 class CancelTimer(Command, frozen=True, kw_only=True):
-    """Send no more heartbeats for this timer. The value is whether there was one."""
+    """Cancel a timer. The value is True if the timer existed."""
 
     timer: str
 
 
 class InsertMemory(Command, frozen=True, kw_only=True):
-    """Keep a text in archival memory. The value is the memory's id; that of one which holds the same text already."""
+    """Store a text in archival memory. The value is its memory id, or the id of a memory that holds the same text."""
 
     text: str
     tags: Sequence[str] = ()
 
 
 class InsertMemories(Command, frozen=True, kw_only=True):
-    """Keep many texts in one commit. The value is a list of ids: for each text that of the memory which holds it."""
+    """Store many texts in one commit. The value is a list: for each text, the id of the memory that holds it."""
 
     texts: Sequence[str]
     tags: Sequence[str] = ()
 
 
 class UpdateMemory(Command, frozen=True, kw_only=True):
-    """Put another text in the place of a memory."""
+    """Replace the text of a memory."""
 
     memory_id: str
     text: str
     tags: Sequence[str] | None = None
-    """All of the new tags; None: those that it has stay."""
+    """The complete new tags; None: the tags stay."""
 
 
 class DeleteMemory(Command, frozen=True, kw_only=True):
@@ -192,7 +192,7 @@ class DeleteMemory(Command, frozen=True, kw_only=True):
 
 
 class AddBlock(Command, frozen=True, kw_only=True):
-    """Give the agent another memory block."""
+    """Add a memory block to the agent."""
 
     label: str
     value: str
@@ -202,7 +202,7 @@ class AddBlock(Command, frozen=True, kw_only=True):
 
 
 class ChangeBlock(Command, frozen=True, kw_only=True):
-    """Change a memory block; None leaves a thing as it is. The value is False where nothing is otherwise."""
+    """Change a memory block; None leaves a field unchanged. The value is False if nothing changed."""
 
     label: str
     value: str | None = None
@@ -212,33 +212,33 @@ class ChangeBlock(Command, frozen=True, kw_only=True):
 
 
 class RemoveBlock(Command, frozen=True, kw_only=True):
-    """Take a memory block out of core memory."""
+    """Remove a memory block from core memory."""
 
     label: str
 
 
 class AttachSource(Command, frozen=True, kw_only=True):
-    """Let the agent search the documents of a source. The value is False if it could already."""
+    """Attach a source, so that the agent can search its documents. The value is False if it was attached already."""
 
     source: str
 
 
 class DetachSource(Command, frozen=True, kw_only=True):
-    """Keep the documents of a source from the agent. The value is False if it could not search them."""
+    """Detach a source: the agent no longer searches its documents. The value is False if it was not attached."""
 
     source: str
 
 
 class FollowBlock(Command, frozen=True, kw_only=True):
-    """Have a shared block in the agent's core memory. The value is False if it is there already."""
+    """Attach a shared block to the agent's core memory. The value is False if it is attached already."""
 
     block: str
     label: str = ""
-    """What the agent calls it; empty: as it is called."""
+    """Label of the block in the agent's core memory; empty: the name of the block."""
 
 
 class UnfollowBlock(Command, frozen=True, kw_only=True):
-    """Take a shared block out of the agent's core memory. The value is False if it was not there."""
+    """Detach a shared block from the agent's core memory. The value is False if it was not attached."""
 
     block: str
 
@@ -250,13 +250,13 @@ class SummarizeContext(Command, frozen=True, kw_only=True):
 
 
 class ExpandSummary(Command, frozen=True, kw_only=True):
-    """Take the newest summary back. The value is False if there is none."""
+    """Undo the newest summary. The value is False if there is none."""
 
     repeats: ClassVar[bool] = False
 
 
 class ImportConversation(Command, frozen=True, kw_only=True):
-    """Import a past conversation. The value is an `Imported`."""
+    """Import a past conversation. The value is an `ImportReport`."""
 
     repeats: ClassVar[bool] = False
 
@@ -264,41 +264,41 @@ class ImportConversation(Command, frozen=True, kw_only=True):
 
 
 class MoveAgent(Command, frozen=True, kw_only=True):
-    """Let the agent live elsewhere: with a host and a log of its own, or among others in its shard."""
+    """Move the agent: to a host and a log of its own, or to its shard with other agents."""
 
     shared: bool
 
 
 class DeleteAgent(Command, frozen=True, kw_only=True):
-    """End the agent."""
+    """Delete the agent."""
 
     repeats: ClassVar[bool] = False
 
 
 class OpenReport(msgspec.Struct, frozen=True, kw_only=True):
-    """An agent as it is when it was opened."""
+    """State of an agent when it was opened."""
 
     born: bool
-    """Whether it was made just now."""
+    """True if the agent was created by this command."""
     model: str
     zone: str
     head: int
     """Seq of its last record."""
     turn: int
-    """Its last turn."""
+    """Number of its last turn."""
     waiting: int
-    """Turns that are not finished."""
+    """Number of unfinished turns."""
     warnings: Sequence[str] = ()
-    """What a person should know of its log."""
+    """Warnings about the log, for a person."""
 
 
 class CommandResult(msgspec.Struct, frozen=True):
-    """The command was carried out."""
+    """Result of a command that was carried out."""
 
     value: Any = None
 
 
 StreamItem = Sequence[Record] | Preview | CommandResult
-"""What comes back of a command: the records of each commit, in order, and at last that it is done. In between, for who
-asks for them, previews of what is not durable yet.
+"""Stream of a command: the records of each commit, in order, and at the end the result. Previews of text that is not
+durable yet come in between, if they were requested.
 """

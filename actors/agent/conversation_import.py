@@ -1,4 +1,4 @@
-"""Past conversations: from lines of JSON to records. A file is one commit; a bad line is named and nothing is kept."""
+"""Parse past conversations from JSON lines. A file is one commit; a bad line is named, and nothing is stored."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -10,7 +10,7 @@ from everlog.events import BadInput, Event, MessageSent, ModelError, Record, Use
 from everlog.events.times import since_epoch
 
 YEAR_MIN, YEAR_MAX = 1000, 8999
-"""Years that every time zone can show, with room for whatever is reckoned with them."""
+"""Years that every time zone can show, with a margin for calculations with them."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -26,25 +26,25 @@ class ImportLine(msgspec.Struct):
 
 
 class ImportedMessage(msgspec.Struct, frozen=True):
-    """One message of a past conversation, and when it was said."""
+    """A message of a past conversation, and the time at which it was sent, in microseconds UTC."""
 
     event: Event
     said_at: int
 
 
 class ImportReport(msgspec.Struct, frozen=True):
-    """A past conversation that was taken in."""
+    """Result of an import."""
 
     records: Sequence[Record]
     delayed: ModelError | None
-    """Why its summaries are still to be made; None if they are made, or none was needed."""
+    """Error that delayed the summaries; None if they are made, or none was needed."""
 
 
 _decoder = msgspec.json.Decoder(ImportLine)
 
 
 def conversation(lines: Iterable[bytes], source: str) -> Sequence[ImportedMessage]:
-    """The messages in `lines` (JSON objects, empty lines ignored). Raises BadInput naming the first bad line."""
+    """Parse messages from `lines` (JSON objects, empty lines ignored). Raise BadInput naming the first bad line."""
     said: list[ImportedMessage] = []
     for number, line in enumerate(lines, start=1):
         if number == 1:
@@ -72,12 +72,13 @@ def _said(data: bytes, place: str) -> ImportedMessage:
 
 
 def _message(line: ImportLine) -> ImportedMessage:
-    """What a line says. Raises ValueError."""
+    """Convert a line into a message. Raise ValueError."""
     if not line.content.strip():
         raise ValueError("its content is empty")
     at = _microseconds(line.time)
     name, ref = line.name or "", "" if line.ref is None else str(line.ref)
     for text in (line.content, name, ref):
+        # Fails for a lone surrogate, which the log cannot store.
         text.encode()
     if line.role == "user":
         return ImportedMessage(UserMessage(text=line.content, name=name, ref=ref, imported=True), at)
@@ -85,7 +86,7 @@ def _message(line: ImportLine) -> ImportedMessage:
 
 
 def _microseconds(text: str) -> int:
-    """An ISO 8601 time; without a zone it is UTC. Raises ValueError."""
+    """Parse an ISO 8601 time into microseconds UTC; without a zone it is UTC. Raise ValueError."""
     when = datetime.fromisoformat(text)
     if not YEAR_MIN <= when.year <= YEAR_MAX:
         raise ValueError(f"its time {text} is not in the years {YEAR_MIN} to {YEAR_MAX}")

@@ -1,6 +1,6 @@
-"""What follows a reply of the model: which functions run, which events that leaves, and whether the turn goes on. Pure.
+"""Decide what follows a reply: the functions that run, the events they leave, and True if the turn continues. Pure.
 
-What may follow what in a turn is the table in `transitions.py`.
+The order of records in a turn follows the table in `turn_transitions.py`.
 """
 
 from asyncio import CancelledError
@@ -35,50 +35,52 @@ PRESSURE_WARNING = (
     "you want to keep, save it now with core_memory_append, core_memory_replace or archival_memory_insert."
 )
 
-NO_MARKS = frozenset('(){}[]"')
-NO_WORDS = ("functions", SEND_MESSAGE, "inner thought")
+FORBIDDEN_MARKS = frozenset('(){}[]"')
+FORBIDDEN_WORDS = ("functions", SEND_MESSAGE, "inner thought")
 
 
 KEY_CHARS = 16
-"""Of the SHA-256 in an idempotency key, in hexadecimal."""
+"""Number of hexadecimal digits of the SHA-256 in an idempotency key."""
 
 
 class TentativeResult(msgspec.Struct, frozen=True):
-    """A pure function that was run, and edits shared blocks: what it leaves if those edits are made."""
+    """Outcome of a pure function that edits shared blocks, valid if those edits are applied."""
 
     pending_edits: Sequence[PendingEdit]
     events: Sequence[Event]
-    """What it did to the agent's own memory."""
+    """Events of the agent's own memory."""
     result: Any
 
 
 class ExternalCall(msgspec.Struct, frozen=True):
-    """A call that must be run by the caller, because it reaches outside the log, or waits for a search of it."""
+    """A call that the caller must run: its function reaches outside the log, or waits for a search of the log."""
 
     call: Call
     tool: Tool
     arguments: Mapping[str, Any]
     key: str
-    """Idempotency key: the same whenever this call is run, and of no other call in any life of the agent."""
+    """Idempotency key: the same whenever this call is run, and never used by another call in any incarnation."""
     tried: TentativeResult | None = None
-    """Of a function that edits shared blocks: the caller carries the edits to them."""
+    """Set for a function that edits shared blocks: the caller applies the edits."""
 
     @property
     def effect(self) -> Effect:
-        """That of the function; an edit of a shared block finds itself there when it is made again."""
+        """Effect class of the function. A repeated edit of a shared block has no effect, so such edits are
+        idempotent.
+        """
         return "idempotent" if self.tried else self.tool.effect
 
     @property
     def intended(self) -> bool:
-        """Whether its intent must be durable before it is run."""
+        """True if the intent must be durable before the call is run."""
         return self.effect in ("idempotent", "at_most_once")
 
 
 class ReplyExecution:
-    """One reply being worked off: `outside()` runs what is pure and stops at each call that is not; `events` collects.
+    """Execution of one reply: `outside()` runs pure calls and stops at each other call; `taken()` returns the events.
 
-    Only functions that the context's configuration names can be called, however many `tools` there are.
-    `finish()` comes last and says what follows. The same reply, context and results always give the same events.
+    Only functions in the context's configuration can be called, even if `tools` has more. `finish()` comes last and
+    decides what follows. The same reply, context and results always give the same events.
     """
 
     def __init__(
@@ -93,7 +95,7 @@ class ReplyExecution:
         self._context = context
         self._reply = reply
         self._tools = tools
-        self._desk = desk
+        self._function_memory = desk
         self._place = place
         self._waiting = list(reply.calls)
         self._failed: list[str] = []
@@ -103,7 +105,7 @@ class ReplyExecution:
             self._resume(results)
 
     def outside(self) -> ExternalCall | None:
-        """Run calls in order until one reaches outside; None when all are done."""
+        """Run calls in order up to one that reaches outside, and return that call; None when all are done."""
         while self._waiting:
             outside = self._run(self._waiting[0])
             if outside is not None:
@@ -112,7 +114,7 @@ class ReplyExecution:
         return None
 
     def started(self, outside: ExternalCall) -> None:
-        """Leave the intent of an outside call: the caller commits it before the effect leaves."""
+        """Record the intent of an outside call. The caller must commit the intent before the effect starts."""
         effect = outside.effect
         if effect == "pure":
             raise AssertionError("a pure function has no intent")
@@ -126,17 +128,17 @@ class ReplyExecution:
             )
         )
 
-    def desk_of(self, outside: ExternalCall) -> FunctionMemory:
-        """The desk at which a call that searches is worked off."""
-        self._desk.call_id = outside.call.id
-        return self._desk
+    def memory_for(self, outside: ExternalCall) -> FunctionMemory:
+        """Return the function memory for a call that searches."""
+        self._function_memory.call_id = outside.call.id
+        return self._function_memory
 
     def ended(
         self, outside: ExternalCall, result: Any = None, *, error: str | None = None, unknown: bool = False
     ) -> None:
-        """Give the result of the outside call, or why it failed, or that nobody knows."""
+        """Record the result of the outside call, or its error; `unknown`: the outcome is not known."""
         self._waiting.pop(0)
-        left = self._desk.taken() if outside.tool.searches else []
+        left = self._function_memory.taken() if outside.tool.searches else []
         if error is None:
             self._events.extend(left)
             self._succeeded(outside.call, outside.tool, result)
@@ -144,20 +146,20 @@ class ReplyExecution:
             self._fail_call(outside.call, error, unknown=unknown)
 
     def given(self, result: FunctionResult, left: Sequence[Event] = ()) -> None:
-        """Take the result of the next call, and what it left, as they are: recorded, or known without running it."""
+        """Accept the next call's result and events unchanged: recorded before, or known without running the call."""
         self._waiting.pop(0)
         self._events.extend(left)
         for event in left:
             if isinstance(event, MemoryEdited):
-                self._desk.adopt(event)
+                self._function_memory.adopt(event)
         if not result.ok:
             self._forget(result.call_id)
         self._events.append(result)
 
     def shared(self, outside: ExternalCall, carried: AppliedEdits) -> None:
-        """Give what became of a call that edits shared blocks."""
+        """Record the outcome of a call that edits shared blocks."""
         call, tried = outside.call, outside.tried
-        assert tried is not None, "it has no edits to carry"
+        assert tried is not None, "the call has no pending edits"
         if carried.error:
             result = FunctionResult(
                 text=carried.error, call_id=call.id, name=call.name, ok=False, unknown=carried.unknown
@@ -172,13 +174,15 @@ class ReplyExecution:
         self.given(result, [*tried.events, *carried.copies])
 
     def repeats(self, intent: FunctionStarted) -> bool:
-        """Whether a call that was begun and has no result may be run again.
+        """Return True if a call that has an intent and no result may be run again.
 
-        Not if it was at most once when it was begun, or is today; nor if its function is gone or no longer takes it.
+        False if the function was at most once then or is now, if the agent no longer has it, or if the arguments no
+        longer fit.
         """
         tool = self._tool(intent.name)
         if tool is None or "at_most_once" in (intent.effect, tool.effect):
             return False
+        # A pure function has an intent only if it edits shared blocks, which is safe to repeat.
         if tool.effect == "pure" and not (tool.takes_memory and intent.effect == "idempotent"):
             return False
         arguments = parse_reply.arguments(intent.arguments)
@@ -190,17 +194,19 @@ class ReplyExecution:
         return True
 
     def taken(self) -> list[Event]:
-        """The events since this was last asked, in order."""
+        """Return the events since the last call of this method, in order."""
         events, self._events = self._events, []
         return events
 
     def finish(self) -> bool:
-        """Leave what follows all calls, token warning, failure, heartbeat in this order; True if the turn goes on."""
+        """Record what follows all calls: token warning, failure, heartbeat. Return True if a step follows."""
         follow: list[Event] = []
         config = self._context.config
         if self._reply.usage.total > config.pressure_fraction * config.window and not self._context.warned:
             follow.append(SystemAlert(text=PRESSURE_WARNING, source="memory_pressure"))
         if self._failed:
+            # At most one heartbeat for each reason, however many calls failed or requested one. The order is fixed,
+            # because a replay compares the events.
             follow.append(Heartbeat(reason="function_failed"))
         if self._requested:
             follow.append(Heartbeat(reason="requested"))
@@ -208,7 +214,7 @@ class ReplyExecution:
         return bool(follow)
 
     def _resume(self, results: Mapping[str, FunctionResult]) -> None:
-        """Go on after a crash: the reply and these results are in the log already."""
+        """Restore the state after a crash: the reply and these results are in the log already."""
         self._events = []
         self._waiting = [call for call in self._reply.calls if call.id not in results]
         for call in self._reply.calls:
@@ -218,13 +224,13 @@ class ReplyExecution:
                 self._requested.append(call.id)
 
     def _tool(self, name: str) -> Tool | None:
-        """The function of that name, if the agent has it."""
+        """Return the function of that name if the agent has it."""
         name = ALIASES.get(name, name)
         has = any(function.name == name for function in self._context.config.functions)
         return self._tools.get(name) if has else None
 
     def _run(self, call: Call) -> ExternalCall | None:
-        """Run a pure call; give any other back."""
+        """Run a pure call. Return any other call without running it."""
         tool = self._tool(call.name)
         if tool is None:
             self._fail_call(call, f"No function named {call.name}")
@@ -246,24 +252,26 @@ class ReplyExecution:
         return self._run_pure(call, tool, bound)
 
     def _key(self, call: Call) -> str:
-        """Place and call come again when the agent is deleted and created again; what was asked, and when, do not."""
-        asked = sha256(f"{self._reply.context_sha256} {self._desk.now}".encode()).hexdigest()[:KEY_CHARS]
+        """Return the idempotency key of a call. Turn, step and call id repeat after the agent is deleted and created
+        again; the request's hash and time do not.
+        """
+        asked = sha256(f"{self._reply.context_sha256} {self._function_memory.now}".encode()).hexdigest()[:KEY_CHARS]
         return f"{self._context.agent_id}/{self._place}/{call.id}/{asked}"
 
     def _run_pure(self, call: Call, tool: Tool, bound: Mapping[str, Any]) -> ExternalCall | None:
-        """Run a pure call; give it back where it edits shared blocks, with nothing done yet."""
-        before = self._desk.blocks()
-        faults: tuple[type[BaseException], ...] = (*tool.faults, CancelledError)  # nothing is awaited: it is its own
-        self._desk.call_id = call.id
+        """Run a pure call. If it edits shared blocks, undo its changes and return the call."""
+        before = self._function_memory.blocks()
+        faults: tuple[type[BaseException], ...] = (*tool.faults, CancelledError)  # no await: not this task's own
+        self._function_memory.call_id = call.id
         try:
-            result = tool.function(self._desk, **bound)
+            result = tool.function(self._function_memory, **bound)
         except faults as error:
-            self._desk.restore(before)
+            self._function_memory.restore(before)
             self._fail_call(call, failure(call.name, error))
             return None
-        events, pending_edits = self._desk.taken(), self._desk.take_pending_edits()
+        events, pending_edits = self._function_memory.taken(), self._function_memory.take_pending_edits()
         if pending_edits:
-            self._desk.restore(before)
+            self._function_memory.restore(before)
             return ExternalCall(call, tool, bound, self._key(call), TentativeResult(pending_edits, events, result))
         self._events.extend(events)
         self._succeeded(call, tool, result)
@@ -280,12 +288,12 @@ class ReplyExecution:
         self._events.append(FunctionResult(text=error, call_id=call.id, name=call.name, ok=False, unknown=unknown))
 
     def _forget(self, call_id: str) -> None:
-        """The call failed: what it asked for does not count."""
+        """Count a call as failed, and drop the heartbeat that it requested."""
         self._failed.append(call_id)
         self._requested = [other for other in self._requested if other != call_id]
 
     def _asks(self, call: Call) -> bool:
-        """Whether a call that went well had asked for a heartbeat."""
+        """Return True if a call that succeeded had requested a heartbeat."""
         tool = self._tool(call.name)
         if tool is not None and not tool.heartbeat:
             return False
@@ -293,9 +301,9 @@ class ReplyExecution:
 
 
 def returned(result: Any, *, whole: bool) -> str:
-    """What the model is told of a return value: None is "None", structures are JSON, long text is cut.
+    """Render a return value for the model: None is "None", structures are JSON, long text is truncated.
 
-    What JSON does not know is told by the name of its type, and half a character (a lone surrogate) as "?".
+    A value that JSON cannot encode is shown as the name of its type, and half a character (a lone surrogate) as "?".
     """
     text = result if isinstance(result, str) else "None" if result is None else _json(result)
     text = text.encode(errors="replace").decode()
@@ -308,7 +316,7 @@ def returned(result: Any, *, whole: bool) -> str:
 
 
 def failure(name: str, error: BaseException) -> str:
-    """What the model is told of an exception, cut and cleaned like a return value."""
+    """Render an exception for the model, truncated and cleaned like a return value."""
     return returned(f"Error calling function {name}: {said(error)}", whole=False)
 
 
@@ -320,12 +328,12 @@ def _json(result: Any) -> str:
 
 
 def _named(value: Any) -> str:
-    """What JSON does not know is told by its type: Python's own words for it may hold an address, or fail."""
+    """Name the type of a value that JSON cannot encode: its `repr` may hold an address, or fail."""
     return f"<{type(value).__name__}>"
 
 
 def first_message_fault(reply: ModelReply) -> str | None:
-    """Why `reply` may not be the agent's first message; None if it may."""
+    """Return why `reply` cannot be the agent's first message; None if it can."""
     if not reply.calls:
         return "the first reply must call a function"
     name = ALIASES.get(reply.calls[0].name, reply.calls[0].name)
@@ -333,17 +341,17 @@ def first_message_fault(reply: ModelReply) -> str | None:
         return f"the first reply must call {SEND_MESSAGE}, not {name}"
     if not reply.text:
         return "the first reply must have an inner monologue"
-    marks = sorted(set(reply.text) & NO_MARKS)
-    words = [word for word in NO_WORDS if word in reply.text.lower()]
+    marks = sorted(set(reply.text) & FORBIDDEN_MARKS)
+    words = [word for word in FORBIDDEN_WORDS if word in reply.text.lower()]
     if marks or words:
         return f"the inner monologue must not hold {', '.join([*marks, *words])}"
     return None
 
 
 def is_first(context: Context) -> bool:
-    """Whether the agent has never replied to anything, as far as the context or its summary can tell.
+    """Return True if the agent has never replied, as far as the context or its summary shows.
 
-    After every turn was hidden the next reply is a first one again: the pattern that it sets is what the check is for.
+    After every turn was excluded the next reply is a first one again: the check is for the pattern that it sets.
     """
     replied = any(message.turn and isinstance(message.event, ModelReply) for message in context.messages)
     return summary_of(context) is None and not replied

@@ -1,4 +1,4 @@
-"""Erasure: what records say goes from every file, wherever their agent was, and whoever was forked from it."""
+"""Erase the content of records in every file: in all partitions that the agent was in, and in all of its forks."""
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -12,8 +12,8 @@ from everlog.store import Log, Progress, SealReport, Store
 COMMAND = "everlog erase"
 
 
-class _Reach(NamedTuple):
-    """One agent that has the records, and every log in which it has or had records, the one where it is first."""
+class _AgentLogs(NamedTuple):
+    """An agent that has the records, and every log that has or had records of the agent, the current one first."""
 
     agent_id: str
     to_seq: int
@@ -31,36 +31,37 @@ def erase(
     open_log: Callable[[str], Log],
     progress: Progress | None = None,
 ) -> SealReport:
-    """Erase what records `from_seq` to `to_seq` say, both inclusive and in the log of the agent.
+    """Erase the content of records `from_seq` to `to_seq`, both inclusive and in the log of the agent.
 
-    Forks that share some of them are told first, by a record of their own, and drop the states that may quote them; the
-    agent is last. So an interruption before that leaves everything to be erased again. A fork that is made meanwhile is
-    told after that. Nothing is begun unless all logs can be opened. Raises BadInput for records that are an ancestor's,
+    Forks that share some of the records come first: each gets a record of its own and drops states that may quote the
+    content. The agent comes last: after an interruption before that, the whole command can be repeated. A fork that is
+    created meanwhile follows. Nothing starts unless all logs can be opened. Raises BadInput for records of an ancestor,
     PartitionBusy.
     """
     check_own_records(store, agent_id, from_seq)
     reach = {**forks_reached(store, agent_id, from_seq, to_seq), agent_id: to_seq}
-    done, told = SealReport(), set[str]()
+    done, notified = SealReport(), set[str]()
+    # Forks are listed again after each round, because one may have been created while the others were erased.
     while reach:
         with ExitStack() as stack:
             opened = _Opened(store, open_log, stack)
-            reached = [_Reach(name, last, opened.logs_of(name)) for name, last in reach.items()]
+            reached = [_AgentLogs(name, last, opened.logs_of(name)) for name, last in reach.items()]
             for each in reached:
                 one = _erase_partitions(store, each, from_seq, clock, ids, progress)
-                done = _both(done, one)
-        told |= reach.keys()
+                done = _sum_reports(done, one)
+        notified |= reach.keys()
         forks = forks_reached(store, agent_id, from_seq, to_seq)
-        reach = {name: last for name, last in forks.items() if name not in told}
+        reach = {name: last for name, last in forks.items() if name not in notified}
     return done
 
 
-def _both(one: SealReport, other: SealReport) -> SealReport:
-    """What two sealings did together."""
+def _sum_reports(one: SealReport, other: SealReport) -> SealReport:
+    """Add two seal reports."""
     return SealReport(*(getattr(one, field) + getattr(other, field) for field in SealReport.__struct_fields__))
 
 
 def unnotified_forks(store: Store, agent_id: str, from_seq: int, to_seq: int) -> list[str]:
-    """The forks that share some of the records and have none of their own that says so: an erasure was interrupted."""
+    """Return the forks that share some of the records and have no record of the erasure: it was interrupted."""
     return [
         name
         for name, last in forks_reached(store, agent_id, from_seq, to_seq).items()
@@ -72,13 +73,13 @@ def unnotified_forks(store: Store, agent_id: str, from_seq: int, to_seq: int) ->
 
 
 def forks_reached(store: Store, agent_id: str, from_seq: int, to_seq: int) -> dict[str, int]:
-    """The forks that share some of the records, deleted ones too, and the last that each does; sorted by name."""
+    """Return the forks, deleted ones too, that share some of the records, and the last seq of each; sorted by name."""
     shared = {name: min(cut, to_seq) for name, cut in store.forks_of(agent_id).items() if cut >= from_seq}
     return {name: last for name, last in shared.items() if store.reader(name).head(name).seq}
 
 
 def check_own_records(store: Store, agent_id: str, from_seq: int) -> None:
-    """Raises BadInput where a record from that one on is not the agent's own: its ancestors may have other forks."""
+    """Raise BadInput if a record from `from_seq` on is an ancestor's: the ancestor may have other forks."""
     ancestor = store.parent_of(agent_id)
     if ancestor is None or from_seq > ancestor[1]:
         return
@@ -90,7 +91,7 @@ def check_own_records(store: Store, agent_id: str, from_seq: int) -> None:
 
 
 class _Opened:
-    """The logs that are open, each once: agents may share one."""
+    """Logs that are open, each opened once: agents may share a log."""
 
     def __init__(self, store: Store, open_log: Callable[[str], Log], stack: ExitStack) -> None:
         self._store = store
@@ -99,7 +100,7 @@ class _Opened:
         self._logs: dict[str, Log] = {}
 
     def logs_of(self, agent_id: str) -> list[Log]:
-        """Every log that an agent was in, the one where it is first."""
+        """Return every log that an agent was in, the current one first."""
         here = self._store.partition_of(agent_id)
         if here in self._logs:
             self._store.finish_move(self._logs[here], agent_id)
@@ -118,9 +119,9 @@ class _Opened:
 
 
 def _erase_partitions(
-    store: Store, reach: _Reach, from_seq: int, clock: Clock, ids: Ids, progress: Progress | None
+    store: Store, reach: _AgentLogs, from_seq: int, clock: Clock, ids: Ids, progress: Progress | None
 ) -> SealReport:
-    """Erase what an agent has: it goes through all partitions that it was in once more, and is erased in each."""
+    """Erase an agent in each partition that it was in, by moving it through all of them once more."""
     here, *others = reach.logs
     with Projections() as projections:
         activate(projections, store.reader(reach.agent_id, here), reach.agent_id)
@@ -133,15 +134,16 @@ def _erase_partitions(
             store.finish_move(log, reach.agent_id)
             at = log
         one = _erased_in(log, reach.agent_id, event, turn, clock, ids, progress)
-        done = _both(done, one)
+        done = _sum_reports(done, one)
     return done
 
 
 def _erased_in(
     log: Log, agent_id: str, event: RecordsErased, turn: int, clock: Clock, ids: Ids, progress: Progress | None
 ) -> SealReport:
-    """Erase what one partition has of it. The record comes first, durably."""
+    """Erase the agent's records in one partition. The record of the erasure is durable first."""
     head, now = log.head(agent_id).seq, clock.now()
+    # Durable before any file changes: an interrupted erasure is finished by the next process that opens the log.
     log.append(agent_id, head, [draft(event, event_id=ids.new(now), recorded_at=now, turn=turn, step=0)])
     try:
         return log.seal(DERIVER, progress)
@@ -149,6 +151,6 @@ def _erased_in(
         raise
     except StoreError as error:
         raise StoreError(
-            f"The erasure is recorded, at seq {head + 1}, and not carried out yet: {error} Whoever opens the "
-            "log next carries it out."
+            f"The erasure is recorded at seq {head + 1} but not finished: {error} The next process that opens the log "
+            "finishes it."
         ) from error

@@ -1,4 +1,4 @@
-"""Where an agent stands in its log, and its one way of writing to it."""
+"""Track an agent's position in its log, and append to the log: the only way in which an agent writes."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ CommitListener = Callable[[Sequence[Record]], None]
 
 
 class EventWriter:
-    """The log of one agent as it is written, one commit after the other; which of its turns are not finished."""
+    """Writer of one agent's log, one commit after the other. Tracks the turns that are not finished."""
 
     __slots__ = (
         "_clock", "_ids", "_journal", "_on_commit", "_runs", "_timed", "_turn", "_waiting", "_writing", "agent_id",
@@ -31,12 +31,13 @@ class EventWriter:
         self.head = head
         """Seq of the last record."""
         self._journal, self._clock, self._ids, self._on_commit = journal, ports.clock, ports.ids, on_commit
-        self._turn, self._timed = 0, False  # the last turn that was opened; whether a timer was ever set in this life
+        self._turn, self._timed = 0, False  # last opened turn; True if a timer was ever set in this incarnation
         self._waiting: list[tuple[int, str]] = []
+        """Unfinished turns, oldest first: number, and id of the opening input (empty: resume from the log)."""
         self._writing = asyncio.Lock()
         self._runs = CancellableTurn()
         self.repeats: str | None = None
-        """While it is a rerun: the id of its `agent_forked`, the cause of every input, which tells them from others."""
+        """During a rerun: id of the fork's `agent_forked`, the cause of every input, which marks the rerun's inputs."""
 
     async def commit(
         self,
@@ -49,12 +50,14 @@ class EventWriter:
         said_at: Sequence[int | None] | None = None,
         at: int | None = None,
     ) -> Sequence[Record]:
-        """Append events as one commit; the later ones are caused by the first. `turn` None opens the next turn.
+        """Append events as one commit and return its records; the first event causes the others. `turn` None opens a
+        turn.
 
-        `ids` are those of the first events, `said_at` belongs to all of them, one each, where it is given. `at` is the
-        time that a function was told, so that `verify` can tell it the same.
+        `ids`: ids of the first events. `said_at`: one time for each event, if given. `at`: the time that a function was
+        given, recorded so that `verify` can give it the same. Raises Busy, and CancelledError for a stopped turn.
         """
         async with self._writing:
+            # Checked under the lock: once `cancel` has committed the turn's end, no commit of the turn can follow.
             self._runs.raise_if_stopped(turn, step)
             commit = await self._append(events, turn, step, cause=cause, ids=ids, said_at=said_at, at=at)
         return self._notify(commit)
@@ -75,7 +78,7 @@ class EventWriter:
         said_at: Sequence[int | None] | None = None,
         at: int | None = None,
     ) -> Commit:
-        """`commit`, for who is writing already."""
+        """Append as `commit` does, for a caller that holds the lock."""
         if turn is None and len(self._waiting) >= INBOX_MAX:
             waits = f"{self.agent_id!r} has {INBOX_MAX} inputs waiting and takes no more now. Try again later."
             raise Busy(waits, retry_after_s=BUSY_S)
@@ -88,6 +91,7 @@ class EventWriter:
         )  # fmt: skip
         self._timed |= any(one.type == TimerSet.kind for one in drafts)
         commit = await self._journal.commit(self.agent_id, self.head, drafts)
+        # A redelivered command added no records: position and open turns stay.
         if not commit.repeated:
             self.head += len(drafts)
             if turn is None:
@@ -97,34 +101,35 @@ class EventWriter:
 
     @property
     def turn(self) -> int:
-        """The last turn that was opened."""
+        """Number of the last turn that was opened."""
         return self._turn
 
     @property
     def waiting(self) -> int:
-        """How many turns are not finished."""
+        """Number of unfinished turns."""
         return len(self._waiting)
 
     @property
     def open_turns(self) -> Sequence[int]:
-        """The turns that are not finished, oldest first."""
+        """Numbers of the unfinished turns, oldest first."""
         return [turn for turn, _ in self._waiting]
 
     async def cancel(self, event_id: str | None = None, *, every: bool = False) -> Sequence[int]:
-        """End the turn that runs, or the oldest that is not finished, at whatever it is doing; `every`: all of them.
+        """Cancel the running turn, else the oldest unfinished one; `every`: all of them. Return their numbers, rising.
 
-        Their numbers, rising; none where none is open. What was committed stays, nothing else of the turn is kept, and
-        what it waits for is given up. A call that had started outside gets a result that says so. The same `event_id`
-        (UUIDv7) counts once.
+        Returns an empty list if no turn is open. Committed records stay, nothing else of the turn is kept, and its
+        waiting is abandoned. A call that had started outside gets a result that says so. Idempotent by `event_id`
+        (UUIDv7).
         """
         try:
-            async with self._writing:  # no commit of the turn is under way, and none follows
+            async with self._writing:  # no commit of the turn is in progress, and none follows
                 turns = self.open_turns if every else self.open_turns[:1]
                 left = endings_of(await self.rows("turn_records"), turns, TurnCancelled(text=STOPPED)) if turns else []
                 commit = await self._append(left, self._turn, 0, ids=ids_of(event_id)) if left else None
                 if commit is not None and not commit.repeated:
                     self._closed(turns)
                     self._runs.stop(turns)
+        # Committed before the task is stopped: a crash in between must not leave the turn open.
         except DuplicateId:
             if not (before := cancelled(self.records(1), event_id)):
                 raise
@@ -134,11 +139,11 @@ class EventWriter:
         return [record.turn for record in self._notify(commit) if record.type == TurnCancelled.kind]
 
     def records(self, from_seq: int) -> Iterator[Record]:
-        """What the log has of it from a seq (inclusive) on."""
+        """Return the agent's records from a seq (inclusive) on, as an iterator."""
         return self._journal.read(self.agent_id, from_seq)
 
     async def rows(self, name: str, as_of: int | None = None) -> Sequence[Mapping[str, Any]]:
-        """Rows of a projection over this agent's log, as of a seq (inclusive); None is now."""
+        """Return rows of a projection over this agent's log, as of a seq (inclusive); None: now."""
         return await self._journal.rows(name, self.agent_id, HEAD if as_of is None else as_of)
 
     def _closed(self, turns: Sequence[int]) -> None:
@@ -155,7 +160,7 @@ def _drafts_of(
     at: int,
     cause: str | None,
 ) -> list[Draft]:
-    """One commit: each event with its id and place; the later ones are caused by the first."""
+    """Make the drafts of one commit: each event with its id and place; the first event causes the others."""
     placed = [event if isinstance(event, PositionedEvent) else PositionedEvent(event, turn, step) for event in events]
     times = said_at or [None] * len(events)
     return [
@@ -173,5 +178,5 @@ def _drafts_of(
 
 
 def ids_of(event_id: str | None) -> list[str]:
-    """The id of a commit's first event, where the caller has one."""
+    """Return the ids of a commit for a caller that may give the first event's id."""
     return [event_id] if event_id else []

@@ -1,4 +1,4 @@
-"""Forks: an agent that goes on from a point in another one's past. The parent is read, and never written to."""
+"""Create forks: agents that continue from a point in another agent's past. The parent is read, and never written to."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,36 +26,36 @@ from everlog.events import (  # fmt: skip
 from everlog.projections import Projections, activate
 from everlog.store import LogReader, Store
 
-ELSEWHERE = "This call was begun before the agent was forked. What came of it is known to the other agent only."
+CALL_OF_PARENT = "This call was begun before the agent was forked. What came of it is known to the other agent only."
 OPEN = "The turn was open where the agent was forked from {parent!r}. It goes on there, and is not run again here."
 
 TAIL_RECORDS = 64
-"""Records that are read first, to find the turns that are open at a cut."""
+"""Number of records that are read first to find the turns that are open at a fork point."""
 
 
 class NewFork(msgspec.Struct, frozen=True):
-    """A fork that was made."""
+    """A new fork."""
 
     agent_id: str
     parent: str
     parent_seq: int
-    """The cut: the last seq that it shares with its parent."""
+    """Fork point: the last seq that the fork shares with its parent."""
     head: int
     """Seq of its last record."""
     closed: Sequence[int] = ()
-    """Turns that were open at the cut: they are not run again in the fork."""
+    """Turns that were open at the fork point; the fork does not run them again."""
 
 
 def fork(store: Store, reader: LogReader, parent: str, at: int, name: str, *, clock: Clock, ids: Ids) -> NewFork:
-    """Begin `name` as what `parent` was at seq `at`, which it has.
+    """Create `name` as `parent` was at seq `at`, which must exist.
 
-    Raises BadInput for a seq at which it was deleted, or whose record was erased, and for a name that is taken.
+    Raises BadInput if the parent was deleted at that seq, if the record there was erased, or if the name is taken.
     """
     records = tail(reader, parent, at)
     if is_erased(records[-1].payload):
         raise BadInput(
-            f"{parent!r} cannot be forked at seq {at}: what that record said was erased. Fork it at a record that is "
-            f"there; `everlog events {parent}` shows which are."
+            f"{parent!r} cannot be forked at seq {at}: the content of that record was erased. Choose another seq; "
+            f"`everlog events {parent}` lists the records."
         )
     woken = activation_state_of([_row(record) for record in records])
     if not woken.exists:
@@ -68,10 +68,10 @@ def fork(store: Store, reader: LogReader, parent: str, at: int, name: str, *, cl
 
 
 def tail(reader: LogReader, agent_id: str, at: int) -> Sequence[Record]:
-    """The last records of a life up to `at`, enough of them to tell which turns are open there.
+    """Return the last records of an incarnation up to `at`, enough to tell which turns are open there.
 
-    Turns are run one after the other: where one has a step, those before it have ended. So it goes back to the input
-    that opened the newest turn with a step, or to where the agent began, or began anew.
+    Turns run one after the other: if a turn has a step, the turns before it have ended. So reading goes back to the
+    input that opened the newest turn with a step, or to the beginning of the incarnation.
     """
     count = TAIL_RECORDS
     while True:
@@ -86,7 +86,7 @@ def tail(reader: LogReader, agent_id: str, at: int) -> Sequence[Record]:
 
 
 def _row(record: Record) -> Mapping[str, Any]:
-    """A record as a row of `waking`."""
+    """Convert a record into a row of `waking`."""
     event = event_of(record)
     owed = len(event.calls) if isinstance(event, ModelReply) else -int(record.type == FunctionResult.kind)
     said = record.type in INPUTS and not is_imported(event) and not is_erased(record.payload)
@@ -97,18 +97,18 @@ def _row(record: Record) -> Mapping[str, Any]:
 
 
 def _closing(rows: Sequence[Mapping[str, Any]], turns: Sequence[int], parent: str, now: int, ids: Ids) -> list[Draft]:
-    """How the turns end that are open at the cut: what they had begun is the parent's."""
+    """Return the drafts that end turns open at the fork point: what those turns had started belongs to the parent."""
     drafts = []
     for placed in endings_of(rows, turns, TurnAbandoned(text=OPEN.format(parent=parent), reason="forked")):
         event: Event = placed.event
         if isinstance(event, FunctionResult):
-            event = msgspec.structs.replace(event, text=ELSEWHERE)
+            event = msgspec.structs.replace(event, text=CALL_OF_PARENT)
         drafts.append(draft(event, event_id=ids.new(now), recorded_at=now, turn=placed.turn, step=placed.step))
     return drafts
 
 
 def live_forks(store: Store, agent_id: str) -> list[str]:
-    """The forks of an agent that were not deleted, those of its forks too, by name."""
+    """Return the forks of an agent that are not deleted, and theirs, by name."""
     live = []
     with Projections() as projections:
         for name in store.forks_of(agent_id):
@@ -119,10 +119,10 @@ def live_forks(store: Store, agent_id: str) -> list[str]:
 
 
 def check_no_forks(store: Store, agent_id: str) -> None:
-    """Raises BadInput for an agent that has forks: whoever ends it should know of them."""
+    """Raise BadInput if an agent has forks that are not deleted: the caller must know of them first."""
     live = live_forks(store, agent_id)
     if live:
         raise BadInput(
-            f"{agent_id!r} has forks that live on: {', '.join(live)}. Delete them first, or all of them together "
-            f"with `everlog delete {agent_id} --with-forks`. Nothing was deleted."
+            f"{agent_id!r} has forks that are not deleted: {', '.join(live)}. Delete them first, or all of them "
+            f"together with `everlog delete {agent_id} --with-forks`. Nothing was deleted."
         )

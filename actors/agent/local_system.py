@@ -1,4 +1,4 @@
-"""The agents of one store in this process: the one place where log, projections, model and effects are put together."""
+"""Run the agents of one store in this process: the one place that combines log, projections, models and effects."""
 
 import difflib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -42,13 +42,13 @@ from everlog.store import (
 __all__ = ["AgentServices", "AgentView", "LocalSystem", "ModelLookup"]
 
 ModelLookup = Callable[[str], Model]
-"""From the name in a configuration to a model."""
+"""Returns the model for a name in a configuration."""
 ToolTransform = Callable[[Mapping[str, Tool]], Mapping[str, Tool]]
-"""From the functions that agents would have to those that they get."""
+"""Changes the functions that agents would have into those that they get."""
 
 
 def _by_name(tools: Sequence[Tool]) -> dict[str, Tool]:
-    """The agent's own functions and the user's. Raises BadInput for a name that is taken: one would be mute."""
+    """Index the built-in and the user's functions by name. Raise BadInput for a duplicate: one would be unreachable."""
     named = {tool.name: tool for tool in BUILTIN}
     for tool in tools:
         if tool.name in named or tool.name in ALIASES:
@@ -58,23 +58,23 @@ def _by_name(tools: Sequence[Tool]) -> dict[str, Tool]:
 
 
 class AgentServices(msgspec.Struct, frozen=True, kw_only=True):
-    """What the agents of a process, or of a cluster, share with each other."""
+    """Services that the agents of a process, or of a cluster, share."""
 
     models_of: Callable[[str], ModelLookup] | None = None
-    """The models of an agent, by its name; None: the real ones."""
+    """Models of an agent, by the agent's name; None: the real ones."""
     known: ModelDefaultsLookup | None = None
-    """What an agent is set up with for a model; None: nothing is known of any."""
+    """Looks up the defaults of a model by its name; None: no model has defaults."""
     archive: ArchiveClient | None = None
-    """None: searches go by words alone."""
+    """Index of memories; None: searches compare words only."""
     blocks: BlockClient | None = None
-    """None: shared blocks are edited in this process."""
+    """Client for shared blocks; None: they are edited in this process."""
 
 
 NO_SERVICES = AgentServices()
 
 
 class LocalSystem:
-    """Every agent of a store, run in this process."""
+    """All agents of a store, run in this process."""
 
     def __init__(
         self,
@@ -86,34 +86,34 @@ class LocalSystem:
         ports: Ports | None = None,
         services: AgentServices = NO_SERVICES,
         enter: ActivationFactory | None = None,
-        refit: ToolTransform = dict,
+        transform_tools: ToolTransform = dict,
     ) -> None:
-        """`models`: None are those of `services`, or else the real ones. `enter` gives an agent its seat; None: each
-        opens its own log. `refit` changes the functions of agents, as a rerun does.
+        """`models`: None: those of `services`, else the real ones. `enter` activates an agent; None: each agent opens
+        its own log. `transform_tools` changes the functions of agents, as a rerun does.
         """
         self.store = store
         self._services = services
         self._enter = enter or separate_logs(self._open, store.reader)
         self.grants = grants
         self.tools: Mapping[str, Tool] = _by_name([*tools, *extras(grants, no_helper)])
-        """All that any agent may have; which of them one has is in its configuration."""
+        """All functions that any agent may have; an agent's configuration names its own."""
         self._models = models
         self._ports = ports or Ports()
-        self._refit = refit
+        self._refit = transform_tools
         self.blocks = services.blocks or SharedBlockWriter(store, self._ports)
-        """The shared blocks of the store."""
+        """Client for the shared blocks of the store."""
 
     def agents(self) -> list[str]:
-        """Names of all agents with a log, sorted."""
+        """Return the names of all agents with a log, sorted."""
         return self.store.agents()
 
     def view(
         self, agent_id: str, projections: Projections | None = None, *, as_of: int | datetime | None = None
     ) -> AgentView:
-        """An agent for reading, now or as of a seq or a time. Raises UnknownAgent, naming those that are near.
+        """Open an agent for reading, now or as of a seq or a time. Raise UnknownAgent, with similar names.
 
-        `projections`: to look at many agents with, one after the other. Raises BadInput for a moment that it did not
-        see: a seq past the head, or a time before its first record.
+        `projections`: query engine for many agents, one after the other. Raises BadInput for a moment outside the log:
+        a seq past the head, or a time before the first record.
         """
         reader = self._reader(agent_id)
         moment = None if as_of is None else seq_of(reader, agent_id, as_of)
@@ -135,18 +135,19 @@ class LocalSystem:
             raise self.unknown(agent_id) from None
 
     def check_exists(self, agent_id: str) -> None:
-        """Raises UnknownAgent, naming those that are near, for a name that nobody was ever given."""
+        """Raise UnknownAgent, with similar names, for a name that was never registered."""
         try:
             self.store.partition_of(agent_id)
         except UnknownAgent:
             raise self.unknown(agent_id) from None
 
     def unknown(self, agent_id: str) -> UnknownAgent:
-        """The error for a name that is no agent's."""
+        """Return the error for a name without an agent, with similar names."""
         names = [name for name in self.agents() if name != agent_id]
-        near = difflib.get_close_matches(agent_id, names, n=3, cutoff=0.5) or names[:3]
-        said = f"Near it: {', '.join(near)}." if near else "The store has no agents yet."
-        return UnknownAgent(f"There is no agent {agent_id!r} here. {said} `everlog create {agent_id}` makes one.")
+        near = difflib.get_close_matches(agent_id, names, n=3, cutoff=0.5)
+        listed = "`everlog agents` lists those that exist." if names else "The store has no agents yet."
+        hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else listed
+        return UnknownAgent(f"There is no agent {agent_id!r} here. {hint} `everlog create {agent_id}` makes one.")
 
     @asynccontextmanager
     async def agent(
@@ -161,9 +162,9 @@ class LocalSystem:
         unattended: bool = False,
         keep_configuration: bool = False,
     ) -> AsyncIterator[Agent]:
-        """Own the agent while the block runs. Its unfinished turns wait in it: `run` finishes them.
+        """Hold the agent open, as the owner of its log. Its unfinished turns wait: `run` finishes them.
 
-        `unattended`: nobody asked for it who could lend it functions; `keep_configuration`: it is not set up anew.
+        `unattended`: no caller is there to grant functions; `keep_configuration`: the agent is not configured again.
         """
         check_not_reserved(agent_id)
         if create:
@@ -207,14 +208,15 @@ class LocalSystem:
             finally:
                 if agent is not None:
                     await agent.close()
+        # Closing the log seals it, which may fail only now.
         agent.unsealed = seat.unsealed
 
     def fork(self, agent_id: str, name: str, *, at: int | datetime | None = None) -> fork_agent.NewFork:
-        """Begin another agent, `name`, as what this one was at a seq or a time (None: its head).
+        """Create the agent `name` as this agent was at a seq or a time (None: its head).
 
-        Costs the same however long its log is: nothing is copied, and nothing is written to the parent, which may be at
-        work. A turn that was open there is closed in the fork. Raises BadInput for a seq that is not there, at which
-        the agent was deleted, or whose record was erased, and for a name that is taken; UnknownAgent.
+        The cost does not depend on the log's length: nothing is copied, and nothing is written to the parent, which may
+        be running. A turn that was open there is closed in the fork. Raises BadInput if the seq does not exist or its
+        record was erased, if the agent was deleted at that seq, or if the name is taken; UnknownAgent.
         """
         reader = self._reader(agent_id)
         cut = seq_of(reader, agent_id, reader.head(agent_id).seq if at is None else at)
@@ -222,7 +224,7 @@ class LocalSystem:
         return fork_agent.fork(self.store, reader, name_of(agent_id), cut, name, clock=ports.clock, ids=ports.ids)
 
     def move(self, agent_id: str, *, shared: bool) -> None:
-        """Let the agent go to another partition: its shard's, or one of its own. Raises StoreError, PartitionBusy."""
+        """Move the agent to another partition: its shard's, or one of its own. Raise StoreError, PartitionBusy."""
         log = self._open(agent_id, "everlog move", take_over=False)
         try:
             self.store.begin_move(
@@ -232,17 +234,17 @@ class LocalSystem:
             log.close()
 
     def live_forks(self, agent_id: str) -> Sequence[str]:
-        """The forks of an agent that were not deleted, those of its forks too, by name."""
+        """Return the forks of an agent that are not deleted, and theirs, by name."""
         return fork_agent.live_forks(self.store, agent_id)
 
     def check_no_forks(self, agent_id: str) -> None:
-        """Raises BadInput for an agent that has forks which live."""
+        """Raise BadInput if the agent has forks that are not deleted."""
         fork_agent.check_no_forks(self.store, agent_id)
 
     async def delete(self, agent_id: str) -> None:
-        """End the agent: its name can be created again, its records stay until they are erased.
+        """Delete the agent: its name can be created again, its records stay until they are erased.
 
-        Raises BadInput while it has forks that live.
+        Raises BadInput if the agent has forks that are not deleted.
         """
         fork_agent.check_no_forks(self.store, agent_id)
         async with self.agent(agent_id, command="everlog delete", create=False) as agent:
@@ -251,20 +253,21 @@ class LocalSystem:
     def erase(
         self, agent_id: str, from_seq: int = 1, to_seq: int | None = None, progress: Progress | None = None
     ) -> SealReport:
-        """Erase what records `from_seq` to `to_seq` say (both inclusive; None: the head), in every file of the log.
+        """Erase the content of records `from_seq` to `to_seq` (both inclusive; None: the head) in every file of the
+        log.
 
-        Their places stay, and so does whether the agent was deleted; it is not activated. An agent that moved goes
-        through all partitions that it was in once more, and is erased in each. Forks that share some of the records are
-        told as well. An interruption loses nothing: either nothing is erased, or whoever opens the log next carries it
-        out; where it was on its way, say it again. Raises BadInput for a range that does not exist or is an ancestor's,
-        UnknownAgent, PartitionBusy.
+        The places of the records stay, and a deleted agent stays deleted; the agent is not activated. An agent that
+        moved passes through all of its partitions once more and is erased in each. Forks that share some of the records
+        get a record of the erasure. An interruption loses nothing: either nothing is erased yet, or the next process
+        that opens the log finishes; if an agent was interrupted between partitions, run the command again. Raises
+        BadInput for a range that does not exist or belongs to an ancestor, UnknownAgent, PartitionBusy.
         """
         head = self._reader(agent_id).head(agent_id).seq
         last = head if to_seq is None else to_seq
         if not 1 <= from_seq <= last <= head:
             raise BadInput(
-                f"{agent_id!r} has no records {from_seq} to {last}: a range goes from 1 to {head}, the head, its "
-                "first seq no later than its last. Nothing was erased."
+                f"{agent_id!r} has no records {from_seq} to {last}. Give a range within 1 to {head} (the head) whose "
+                "first seq is not greater than its last. Nothing was erased."
             )
         return erase_agent.erase(
             self.store, agent_id, from_seq, last, clock=self._ports.clock, ids=self._ports.ids,

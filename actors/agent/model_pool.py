@@ -1,4 +1,4 @@
-"""The models that one agent asks, by name: its own, the one for summaries, the one for when its own cannot be asked."""
+"""Hold the model clients of one agent, by name: its own model, the summary model, the fallback model."""
 
 from collections.abc import Callable
 
@@ -10,22 +10,23 @@ from everlog.events import BadReply
 
 
 class ModelPool:
-    """Made when they are first asked: an agent can be opened, read and deleted without a key."""
+    """Model clients, created at their first request: an agent can be opened, read and deleted without an API key."""
 
     __slots__ = ("_make", "_models", "ledger", "window")
 
     def __init__(self, make: Callable[[str], Model], ledger: Ledger) -> None:
         self._make = make
         self.ledger = ledger
-        """What was used up, for those who hold it against a budget."""
+        """Usage so far, compared with the budgets."""
         self._models: dict[str, Model] = {}
         self.window = 0
-        """Tokens that the agent may send at once: what a model in a file needs to know. 0: the file's own."""
+        """Context window in tokens, which a model in a file needs; 0: the file's own."""
 
     async def ask(self, name: str, request: bytes, on_delta: DeltaCallback | None = None) -> ModelResponse:
-        """Send exactly these bytes to the model of that name. Raises ModelError, for a missing key too.
+        """Send exactly these bytes to the named model and return the response. Raise ModelError, also for a missing
+        key.
 
-        `on_delta` is told the pieces, where the model tells them.
+        `on_delta` gets the chunks of the reply, if the model streams.
         """
         served = served_name(name, self.window)
         if served not in self._models:
@@ -35,6 +36,7 @@ class ModelPool:
         try:
             answer = await self._models[served].ask(request, on_delta=on_delta, spent=spent)
         except BadReply as error:
+            # A reply that cannot be read was paid for as well.
             if counts and error.raw:
                 self.ledger.add(name, request, ModelResponse(error.raw, 0))
             raise
@@ -43,7 +45,7 @@ class ModelPool:
         return answer
 
     async def keep(self, *names: str) -> None:
-        """Let go of all models but these."""
+        """Close all models except the named ones."""
         kept = [served_name(name, self.window) for name in names]
         for name in [name for name in self._models if name not in kept]:
             await self._models.pop(name).close()

@@ -1,6 +1,6 @@
-"""One answer of the model: the context made to fit, the request sent, the reply read and, if it is the first, verified.
+"""Get one reply of the model: fit the context, send the request, read the reply, and verify a first reply.
 
-Every request that is sent leaves a record with its `context_sha256`, whatever came of it.
+Every request that is sent leaves a record with its `context_sha256`, whatever the outcome.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ class AcceptedReply(msgspec.Struct, frozen=True):
 
 
 class StepAgent(Protocol):
-    """What a thinker and a turn need of their agent."""
+    """Interface of the agent that `ModelCaller` and `TurnRunner` use."""
 
     agent_id: str
     head: int
@@ -77,17 +77,20 @@ class ModelCaller:
         self._agent = agent
 
     async def context(self, turn: int, as_of: int | None = None) -> Context:
-        """The context of a call in `turn`: inputs that wait for a later turn are not in it."""
+        """Return the context of a call in `turn`, without inputs that wait for a later turn. `as_of` is inclusive."""
         upto = self._agent.head if as_of is None else as_of
         return of_turn(context_of(self._agent.agent_id, upto, await self._agent.rows("context_window", as_of)), turn)
 
     async def think(self, turn: int, step: int, cause: str) -> AcceptedReply | None:
-        """The next reply; None if the turn was given up because nothing makes the context fit. Raises ModelError."""
+        """Return the next accepted reply; None if the turn was abandoned because the context cannot fit.
+
+        Raises the ModelError that ended the turn.
+        """
         attempt, overflowed = 0, False
         while True:
             try:
                 fitted = await self.fitted(turn, step, overflowed=overflowed)
-            except ModelError as error:  # nobody answers the request for a summary
+            except ModelError as error:  # the request for a summary failed
                 if await self._switched(error, await self.context(turn), {}, turn, step, cause):
                     continue
                 await self._failed(error, {}, turn, step, cause)
@@ -110,6 +113,7 @@ class ModelCaller:
                 await self._agent.commit([rejected], turn=turn, step=step, cause=cause)
                 continue
             except ModelError as error:
+                # The switch is committed before the next request: the context takes the model's name from the log.
                 if await self._switched(error, context, sent, turn, step, cause):
                     continue
                 other = context.model != context.config.model or _raw(error)
@@ -117,6 +121,7 @@ class ModelCaller:
                 await self._failed(error, {**sent, **asked}, turn, step, cause)
                 raise
             reply = msgspec.structs.replace(reply, latency_us=answer.latency_us, attempts=answer.attempts, **sent)
+            # A reply read by guessing is not acted on. It is refused once; the model's second reply is taken as read.
             if reply.lossy and context.refused is None:
                 again = _rejected_reply(
                     reply, parse_reply.lossy_fault(reply), attempt, shown=True, said=parse_reply.said(answer.raw)
@@ -139,7 +144,7 @@ class ModelCaller:
     async def _switched(
         self, error: ModelError, context: Context, sent: Mapping[str, Any], turn: int, step: int, cause: str
     ) -> bool:
-        """Whether the fallback model is asked for the rest of the turn: the agent's own cannot be."""
+        """Switch to the fallback model for the rest of the turn if the error allows it. Return True if switched."""
         fallback = context.config.fallback
         before = context.switches.get(turn)
         if not fallback or (before and before.to == fallback) or not failure_of(error).falls_back:
@@ -163,10 +168,15 @@ class ModelCaller:
     async def fitted(
         self, turn: int, step: int, *, overflowed: bool = False
     ) -> tuple[Context, render_request.Request] | None:
-        """The context and the request, after as many measures as it takes; None if the turn had to be given up."""
+        """Fit the context into the window, by as many measures as needed. Return the context and the request.
+
+        Returns None if the turn had to be abandoned. Each measure is committed and the context is read again from the
+        log, so that the request follows from the log alone.
+        """
         looked = False
         while True:
             context = await self.context(turn)
+            # Shared blocks are looked up once: steady edits of others must not keep this request from being sent.
             newer = [] if looked else await block_sync.newer(context.blocks, self._agent.blocks)
             looked = True
             if newer:
@@ -187,7 +197,7 @@ class ModelCaller:
                     return None
 
     async def summarize_now(self, turn: int) -> bool:
-        """Summarize as an overflow would; False if there is nothing to summarize."""
+        """Summarize as an overflow would. Return False if there is nothing to summarize."""
         context = await self.context(turn)
         cut = context_fit.summarize(context)
         if cut is None:
@@ -196,9 +206,10 @@ class ModelCaller:
         return True
 
     async def summarize(self, context: Context, cut: context_fit.SummaryMeasure, turn: int, step: int) -> None:
-        """Replace what `cut` covers by a summary: the model's, a shorter one, or at last a mechanical one.
+        """Replace the messages that `cut` covers by a summary: the model's, else a shorter one, else a mechanical one.
 
-        Where the model for summaries cannot be asked, the agent's own is. Raises ModelError where that cannot be.
+        If the summary model fails, the agent's own model is asked, unless the error rules that out. Raises ModelError
+        if that model fails too.
         """
         covered = [m for m in context.messages if m.seq <= cut.covers_to]
         room = context_fit.summary_room(context, cut.covers_to)
@@ -210,6 +221,8 @@ class ModelCaller:
                 fault, answer, reply = await self._summary(body, context)
             except ModelError as error:
                 if context.summarizer == context.model or not failure_of(error).falls_back:
+                    # Committed first: the recursive call reads the switch from the log, asks the other model, and so
+                    # ends.
                     raise
                 await self._agent.commit([_to_own_model(error, context, sent)], turn=turn, step=step)
                 await self.summarize(await self.context(turn), cut, turn, step)
@@ -231,7 +244,7 @@ class ModelCaller:
     async def _summary(
         self, body: bytes, context: Context
     ) -> tuple[str | None, ModelResponse | None, ModelReply | None]:
-        """Ask for a summary: a fault in words, what came back, and the reply. Raises ModelError if nobody answers."""
+        """Ask for a summary. Return the fault in words or None, the response, and the reply. Raise ModelError."""
         answer: ModelResponse | None = None
         try:
             answer = await self._agent.ask(context.summarizer, body)
@@ -263,7 +276,10 @@ class ModelCaller:
         await self._agent.commit([summary], turn=turn, step=step)
 
     async def expand(self, turn: int) -> bool:
-        """Take the newest summary back: what it hid is shown again, and the summary before it stands again."""
+        """Undo the newest summary: its messages are visible again. Return False if there is none.
+
+        The summary before it, if any, holds again.
+        """
         summaries = sorted(await self._agent.rows("summaries"), key=lambda row: row["seq"])
         standing: list[tuple[int, Summary]] = []
         for row in summaries:
@@ -289,7 +305,7 @@ class ModelCaller:
 
 
 def _ending(error: ModelError, sent: Mapping[str, Any]) -> Event:
-    """What ends a turn that the model did not answer. Over a budget no request was sent, and none is named."""
+    """Return the event that ends a turn without a reply. Over a budget no request was sent, so none is named."""
     if isinstance(error, OverBudget):
         return BudgetExceeded(text=str(error), budget=error.budget, limit=error.limit, spent=error.spent)
     return ModelFailed(
@@ -303,7 +319,7 @@ def _ending(error: ModelError, sent: Mapping[str, Any]) -> Event:
 
 
 def _to_own_model(error: ModelError, context: Context, sent: Mapping[str, Any]) -> ModelSwitched:
-    """The model for summaries could not be asked: the agent's own writes them for the rest of the turn."""
+    """Return the switch from the summary model, which failed, to the agent's own for the rest of the turn."""
     config = context.config
     return ModelSwitched(
         text=str(error), to=config.model, model=context.summarizer, failure=error.kind, attempts=error.attempts,
@@ -312,12 +328,12 @@ def _to_own_model(error: ModelError, context: Context, sent: Mapping[str, Any]) 
 
 
 def _raw(error: ModelError) -> str:
-    """What came all the same."""
+    """Return the raw reply that came with an error; empty if none came."""
     return error.raw if isinstance(error, BadReply) else ""
 
 
 def _sent(body: bytes, made_of: request_fingerprints.RequestParts) -> dict[str, Any]:
-    """How a record names the request that was sent."""
+    """Return the fields by which a record names a request: hash, size and fingerprints."""
     return {
         "context_sha256": render_request.sha256(body),
         "context_bytes": len(body),
@@ -326,7 +342,7 @@ def _sent(body: bytes, made_of: request_fingerprints.RequestParts) -> dict[str, 
 
 
 def _answer_fields(answer: ModelResponse | None, reply: ModelReply | None, asked: str) -> dict[str, Any]:
-    """What a record keeps of an answer, as far as there was one; one that was not read is of the model `asked`."""
+    """Return the fields that record a response, as far as there is one; of an unread reply the model is `asked`."""
     known: dict[str, Any] = {}
     if answer is not None:
         known |= {"raw": answer.raw, "latency_us": answer.latency_us, "model": asked, "usage": usage_of(answer.raw)}

@@ -1,7 +1,7 @@
-"""What a rerun leaves unfinished is ended and never run: outside of the rerun its calls would reach the world.
+"""End turns that a rerun left unfinished. They are never run: outside of the rerun their calls would have real effects.
 
-Whoever opens the fork next can tell from the log alone: the input of such a turn names the fork's own `agent_forked` as
-its cause, and no other input has one.
+The log alone identifies such turns: their input names the fork's own `agent_forked` as its cause, and no other input
+has a cause.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ LEFT = "The turn was begun in a rerun that ended early, and is not run outside o
 
 
 class CleanupAgent(Protocol):
-    """What is needed of the agent."""
+    """Interface of the agent that this module uses."""
 
     def records(self, from_seq: int) -> Iterator[Record]: ...
 
@@ -32,7 +32,7 @@ class CleanupAgent(Protocol):
 
 
 async def end_orphaned_turns(agent: CleanupAgent, woken: ActivationState) -> Sequence[int]:
-    """The open turns that an agent goes on with; those that a rerun left are ended."""
+    """End the open turns that a rerun left. Return the other open turns, which the agent continues."""
     if not woken.causes:
         return woken.open_turns
     forked = {record.event_id for record in agent.records(1) if record.type == AgentForked.kind}
@@ -42,7 +42,7 @@ async def end_orphaned_turns(agent: CleanupAgent, woken: ActivationState) -> Seq
 
 
 async def end(agent: CleanupAgent, turns: Sequence[int]) -> None:
-    """End open turns of a rerun, in one commit; calls that had begun get a result that says so."""
+    """End open turns of a rerun, in one commit. A call that had started gets a result that says so."""
     if turns:
         placed = endings_of(await agent.rows("turn_records"), turns, TurnAbandoned(text=LEFT, reason="forked"))
         await agent.commit([_with_begun_text(one) for one in placed], turn=placed[-1].turn, step=0)

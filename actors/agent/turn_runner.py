@@ -1,6 +1,8 @@
-"""A turn, from its input until the agent is idle, in steps: make the context fit, ask the model, run the functions,
-commit all of it at once. A call with an effect outside the log is the one thing that needs a commit of its own, before
-the effect leaves. What a crash left unfinished is taken up from the log alone.
+"""Run a turn in steps, from its input until the agent is idle.
+
+A step fits the context, calls the model, runs the functions, and commits the reply and all results at once. Only a call
+with an effect outside the log needs an earlier commit, before the effect starts. After a crash an unfinished turn is
+resumed from the log alone.
 """
 
 import asyncio
@@ -24,39 +26,39 @@ from everlog.events import INPUTS, FunctionResult, FunctionStarted, ModelReply, 
 class TurnRunner:
     """Runs the turns of one agent."""
 
-    __slots__ = ("_agent", "_clock", "_searcher", "_thinker", "_tools")
+    __slots__ = ("_agent", "_clock", "_model_caller", "_searcher", "_tools")
 
     def __init__(
         self,
         agent: StepAgent,
-        thinker: ModelCaller,
+        model_caller: ModelCaller,
         *,
         tools: Mapping[str, Tool],
         searcher: Callable[[Context | None, int], Searcher],
         clock: Clock,
     ) -> None:
         self._agent = agent
-        self._thinker = thinker
+        self._model_caller = model_caller
         self._tools = tools
         self._searcher = searcher
         self._clock = clock
 
     async def run(self, turn: int, cause: str) -> None:
-        """Run the turn that `cause` opened, or go on with it where the log says, if `cause` is empty.
+        """Run the turn that the event `cause` opened. An empty `cause` resumes the turn where the log ends.
 
-        A ModelError has been recorded and ends the turn; what was said stays in the context.
+        A ModelError is recorded and ends the turn before it is raised; messages of the turn stay in the context.
         """
         step = 1
         if not cause:
-            cause, step, continues = await self._take_up(turn)
+            cause, step, continues = await self._resume_point(turn)
             if not continues:
                 return
-            steps_max = (await self._thinker.context(turn)).config.steps_max
+            steps_max = (await self._model_caller.context(turn)).config.steps_max
             if step > steps_max:
                 await self._abandon(turn, step - 1, steps_max)
                 return
         while True:
-            thought = await self._thinker.think(turn, step, cause)
+            thought = await self._model_caller.think(turn, step, cause)
             if thought is None:
                 return
             cause, continues = await self._act(thought, turn, step)
@@ -68,7 +70,7 @@ class TurnRunner:
             step += 1
 
     async def _act(self, thought: AcceptedReply, turn: int, step: int) -> tuple[str, bool]:
-        """Run the functions of a reply and commit everything; the id of the last input, and whether it needs a step."""
+        """Run the functions of a reply and commit everything. Return the last event's id, True if a step follows."""
         now = self._clock.now()
         work = self._step(thought.context, thought.reply, turn, step, now)
         return await self._work_off(work, turn, step, thought.cause, at=now)
@@ -95,11 +97,14 @@ class TurnRunner:
         at: int | None = None,
         started: frozenset[str] = frozenset(),
     ) -> tuple[str, bool]:
-        """Run what is left of a step; `at` is when its reply arrived.
+        """Run the remaining calls of a step and commit the results. Return the same as `_act`.
 
-        `started`: calls whose intent was durable before a crash, and that may be run again.
+        `at`: time at which the reply arrived, microseconds UTC. `started`: ids of calls whose intent was durable before
+        a crash, and that may be run again.
         """
         while (outside := work.outside()) is not None:
+            # The intent is on disk before the effect starts. After a crash the log then says that the effect may have
+            # happened; without the intent, a retry could repeat the effect unnoticed.
             if outside.intended and outside.call.id not in started:
                 work.started(outside)
                 records = await self._agent.commit(work.taken(), turn=turn, step=step, cause=cause, at=at)
@@ -107,7 +112,7 @@ class TurnRunner:
             if outside.tried is None:
                 await self._run_outside(work, outside)
             else:
-                pending_edits, desk = outside.tried.pending_edits, work.desk_of(outside)
+                pending_edits, desk = outside.tried.pending_edits, work.memory_for(outside)
                 work.shared(
                     outside,
                     await block_sync.apply_edits(
@@ -122,13 +127,13 @@ class TurnRunner:
         return records[-1].event_id, continues
 
     async def _run_outside(self, work: ReplyExecution, outside: ExternalCall) -> None:
-        """Run a function that reaches outside the log. What a user's function raises is told to the model, a
-        CancelledError of its own as well; it is none where this task is being cancelled.
+        """Run a function that reaches outside the log. An exception of a user's function becomes the call's result, and
+        so does a CancelledError that the function itself raised; one that cancels this task is raised on.
         """
         arguments = dict(outside.arguments)
         if outside.tool.takes_key:
             arguments["idempotency_key"] = outside.key
-        desk = [work.desk_of(outside)] if outside.tool.searches else []
+        desk = [work.memory_for(outside)] if outside.tool.searches else []
         try:
             result = outside.tool.function(*desk, **arguments)
             if inspect.isawaitable(result):
@@ -147,14 +152,14 @@ class TurnRunner:
 
     @staticmethod
     def _end(work: ReplyExecution, outside: ExternalCall, result: Any) -> None:
-        """A result that is one already, as a rerun has them, is that of the call."""
+        """Record a function's result. A FunctionResult, which a rerun returns, is recorded with the id of this call."""
         if isinstance(result, FunctionResult):
             work.given(msgspec.structs.replace(result, call_id=outside.call.id, name=outside.call.name))
         else:
             work.ended(outside, result)
 
-    async def _take_up(self, turn: int) -> tuple[str, int, bool]:
-        """Where an unfinished turn goes on after a crash: the cause, the next step, and whether there is one."""
+    async def _resume_point(self, turn: int) -> tuple[str, int, bool]:
+        """Find where an unfinished turn resumes after a crash. Return the cause, the next step, True if it runs."""
         records = [row for row in await self._agent.rows("turn_records") if row["turn"] == turn]
         if not records:
             return "", 0, False
@@ -167,7 +172,7 @@ class TurnRunner:
         return str(inputs[-1]["event_id"]), (last["step"] + 1 if last else 1), True
 
     async def _finish_calls(self, row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> tuple[str, bool]:
-        """Finish the calls of a reply that was interrupted between an intent and its result."""
+        """Finish the calls of a reply that was interrupted between intent and result. Return the same as `_act`."""
         reply = msgspec.json.decode(row["payload"], type=ModelReply)
         mine = [r for r in records if r["step"] == row["step"] and r["seq"] > row["seq"]]
         results = {
@@ -179,10 +184,12 @@ class TurnRunner:
         begun = [
             msgspec.json.decode(r["payload"], type=FunctionStarted) for r in mine if r["type"] == "function_started"
         ]
-        asked = await self._thinker.context(row["turn"], row["seq"] - 1)
-        now = await self._thinker.context(row["turn"])  # with what the calls before left
+        asked = await self._model_caller.context(row["turn"], row["seq"] - 1)
+        now = await self._model_caller.context(row["turn"])  # memory blocks after the calls that have run
         context = msgspec.structs.replace(asked, blocks=now.blocks, as_of=now.as_of)
         work = self._step(context, reply, row["turn"], row["step"], row["recorded_at"], results)
+        # An effect that may have happened, and that is not safe to repeat, gets the result "interrupted": it is never
+        # run again, and the model decides.
         for intent in begun:
             if intent.call_id not in results and not work.repeats(intent):
                 work.given(interrupted_result(intent))

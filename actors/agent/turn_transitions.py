@@ -1,10 +1,10 @@
-"""What may follow what in a turn, as a table. Pure.
+"""State table of a turn: the kinds of record that may follow in each state. Pure.
 
-Everything that decides on the order of a turn's records must agree with it: `verify` holds every turn of a log against
-it, and `docs/ARCHITECTURE.md` draws it (a test holds the picture against the table). Records of step 0, the input that
-opens the turn excepted, are about the agent and not about the turn: configurations, imports, summaries by hand, turns
-that were hidden and replies that were rethought. A call that started outside has a result before its turn is cancelled.
-A fork may begin in the middle of a commit: the turn is then abandoned there, as if it had been idle.
+All code that decides on the order of a turn's records must agree with the table: `verify` checks every turn of a log
+against the table, and `docs/ARCHITECTURE.md` draws it (a test compares the picture with the table). Records of step 0,
+except the input that opens the turn, belong to the agent and not to the turn: configurations, imports, manual
+summaries, excluded turns and replaced thoughts. A call that had started outside gets a result before its turn is
+cancelled. A fork may begin in the middle of a commit: the turn is then abandoned there, as if it had been idle.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,9 +14,9 @@ from everlog.events import INPUTS, BadInput, Event, UserMessage
 IDLE, PENDING, CALLING, OUTSIDE, ENDED = "idle", "owed", "calling", "outside", "ended"
 
 INPUT = "input"
-"""Stands for every kind in INPUTS."""
+"""Any kind in INPUTS."""
 COMMITTED = "commit"
-"""The commit ended, and no input in it asks for another step."""
+"""The commit ended, and no input in the commit requests another step."""
 
 TRANSITIONS: Mapping[str, Mapping[str, str]] = {
     IDLE: {INPUT: PENDING, "turn_abandoned": ENDED},
@@ -58,9 +58,9 @@ TRANSITIONS: Mapping[str, Mapping[str, str]] = {
 
 
 def fault(records: Sequence[tuple[str, int, int]]) -> str | None:
-    """Why the records (kind, step, commit) of one turn, in order, do not follow the table; None if they do.
+    """Return why the records (kind, step, commit) of one turn, in order, break the table; None if they follow it.
 
-    Kinds from a newer everlog are passed over.
+    Kinds from a newer everlog are ignored.
     """
     state, before, opened = IDLE, 0, False
     for kind, step, commit in records:
@@ -82,16 +82,16 @@ _KNOWN = frozenset(kind for after in TRANSITIONS.values() for kind in after)
 
 
 def check_is_input(event: Event) -> None:
-    """Raises BadInput for an event that does not reach an agent from outside, or was said elsewhere (imported)."""
+    """Raise BadInput for an event that is not an input, and for an imported message."""
     if not isinstance(event, Event) or event.kind not in INPUTS:
-        told = event.kind if isinstance(event, Event) else type(event).__name__
-        raise BadInput(f"An agent is given text, or an event of the kinds {', '.join(INPUTS)}; this is {told}.")
+        given_kind = event.kind if isinstance(event, Event) else type(event).__name__
+        raise BadInput(f"An input is text or an event of one of the kinds {', '.join(INPUTS)}, not {given_kind}.")
     if isinstance(event, UserMessage) and event.imported:
-        raise BadInput("A message that is sent was not imported; `import_messages` is for a conversation of the past.")
+        raise BadInput("A message marked as imported cannot be sent; use `import_messages` for a past conversation.")
 
 
 def diagram() -> str:
-    """The table as a Mermaid state diagram."""
+    """Render the table as a Mermaid state diagram."""
     lines = ["stateDiagram-v2", f"    [*] --> {IDLE}"]
     for state, after in TRANSITIONS.items():
         for following in dict.fromkeys(after.values()):

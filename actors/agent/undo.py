@@ -1,6 +1,6 @@
-"""Taking back what is in view: which turns, whose words, which reply, and how an open turn is ended. Pure.
+"""Choose what an undo excludes (turns, messages, replies), and how an open turn is ended. Pure.
 
-Nothing is deleted: the events that come of it change what the context shows from then on.
+Nothing is deleted: the events change what the context shows from then on.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,42 +37,42 @@ class PositionedEvent(msgspec.Struct, frozen=True):
 
 
 def in_view(context: Context) -> list[ContextMessage]:
-    """What the context shows of turns: not the boot messages, not what was imported, not what was erased."""
+    """Return the messages of turns that the context shows: no boot messages, nothing imported, nothing erased."""
     return [
         m for m in context.messages if m.turn and not is_imported(m.event) and not isinstance(m.event, UnknownEvent)
     ]
 
 
 def newest_turns(context: Context, count: int) -> list[int]:
-    """The newest `count` turns that the context shows, rising; fewer if it shows fewer. `count` is 1 or more.
+    """Return the newest `count` turns (1 or more) in the context, rising; fewer if the context shows fewer.
 
-    Raises BadInput where it shows none.
+    Raises BadInput if the context shows no turn.
     """
     if count < 1:
-        raise BadInput(f"{count} turns cannot be taken back; say 1 or more.")
+        raise BadInput(f"{count} turns cannot be undone; give 1 or more.")
     turns = sorted({message.turn for message in in_view(context)})
     if not turns:
         raise BadInput(
-            f"There is nothing to take back: the context of {context.agent_id!r} shows no turn. What a summary stands "
-            "for is hidden already; expanding the summary shows it again."
+            f"There is nothing to undo: the context of {context.agent_id!r} shows no turn. Turns that a summary "
+            "replaced are excluded already; expanding the summary shows them again."
         )
     return turns[-count:]
 
 
 def last_said(context: Context) -> tuple[UserMessage, list[int]]:
-    """What a user said last, and the turns from that one on. Raises BadInput where the context shows no such words."""
+    """Return the last user message and the turns from its turn on. Raise BadInput if the context shows none."""
     shown = in_view(context)
     for message in reversed(shown):
         if isinstance(message.event, UserMessage):
             return message.event, sorted({m.turn for m in shown if m.turn >= message.turn})
     raise BadInput(
-        f"There is nothing to retry: the context of {context.agent_id!r} shows no message of a user. One that a "
-        "summary stands for can be retried after the summary is expanded."
+        f"There is nothing to retry: the context of {context.agent_id!r} shows no message of a user. A message that "
+        "a summary replaced can be retried after the summary is expanded."
     )
 
 
 def last_reply(context: Context) -> int:
-    """Seq of the newest reply of a turn that the context shows. Raises BadInput where it shows none."""
+    """Return the seq of the newest reply in a turn that the context shows. Raise BadInput if there is none."""
     seqs = [message.seq for message in in_view(context) if isinstance(message.event, ModelReply)]
     if not seqs:
         raise BadInput(
@@ -84,9 +84,9 @@ def last_reply(context: Context) -> int:
 def endings_of(
     records: Sequence[Mapping[str, Any]], turns: Sequence[int], how: Event | None = None
 ) -> list[PositionedEvent]:
-    """How the open ones among `turns` end, from the rows of `turn_records`; a call that had started gets its result.
+    """Return the events that end the open ones among `turns`, from the rows of `turn_records`.
 
-    `how` is what ends them; None: a person cancelled them.
+    A call that had started gets its result. `how`: the event that ends a turn; None: a person cancelled it.
     """
     how = how or TurnCancelled(text=CANCELLED)
     left: list[PositionedEvent] = []
@@ -101,7 +101,7 @@ def endings_of(
 
 
 def unanswered(records: Sequence[Mapping[str, Any]]) -> list[FunctionStarted]:
-    """The calls of one step that started outside and have no result."""
+    """Return the calls of one step that started outside and have no result."""
     said = [(row["type"], row["payload"]) for row in records if not is_erased(row["payload"])]
     results = {msgspec.json.decode(p)["call_id"] for kind, p in said if kind == FunctionResult.kind}
     begun = [msgspec.json.decode(p, type=FunctionStarted) for kind, p in said if kind == FunctionStarted.kind]
@@ -109,18 +109,18 @@ def unanswered(records: Sequence[Mapping[str, Any]]) -> list[FunctionStarted]:
 
 
 def interrupted_result(intent: FunctionStarted) -> FunctionResult:
-    """The result of a call of which nobody knows how it ended."""
+    """Return the result of a call whose outcome is unknown."""
     return FunctionResult(text=INTERRUPTED, call_id=intent.call_id, name=intent.name, ok=False, unknown=True)
 
 
 def cancelled(records: Iterable[Record], event_id: str | None) -> list[int]:
-    """The turns that the command of that id cancelled, by what it left among `records`; none if it left nothing."""
+    """Return the turns that the command of that id cancelled, from its commit in `records`; empty without one."""
     found = commit_of(records, event_id) if event_id else []
     return [record.turn for record in found if record.type == TurnCancelled.kind]
 
 
 def commit_of(records: Iterable[Record], event_id: str) -> Sequence[Record]:
-    """The commit among `records`, in their order, whose first event has that id; none if there is none."""
+    """Return the commit among `records`, in log order, whose first event has that id; empty if there is none."""
     for _, commit in groupby(records, key=attrgetter("commit")):
         first, *others = commit
         if first.event_id == event_id:

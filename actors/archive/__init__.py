@@ -1,1 +1,1 @@
-"""How is the index of memories served? The service over LanceDB, and its embedder."""
+"""Serve the index of memories: the service over LanceDB, and its embedder."""

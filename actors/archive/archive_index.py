@@ -1,4 +1,4 @@
-"""The index of a store, with the embedder that its table was made with."""
+"""Open the index of a store with the embedder that its table was made with."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
@@ -11,19 +11,18 @@ if TYPE_CHECKING:
 
 
 def index_of(store: FileStore) -> "Archive":
-    """The index. Imports LanceDB and an embedder: seconds, and a hundred megabytes. Raises ArchiveError."""
-    from everlog.actors.archive.embedder_choice import embedder_again, embedder_for
+    """Return the index. Imports LanceDB and an embedder, which takes seconds and 100 MB. Raises ArchiveError."""
+    from everlog.actors.archive.embedder_choice import embedder_by_recorded_name, embedder_for
     from everlog.store.archive import Archive, recorded_embedder
 
     found = recorded_embedder(store)
-    embedder = embedder_for() if found is None else embedder_again(found.embedder, found.dimension)
+    embedder = embedder_for() if found is None else embedder_by_recorded_name(found.embedder, found.dimension)
     return Archive(store, embedder)
 
 
 def catch_up(store: FileStore, agents: Iterable[str]) -> None:
-    """Have the archive, if there is one, take in all that these agents' logs say now: what was erased goes from it too.
-
-    Raises ArchiveError.
+    """Bring the archive, if there is one, up to date with the logs of these agents, erasures included. Raises
+    ArchiveError.
     """
     if (store.root / "archive").exists():
         index = index_of(store)
@@ -35,5 +34,5 @@ def catch_up(store: FileStore, agents: Iterable[str]) -> None:
 
 
 def local_archive(store: FileStore, patience: WaitPolicy, *, note: Callable[[str], None]) -> LocalArchiveClient:
-    """The archive of this process."""
+    """Return the archive client of this process."""
     return LocalArchiveClient(ArchiveService(lambda: index_of(store), store, note=note), patience)

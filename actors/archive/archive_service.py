@@ -1,7 +1,7 @@
-"""The archive, served: what hosts and commands ask of the index, one thing after the other in a thread of its own.
+"""Serve the archive: answer the questions of hosts and commands from the index, one after the other in a thread.
 
-It follows the logs by itself, now and then, and those of an agent whenever that agent is asked for: whatever was
-durable when a question came counts in the answer. Nobody pushes anything to it, so nothing can be lost on the way.
+The service follows the logs periodically, and the logs of an agent before each question about that agent, so that an
+answer covers every event that was durable when the question arrived. Nothing is pushed to it, so nothing can be lost.
 """
 
 import asyncio
@@ -13,14 +13,21 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from everlog.actors.ports.agent_constants import FOLLOW_AT_ONCE, FOLLOW_S, FOLLOW_S_MAX, MEANING_S, SEARCH_S, SPARE_S
+from everlog.actors.ports.agent_constants import (
+    ARCHIVE_RETRY_S,
+    FOLLOW_LOGS_BATCH,
+    FOLLOW_S,
+    FOLLOW_S_MAX,
+    OPTIONAL_RANKING_S,
+    SEARCH_S,
+)
 from everlog.actors.ports.effects import Hit, Page
 from everlog.events import ArchiveDown, ArchiveError, StoreError, UnknownAgent
 from everlog.store import ArchiveQuery, stream_of
 
 
 class MeaningQuery(msgspec.Struct, frozen=True):
-    """Asks how near in meaning an agent's messages come to a query; see `effects.Archive.meanings`."""
+    """Question for the similarity of an agent's messages to a query; see `ArchiveClient.meanings`."""
 
     agent_id: str
     query: str
@@ -29,11 +36,11 @@ class MeaningQuery(msgspec.Struct, frozen=True):
 
 ArchiveRequest = ArchiveQuery | MeaningQuery
 ArchiveResponse = Page | Mapping[int, float] | ArchiveDown
-"""An error is a value, so that one question that fails leaves the others alone."""
+"""Answer to one question. An error is a value, so that a failed question does not fail the others."""
 
 
 class LogSource(Protocol):
-    """What is followed: a store."""
+    """Store whose logs are followed."""
 
     def partitions(self) -> Sequence[str]: ...
 
@@ -43,7 +50,7 @@ class LogSource(Protocol):
 
 
 def places(store: LogSource, stream: str) -> Iterator[str]:
-    """The partitions that a stream was in, and those that its ancestors were in. Raises UnknownAgent."""
+    """Yield the partitions that a stream was in, and those of its ancestors. Raises UnknownAgent."""
     above: tuple[str, int] | None = (stream, 0)
     while above is not None:
         yield from store.route(above[0])
@@ -51,7 +58,7 @@ def places(store: LogSource, stream: str) -> Iterator[str]:
 
 
 class SearchIndex(Protocol):
-    """What is served: `everlog.store.archive.Archive`."""
+    """Index that is served, such as `everlog.store.archive.Archive`."""
 
     def follow(self, partitions: Iterable[str] | None = None) -> Any: ...
 
@@ -65,7 +72,7 @@ class SearchIndex(Protocol):
 
 
 class ArchiveService:
-    """Serves one index to any number of callers of one event loop."""
+    """Service of one index for any number of callers of one event loop."""
 
     def __init__(
         self,
@@ -75,8 +82,8 @@ class ArchiveService:
         note: Callable[[str], None],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`open_index` is called when something is first asked, in the thread: it may take seconds. `note` is told
-        what a person should know.
+        """Create the service. `open_index` is called in the thread at the first question; it may take seconds. `note`
+        gets messages for people.
         """
         self._open_index = open_index
         self._store = store
@@ -92,18 +99,20 @@ class ArchiveService:
 
     @property
     def open(self) -> bool:
-        """Whether the index has been opened."""
+        """True if the index is open."""
         return self._index is not None
 
     async def ask(self, question: ArchiveRequest) -> Any:
-        """The answer. Raises ArchiveDown where there is none."""
+        """Return the answer to a question. Raises ArchiveDown if there is none."""
         (answered,) = await self.ask_many([question])
         if isinstance(answered, ArchiveDown):
             raise answered
         return answered
 
     async def ask_many(self, questions: Sequence[ArchiveRequest]) -> list[ArchiveResponse]:
-        """An answer for each question, in order. What is asked while others are answered is answered together."""
+        """Return an answer for each question, in order. Questions that arrive during an answer are answered
+        together.
+        """
         answers: asyncio.Future[list[ArchiveResponse]] = asyncio.get_running_loop().create_future()
         self._waiting.append((questions, answers))
         if self._answering is None or self._answering.done():
@@ -111,7 +120,7 @@ class ArchiveService:
         return await answers
 
     async def _answer_all(self) -> None:
-        """Answer all that wait, and what comes meanwhile, until nobody waits."""
+        """Answer all waiting questions, and those that arrive meanwhile."""
         while self._waiting:
             waiting, self._waiting = self._waiting, []
             questions = [question for some, _ in waiting for question in some]
@@ -120,7 +129,7 @@ class ArchiveService:
             (outcome,) = await asyncio.gather(work, return_exceptions=True)
             first = 0
             for some, answers in waiting:
-                if answers.done():  # whoever asked has gone away
+                if answers.done():  # the caller was cancelled
                     pass
                 elif isinstance(outcome, BaseException):
                     answers.set_exception(outcome)
@@ -129,7 +138,7 @@ class ArchiveService:
                 first += len(some)
 
     async def status(self) -> Any:
-        """How far the index is. Raises ArchiveDown."""
+        """Return the figures of the index. Raises ArchiveDown."""
         return await self._run(lambda: self._opened().status())
 
     def begin(self) -> None:
@@ -139,13 +148,15 @@ class ArchiveService:
             self._following.add_done_callback(self._stopped)
 
     def _stopped(self, following: asyncio.Task[None]) -> None:
-        """Nobody awaits the task: what ended it, a bug of ours, is to be heard of. Questions follow by themselves."""
+        """Note the error that ended the following of logs, a bug: no task awaits it. Questions still read the logs they
+        need.
+        """
         if not following.cancelled() and (error := following.exception()) is not None:
             self._following = None
             self._note(f"the archive follows the logs no more by itself, which is a bug: {error!r}")
 
     async def close(self) -> None:
-        """Let go of the index. Idempotent."""
+        """Close the index. Idempotent."""
         following, self._following = self._following, None
         if following is not None:
             following.cancel()
@@ -157,16 +168,18 @@ class ArchiveService:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _follow(self) -> None:
-        """Now and then, rarely where nothing happens; a few logs at a time, so that questions come in between."""
+        """Follow the logs periodically, less often if nothing is new; a few logs at a time, so that questions get
+        between.
+        """
         pause = FOLLOW_S
         while True:
             found = 0
             names: Sequence[str] = ()
             with suppress(ArchiveDown):
                 names = await self._run(self._store.partitions)
-            for first in range(0, len(names), FOLLOW_AT_ONCE):
-                with suppress(ArchiveDown):  # one log that cannot be read holds up no other
-                    some = names[first : first + FOLLOW_AT_ONCE]
+            for first in range(0, len(names), FOLLOW_LOGS_BATCH):
+                with suppress(ArchiveDown):  # an unreadable log does not stop the others
+                    some = names[first : first + FOLLOW_LOGS_BATCH]
                     found += (await self._run(partial(self._followed, some))).commits
             pause = FOLLOW_S if found else min(2 * pause, FOLLOW_S_MAX)
             await self._sleep(pause)
@@ -175,10 +188,12 @@ class ArchiveService:
         return self._opened().follow(partitions)
 
     async def _run(self, work: Callable[[], Any]) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, partial(self._understood, work))
+        return await asyncio.get_running_loop().run_in_executor(self._thread, partial(self._run_or_archive_down, work))
 
-    def _understood(self, work: Callable[[], Any]) -> Any:
-        """What `work` gives. What keeps the index from answering is noted, once, and raised as ArchiveDown."""
+    def _run_or_archive_down(self, work: Callable[[], Any]) -> Any:
+        """Return the result of `work`. An error that makes the index unusable is noted once, and raised as
+        ArchiveDown.
+        """
         try:
             return work()
         except ArchiveDown:
@@ -188,7 +203,7 @@ class ArchiveService:
                 self._noted = str(error)
                 self._note(f"the archive does not answer, and searches go by words alone: {error}")
             if isinstance(error, ArchiveError):
-                self._close_index()  # another process may have made it anew, with another embedder even
+                self._close_index()  # another process may have rebuilt it, even with another embedder
             raise ArchiveDown(str(error)) from error
 
     def _opened(self) -> SearchIndex:
@@ -202,17 +217,21 @@ class ArchiveService:
             index.close()
 
     def _answers(self, questions: Sequence[ArchiveRequest]) -> list[ArchiveResponse]:
-        """An answer for each. What their logs have new is taken in at once; where that fails, for each by itself."""
-        taken_in = False
+        """Return an answer for each question. Their logs are read together; if that fails, separately for each
+        question.
+        """
+        logs_read = False
         if len(questions) > 1:
             with suppress(ArchiveDown):
-                self._understood(lambda: self._followed(set().union(*map(self._partitions, questions))))
-                taken_in = True
-        return [self._answer(question, taken_in=taken_in) for question in questions]
+                self._run_or_archive_down(lambda: self._followed(set().union(*map(self._partitions, questions))))
+                logs_read = True
+        return [self._answer(question, logs_read=logs_read) for question in questions]
 
     def _partitions(self, question: ArchiveRequest) -> set[str]:
-        """Where all that the question is about is written down. What was said a moment ago is found by its words:
-        nobody waits for its vector where the logs are followed anyway.
+        """Return the partitions whose logs must be read before a question is answered.
+
+        For a `MeaningQuery` they are none while logs are followed anyway: the newest messages are found by their words,
+        without waiting for their vectors.
         """
         if isinstance(question, MeaningQuery):
             streams = {question.agent_id} if self._following is None else set()
@@ -220,19 +239,19 @@ class ArchiveService:
             streams = {question.agent_id, *map(stream_of, question.sources)}
         found: set[str] = set()
         for stream in streams:
-            with suppress(UnknownAgent):  # a source that was never loaded into
+            with suppress(UnknownAgent):  # a source without documents
                 found.update(places(self._store, stream))
         return found
 
-    def _answer(self, question: ArchiveRequest, *, taken_in: bool) -> ArchiveResponse:
+    def _answer(self, question: ArchiveRequest, *, logs_read: bool) -> ArchiveResponse:
         try:
-            return self._understood(partial(self._asked, question, taken_in=taken_in))
+            return self._run_or_archive_down(partial(self._asked, question, logs_read=logs_read))
         except ArchiveDown as error:
             return error
 
-    def _asked(self, question: ArchiveRequest, *, taken_in: bool) -> ArchiveResponse:
+    def _asked(self, question: ArchiveRequest, *, logs_read: bool) -> ArchiveResponse:
         index = self._opened()
-        if not taken_in:
+        if not logs_read:
             index.follow(self._partitions(question))
         return _answer(index, question)
 
@@ -257,15 +276,15 @@ def _page(index: SearchIndex, wanted: ArchiveQuery) -> Page:
 
 
 WaitPolicy = Literal["wait", "begin", "spare"]
-"""What a search does that could go by words alone, while the archive of its process is not open: it waits, has it
-opened for those that come later, or leaves it closed, in a process that ends at once.
+"""Policy of a search that can use words alone, while the archive of its process is not open: `wait` for it, `begin` to
+open it for later searches, or `spare` the opening, in a process that ends soon.
 """
 
 
 class LocalArchiveClient:
-    """The archive of a process that runs agents by itself. See `effects.Archive`.
+    """Archive of a process that runs agents itself; see `ArchiveClient`.
 
-    Opening takes seconds. A search in archival memory waits for it; what can do without goes by words alone meanwhile.
+    Opening takes seconds. A search in archival memory waits for it; meanwhile other searches use words alone.
     """
 
     def __init__(self, archivist: ArchiveService, patience: WaitPolicy) -> None:
@@ -273,18 +292,18 @@ class LocalArchiveClient:
         self._patience = patience
 
     async def search(self, wanted: ArchiveQuery) -> Page:
-        """What was kept, best match first."""
+        """Return the best matches in archival memory, best first. Raises ArchiveDown."""
         page: Page = await self._archivist.ask(wanted)
         return page
 
     async def meanings(self, agent_id: str, query: str, said_by: int) -> Mapping[int, float]:
-        """How near in meaning each message comes to the query."""
-        self._spare()
+        """Return the similarity of each message to the query, by seq. Raises ArchiveDown."""
+        self._raise_if_not_open()
         found: Mapping[int, float] = await self._archivist.ask(MeaningQuery(agent_id, query, said_by))
         return found
 
-    def _spare(self) -> None:
-        """Raises ArchiveDown where whoever asks can do without, and nobody has opened the archive yet."""
+    def _raise_if_not_open(self) -> None:
+        """Raise ArchiveDown if the index is not open, and the policy is not to wait for it."""
         if self._archivist.open or self._patience == "wait":
             return
         if self._patience == "begin":
@@ -292,38 +311,39 @@ class LocalArchiveClient:
         raise ArchiveDown("the archive of this process is not open yet")
 
     async def close(self) -> None:
-        """Let go of it. Idempotent."""
+        """Close the archive. Idempotent."""
         await self._archivist.close()
 
 
 class ClusterArchiveClient:
-    """The way from a host to the archive of its cluster. What is asked in the same moment is one call.
+    """Client of a cluster's archive, for a host; see `ArchiveClient`. Questions of the same moment go in one call.
 
-    See `effects.Archive`. Where no answer comes in time the caller goes on without.
+    Raises ArchiveDown if no answer arrives in time; the caller then uses words alone.
     """
 
     def __init__(self, send: Callable[[Sequence[ArchiveRequest]], Awaitable[Sequence[ArchiveResponse]]]) -> None:
-        """`send` raises ArchiveDown where nobody is there."""
+        """Create the client. `send` raises ArchiveDown if the archive does not answer."""
         self._send = send
         self._waiting: list[tuple[ArchiveRequest, asyncio.Future[Any]]] = []
         self._calls: set[asyncio.Task[None]] = set()
-        self._asks_again = 0.0
-        """When, on the clock of the loop, what can do without is asked again, after nobody answered."""
+        self._retry_optional_at = 0.0
+        """Time of the event loop before which optional questions are not asked, after a question without an answer."""
 
     async def search(self, wanted: ArchiveQuery) -> Page:
-        """What was kept, best match first."""
+        """Return the best matches in archival memory, best first. Raises ArchiveDown."""
         page: Page = await self._ask(wanted, SEARCH_S)
         return page
 
     async def meanings(self, agent_id: str, query: str, said_by: int) -> Mapping[int, float]:
-        """How near in meaning each message comes to the query."""
+        """Return the similarity of each message to the query, by seq. Raises ArchiveDown."""
         loop = asyncio.get_running_loop()
-        if loop.time() < self._asks_again:
+        # After a timeout, do not make every search wait MEANING_S for an answer that it can do without.
+        if loop.time() < self._retry_optional_at:
             raise ArchiveDown("the archive gave no answer a moment ago")
         try:
-            found: Mapping[int, float] = await self._ask(MeaningQuery(agent_id, query, said_by), MEANING_S)
+            found: Mapping[int, float] = await self._ask(MeaningQuery(agent_id, query, said_by), OPTIONAL_RANKING_S)
         except ArchiveDown:
-            self._asks_again = loop.time() + SPARE_S
+            self._retry_optional_at = loop.time() + ARCHIVE_RETRY_S
             raise
         return found
 
@@ -345,7 +365,7 @@ class ClusterArchiveClient:
         call.add_done_callback(self._calls.discard)
 
     async def _call(self, waiting: "Sequence[tuple[ArchiveRequest, asyncio.Future[Any]]]") -> None:
-        """One call for all that wait."""
+        """Send all waiting questions in one call."""
         try:
             answers = await self._send([question for question, _ in waiting])
         except ArchiveDown as error:

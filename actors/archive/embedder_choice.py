@@ -1,4 +1,4 @@
-"""Embedders by name: those that ship with everlog, and any model of an OpenAI-compatible embeddings endpoint."""
+"""Choose an embedder by name: one that everlog ships, or a model of an OpenAI-compatible embeddings endpoint."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 AT = " at "
-"""Between the model and its place in the name of an embedder: the same model at another place is another one."""
+"""Separator of model and address in the name of an embedder: the same model at another address is another embedder."""
 REQUEST_TEXTS = 128
 """Texts in one request."""
 TEXT_CHARS_MAX = 8_000
-"""Characters of a text that are sent: within the 8,192 tokens that models of this kind take."""
+"""Characters of a text that are sent: within the 8,192 tokens that such models accept."""
 
 
 class EmbeddingsClient(Protocol):
-    """Who sends requests: `endpoint.Embeddings`."""
+    """Client of an embeddings endpoint, such as `EmbeddingsEndpoint`."""
 
     name: str
     url: str
 
     def ask(self, request: bytes) -> str:
-        """The body of the answer. Raises ModelError."""
+        """Return the body of the answer. Raises ModelError."""
         ...
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         ...
 
 
@@ -51,12 +51,14 @@ class _Answer(msgspec.Struct):
 
 
 class EndpointEmbedder:
-    """A model of an embeddings endpoint. Blocks while it waits, so it is used from a thread that may."""
+    """Model of an embeddings endpoint. Its methods block, so they are called in a thread."""
 
     def __init__(
         self, asked: EmbeddingsClient, dimension: int | None = None, *, wait: Callable[[float], None] = pause
     ) -> None:
-        """`dimension`: what the vectors must have; None: what the first one has. `wait` takes seconds."""
+        """Create the embedder. `dimension`: expected length of the vectors; None: that of the first one. `wait` takes
+        seconds.
+        """
         self.name = f"{asked.name}{AT}{asked.url}"
         self._asked = asked
         self._dimension = dimension
@@ -64,13 +66,15 @@ class EndpointEmbedder:
 
     @property
     def dimension(self) -> int:
-        """Numbers in a vector. Asks for one, where nobody has said. Raises EmbedderError."""
+        """Length of a vector. Requests a vector if the length is unknown. Raises EmbedderError."""
         if self._dimension is None:
             self._dimension = len(self._vectors(["dimension"])[0])
         return self._dimension
 
     def embed(self, texts: Sequence[str]) -> "np.ndarray":
-        """See `Embedder.embed`. Give it some texts at a time, and keep what came: a failure takes all of a call."""
+        """Return the vectors of texts; see `Embedder.embed`. A failure loses all results of the call, so give it few
+        texts.
+        """
         import numpy as np
 
         rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
@@ -79,19 +83,19 @@ class EndpointEmbedder:
             if wrong := next((len(one) for one in vectors if len(one) != self.dimension), None):
                 raise EmbedderError(
                     f"{self._place()} gave vectors of {wrong} numbers, where {self.dimension} were expected. Is it the "
-                    "model that the table was made with? Another one needs a table of its own."
+                    "model that the table was made with? Another model needs a table of its own."
                 )
             rows[places] = vectors
         if not np.isfinite(rows).all():
-            raise EmbedderError(f"{self._place()} gave numbers that are none (NaN or infinity).")
+            raise EmbedderError(f"{self._place()} gave vectors with NaN or infinity.")
         return unit(rows)
 
     def close(self) -> None:
-        """Let go of connections. Idempotent."""
+        """Close the connections. Idempotent."""
         self._asked.close()
 
     def _vectors(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector for each text, in their order."""
+        """Return one vector for each text, in their order."""
         request = msgspec.json.encode({"model": self._asked.name, "input": texts, "encoding_format": "float"})
         raw = self._answer(request)
         try:
@@ -119,9 +123,9 @@ class EndpointEmbedder:
 
 
 def embedder_for(name: str = DEFAULT_EMBEDDER, base_url: str | None = None, dimension: int | None = None) -> Embedder:
-    """The embedder of that name: one that ships with everlog, else that model of the endpoint at `base_url`.
+    """Return the embedder of that name: one that everlog ships, else that model of the endpoint at `base_url`.
 
-    `base_url` None: OPENAI_BASE_URL, else OpenAI's own. Raises EmbedderError, as for a key that is missing.
+    `base_url` None: OPENAI_BASE_URL, else OpenAI's own. Raises EmbedderError, for example for a missing key.
     """
     if name in EMBEDDERS:
         return embedder_of(name)
@@ -133,11 +137,11 @@ def embedder_for(name: str = DEFAULT_EMBEDDER, base_url: str | None = None, dime
         raise EmbedderError(f"{error} Embedders that need no server: {', '.join(sorted(EMBEDDERS))}.") from error
 
 
-def embedder_again(name: str, dimension: int) -> Embedder:
-    """The embedder that a table was made with, by the name that is recorded with it.
+def embedder_by_recorded_name(name: str, dimension: int) -> Embedder:
+    """Return the embedder that a table was made with, by its recorded name.
 
-    A file grants nothing: texts and key go to the place that the environment names, or OpenAI's own. To another place
-    only texts go, without the key, and only on this machine. Raises EmbedderError.
+    A file grants nothing: texts and the key are sent only to the address in the environment, or to OpenAI. Another
+    recorded address gets texts without the key, and only if it is on this machine. Raises EmbedderError.
     """
     model, _, place = name.rpartition(AT)
     if not model:
@@ -147,8 +151,8 @@ def embedder_again(name: str, dimension: int) -> Embedder:
         return here
     if urlsplit(place).hostname not in LOOPBACK:
         raise EmbedderError(
-            f"the vectors of the archive are of {model!r} at {place}, and OPENAI_BASE_URL does not name that place: no "
-            "text is sent there. Set it to that address, or take other vectors: `everlog archive rebuild --embedder`."
+            f"The vectors of the archive are of {model!r} at {place}, but OPENAI_BASE_URL is another address: no text "
+            "is sent there. Set OPENAI_BASE_URL to it, or change vectors: `everlog archive rebuild --embedder`."
         )
     from everlog.actors.models.openai_client import EmbeddingsEndpoint
 
@@ -156,7 +160,7 @@ def embedder_again(name: str, dimension: int) -> Embedder:
 
 
 def _requests(texts: Sequence[str]) -> Iterator[list[int]]:
-    """Places of the texts that have words, as many at a time as go into a request."""
+    """Yield the indices of the texts that have words, at most REQUEST_TEXTS at a time."""
     places = [place for place, text in enumerate(texts) if has_words(text[:TEXT_CHARS_MAX])]
     for start in range(0, len(places), REQUEST_TEXTS):
         yield places[start : start + REQUEST_TEXTS]

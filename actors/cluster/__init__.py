@@ -1,1 +1,1 @@
-"""Who runs agents under Ray? Actors, the supervisor over them, and the one file that imports Ray."""
+"""Run agents under Ray: actors, the supervisor over them, and the one file that imports Ray."""

@@ -1,4 +1,4 @@
-"""The archive of a cluster as a Ray actor: the one process that imports LanceDB and an embedder; and the way to it."""
+"""Run the archive of a cluster as a Ray actor, the one process that imports LanceDB and an embedder; and its client."""
 
 import os
 import sys
@@ -19,39 +19,39 @@ from everlog.store import FileStore
 
 
 class _LazyStore:
-    """A store that is opened when something is first asked of it: an actor's constructor must not fail."""
+    """Store that is opened at its first use, because an actor's constructor must not fail."""
 
     def __init__(self, root: str) -> None:
         self._root = Path(root)
         self._store: FileStore | None = None
 
     def opened(self) -> FileStore:
-        """Raises StoreError."""
+        """Return the store, opened. Raises StoreError."""
         if self._store is None:
             self._store = FileStore(self._root, RealClock().now)
         return self._store
 
     def partitions(self) -> list[str]:
-        """See `FileStore.partitions`."""
+        """Return the partitions; see `FileStore.partitions`."""
         return self.opened().partitions()
 
     def route(self, agent_id: str) -> list[str]:
-        """See `FileStore.route`."""
+        """Return the partitions of an agent; see `FileStore.route`."""
         return self.opened().route(agent_id)
 
     def parent_of(self, agent_id: str) -> tuple[str, int] | None:
-        """See `FileStore.parent_of`."""
+        """Return the parent of an agent; see `FileStore.parent_of`."""
         return self.opened().parent_of(agent_id)
 
 
 class ArchiveActor:
-    """One for each store and cluster, made when something is first searched. Ray starts it again when it dies.
+    """Ray actor of the archive, one for each store and cluster, made at the first search. Ray restarts it when it dies.
 
-    Its constructor cannot fail, whatever its node sees of the store.
+    The constructor cannot fail, whatever its node sees of the store.
     """
 
     def __init__(self, root: str) -> None:
-        os.nice(ARCHIVE_NICENESS)  # agents come first
+        os.nice(ARCHIVE_NICENESS)  # hosts have priority over indexing
         clock = RealClock()
         note = StructuredLogger("archive", ray_api.own_node(), clock=clock, environment=os.environ)
 
@@ -60,22 +60,22 @@ class ArchiveActor:
         self._archivist.begin()
 
     async def ready(self) -> int:
-        """The process id."""
+        """Return the process id."""
         return os.getpid()
 
     async def modules(self) -> list[str]:
-        """What this process has imported."""
+        """Return the names of the modules that this process has imported."""
         return sorted(sys.modules)
 
     async def ask_many(self, questions: Sequence[ArchiveRequest]) -> Sequence[ArchiveResponse]:
-        """`ArchiveService.ask_many`, with ArchiveDown as a value for all."""
+        """Answer questions with `ArchiveService.ask_many`; if it raises ArchiveDown, return that error for each."""
         try:
             return await self._archivist.ask_many(questions)
         except ArchiveDown as error:
             return [error] * len(questions)
 
     async def status(self) -> ArchiveStatus | None:
-        """How far the index is; None where it cannot be opened."""
+        """Return the figures of the index; None if it cannot be opened."""
         try:
             found = await self._archivist.status()
         except ArchiveDown:
@@ -86,8 +86,8 @@ class ArchiveActor:
         )  # fmt: skip
 
 
-def clerk_of(root: str) -> ClusterArchiveClient:
-    """The way to the archive of the cluster that this process has joined."""
+def archive_client_of(root: str) -> ClusterArchiveClient:
+    """Return the client of the archive in the cluster that this process has joined."""
 
     async def send(questions: Sequence[ArchiveRequest]) -> Sequence[ArchiveResponse]:
         try:

@@ -1,6 +1,6 @@
-"""The way from a host to models: the offline one is in this process, all others are behind the gateway.
+"""Send a host's model requests: to the offline model in this process, and for all other models to the gateway's actor.
 
-What the agents of a host ask in the same moment is one call of Ray's.
+Requests of the same moment go together in one call of Ray.
 """
 
 import asyncio
@@ -27,13 +27,13 @@ class _WaitingRequest:
         self.on_delta = on_delta
         self.answer: asyncio.Future[ModelResponse] = asyncio.get_running_loop().create_future()
         self.key = ""
-        """The call that it went with; empty: it has not gone."""
+        """Id of the call that carries the request; empty before it is sent."""
         self.place = 0
         self.alone: Any = None
-        """The call that is for it alone."""
+        """Ray's reference of the call, if the request is its only one."""
 
     def take(self, came: ResponseItem) -> None:
-        """What came of it."""
+        """Take chunks of a reply, or its end."""
         if self.answer.done():
             return
         if isinstance(came, list):
@@ -55,11 +55,11 @@ class GatewayClient:
         self._waiting: list[_WaitingRequest] = []
         self._calls: set[asyncio.Task[None]] = set()
         self._name = str(real_clock.chance())
-        """Tells its calls from those of other processes."""
+        """Random part of the ids of calls, which tells them from those of other processes."""
         self._sent = 0
         self._dropped: dict[str, list[int]] = {}
         self._actor: Any = None
-        """The gateway, once it was found: it keeps its address as often as it is started again."""
+        """The gateway's actor, once it was found. The reference stays valid when Ray restarts the actor."""
 
     async def ask(
         self,
@@ -71,9 +71,10 @@ class GatewayClient:
         *,
         on_delta: DeltaCallback | None = None,
     ) -> ModelResponse:
-        """Send exactly these bytes; `on_delta` is told the pieces of a reply that is streamed. Raises ModelError.
+        """Send exactly these bytes, and return the model's answer. Raises ModelError.
 
-        Who is cancelled has the request cancelled, wherever it is.
+        `on_delta` is called with the chunks of a streamed reply. Cancelling the task cancels the request, wherever it
+        is.
         """
         if name == OFFLINE:
             self._offline = self._offline or model_for(name)
@@ -91,7 +92,7 @@ class GatewayClient:
             raise
 
     def _send(self) -> None:
-        """One call for all that wait."""
+        """Send all waiting requests in one call."""
         waiting = [one for one in self._waiting if not one.answer.done()]
         self._waiting = []
         if not waiting:
@@ -109,8 +110,8 @@ class GatewayClient:
             if len(waiting) == 1 and waiting[0].on_delta is None:
                 await self._call_alone(waiting[0])
             else:
-                askings = [one.asking for one in waiting]
-                async for reference in self._gateway().ask_many.remote(askings, waiting[0].key):
+                model_requests = [one.asking for one in waiting]
+                async for reference in self._gateway().ask_many.remote(model_requests, waiting[0].key):
                     for place, came in await reference:
                         waiting[place].take(came)
         except ray_api.RayError as error:
@@ -123,7 +124,7 @@ class GatewayClient:
                 one.take(failed)
 
     async def _call_alone(self, one: _WaitingRequest) -> None:
-        """A call with one answer takes half as long as one with many."""
+        """Send one request as a call of its own, which takes half as long as a stream with one item."""
         asking = one.asking
         one.alone = self._gateway().ask.remote(
             asking.name, asking.base_url, asking.request, asking.agent_id, asking.spent
@@ -131,7 +132,7 @@ class GatewayClient:
         one.take(await one.alone)
 
     def _drop(self, waiting: _WaitingRequest) -> None:
-        """Tell the gateway that nobody waits for it any more, together with all of which that is true now."""
+        """Cancel a request that has no waiter any more, together with the others of this moment."""
         if waiting.alone is not None:
             ray_api.cancel(waiting.alone)
             return

@@ -1,7 +1,7 @@
-"""What a host is as a Ray actor: a `Host` for one agent, or a `Shard` for many, and the way from it to the others.
+"""Run hosts as Ray actors: a `Host` for one agent or a `Shard` for many, with the clients to the other actors.
 
-Its constructor cannot fail, whatever its node sees of the store: what can fail waits until it has been asked for that.
-It has no state beside the log, and is killed as soon as it has let go of its agents.
+The constructor cannot fail, whatever its node sees of the store: work that can fail is done in `ready`, whose caller
+gets the error. An actor holds no state outside the log, and is killed as soon as it has unloaded its agents.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from everlog.actors.agent.activation import ActivationFactory
 from everlog.actors.agent.commands import Command, FireTimer, ResumeTurns, SessionCapabilities, StreamItem
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.cluster import ray_api
-from everlog.actors.cluster.archive_actor import clerk_of
+from everlog.actors.cluster.archive_actor import archive_client_of
 from everlog.actors.cluster.gateway_client import GatewayClient
 from everlog.actors.cluster.outcome_codec import pack_outcomes
 from everlog.actors.cluster.pickling import unpack
@@ -31,23 +31,23 @@ from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, out
 from everlog.actors.hosting.host import Host
 from everlog.actors.hosting.metrics import ProcessMetrics
 from everlog.actors.hosting.pending_work import pending_work
-from everlog.actors.hosting.process_memory import minimize_reserves, own_memory_bytes, roomy
+from everlog.actors.hosting.process_memory import collect_garbage_seldom, minimize_reserves, own_memory_bytes
 from everlog.actors.hosting.shard import Shard
 from everlog.actors.hosting.timer_schedule import DueTimer
 from everlog.actors.ports.ports import Ports
 from everlog.actors.ports.real_clock import RealClock
 from everlog.events import EverlogError, Fenced, HostLost, Record
-from everlog.store import FileStore, StoreIdentity, seen_by
+from everlog.store import FileStore, StoreIdentity, store_identity
 
 WireItem = StreamItem | EverlogError
-"""What comes back from a host: an error is a value, so that it arrives as it was raised."""
+"""Item of a host's stream. An error is a value, so that its type and fields survive the way between processes."""
 
 LOOK_S = 1
-"""Between two looks at itself, for the metrics."""
+"""Seconds between two updates of the metrics."""
 
 
 class HostActor:
-    """What both kinds have in common."""
+    """Common part of both kinds of host actors."""
 
     _store: FileStore
 
@@ -64,18 +64,18 @@ class HostActor:
         self._note = StructuredLogger(str(place), ray_api.own_node(), clock=clock, environment=os.environ)
         self._ports = Ports(clock=clock, note=self._note)
         self._asker = GatewayClient(root)
-        self._archive = clerk_of(root)
+        self._archive = archive_client_of(root)
         self._blocks = ClusterBlockClient(root)
         self._capabilities: tuple[SessionCapabilities, SessionCapabilities] | None = None
-        """What was lent last, packed and unpacked."""
+        """Newest capabilities of a command, packed and unpacked."""
         self._with_capabilities: set[str] = set()
-        """Agents whose callers have lent them anything, or nothing: what the supervisor remembers is older."""
+        """Agents whose callers sent capabilities to this process: those that the supervisor remembers are older."""
 
     def __repr__(self) -> str:
         return f"host of {self._place}"
 
     async def ready(self) -> int:
-        """The process id, once it can be asked for agents; 0 once it has let go of them. Raises StoreError."""
+        """Open the store, and return the process id; 0 if the agents were unloaded for good. Raises StoreError."""
         if not self._begun:
             self._store = FileStore(Path(self._root), self._ports.clock.now)
             self._begin()
@@ -83,47 +83,47 @@ class HostActor:
         return 0 if self._left else os.getpid()
 
     def _begin(self) -> None:
-        """Make what runs agents of the store."""
+        """Create the host or shard that runs agents of the store."""
         raise NotImplementedError
 
     async def unload(self) -> bool:
-        """Let go of all agents for good, unless some are at work."""
+        """Unload all agents for good, unless some are at work. Return True if they were unloaded."""
         self._left = self._left or await self._unload_all()
         return self._left
 
     async def close(self) -> None:
-        """Let go of all agents for good, now."""
+        """Unload all agents for good, now."""
         self._left = True
         await self._end()
 
     async def _unload_all(self) -> bool:
-        """Let go of all agents; False if some are at work."""
+        """Unload all agents. Return False if some are at work."""
         raise NotImplementedError
 
     async def _end(self) -> None:
-        """Let go of all agents, now."""
+        """Unload all agents, now."""
         raise NotImplementedError
 
     async def _idle(self) -> None:
         if await self.unload():
             supervisor = ray_api.find_actor(self._root, "supervisor")
-            if supervisor is not None:  # it is to know that this process is of no more use
+            if supervisor is not None:  # it ends this process, which is not needed any more
                 supervisor.left.remote(self._place, ray_api.own_key())
 
     async def death(self) -> None:
-        """Never returns: who waits for it hears of the end of this process."""
+        """Wait for ever. The call fails when this process ends, which is how its caller learns of the death."""
         await asyncio.Event().wait()
 
     async def modules(self) -> list[str]:
-        """What this process has imported."""
+        """Return the names of the modules that this process has imported."""
         return sorted(sys.modules)
 
     async def sight(self) -> StoreIdentity:
-        """How this process sees the store."""
-        return seen_by(Path(self._root))
+        """Return the store as this process sees it."""
+        return store_identity(Path(self._root))
 
     async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[WireItem]:
-        """Have an agent carry out a command, with errors as values."""
+        """Have an agent carry out a command, and yield what follows; an error is yielded as a value."""
         try:
             async for collected in self._perform(agent_id, command, seen):
                 yield collected
@@ -131,7 +131,7 @@ class HostActor:
             yield error
 
     async def perform_many(self, orders: Sequence[BatchCommand]) -> AsyncIterator[bytes]:
-        """Carry out many commands; what became of them, `pack_outcomes`, as it does."""
+        """Carry out many commands. Yield their outcomes in batches as they complete, packed by `pack_outcomes`."""
         async for found in self._outcomes(orders):
             yield pack_outcomes(found)
 
@@ -149,9 +149,11 @@ class HostActor:
 
     @contextmanager
     def _open(self) -> Iterator[None]:
-        """Raises HostLost where there are no agents here any more, or are none from now on."""
+        """Hold the block to a host that has its agents. Raises HostLost if they were unloaded for good, or if another
+        process owns the log.
+        """
         if self._left:
-            raise HostLost(f"the host of {self._place} has let go of its agents")
+            raise HostLost(f"the host of {self._place} has unloaded its agents")
         try:
             yield
         except Fenced as error:
@@ -159,7 +161,7 @@ class HostActor:
             raise HostLost(f"another process owns the log of {self._place} now, and this one stops") from error
 
     def _fenced(self) -> None:
-        """Another process owns the log: this one stops itself."""
+        """End this process soon, because another process owns the log. Callers get their errors before."""
         if not self._left:
             asyncio.get_running_loop().call_later(LOOK_S, os._exit, 1)
         self._left = True
@@ -171,11 +173,12 @@ class HostActor:
         raise NotImplementedError
 
     def _unpacked(self, agent_id: str, command: Command) -> Command:
-        """The command with what it lends in a form that can be used. Raises BadInput where it cannot."""
+        """Return the command with its capabilities unpacked. Raises BadInput if they cannot be loaded here."""
         if command.capabilities is None:
             return command
         if not isinstance(command, (ResumeTurns, FireTimer)):
             self._with_capabilities.add(agent_id)
+        # Recovery and timers carry what the supervisor remembers, which is older than what a caller sent here directly.
         elif agent_id in self._with_capabilities:
             return msgspec.structs.replace(command, capabilities=None)
         if self._capabilities is None or self._capabilities[0] != command.capabilities:
@@ -195,7 +198,7 @@ class HostActor:
 
 
 class DedicatedActor(HostActor):
-    """The Ray actor of one agent."""
+    """Ray actor of one agent."""
 
     def _begin(self) -> None:
         self._host = Host(
@@ -212,10 +215,10 @@ class DedicatedActor(HostActor):
 
     def _raise_if_moved(self, agent_id: str) -> None:
         if not self._host.active and self._store.partition_of(agent_id) != self._place.name:
-            raise HostLost(f"{agent_id!r} has moved to where others are")
+            raise HostLost(f"{agent_id!r} has moved to another partition")
 
     async def status(self) -> HostStatus:
-        """How it is doing."""
+        """Return the figures of this host."""
         return HostStatus(
             place=self._host.agent_id, placement="dedicated", node=ray_api.own_node(), pid=os.getpid(),
             active=int(self._host.active), passive=int(not self._host.active), turns=int(self._host.busy),
@@ -230,10 +233,10 @@ class DedicatedActor(HostActor):
 
 
 class SharedActor(HostActor):
-    """The Ray actor of the agents of one shard."""
+    """Ray actor of the agents of one shard."""
 
     def _begin(self) -> None:
-        roomy()
+        collect_garbage_seldom()
         self._meters = ProcessMetrics(ray_api.MAKERS, placement="shared", node=ray_api.own_node())
         self._shard = Shard(
             self._place.name, self._store, self._system, ports=self._ports, idle_s=self._idle_s,
@@ -248,7 +251,9 @@ class SharedActor(HostActor):
         return await self._shard.perform_and_collect(agent_id, command, collected)
 
     async def recover(self, capabilities: Mapping[str, SessionCapabilities]) -> EverlogError | None:
-        """Finish what the shard's agents left unfinished, hottest first; why that could not be begun."""
+        """Finish the turns that the shard's agents left unfinished, newest first. Return the error if that could not
+        begin.
+        """
         try:
             known = (await self._shard.ticks()).log.agents()
             agents = [name for name in known if self._store.partition_of(name) == self._place.name]
@@ -260,7 +265,7 @@ class SharedActor(HostActor):
         return None
 
     async def status(self) -> HostStatus:
-        """How it is doing."""
+        """Return the figures of this host."""
         return self._shard.status(ray_api.own_node())
 
     async def _unload_all(self) -> bool:

@@ -1,4 +1,4 @@
-"""The process that `everlog up` leaves behind: it keeps a local cluster running for a store, until SIGTERM.
+"""Run a local cluster for a store until SIGTERM: the process that `everlog up` starts.
 
 python -m everlog.actors.cluster.local_daemon STORE
 """
@@ -18,14 +18,15 @@ from everlog.actors.ports.real_clock import RealClock, RealIds, make_store
 from everlog.events import ClusterError, EverlogError
 
 MAIN = ("gcs_server", "raylet")
-"""The processes without which a cluster is none."""
+"""Main processes of Ray: without either of them the cluster is dead."""
 LOOK_S = 1.0
-"""How often it is looked whether they live."""
+"""Seconds between two checks that they live."""
 
 
 async def run_cluster(root: Path) -> None:
-    """Start a cluster for the store in `root`, which is made if there is none, say its address on stdout when it runs,
-    and stop it at SIGTERM. Raises ClusterError, StoreError.
+    """Start a cluster for the store in `root`, which is created if needed, and stop it at SIGTERM or SIGINT.
+
+    Prints the cluster's address to stdout when it runs. Raises ClusterError, StoreError.
     """
     clock = RealClock()
     store = make_store(root, clock, RealIds())
@@ -41,13 +42,14 @@ async def run_cluster(root: Path) -> None:
     try:
         async with joined(store, "") as runtime:
             await runtime.ready()
-            for number in (signal.SIGTERM, signal.SIGINT):  # not before: Ray puts its own in the place of others
+            for number in (signal.SIGTERM, signal.SIGINT):  # not earlier: Ray replaces signal handlers when it starts
                 asyncio.get_running_loop().add_signal_handler(number, stopped.set)
             _publish(path, LocalCluster(runtime.address, os.getpid(), os.environ.get("RAY_AUTH_MODE", "")))
             print(runtime.address, flush=True)  # noqa: T201 - `everlog up` reads it
             await _until(stopped)
             started = descendants(os.getpid())
     finally:
+        # Only processes that are still Ray's: their numbers may have been given to other programs meanwhile.
         end({pid for pid in started if _is_ray(pid)})
         mine = local_cluster(store.root)
         if mine is not None and mine.pid == os.getpid():
@@ -55,16 +57,19 @@ async def run_cluster(root: Path) -> None:
 
 
 def _publish(path: Path, cluster: LocalCluster) -> None:
-    """Say where the cluster is. Raises ClusterError where another was faster."""
+    """Record the cluster's address in the store. Raises ClusterError if another daemon has recorded its own."""
     try:
+        # Exclusive creation decides between two daemons that start at once.
         with path.open("xb") as file:
             file.write(msgspec.json.encode(cluster))
     except FileExistsError as error:
-        raise ClusterError("Another `everlog up` was faster; agents of this store run in its cluster.") from error
+        raise ClusterError(
+            "Another `everlog up` was faster: its cluster runs the agents of this store. Nothing is left to do."
+        ) from error
 
 
 async def _until(stopped: asyncio.Event) -> None:
-    """Wait until it is told to stop, or until the cluster cannot go on: one of its two main processes has died."""
+    """Wait for the signal to stop, or until a main process of Ray has died."""
     main = {pid for pid, name, _ in children(os.getpid()) if name in MAIN}
     while main <= {pid for pid, _, lives in children(os.getpid()) if lives}:
         with suppress(TimeoutError):
@@ -75,7 +80,7 @@ async def _until(stopped: asyncio.Event) -> None:
 
 
 def _is_ray(pid: int) -> bool:
-    """Whether it is still the process that was started, and no other that was given its number."""
+    """Return True if the number is still that of a process of Ray, and was not given to another program."""
     try:
         return b"ray" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

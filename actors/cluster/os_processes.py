@@ -1,4 +1,4 @@
-"""Other processes of this machine, as /proc tells: whether one keeps a cluster, what came of one's own children."""
+"""Read /proc about other processes of this machine: whether one runs a cluster, and the children of a process."""
 
 import os
 import signal
@@ -9,7 +9,9 @@ _PROC = Path("/proc")
 
 
 def keeps_cluster(pid: int, root: Path) -> bool:
-    """Whether the process keeps a cluster for the store in `root`, and is no other that was given its number."""
+    """Return True if the process runs a cluster for the store in `root`, and its number was not given to another
+    program.
+    """
     if not (_PROC / "self").exists():
         return _answers_signals(pid)
     try:
@@ -20,7 +22,7 @@ def keeps_cluster(pid: int, root: Path) -> bool:
 
 
 def children(pid: int) -> Iterator[tuple[int, str, bool]]:
-    """Number, name, and whether it lives (a zombie does not), of each child of a process."""
+    """Yield the number, the name, and True if it lives (False for a zombie), of each child of a process."""
     for folder in _PROC.glob("[0-9]*"):
         try:
             head, _, tail = (folder / "stat").read_text().rpartition(")")
@@ -32,7 +34,7 @@ def children(pid: int) -> Iterator[tuple[int, str, bool]]:
 
 
 def descendants(pid: int) -> set[int]:
-    """All processes that a process started, and those that they started."""
+    """Return all processes that a process started, and those that they started."""
     found: set[int] = set()
     for child, _, _ in children(pid):
         found |= {child} | descendants(child)
@@ -40,7 +42,7 @@ def descendants(pid: int) -> set[int]:
 
 
 def end(pids: set[int]) -> None:
-    """End the processes that are left of these."""
+    """Kill those of the processes that still run."""
     for pid in pids:
         try:
             os.kill(pid, signal.SIGKILL)

@@ -1,4 +1,6 @@
-"""Outcomes on their way between processes: many together as one string of bytes, a tenth of what pickling costs."""
+"""Encode outcomes of commands for the way between processes: many in one string of bytes, at a tenth of pickle's
+cost.
+"""
 
 import pickle
 from collections.abc import Sequence
@@ -14,7 +16,7 @@ class _Sent(msgspec.Struct, array_like=True, gc=False):
     number: int
     records: list[Record]
     rest: bytes
-    """The value and the error, pickled; empty where there is neither."""
+    """Pickled value and error; empty if there is neither."""
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -22,12 +24,12 @@ _decoder = msgspec.msgpack.Decoder(list[_Sent])
 
 
 def pack_outcomes(outcomes: Sequence[BatchOutcome]) -> bytes:
-    """Outcomes as bytes. A value that is the first record itself is not sent twice."""
+    """Return outcomes as bytes. A value that is the first record itself is not encoded twice."""
     return _encoder.encode([_Sent(o.number, list(o.records), _rest(o)) for o in outcomes])
 
 
 def unpacked(data: bytes) -> list[BatchOutcome]:
-    """What was `pack_outcomes`, in a process that trusts the one which did so."""
+    """Return the outcomes that `pack_outcomes` encoded. The sender must be trusted: values and errors are pickled."""
     return [BatchOutcome(sent.number, sent.records, *_of(sent)) for sent in _decoder.decode(data)]
 
 

@@ -1,10 +1,11 @@
-"""The way of a user's functions into another process: by value, so that the file they stand in is needed here only.
+"""Send a user's functions to another process by value, so that their source file is needed only here.
 
-How code becomes bytes is Ray's own `cloudpickle`, an argument here. It knows nothing of msgspec, so Structs that stand
-in no module (the arguments of a function) or in a user's file are taken apart into their fields.
+Ray's `cloudpickle`, which is an argument here, turns code into bytes. It does not know msgspec: Structs that are in no
+module (the arguments of a function) or in a user's file are taken apart into their fields.
 
-What is packed carries a mark, so that a host that has the functions already can tell whether their code was edited. Two
-processes give the same code the same mark, but for sets of other things than text; a new mark costs a new opening.
+Packed functions carry a digest of their code, so that a host that has the functions already can tell whether the code
+was edited. Two processes give the same code the same digest, except for sets of things other than text; a new digest
+only costs another activation.
 """
 
 import re
@@ -24,29 +25,32 @@ from everlog.actors.functions.tools import said
 from everlog.events import BadInput
 
 _OURS = __name__.partition(".")[0]
-"""The package that every process of a cluster has."""
+"""Package that every process of a cluster has."""
 _INSTALLED = tuple(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 _PACKING = (Exception, SystemExit)
-"""What a user's objects may raise when they are taken apart: all of it is their own fault."""
+"""Exceptions that a user's objects may raise while they are pickled; all of them are errors of the user."""
 _ELSEWHERE = (BaseException,)
-"""What a user's code may raise in a process that has no keyboard: a KeyboardInterrupt is its own fault there, too."""
+"""Exceptions that a user's code may raise in a process without a keyboard: KeyboardInterrupt is the user's error
+there.
+"""
 
 _TRACKER = re.compile("[0-9a-f]{32}")
-"""A number that cloudpickle gives a class in each process anew."""
+"""Id that cloudpickle gives a class, another one in each process."""
 _DEPTH_MAX = 5
-"""How deep in what cloudpickle makes of a function or class the values of names and attributes are."""
+"""Depth, in cloudpickle's result for a function or class, of the values of names and attributes."""
 
 
 class PickledCapabilities(SessionCapabilities, frozen=True, kw_only=True):
-    """Means as bytes: who passes them on need not be able to load them."""
+    """Capabilities as bytes: a process can pass them on without being able to load them."""
 
     data: bytes
 
 
 def pack(given: SessionCapabilities | None, cloud: ModuleType) -> SessionCapabilities | None:
-    """Means for another process: `PickledCapabilities` if there are functions among them. Raises BadInput for functions
-    that cannot leave this one.
+    """Return capabilities for another process: `PickledCapabilities` if they contain functions.
+
+    Raises BadInput for functions that cannot leave this process.
     """
     if given is None or isinstance(given, PickledCapabilities) or not given.tools:
         return given
@@ -69,13 +73,13 @@ def pack(given: SessionCapabilities | None, cloud: ModuleType) -> SessionCapabil
 
 
 def unpack(given: SessionCapabilities) -> SessionCapabilities:
-    """What was packed, in a host: whatever its functions raise is told to the model. Raises BadInput where this process
-    cannot load it.
+    """Return capabilities as they were before `pack`; exceptions of their functions go to the model. Raises BadInput if
+    this process cannot load them.
     """
     if not isinstance(given, PickledCapabilities):
         return given
     try:
-        found: SessionCapabilities = loads(given.data)  # noqa: S301 - the cluster's own callers; a log makes nobody run code
+        found: SessionCapabilities = loads(given.data)  # noqa: S301 - only callers in the cluster send this; a log never does
     except _ELSEWHERE as error:
         raise BadInput(
             f"The functions cannot be loaded where the agent runs ({said(error)}). Put what they "
@@ -96,10 +100,10 @@ def _packer(cloud: ModuleType) -> Any:
 
 
 def _code_digest(given: SessionCapabilities, cloud: ModuleType) -> str:
-    """A digest of the functions' code; empty where there are none."""
+    """Return a digest of the functions' code; empty if there are none."""
 
     class Marker(_packer(cloud)):  # type: ignore[misc]
-        """Packs what nobody will load: the same bytes in every process."""
+        """Pickler whose output is never loaded, and is the same in every process."""
 
         def reducer_override(self, found: Any) -> Any:
             if isinstance(found, CodeType):
@@ -117,7 +121,7 @@ def _untracked(found: Any) -> Any:
 
 
 def _with_sorted_sets(found: Any, depth: int = _DEPTH_MAX) -> Any:
-    """With sets of text in an order that is the same in every process."""
+    """Return the value with its sets of text in an order that is the same in every process."""
     if isinstance(found, set | frozenset) and all(isinstance(one, str | bytes) for one in found):
         return [type(found).__name__, *sorted(found, key=repr)]
     if depth and type(found) is tuple:
@@ -138,7 +142,7 @@ def _module_of(tool: Any) -> ModuleType | None:
 
 
 def _is_own(module: ModuleType) -> bool:
-    """Whether a module is the user's: neither everlog's nor installed. Python's own way already sends `__main__`."""
+    """Return True for a module of the user: neither everlog's nor installed. cloudpickle sends `__main__` by itself."""
     name = module.__name__
     if name == "__main__" or name.partition(".")[0] == _OURS or not getattr(module, "__file__", None):
         return False
@@ -152,7 +156,7 @@ def _importable(struct: type) -> bool:
 
 
 def _parts(struct: type[msgspec.Struct]) -> tuple[Any, ...]:
-    """What `_struct` makes the same class of."""
+    """Return the arguments from which `_struct` makes the same class."""
     fields = [(field.name, field.type, *_default(field)) for field in msgspec.structs.fields(struct)]
     names = {field[0] for field in fields}
     content = {

@@ -1,4 +1,4 @@
-"""Where hosts live, as the supervisor sees it: places, and what can be done to the host in one."""
+"""Define where hosts run, as the supervisor sees it: hosted partitions, and the operations on their hosts."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -12,85 +12,87 @@ from everlog.store import partition_of
 
 
 class HostedPartition(msgspec.Struct, frozen=True):
-    """What a host runs: a partition. It is dedicated to one agent, or shared by many."""
+    """Partition that a host runs: dedicated to one agent, or shared by many."""
 
     name: str
-    """Of the partition: agent-<h> or shard-<n>."""
+    """Name of the partition: agent-<h> or shard-<n>."""
     agent_id: str = ""
-    """Whose it is; empty if it is shared."""
+    """Agent of a dedicated partition; empty if it is shared."""
 
     def __str__(self) -> str:
         return repr(self.agent_id) if self.agent_id else self.name
 
     @property
     def host_name(self) -> str:
-        """Where to knock for its host."""
+        """Name of the actor of its host."""
         return host_name(self.agent_id) if self.agent_id else self.name
 
 
 class HostHandle(msgspec.Struct, frozen=True):
-    """A host that was found or made."""
+    """Host that was found or started."""
 
     key: str
-    """Names this one life of it."""
+    """Identity of this one process of the host."""
     pid: int
     handle: Any
-    """What `HostProvider` calls it by."""
+    """Reference by which `HostProvider` calls the host."""
     machine: str = ""
-    """What the machine is called that it runs on."""
+    """Name of the machine that the host runs on."""
 
     @property
     def owner(self) -> str:
-        """Its machine and its process, as the logs that it holds tell of it: see `PartitionBusy.owner`."""
+        """Machine and process, as the logs that the host owns name them; see `PartitionBusy.owner`."""
         return f"{self.machine}/{self.pid}"
 
 
 class HostLookup(msgspec.Struct, frozen=True):
-    """The places of many agents."""
+    """Hosts of many agents."""
 
     place_of: Mapping[str, str]
-    """By agent: the name of its place."""
+    """Name of the partition by agent."""
     placed: Mapping[str, HostHandle | EverlogError]
-    """By name of a place: its host, or why there is none now."""
+    """Host by name of the partition, or the error why there is none now."""
 
 
 CommandErrors = Sequence[tuple[str, EverlogError | None]]
-"""Agents whose command was carried out, told as soon as it was, each with the error that it raised, if any."""
+"""Agents whose command has ended, each with its error; None if it was carried out."""
 
 
 class HostProvider(Protocol):
-    """Where hosts live."""
+    """Runs the hosts of a supervisor."""
 
     async def find(self, place: HostedPartition) -> HostHandle | None:
-        """The host of the place that lives and answers; None if there is none."""
+        """Return the host of a partition that runs and answers; None if there is none."""
         ...
 
     async def start(self, place: HostedPartition, fence: str) -> HostHandle:
-        """Make a host and wait until it answers. `fence`: the owner before, which is dead to everybody but perhaps
-        itself: it may be fenced if it still holds the log; empty for none. Raises ClusterError.
+        """Start a host, and wait until it answers. Raises ClusterError.
+
+        `fence`: owner of the log before, which is presumed dead but may still be writing: the new host may fence it if
+        it still holds the log. Empty: no owner may be fenced.
         """
         ...
 
     async def is_alive(self, placed: HostHandle) -> bool:
-        """Whether it answers."""
+        """Return True if the host answers."""
         ...
 
     async def death(self, placed: HostHandle) -> None:
-        """Wait until it is dead."""
+        """Wait until the host is dead."""
         ...
 
     def perform(self, placed: HostHandle, agent_id: str, command: Command) -> AsyncIterator[StreamItem]:
-        """Have it carry out a command. Raises HostLost, or what the command raises."""
+        """Have the host carry out a command, and yield what follows. Raises HostLost, or the error of the command."""
         ...
 
     def perform_many(self, placed: HostHandle, commands: Sequence[tuple[str, Command]]) -> AsyncIterator[CommandErrors]:
-        """Have it carry out a command for each of some agents, in one call. Raises HostLost."""
+        """Have the host carry out one command for each of some agents, in one call. Raises HostLost."""
         ...
 
     async def recover(self, placed: HostHandle, capabilities: Mapping[str, SessionCapabilities]) -> None:
-        """Have the host of a shared place finish all that is unfinished there, as many agents at once as it can hold.
+        """Have the host of a shared partition finish all unfinished turns, of as many agents at once as it can hold.
 
-        `capabilities`: what its agents were lent. Returns when that is done; raises HostLost, ClusterError,
+        `capabilities`: those that callers gave its agents. Returns when that is done. Raises HostLost, ClusterError,
         PartitionBusy.
         """
         ...
@@ -101,7 +103,7 @@ async def one_by_one(
     placed: HostHandle,
     commands: Sequence[tuple[str, Command]],
 ) -> AsyncIterator[CommandErrors]:
-    """`HostProvider.perform_many` where a host has one agent: its commands, one after the other. Raises HostLost."""
+    """Carry out commands one after the other: `HostProvider.perform_many` for a host of one agent. Raises HostLost."""
     for agent_id, command in commands:
         error: EverlogError | None = None
         try:
@@ -115,5 +117,5 @@ async def one_by_one(
 
 
 def dedicated(agent_id: str) -> HostedPartition:
-    """The place of an agent that has a host for itself."""
+    """Return the partition of an agent with a host of its own."""
     return HostedPartition(partition_of(agent_id), agent_id)

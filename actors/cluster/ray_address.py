@@ -1,5 +1,5 @@
-"""Which Ray cluster runs, and what things are called in it. Imports no Ray: reading commands and `local` must not pay
-for it.
+"""Find the Ray cluster that runs, and name things in it. Imports no Ray: commands that only read, and `local`, must not
+pay for that import.
 """
 
 import os
@@ -12,32 +12,32 @@ from everlog.actors.cluster.os_processes import keeps_cluster
 
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",  # no telemetry
-    # None of Ray's words between ours.
+    # Without this, Ray prints these lines between everlog's own.
     "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed|worker processes have been started",
-    "RAY_maximum_gcs_destroyed_actor_cached_count": "1000",  # hosts come and go
+    "RAY_maximum_gcs_destroyed_actor_cached_count": "1000",  # many hosts start and end
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "ARROW_DEFAULT_MEMORY_POOL": "system",  # for what `thin` does not reach; Arrow reads it before that, on its import
+    "ARROW_DEFAULT_MEMORY_POOL": "system",  # `minimize_reserves` comes too late for processes that import Arrow early
 }
-"""How Ray and its processes are set up, where the user's environment does not say it."""
+"""Environment of Ray and its processes, for each variable that the user has not set."""
 
 ANSWER_S = 0.5
-"""A cluster that does not accept a connection in this time does not run."""
+"""Seconds within which a running cluster accepts a connection."""
 
 
 class LocalCluster(msgspec.Struct, frozen=True):
-    """A local cluster that `everlog up` keeps running for a store."""
+    """Local cluster that `everlog up` keeps running for a store."""
 
     address: str
     pid: int
-    """Of the process that keeps it."""
+    """Process id of the daemon that runs the cluster."""
     auth: str = ""
-    """Whether it asks for Ray's token: RAY_AUTH_MODE, as it was started."""
+    """RAY_AUTH_MODE at the start of the cluster: whether it asks for Ray's token."""
 
 
 def prepare(root: Path, address: str) -> None:
-    """Set up what Ray reads from the environment when it is imported, where the user has not.
+    """Set the variables that Ray reads when it is imported, unless the user has set them.
 
-    `address`: of the cluster that is joined; empty for one that is started, which asks for Ray's token.
+    `address`: cluster to join; empty for a new cluster, which asks for Ray's token.
     """
     own = local_cluster(root)
     for key, value in ENVIRONMENT.items():
@@ -49,12 +49,12 @@ def prepare(root: Path, address: str) -> None:
 
 
 def cluster_file(root: Path) -> Path:
-    """Where the store in `root` says which cluster is kept for it."""
+    """Return the file in which the store in `root` records its cluster."""
     return root / "cluster.json"
 
 
 def local_cluster(root: Path) -> LocalCluster | None:
-    """The cluster that is kept for the store, running or not; None if none was, or nobody can say."""
+    """Return the cluster that is recorded for the store, running or not; None if there is no readable record."""
     try:
         return msgspec.json.decode(cluster_file(root).read_bytes(), type=LocalCluster)
     except (OSError, msgspec.DecodeError):
@@ -62,9 +62,11 @@ def local_cluster(root: Path) -> LocalCluster | None:
 
 
 def running(root: Path) -> str:
-    """The address of the cluster to join, if one runs: RAY_ADDRESS, the store's own, the machine's. Empty for none.
+    """Return the address of the cluster to join, if one runs: RAY_ADDRESS, the store's own, the machine's. Empty for
+    none.
 
-    Somebody else may listen where a cluster that has ended listened: the store's own runs as long as its keeper.
+    The store's own cluster counts only while its daemon runs: another program may listen on the port of an ended
+    cluster.
     """
     own = local_cluster(root)
     owned = own.address if own is not None and keeps_cluster(own.pid, root) else ""
@@ -75,13 +77,15 @@ def running(root: Path) -> str:
 
 
 def address_to_join(root: Path) -> str:
-    """The address of the cluster to join: RAY_ADDRESS, running or not, or one that runs, or empty."""
+    """Return the address of the cluster to join: RAY_ADDRESS, running or not, else one that runs, else empty."""
     named = os.environ.get("RAY_ADDRESS", "")
     return running(root) if named in ("", "auto", "local") else named
 
 
 def answers(address: str) -> bool:
-    """Whether something accepts connections at `host:port`. Other forms, as ray://, are taken at their word."""
+    """Return True if something accepts connections at `host:port`. Other forms, as ray://, are assumed to be
+    reachable.
+    """
     if "://" in address:
         return True
     host, _, port = address.rpartition(":")
@@ -95,7 +99,9 @@ def answers(address: str) -> bool:
 
 
 def _local_address() -> str:
-    """Where Ray's own command left the address of the cluster that it started on this machine, if we started it."""
+    """Return the address that Ray's own command recorded for its cluster on this machine, if the same user
+    started it.
+    """
     file = Path(os.environ.get("RAY_TMPDIR") or "/tmp") / "ray" / "ray_current_cluster"  # noqa: S108 - Ray's place
     try:
         return file.read_text().strip() if file.stat().st_uid == os.getuid() else ""
@@ -104,10 +110,12 @@ def _local_address() -> str:
 
 
 def namespace(root: str) -> str:
-    """Hosts of one store do not meet those of another."""
+    """Return the Ray namespace of a store: hosts of different stores must not find each other."""
     return f"everlog:{root}"
 
 
 def host_name(agent_id: str) -> str:
-    """Where to knock for an agent; who owns its log says the epoch."""
+    """Return the name of an agent's actor. The name only says where to look; the epoch in a log says which process owns
+    it.
+    """
     return f"agent:{agent_id}"

@@ -1,4 +1,4 @@
-"""Ray, as far as it is used here: the one file that imports it. It decides nothing."""
+"""Wrap the parts of Ray that everlog uses: the one file that imports it. It decides nothing."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ MAKERS = InstrumentFactory(metrics.Counter, metrics.Gauge, metrics.Histogram)
 
 
 HEAD = "node:__internal_head__"
-"""What the head alone offers."""
+"""Ray resource that only the head node offers."""
 
 
 def connect(root: str, address: str) -> None:
@@ -42,29 +42,31 @@ def connect(root: str, address: str) -> None:
 
 
 def connected() -> bool:
-    """Whether this process has joined a cluster."""
+    """Return True if this process has joined a cluster."""
     return bool(ray.is_initialized())
 
 
 def disconnect() -> None:
-    """Leave the cluster; one that was started here ends."""
+    """Leave the cluster. A cluster that this process started ends."""
     ray.shutdown()
 
 
 def address() -> str:
-    """Where others can join the cluster."""
+    """Return the address at which other processes can join the cluster."""
     return str(ray.get_runtime_context().gcs_address)
 
 
 def make_actor(root: str, name: str, content: type, *arguments: Any, **options: Any) -> Any:
-    """An actor of the store in `root`, which outlives whoever made it. May raise ValueError, RayError."""
+    """Create an actor of the store in `root`; it outlives the process that created it. May raise ValueError,
+    RayError.
+    """
     options = {"name": name, "namespace": namespace(root), "max_concurrency": CALLS_MAX, **options}
     actor = ray.remote(content).options(lifetime="detached", num_cpus=0, enable_task_events=False, **options)
     return actor.remote(root, *arguments)
 
 
 def find_actor(root: str, name: str) -> Any | None:
-    """The actor of that name, dead or alive; None if there is none."""
+    """Return the actor of that name, dead or alive; None if there is none."""
     try:
         return ray.get_actor(name, namespace=namespace(root))
     except ValueError:
@@ -72,37 +74,37 @@ def find_actor(root: str, name: str) -> Any | None:
 
 
 def kill(handle: Any) -> None:
-    """End an actor's process, now."""
+    """End an actor's process now."""
     ray.kill(handle)
 
 
 def cancel(stream: Any) -> None:
-    """Hear no more of a call, and have it stop."""
+    """Cancel a call: it stops, and returns nothing more."""
     ray.cancel(stream)
 
 
 def key_of(handle: Any) -> str:
-    """Names one life of an actor."""
+    """Return the id of this one actor process, which a later actor of the same name does not share."""
     return str(handle._actor_id.hex())  # noqa: SLF001 - Ray has no public name for it
 
 
 def own_key() -> str:
-    """The key of the actor that asks."""
+    """Return the key of the actor that runs this code."""
     return str(ray.get_runtime_context().get_actor_id())
 
 
 def own_node() -> str:
-    """The address of the machine that this process runs on."""
+    """Return the address of the machine that this process runs on."""
     return str(ray.util.get_node_ip_address())
 
 
 def resources() -> Mapping[str, float]:
-    """What the nodes of the cluster offer, together."""
+    """Return the sum of the resources of all nodes."""
     found: Mapping[str, float] = ray.cluster_resources()
     return found
 
 
 def nodes() -> Sequence[Mapping[str, Any]]:
-    """The nodes of the cluster, as Ray describes them."""
+    """Return the nodes of the cluster, as Ray describes them."""
     found: Sequence[Mapping[str, Any]] = ray.nodes()
     return found

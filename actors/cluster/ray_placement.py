@@ -1,6 +1,6 @@
-"""Where the supervisor finds and makes hosts when they are Ray's actors.
+"""Find and start hosts as Ray actors, for the supervisor.
 
-Names are hints on where to knock; who owns a log says the epoch in it.
+The name of an actor only says where to look for a host; the epoch in a log says which process owns it.
 """
 
 import asyncio
@@ -24,21 +24,21 @@ from everlog.actors.cluster.placement import CommandErrors, HostedPartition, Hos
 from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome
 from everlog.actors.ports.agent_constants import ANSWER_S, START_S
 from everlog.events import ClusterError, EverlogError
-from everlog.store import StoreIdentity, check_one_store, seen_by
+from everlog.store import StoreIdentity, check_one_store, store_identity
 
 SLOT = "agent_slot"
-"""What a node offers to hosts, where it offers anything in particular."""
+"""Name of the Ray resource of which each dedicated host takes 1, if the nodes offer it."""
 
 
 class RayHostProvider:
-    """Ray's actors. See `places.Places` for what each method promises."""
+    """Hosts that are Ray actors. See `HostProvider` for the promise of each method."""
 
     def __init__(self, root: str, idle_s: float) -> None:
         self._root = root
         self._idle_s = idle_s
 
     async def find(self, place: HostedPartition) -> HostHandle | None:
-        """The host of that name, if it answers; one that has let go of its agents is waited for until it is dead."""
+        """Return the host of that name if it answers. If it has unloaded its agents for good, wait until it is dead."""
         handle = ray_api.find_actor(self._root, place.host_name)
         if handle is None:
             return None
@@ -49,15 +49,16 @@ class RayHostProvider:
                 raise not_answering_error(str(place)) from None
             if placed.pid:
                 return placed
+        # A half-dead actor would keep its name, and a new actor of this name could not be made.
         with suppress(ray_api.RayError):
             ray_api.kill(handle)
             await handle.death.remote()
         return None
 
     async def start(self, place: HostedPartition, fence: str) -> HostHandle:
-        """A new actor, once its process runs. Ray does not start it again: the supervisor does.
+        """Start an actor, and wait until its process runs. Ray does not restart it: the supervisor does.
 
-        Raises ClusterError, also where the node on which it is does not see the store as this process does.
+        Raises ClusterError, also if the actor's node sees another store than this process.
         """
         handle = None
         try:
@@ -73,9 +74,9 @@ class RayHostProvider:
             raise not_started_error(str(place), error) from error
 
     async def _placed(self, handle: Any) -> HostHandle:
-        """A host once it can be asked for agents. Raises ClusterError where it sees another store, RayError."""
+        """Return a host once it is ready. Raises ClusterError if it sees another store, RayError."""
         sight: StoreIdentity = await handle.sight.remote()
-        check_one_store([seen_by(Path(self._root)), sight])
+        check_one_store([store_identity(Path(self._root)), sight])
         return HostHandle(ray_api.key_of(handle), await handle.ready.remote(), handle, sight.node)
 
     def _made(self, place: HostedPartition, fence: str) -> Any:
@@ -85,11 +86,11 @@ class RayHostProvider:
         if place.agent_id:
             arguments = (place, self._idle_s, fence)
             return ray_api.make_actor(self._root, place.host_name, DedicatedActor, *arguments, **options)
-        options["scheduling_strategy"] = "SPREAD"  # each of them can make a node busy
+        options["scheduling_strategy"] = "SPREAD"  # a single shard can keep a node busy
         return ray_api.make_actor(self._root, place.host_name, SharedActor, place, self._idle_s, fence, **options)
 
     async def is_alive(self, placed: HostHandle) -> bool:
-        """Whether it answers and still has its agents. One that hangs is ended."""
+        """Return True if the host answers and still has its agents. A host that hangs is ended."""
         try:
             return bool(await asyncio.wait_for(placed.handle.ready.remote(), ANSWER_S))
         except TimeoutError:
@@ -99,30 +100,30 @@ class RayHostProvider:
             return False
 
     async def death(self, placed: HostHandle) -> None:
-        """Wait until Ray says that it is dead."""
+        """Wait until Ray reports the host's death."""
         with suppress(ray_api.RayError):
             await placed.handle.death.remote()
 
     def perform(self, placed: HostHandle, agent_id: str, command: Command) -> AsyncIterator[StreamItem]:
-        """Have it carry out a command. Raises HostLost, or what the command raises."""
+        """Have the host carry out a command, and yield what follows. Raises HostLost, or the error of the command."""
         return stream_command(placed, agent_id, command, 0)
 
     async def perform_many(
         self, placed: HostHandle, commands: Sequence[tuple[str, Command]]
     ) -> AsyncIterator[CommandErrors]:
-        """Have it carry out many commands. Raises HostLost, ClusterError."""
+        """Have the host carry out many commands. Raises HostLost, ClusterError."""
         orders = [BatchCommand(number, agent_id, command) for number, (agent_id, command) in enumerate(commands)]
         async for outcomes in stream_commands(placed, orders):
             yield [(commands[outcome.number][0], outcome.error) for outcome in outcomes]
 
     async def recover(self, placed: HostHandle, capabilities: Mapping[str, SessionCapabilities]) -> None:
-        """Have a shared host finish what is unfinished. Raises HostLost, ClusterError, PartitionBusy."""
+        """Have a shared host finish its unfinished turns. Raises HostLost, ClusterError, PartitionBusy."""
         try:
             failed: EverlogError | None = await placed.handle.recover.remote(capabilities)
         except ray_api.RayActorError as error:
             raise lost_error(placed.pid) from error
         except ray_api.RayTaskError:
-            raise  # no error that anybody expected: our bug
+            raise  # an unexpected exception in the actor: a bug of everlog
         except ray_api.RayError as error:
             raise dead_cluster(error) from error
         if failed is not None:
@@ -130,29 +131,29 @@ class RayHostProvider:
 
 
 async def stream_command(placed: HostHandle, agent_id: str, command: Command, seen: int) -> AsyncIterator[StreamItem]:
-    """What a host says of a command, as it does. Raises HostLost, ClusterError, or what the command raises."""
+    """Yield the stream of a command from a host. Raises HostLost, ClusterError, or the error of the command."""
     stream = placed.handle.perform.remote(agent_id, command, seen)
     try:
         async for reference in stream:
-            heard: WireItem = await reference
-            if isinstance(heard, EverlogError):
-                raise heard
-            yield heard
-            if isinstance(heard, CommandResult):
+            received: WireItem = await reference
+            if isinstance(received, EverlogError):
+                raise received
+            yield received
+            if isinstance(received, CommandResult):
                 return
     except ray_api.RayActorError as error:
         raise lost_error(placed.pid) from error
     except ray_api.RayTaskError:
-        raise  # no error that anybody expected: our bug
+        raise  # an unexpected exception in the actor: a bug of everlog
     except ray_api.RayError as error:
         raise dead_cluster(error) from error
     finally:
-        if isinstance(command, WatchAgent):  # all else goes on when nobody listens
+        if isinstance(command, WatchAgent):  # all other commands continue without a listener
             ray_api.cancel(stream)
 
 
 async def stream_commands(placed: HostHandle, orders: Sequence[BatchCommand]) -> AsyncIterator[Sequence[BatchOutcome]]:
-    """What a host says of many commands, as it does: one call. Where it dies, the rest of them are HostLost.
+    """Yield the outcomes of many commands, sent to a host in one call. If the host dies, the rest of them are HostLost.
 
     Raises ClusterError.
     """
@@ -165,6 +166,6 @@ async def stream_commands(placed: HostHandle, orders: Sequence[BatchCommand]) ->
     except ray_api.RayActorError:
         yield [BatchOutcome(number, [], error=lost_error(placed.pid)) for number in sorted(left)]
     except ray_api.RayTaskError:
-        raise  # no error that anybody expected: our bug
+        raise  # an unexpected exception in the actor: a bug of everlog
     except ray_api.RayError as error:
         raise dead_cluster(error) from error

@@ -1,4 +1,6 @@
-"""Agents in a Ray cluster: its supervisor as an actor, and the way to it and to the hosts for everybody else."""
+"""Run agents in a Ray cluster: the supervisor's actor, and the runtime that reaches it and the hosts from other
+processes.
+"""
 
 import asyncio
 import os
@@ -11,7 +13,7 @@ import msgspec
 
 from everlog.actors.agent.commands import Command, SessionCapabilities, StreamItem
 from everlog.actors.cluster import ray_api
-from everlog.actors.cluster.archive_actor import clerk_of
+from everlog.actors.cluster.archive_actor import archive_client_of
 from everlog.actors.cluster.cluster_errors import dead_cluster, left_cluster_error
 from everlog.actors.cluster.gateway_client import GatewayClient
 from everlog.actors.cluster.pickling import pack
@@ -26,18 +28,18 @@ from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, Ite
 from everlog.actors.hosting.metrics import ProcessMetrics
 from everlog.actors.hosting.pending_work import pending_work, read_in_thread, unfinished
 from everlog.actors.hosting.timer_schedule import DueTimer
-from everlog.actors.ports.agent_constants import ACTIVATIONS_MAX, CLOSE_S, IDLE_S, ORDERS_MAX
+from everlog.actors.ports.agent_constants import ACTIVATIONS_MAX, CLOSE_S, COMMANDS_PER_CALL_MAX, IDLE_S
 from everlog.actors.ports.ports import Ports
 from everlog.actors.ports.real_clock import RealClock
 from everlog.events import EverlogError, HostLost
 from everlog.store import FileStore, block_of, check_storage, is_block, is_shared
 
 LOOK_S = 2
-"""A host that does not say in this time how it is doing is silent."""
+"""Seconds without an answer after which a host's figures are left out."""
 
 
 class SupervisorActor:
-    """The Ray actor that keeps agents running; one for each store and cluster. Ray starts it again when it dies."""
+    """Ray actor of the supervisor, one for each store and cluster. Ray restarts it when it dies."""
 
     def __init__(self, root: str, idle_s: float) -> None:
         clock = RealClock()
@@ -56,11 +58,11 @@ class SupervisorActor:
         return HostedPartition(name) if is_shared(name) else HostedPartition(name, agent_id)
 
     async def _begin(self) -> None:
-        """Take up what the logs say. Reading them takes a while, and agents can be had meanwhile."""
+        """Take up what the logs say. Reading them takes a while; agents are available meanwhile."""
         await self._supervisor.begin(read_in_thread(pending_work(self._store, self._note)))
 
     async def _meter(self) -> None:
-        """Tell the metrics of the supervisor, and those of the gateway if there is one."""
+        """Update the metrics of the supervisor, and of the gateway if there is one, for ever."""
         meters = ProcessMetrics(ray_api.MAKERS)
         while True:
             await asyncio.sleep(LOOK_S)
@@ -73,7 +75,7 @@ class SupervisorActor:
     async def place(
         self, agent_id: str, capabilities: SessionCapabilities | None, lost: str
     ) -> HostHandle | EverlogError:
-        """`Supervisor.place`, with errors as values."""
+        """Call `Supervisor.place`, and return an error as a value."""
         try:
             return await self._supervisor.place(agent_id, capabilities, lost)
         except EverlogError as error:
@@ -82,25 +84,25 @@ class SupervisorActor:
     async def place_many(
         self, agents: Sequence[str], capabilities: SessionCapabilities | None, lost: Mapping[str, str]
     ) -> HostLookup | EverlogError:
-        """`Supervisor.place_many`."""
+        """Call `Supervisor.place_many`, and return an error as a value."""
         try:
             return await self._supervisor.place_many(agents, capabilities, lost)
         except EverlogError as error:
             return error
 
     async def know(self, agent_id: str, timers: Sequence[DueTimer]) -> None:
-        """A host tells what the timers of its agent are."""
+        """Take the timers of an agent from its host."""
         self._supervisor.schedule.know(agent_id, timers)
 
     async def left(self, place: HostedPartition, key: str) -> None:
-        """A host has let go of its agents: its process is of no more use."""
+        """End the process of a host that has unloaded its agents."""
         self._supervisor.left(place, key)
         handle = ray_api.find_actor(self._root, place.host_name)
         if handle is not None and ray_api.key_of(handle) == key:
             ray_api.kill(handle)
 
     async def unload(self, agent_id: str) -> bool:
-        """Have the host of an agent let go of it, and of those beside it; False if it is at work."""
+        """Have the host of an agent unload it and the agents next to it. Return False if one is at work."""
         place = self._place_of(agent_id)
         placed = self._supervisor.placed(place)
         if placed is not None:
@@ -111,11 +113,11 @@ class SupervisorActor:
         return True
 
     async def status(self) -> tuple[SupervisorStatus, Sequence[HostHandle]]:
-        """How it is doing, and the hosts that there are."""
+        """Return the figures of the supervisor, and the hosts that run."""
         return self._supervisor.status, self._supervisor.hosts
 
     async def close(self) -> None:
-        """Have every host let go of its agents; those that do not in time are ended all the same."""
+        """Have every host unload its agents. Hosts that do not finish in CLOSE_S seconds are ended."""
         hosts = [placed.handle for placed in await self._supervisor.end()]
         closing = [asyncio.wrap_future(handle.close.remote().future()) for handle in hosts]
         if closing:
@@ -125,51 +127,53 @@ class SupervisorActor:
 
 
 class RayRuntime:
-    """Agents in the Ray cluster that this process has joined."""
+    """Runtime of agents in the Ray cluster that this process has joined."""
 
     def __init__(self, root: str, supervisor: Any) -> None:
         self._root = root
         self._supervisor = supervisor
         self._places: dict[str, str] = {}
-        """By agent: the name of its place."""
+        """Name of the partition of each agent that was looked up."""
         self._placed: dict[str, HostHandle] = {}
-        """By name of a place."""
+        """Hosts by name of their partition."""
         self._lost: dict[str, str] = {}
-        """Keys of hosts that were lost, by name of their place."""
+        """Keys of lost hosts by name of their partition."""
         self._packed_capabilities: tuple[SessionCapabilities | None, SessionCapabilities | None] | None = None
         self._stream_tasks: set[asyncio.Task[Any]] = set()
-        """Those that wait for what a host says next."""
+        """Tasks that wait for the next item of a host's stream."""
         self.ask = GatewayClient(root).ask
-        """Sends a request through the gateway of the cluster."""
-        self.archive = clerk_of(root)
-        """The archive of the cluster."""
+        """Function that sends a request through the cluster's gateway."""
+        self.archive = archive_client_of(root)
+        """Client of the cluster's archive."""
         self.blocks = ClusterBlockClient(root)
-        """The shared blocks of the store: edited in a process of the cluster."""
+        """Client of the store's shared blocks, which are edited in a process of the cluster."""
         self._left = False
-        """This process has left the cluster."""
+        """True if this process has left the cluster."""
         self.address = ray_api.address()
-        """Where others can join the cluster."""
+        """Address at which other processes can join the cluster."""
 
     async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[StreamItem]:
-        """See `refs.Runtime`."""
+        """Carry out a command; see `Runtime.perform`."""
         command = msgspec.structs.replace(command, capabilities=self._packed(command.capabilities))
         reached = await self._reach([agent_id], command.capabilities)
         placed = reached[agent_id]
         if isinstance(placed, EverlogError):
             raise placed
         try:
-            async for heard in merge_streams([self._host_stream(stream_command(placed, agent_id, command, seen))]):
-                yield heard
+            async for received in merge_streams([self._host_stream(stream_command(placed, agent_id, command, seen))]):
+                yield received
         except HostLost:
             self._forget(agent_id, placed)
             raise
 
     def check_capabilities(self, capabilities: SessionCapabilities | None) -> None:
-        """See `refs.Runtime`."""
+        """Raise BadInput for functions that cannot be sent; see `Runtime.check_capabilities`."""
         self._packed(capabilities)
 
     async def perform_many(self, orders: Sequence[BatchCommand]) -> AsyncIterator[Sequence[BatchOutcome]]:
-        """See `refs.Runtime`. One call for each host, or several where it gets very many."""
+        """Carry out many commands; see `Runtime.perform_many`. Each host gets one call for up to ORDERS_MAX
+        commands.
+        """
         capabilities = self._packed(orders[0].command.capabilities) if orders else None
         reached = await self._reach(list({order.agent_id for order in orders}), capabilities)
         at: dict[str, tuple[HostHandle, list[BatchCommand]]] = {}
@@ -193,13 +197,17 @@ class RayRuntime:
     async def _performed_many(
         self, placed: HostHandle, orders: Sequence[BatchCommand]
     ) -> AsyncIterator[Sequence[BatchOutcome]]:
-        for start in range(0, len(orders), ORDERS_MAX):
-            async for outcomes in self._host_stream(stream_commands(placed, orders[start : start + ORDERS_MAX])):
+        for start in range(0, len(orders), COMMANDS_PER_CALL_MAX):
+            async for outcomes in self._host_stream(
+                stream_commands(placed, orders[start : start + COMMANDS_PER_CALL_MAX])
+            ):
                 yield outcomes
 
     async def _host_stream(self, stream: AsyncIterator[ItemT]) -> AsyncIterator[ItemT]:
-        """What a host says, in a task of `merge_streams`: Ray ends a process that waits for it and has left the
-        cluster.
+        """Yield the items of a host's stream, in a task of `merge_streams`.
+
+        `close` cancels these tasks before this process leaves the cluster: Ray ends a process that still waits for a
+        host then.
         """
         task = asyncio.current_task()
         assert task is not None
@@ -222,7 +230,7 @@ class RayRuntime:
     async def _reach(
         self, agents: Sequence[str], capabilities: SessionCapabilities | None
     ) -> Mapping[str, HostHandle | EverlogError]:
-        """The host of each agent, or why there is none now. Raises ClusterError."""
+        """Return the host of each agent, or the error why there is none now. Raises ClusterError."""
         unknown = [agent_id for agent_id in agents if self._places.get(agent_id) not in self._placed]
         failed: dict[str, EverlogError] = {}
         if unknown:
@@ -236,18 +244,20 @@ class RayRuntime:
         return {a: self._placed.get(self._places[a]) or failed[self._places[a]] for a in agents}
 
     def _forget(self, agent_id: str, placed: HostHandle) -> None:
-        """The host was lost, or has let go of the agent: it is looked for anew, where its log is by then."""
+        """Forget a host that was lost or has unloaded the agent. The next command looks up the agent's partition
+        again.
+        """
         name = self._places.pop(agent_id, "")
         if self._placed.get(name) is placed:
             del self._placed[name]
             self._lost[name] = placed.key
 
     async def _asked(self, reference: Any) -> Any:
-        """An answer of the supervisor. Raises ClusterError."""
+        """Return an answer of the supervisor. Raises ClusterError, or the error that is the answer."""
         try:
             found = await reference
         except ray_api.RayTaskError:
-            raise  # no error that anybody expected: our bug
+            raise  # an unexpected exception in the actor: a bug of everlog
         except ray_api.RayError as error:
             raise dead_cluster(error) from error
         if isinstance(found, EverlogError):
@@ -259,7 +269,7 @@ class RayRuntime:
         await self._asked(self._supervisor.__ray_ready__.remote())
 
     async def status(self) -> ClusterStatus:
-        """How the cluster is doing: see `status.Watchable`. Raises ClusterError."""
+        """Return the figures of the cluster; see `StatusSource.status`. Raises ClusterError."""
         supervisor, hosts = await self._asked(self._supervisor.status.remote())
         services = [ray_api.find_actor(self._root, name) for name in ("gateway", "archive")]
         asked = [placed.handle.status.remote() for placed in hosts]
@@ -278,14 +288,14 @@ class RayRuntime:
         )
 
     async def unload(self, agent_id: str) -> bool:
-        """See `refs.Runtime`."""
+        """Unload an agent, or a shared block; see `Runtime.unload`."""
         if is_block(agent_id):
             return await self.blocks.unload(block_of(agent_id))
         self._placed.pop(self._places.pop(agent_id, ""), None)
         return bool(await self._asked(self._supervisor.unload.remote(agent_id)))
 
     async def close(self) -> None:
-        """Hear no more of the hosts, which go on by themselves."""
+        """Stop listening to hosts, which continue on their own. Commands in progress raise ClusterError."""
         self._left = True
         self._placed.clear()
         for task in list(self._stream_tasks):
@@ -293,7 +303,7 @@ class RayRuntime:
         await asyncio.gather(*self._stream_tasks, return_exceptions=True)
 
     async def stop(self) -> None:
-        """Have every host of the store let go of its agents, and end the supervisor."""
+        """Have every host of the store unload its agents, and end the supervisor."""
         with suppress(ray_api.RayError, TimeoutError):
             await asyncio.wait_for(self._supervisor.close.remote(), 2 * CLOSE_S)
         ray_api.kill(self._supervisor)
@@ -301,10 +311,11 @@ class RayRuntime:
 
 @asynccontextmanager
 async def joined(store: FileStore, address: str, *, idle_s: float = IDLE_S) -> AsyncIterator[RayRuntime]:
-    """Agents of the store in the cluster at `address`; empty: in one that is started here, for as long as the block.
+    """Run agents of the store in the cluster at `address` while the block runs; empty: in a new cluster on this
+    machine.
 
-    Where this process has joined one already it is that one. Raises ClusterError, saying what to do, and StoreError for
-    storage on which logs are not safe.
+    If this process has joined a cluster already, that cluster is used. Raises ClusterError with a remedy, and
+    StoreError for storage on which logs are not safe.
     """
     check_storage(store.root)
     root = str(store.root.resolve())
@@ -325,7 +336,7 @@ async def joined(store: FileStore, address: str, *, idle_s: float = IDLE_S) -> A
 
 
 def _node(seen: Mapping[str, Any], hosts: Sequence[HostStatus]) -> NodeStatus:
-    """Return what Ray says of a node, with the hosts on it."""
+    """Return the figures of a node, from Ray's description and the hosts on the node."""
     offers = seen.get("Resources", {})
     mine = [host for host in hosts if host.node == seen["NodeManagerAddress"]]
     slots = int(offers.get(SLOT, 0))
@@ -341,14 +352,16 @@ def _node(seen: Mapping[str, Any], hosts: Sequence[HostStatus]) -> NodeStatus:
 
 
 async def _in_time(reference: Any) -> Any:
-    """What an actor answers; None if it does not in time, or not at all."""
+    """Return the answer of an actor; None if it fails, or does not arrive in LOOK_S seconds."""
     with suppress(ray_api.RayError, TimeoutError):
         return await asyncio.wait_for(reference, LOOK_S)
     return None
 
 
 def supervisor_of(root: str, idle_s: float = IDLE_S) -> Any:
-    """The supervisor of a store, made if there is none. It is on the head: what it knows is not lost with a worker."""
+    """Return the supervisor of a store, started if there is none. It runs on the head, so that a lost worker does not
+    end it.
+    """
     return ray_api.make_actor(
         root, "supervisor", SupervisorActor, idle_s, max_restarts=-1, max_task_retries=3, get_if_exists=True,
         resources={ray_api.HEAD: 0.001},

@@ -1,8 +1,8 @@
-"""What is to be had again after hosts died or everything stopped: in which order, how many at once, how soon.
+"""Schedule host recovery after crashes: order, concurrency, back-off.
 
-A place is started again for what is unfinished there, and for nothing else: a host without is started when somebody
-asks for it, or a timer is due. Those that were used last go first. One that fails again and again is tried ever more
-seldom.
+A host is started again only to finish unfinished turns; without any, it is started when a caller asks or a timer is
+due. The partitions that were used last are recovered first. A recovery that fails repeatedly is retried with growing
+waits.
 """
 
 import asyncio
@@ -13,41 +13,43 @@ import msgspec
 
 from everlog.actors.cluster.placement import HostedPartition
 from everlog.actors.hosting.alarm import Alarm
-from everlog.actors.ports.agent_constants import LOOK_AGAIN_S, RECOVERIES_MAX
+from everlog.actors.ports.agent_constants import RECOVERIES_MAX, REREAD_LOG_S
 from everlog.actors.ports.effects import Clock
 from everlog.events.times import MICROSECONDS
 
 HostRecovery = Callable[[HostedPartition, Callable[[], None]], Awaitable[float | None]]
-"""Start a place and finish what is unfinished there: None when that is done, or the seconds until the next try. Calls
-back when the host has been started. Raises nothing.
+"""Starts a host and finishes the unfinished turns of its partition. Returns None when that is done, or the seconds
+until the next try. Calls the callback when the host has been started. Raises nothing.
 """
 
 UnfinishedLookup = Callable[[Sequence[str]], Awaitable[Collection[str]]]
-"""Which of some agents have unfinished turns, as their logs say."""
+"""Returns those of the agents that have unfinished turns, according to their logs."""
 
 LOOKS = 2
-"""How often a log is read before nothing is to be done: whose host was lost, and not dead, may have written since."""
+"""Number of times that a log is read before nothing is to be done: a host that was presumed dead, but was only cut off,
+may have written since.
+"""
 
 
 NAMES_MAX = 3
-"""Hosts that a note names; of the others it says how many."""
+"""Hosts that a note names; it counts the others."""
 
 
 class _RecoveryState(msgspec.Struct):
-    """A place that is to be recovered, perhaps."""
+    """State of a partition that may need recovery."""
 
     used: int
-    """When it was used last, microseconds UTC."""
+    """Time of the last use, microseconds UTC."""
     sure: bool
-    """Whether something is unfinished there for sure, or may be."""
+    """True if turns are unfinished for certain; False if the log must be read first."""
     looks: int = 0
     running: bool = False
     again_s: float | None = None
-    """It died while it was being recovered, and is to be tried again in so many seconds."""
+    """Seconds until another try, if the host died during the recovery."""
 
 
 class RecoveryQueue:
-    """The places that are to be recovered. There are never more of them than places that lived, or were unfinished."""
+    """Partitions that may need recovery, at most one entry for each."""
 
     def __init__(
         self,
@@ -58,16 +60,20 @@ class RecoveryQueue:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         starts_max: int,
     ) -> None:
-        """`starts_max`: how many are started at once. Without `unfinished` something is, wherever a host died."""
+        """Create the queue. `starts_max`: hosts that start at once. Without `unfinished`, every dead host is
+        recovered.
+        """
         self._recover = recover
         self._unfinished = unfinished
         self._clock = clock
         self._starting_max = 2 * starts_max
-        """As many as are started wait beside them, so that their turn is never a timer's."""
-        self._hurt: dict[HostedPartition, _RecoveryState] = {}
+        """Twice `starts_max`: as many recoveries wait as are started, so that a timer's start never overtakes a
+        recovery.
+        """
+        self._recovery_states: dict[HostedPartition, _RecoveryState] = {}
         self._later: list[tuple[int, int, HostedPartition]] = []
         self._ready: list[tuple[int, int, HostedPartition]] = []
-        self._unsure: list[HostedPartition] = []
+        self._to_read: list[HostedPartition] = []
         self._order = 0
         self._starting = 0
         self._looking: asyncio.Task[None] | None = None
@@ -76,25 +82,29 @@ class RecoveryQueue:
 
     @property
     def running(self) -> int:
-        """How many are under way."""
+        """Number of recoveries in progress."""
         return len(self._tasks)
 
     @property
     def waiting(self) -> int:
-        """How many wait: for their turn, for a look at their logs, or until they are tried again."""
-        return len(self._hurt) - len(self._tasks)
+        """Number of partitions that wait: for their turn, for their logs to be read, or for the next try."""
+        return len(self._recovery_states) - len(self._tasks)
 
     def __contains__(self, place: HostedPartition) -> bool:
-        return place in self._hurt
+        return place in self._recovery_states
 
     def add(self, place: HostedPartition, *, sure: bool, used: int = 0, after_s: float = 0) -> None:
-        """Recover a place, in so many seconds or later. `sure`: something is unfinished there."""
+        """Recover a partition in `after_s` seconds or later. `sure`: turns are unfinished for certain.
+
+        `used`: time of the last use, microseconds UTC.
+        """
         sure = sure or self._unfinished is None or not place.agent_id
-        hurt = self._hurt.get(place)
+        hurt = self._recovery_states.get(place)
         if hurt is None:
-            hurt = self._hurt[place] = _RecoveryState(used, sure)
+            hurt = self._recovery_states[place] = _RecoveryState(used, sure)
             self._put_off(place, after_s)
         else:
+            # The host died again: its log is read from scratch, and a recovery in progress is repeated after its end.
             hurt.looks = 0
             hurt.again_s = after_s if hurt.running else None
         hurt.sure, hurt.used = hurt.sure or sure, max(hurt.used, used)
@@ -105,10 +115,10 @@ class RecoveryQueue:
         self._bell.ring()
 
     async def run(self) -> None:
-        """Recover what is added, for ever."""
+        """Recover the partitions that are added, for ever."""
         try:
             while True:
-                self._sort_out()
+                self._promote_due()
                 self._look()
                 while self._ready and self._starting < self._starting_max and self.running < RECOVERIES_MAX:
                     self._begin(heappop(self._ready)[2])
@@ -120,22 +130,24 @@ class RecoveryQueue:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _sort_out(self) -> None:
-        """Those whose time has come are ready, or to be looked at."""
+    def _promote_due(self) -> None:
+        """Move the partitions whose time has come to the ready ones, or to those whose logs must be read."""
         now = self._clock.now()
         while self._later and self._later[0][0] <= now:
             place = heappop(self._later)[2]
-            hurt = self._hurt[place]
+            hurt = self._recovery_states[place]
             if hurt.sure:
                 self._order += 1
                 heappush(self._ready, (-hurt.used, self._order, place))
             else:
-                self._unsure.append(place)
+                self._to_read.append(place)
 
     def _look(self) -> None:
-        """Read the logs of those that are not sure, all together; those that come meanwhile are the next."""
-        if self._unsure and self._looking is None:
-            places, self._unsure = self._unsure, []
+        """Read the logs of the unsure partitions, all together; partitions that come meanwhile are in the next
+        round.
+        """
+        if self._to_read and self._looking is None:
+            places, self._to_read = self._to_read, []
             self._looking = asyncio.get_running_loop().create_task(self._look_at(places))
 
     async def _look_at(self, places: Sequence[HostedPartition]) -> None:
@@ -146,18 +158,20 @@ class RecoveryQueue:
             self._looking = None
             self._bell.ring()
         for place in places:
-            hurt = self._hurt[place]
+            hurt = self._recovery_states[place]
             hurt.sure = hurt.sure or place.agent_id in found
             hurt.looks += 1
             if hurt.sure:
                 self._put_off(place, 0)
             elif hurt.looks < LOOKS:
-                self._put_off(place, LOOK_AGAIN_S)
+                # No unfinished turn, but a host that was only cut off may still be writing: read the log once more,
+                # later.
+                self._put_off(place, REREAD_LOG_S)
             else:
-                del self._hurt[place]
+                del self._recovery_states[place]
 
     def _begin(self, place: HostedPartition) -> None:
-        hurt = self._hurt[place]
+        hurt = self._recovery_states[place]
         hurt.running, hurt.sure = True, False
         self._starting += 1
         task = asyncio.get_running_loop().create_task(self._one(place))
@@ -177,7 +191,7 @@ class RecoveryQueue:
             again_s = await self._recover(place, started)
         finally:
             started()
-        hurt = self._hurt.pop(place)
+        hurt = self._recovery_states.pop(place)
         if again_s is not None:
             self.add(place, sure=True, used=hurt.used, after_s=again_s)
         elif hurt.again_s is not None:
@@ -185,14 +199,14 @@ class RecoveryQueue:
 
 
 class DeathReporter:
-    """Notes which hosts died; those that die in one moment together, as a node's do."""
+    """Notes the deaths of hosts; deaths in the same moment, as of a whole node, are one note."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note
         self._dead: list[str] = []
 
     def add(self, who: str) -> None:
-        """This host died just now."""
+        """Report that a host died just now."""
         if not self._dead:
             asyncio.get_running_loop().call_soon(self._report_deaths)
         self._dead.append(who)
@@ -200,4 +214,4 @@ class DeathReporter:
     def _report_deaths(self) -> None:
         dead, self._dead = self._dead, []
         others = f" and of {len(dead) - NAMES_MAX} others" if len(dead) > NAMES_MAX else ""
-        self._note(f"the host of {', '.join(dead[:NAMES_MAX])}{others} died; what is unfinished goes on from the log")
+        self._note(f"the host of {', '.join(dead[:NAMES_MAX])}{others} died; unfinished turns continue from the log")

@@ -1,4 +1,4 @@
-"""The shared blocks of a cluster as a Ray actor: the one process there that edits them; and the way to it."""
+"""Run the shared blocks of a cluster in a Ray actor, the one process there that edits them; and its client."""
 
 import asyncio
 import os
@@ -21,21 +21,22 @@ NewestBlocks = Mapping[str, SharedBlock | None]
 
 
 class BlockRequest(msgspec.Struct, frozen=True):
-    """What is asked of the actor: an edit, or blocks as they are."""
+    """Request to the actor: an edit, or the newest versions of blocks."""
 
     edit: BlockEdit | None = None
     known: Mapping[str, int] = {}
 
 
 BlockResponse = BlockEditOutcome | NewestBlocks | StoreError
-"""What it answers; an error is a value, so that it arrives as it was raised."""
+"""Answer of the actor. An error is a value, so that its type survives the way between processes."""
 
 
 class SharedBlockActor:
-    """One for each store and cluster, made when a shared block is first asked for. Ray starts it again when it dies.
+    """Ray actor of shared blocks, one for each store and cluster, made at the first request. Ray restarts it when it
+    dies.
 
-    It owns every block that was asked for, so what it knows of them is what they are. Its constructor cannot fail,
-    whatever its node sees of the store.
+    The actor owns the log of every block that was requested, so its copy of a block is current. The constructor cannot
+    fail, whatever its node sees of the store.
     """
 
     def __init__(self, root: str) -> None:
@@ -43,15 +44,15 @@ class SharedBlockActor:
         self._opened: SharedBlockWriter | None = None
 
     async def ready(self) -> int:
-        """The process id."""
+        """Return the process id."""
         return os.getpid()
 
     async def ask_many(self, wanted: Sequence[BlockRequest]) -> list[BlockResponse]:
-        """An answer for each, in order; edits of one block that come together are one sync."""
+        """Answer each request, in order. Edits of one block that arrive together share one sync."""
         return list(await asyncio.gather(*map(self._ask, wanted)))
 
     async def unload(self, name: str) -> bool:
-        """Let go of a block, so that another process can own it; False while edits of it wait."""
+        """Give a block's log up, so that another process can own it. Return False while edits of the block wait."""
         return self._opened is None or await self._opened.unload(name)
 
     async def _ask(self, wanted: BlockRequest) -> BlockResponse:
@@ -63,7 +64,7 @@ class SharedBlockActor:
             return error
 
     def _sharing(self) -> SharedBlockWriter:
-        """Raises StoreError."""
+        """Return the writer of the store's blocks. Raises StoreError."""
         if self._opened is None:
             clock = RealClock()
             self._opened = SharedBlockWriter(FileStore(Path(self._root), clock.now), Ports(clock=clock), keeps=True)
@@ -71,9 +72,9 @@ class SharedBlockActor:
 
 
 class ClusterBlockClient:
-    """The way to the shared blocks of the cluster that this process has joined. See `blocks.Blocks`.
+    """Client of the shared blocks in the cluster that this process has joined; see `BlockClient`.
 
-    What is asked in the same moment is one call. Where the actor does not answer, blocks are read in the store.
+    Requests of the same moment go together in one call. If the actor does not answer, blocks are read from the store.
     """
 
     def __init__(self, root: str) -> None:
@@ -84,27 +85,27 @@ class ClusterBlockClient:
         self._calls: set[asyncio.Task[None]] = set()
 
     async def newest(self, known: Mapping[str, int]) -> NewestBlocks:
-        """The named blocks as they are. Raises StoreError."""
+        """Return the newest versions of the named blocks. Raises StoreError."""
         try:
             found: NewestBlocks = await self._ask(BlockRequest(known=known))
-        except _Away:
+        except _NoAnswer:
             return await self._read().newest(known)
         return found
 
     async def edit(self, edit: BlockEdit) -> BlockEditOutcome:
-        """Carry an edit out."""
+        """Carry out an edit, and return its outcome. The outcome is unknown if the actor does not answer."""
         try:
             edited: BlockEditOutcome = await self._ask(BlockRequest(edit=edit))
-        except _Away as error:
+        except _NoAnswer as error:
             return BlockEditOutcome(None, f"Whether it was made cannot be said now: {error}", unknown=True)
         return edited
 
     async def unload(self, name: str) -> bool:
-        """Have the actor let go of a block; False while edits of it wait."""
+        """Have the actor give a block's log up. Return False while edits of the block wait."""
         actor = ray_api.find_actor(self._root, "blocks")
         try:
             return actor is None or bool(await actor.unload.remote(name))
-        except ray_api.RayError:  # it is dead, and owns nothing
+        except ray_api.RayError:  # a dead actor owns nothing
             return True
 
     async def _ask(self, wanted: BlockRequest) -> Any:
@@ -118,7 +119,7 @@ class ClusterBlockClient:
         return result
 
     def _send(self) -> None:
-        """One call for all that wait."""
+        """Send all waiting requests in one call."""
         waiting, self._waiting = self._waiting, []
         call = asyncio.get_running_loop().create_task(self._call(waiting))
         self._calls.add(call)
@@ -133,18 +134,18 @@ class ClusterBlockClient:
             answers: Sequence[BlockResponse] = await self._actor.ask_many.remote([wanted for wanted, _ in waiting])
         except (ray_api.RayError, ValueError) as error:
             self._actor = None
-            answers = [_Away(f"the process of the shared blocks is gone ({first_line(error)})")] * len(waiting)
+            answers = [_NoAnswer(f"the process of the shared blocks is gone ({first_line(error)})")] * len(waiting)
         for (_, future), answer in zip(waiting, answers, strict=True):
             if not future.done():
                 future.set_result(answer)
 
     def _read(self) -> SharedBlockWriter:
-        """For reading alone: it owns nothing."""
+        """Return a writer that is used for reading only, and therefore owns no log."""
         if self._reading is None:
             clock = RealClock()
             self._reading = SharedBlockWriter(FileStore(Path(self._root), clock.now), Ports(clock=clock))
         return self._reading
 
 
-class _Away(StoreError):
+class _NoAnswer(StoreError):
     """The actor did not answer."""

@@ -1,4 +1,4 @@
-"""Whose turn it is to have a host started: so many at once, callers first, and nobody waits unnoticed."""
+"""Limit how many hosts start at once: callers first, and a queue with a limit for each kind of waiter."""
 
 import asyncio
 from collections import Counter
@@ -17,7 +17,7 @@ from everlog.events.times import MICROSECONDS
 
 
 class StartPriority(IntEnum):
-    """Who waits for a host; the first go first."""
+    """Priority of a start; lower values start first."""
 
     CALLER = 0
     RECOVERY = 1
@@ -25,44 +25,43 @@ class StartPriority(IntEnum):
 
 
 WAITING_MAX = {StartPriority.CALLER: STARTS_WAITING_MAX, StartPriority.TIMER: TIMED_STARTS_WAITING_MAX}
-"""How many may wait. Recoveries wait elsewhere, in an order of their own."""
+"""Limits of the queue. Recoveries have none here: `RecoveryQueue` holds them back in an order of its own."""
 
 
 class StartQueueFull(ClusterError):
-    """Too many wait already."""
+    """A start was refused because too many wait."""
 
 
 class _WaitingStart(msgspec.Struct):
-    """One that waits."""
+    """One waiting start."""
 
     urgency: StartPriority
     turn: asyncio.Future[None]
 
 
 class StartQueue:
-    """Gives turns."""
+    """Queue of starts, of which `at_once_max` are in progress at once."""
 
     def __init__(self, at_once_max: int, clock: Clock) -> None:
         self._at_once_max = at_once_max
         self._clock = clock
         self._waiting: dict[HostedPartition, _WaitingStart] = {}
         self._heap: list[tuple[StartPriority, int, _WaitingStart]] = []
-        """Those that wait, the next first; one that was hurried twice. Those that wait no more are passed over."""
+        """Waiting starts, next first. A start that was hurried has two entries; the entry of a finished one is
+        skipped.
+        """
         self._order = 0
         self._count: Counter[StartPriority] = Counter()
         self._start_us = 0
-        """How long the last start took."""
+        """Duration of the last start, microseconds."""
         self.under_way = 0
 
     def waiting(self, urgency: StartPriority) -> int:
-        """How many wait."""
+        """Return the number of waiting starts of a priority."""
         return self._count[urgency]
 
     def hurry(self, place: HostedPartition, urgency: StartPriority) -> None:
-        """Somebody waits for the host of a place: should its turn have been asked for with less urgency, it is sooner.
-
-        A caller is never refused for that.
-        """
+        """Raise the priority of a waiting start, if this caller is more urgent. A caller is never refused for that."""
         waiting = self._waiting.get(place)
         if waiting is not None and urgency < waiting.urgency:
             self._count[waiting.urgency] -= 1
@@ -72,7 +71,9 @@ class StartQueue:
 
     @asynccontextmanager
     async def turn(self, place: HostedPartition, urgency: StartPriority) -> AsyncIterator[None]:
-        """Start the host of a place in the block. Raises Full where too many wait for that. One turn for each place."""
+        """Hold one of the `at_once_max` starts while the block runs. Raises StartQueueFull. One start for each
+        partition.
+        """
         if self.under_way < self._at_once_max:
             self.under_way += 1
         else:
@@ -93,7 +94,7 @@ class StartQueue:
         try:
             await mine.turn
         except asyncio.CancelledError:
-            if not mine.turn.cancelled():  # it was its turn already
+            if not mine.turn.cancelled():  # granted in the same moment: pass the turn on, or it would be lost
                 self._give_back()
             raise
         finally:
@@ -105,7 +106,7 @@ class StartQueue:
         heappush(self._heap, (waiting.urgency, self._order, waiting))
 
     def _give_back(self) -> None:
-        """The turn is over: it is the next one's."""
+        """Pass the turn to the next waiting start, or free it."""
         while self._heap:
             turn = heappop(self._heap)[2].turn
             if not turn.done():
@@ -116,6 +117,6 @@ class StartQueue:
     def _full(self, place: HostedPartition, waiting: int) -> StartQueueFull:
         seconds = max(1, round(waiting * self._start_us / MICROSECONDS / self._at_once_max))
         return StartQueueFull(
-            f"{waiting} hosts wait to be started already, {self._at_once_max} at once, and that of {place} would be "
-            f"one too many. Nothing was lost: try again in about {seconds} s, or give the cluster more room."
+            f"{waiting} hosts wait to be started already, {self._at_once_max} at once, so the host of {place} is "
+            f"refused. Nothing was lost: try again in about {seconds} s, or give the cluster more room."
         )

@@ -1,8 +1,8 @@
-"""What hosts, the supervisor and the gateway have to say to whoever runs the cluster: a line of JSON for each note.
+"""Write the notes of hosts, the supervisor and the gateway for the people who run the cluster: one line of JSON each.
 
-Ray keeps what an actor prints to stderr, and any collector reads JSON lines. A note has what happened, where and when.
-It never has what people or models said, so whoever writes one names agents, counts and errors, and quotes nobody; what
-looks like a secret is taken out all the same.
+Ray stores what an actor prints to stderr, and any log collector reads JSON lines. A note says what happened, where and
+when. It never contains text of people or models: code that writes a note names agents, counts and errors, and quotes no
+message. Text that looks like a secret is removed all the same.
 """
 
 import re
@@ -19,13 +19,13 @@ from everlog.events.times import iso
 LogLevel = Literal["info", "warning", "error"]
 
 WHAT_CHARS_MAX = 500
-"""Longest note; the rest of a longer one is left out."""
+"""Longest note, in characters; a longer one is cut."""
 SECRET_CHARS_MIN = 8
-"""A shorter value of the environment is no secret, but a word that may stand anywhere."""
+"""Shortest value of an environment variable that counts as a secret: a shorter one may be an ordinary word."""
 GONE = "***"
 
 _SECRETS = (
-    re.compile(r"(?<=://)[^/\s@]+(?=@)"),  # who:what in an address
+    re.compile(r"(?<=://)[^/\s@]+(?=@)"),  # user:password in an address
     re.compile(r"(?i)(?<=bearer )\S+"),
     re.compile(r"\b(?:sk|pk|rk)-[\w-]{6,}"),
     re.compile(r"(?i)(?<=api_key=)[^\s&]+|(?<=apikey=)[^\s&]+|(?<=token=)[^\s&]+"),
@@ -53,8 +53,8 @@ class StructuredLogger:
         environment: Mapping[str, str],
         out: Callable[[], IO[str]] = lambda: sys.stderr,
     ) -> None:
-        """`place`: `supervisor`, `gateway`, or what the host is called. The values of `environment` whose names say
-        that they are secret never appear in a note.
+        """Create the logger. `place`: `supervisor`, `gateway`, or the name of the host. Values of `environment` whose
+        names mark them as secret never appear in a note.
         """
         self._place = place
         self._node = node
@@ -67,14 +67,14 @@ class StructuredLogger:
     def __call__(self, what: str, level: LogLevel = "warning") -> None:
         """Write a line: one JSON object with `time` (ISO 8601, UTC), `level`, `place`, `node` and `what`.
 
-        One that cannot be written is left out: whoever has something to say goes on, on a full disk too.
+        A note that cannot be written, for example to a full disk, is dropped: its writer must not fail.
         """
         line = _Line(iso(self._clock.now()), level, self._place, self._node, self._clean(what))
         with suppress(OSError):
             print(msgspec.json.encode(line).decode(), file=self._out(), flush=True)
 
     def _clean(self, what: str) -> str:
-        """On one line, not too long, and without secrets."""
+        """Return the text on one line, cut to its limit, and without secrets."""
         for secret in self._secrets:
             what = what.replace(secret, GONE)
         for pattern in _SECRETS:

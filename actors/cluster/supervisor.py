@@ -1,8 +1,7 @@
-"""Keeps agents running in places of their own or in shared ones: finds or makes the host of a place, starts those that
-died again, finishes what a stop of everything left unfinished, and sends timed heartbeats.
+"""Keep agents running: find or start the host of each partition, recover after crashes, and send timed heartbeats.
 
-It owns no state that the logs and the places do not have, but what callers have lent. Where hosts live is a
-`HostProvider`: Ray's actors, or a test's.
+The supervisor holds no state outside the logs and the hosts, except the capabilities that callers gave to agents. A
+`HostProvider` runs the hosts: Ray's actors, or a test's.
 """
 
 import asyncio
@@ -24,38 +23,38 @@ from everlog.actors.ports.agent_constants import (
     RECOVERY_WAIT_S_MAX,
     RESENDS_MAX,
     RESTARTS_MAX,
-    STEADY_S,
+    STABLE_HOST_S,
 )
 from everlog.actors.ports.ports import Ports
 from everlog.events import ClusterError, EverlogError, HostLost, PartitionBusy, UnknownAgent
 from everlog.events.times import MICROSECONDS
 
 PendingTimers = dict[str, FireTimer]
-"""Heartbeats for agents of one place that are not over."""
+"""Heartbeats in progress for agents of one partition."""
 
 
 class _HostState:
-    """What is known of a place in which a host lives, or died, or is being started."""
+    """State of a partition whose host runs, died or is being started."""
 
     __slots__ = ("deaths", "fence", "lock", "placed", "since", "used", "users")
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.users = 0
-        """Who is about to find or start its host."""
+        """Number of tasks that are about to find or start the host."""
         self.placed: HostHandle | None = None
         self.since = 0
-        """Since when the host lives, microseconds UTC."""
+        """Start of the host, microseconds UTC."""
         self.used = 0
-        """When somebody last asked for it, microseconds UTC."""
+        """Time of the last request for the host, microseconds UTC."""
         self.fence = ""
-        """`HostHandle.owner` of the host before, if that died."""
+        """`HostHandle.owner` of the previous host, if it died; the next host may fence it."""
         self.deaths = 0
-        """How often in a row its host died, or could not be started."""
+        """Number of deaths and failed starts in a row."""
 
 
 class Supervisor:
-    """One for each store and cluster."""
+    """Supervisor of one store in one cluster."""
 
     def __init__(
         self,
@@ -66,17 +65,17 @@ class Supervisor:
         activations_max: int,
         unfinished: UnfinishedLookup | None = None,
     ) -> None:
-        """`place_of`: where an agent lives now; `activations_max`: hosts that are started at once.
+        """Create the supervisor. `place_of`: partition of an agent now; `activations_max`: hosts that start at once.
 
-        `unfinished` reads logs: where a dedicated host died, another is started only if it left a turn unfinished.
-        Without it each is started again.
+        `unfinished` reads logs: a dedicated host that died is started again only if its agent has an unfinished turn.
+        None: it is always started again.
         """
         self._places = places
         self._place_of = place_of
         self._clock, self._ids, self._note = ports.clock, ports.ids, ports.note
         self._known: dict[HostedPartition, _HostState] = {}
         self._capabilities: dict[str, SessionCapabilities] = {}
-        """What agents were lent, those that were lent anything."""
+        """Capabilities of agents, for those whose callers gave any."""
         self._deaths = self._recovered = 0
         self._dead = DeathReporter(ports.note)
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -87,19 +86,19 @@ class Supervisor:
         )
         self.schedule = TimerSchedule(self._fire, clock=ports.clock, sleep=ports.sleep, note=ports.note)
 
-    async def begin(self, standings: AsyncIterable[Sequence[PendingWork]]) -> None:
-        """Keep timers and finish what is unfinished, for ever; at first take up what the logs say, as it is read."""
+    async def begin(self, pending_batches: AsyncIterable[Sequence[PendingWork]]) -> None:
+        """Fire timers and recover hosts, for ever. First take up the pending work that `pending_batches` yields."""
         self._spawn(self.schedule.run())
         self._spawn(self._recoveries.run())
-        async for some in standings:
+        async for some in pending_batches:
             for standing in some:
-                self.schedule.take_up(standing.agent_id, standing.timers)
+                self.schedule.load_timers(standing.agent_id, standing.timers)
                 if standing.unfinished:
                     self._recoveries.add(self._place_of(standing.agent_id), sure=True, used=standing.at)
-        self.schedule.taken_up()
+        self.schedule.finish_loading()
 
     async def end(self) -> Sequence[HostHandle]:
-        """Stop; the hosts that are left, which go on by themselves."""
+        """Stop. Return the hosts that still run; they continue on their own."""
         self._ended = True
         hosts = [known.placed for known in self._known.values() if known.placed is not None]
         for known in self._known.values():
@@ -112,7 +111,7 @@ class Supervisor:
 
     @property
     def status(self) -> SupervisorStatus:
-        """How it goes now."""
+        """Figures of the supervisor now."""
         due, now = self.schedule.next_at, self._clock.now()
         waiting = {urgency.name.lower(): self._starts.waiting(urgency) for urgency in StartPriority}
         return SupervisorStatus(
@@ -134,19 +133,19 @@ class Supervisor:
 
     @property
     def hosts(self) -> Sequence[HostHandle]:
-        """Those that live."""
+        """Hosts that run."""
         return [known.placed for known in self._known.values() if known.placed is not None]
 
     def placed(self, place: HostedPartition) -> HostHandle | None:
-        """The host of a place, if there is one."""
+        """Return the host of a partition; None if there is none."""
         known = self._known.get(place)
         return known.placed if known is not None else None
 
     async def place(self, agent_id: str, capabilities: SessionCapabilities | None = None, lost: str = "") -> HostHandle:
-        """The host of the agent, made if there is none. `lost` is the key of one that the caller could not reach.
+        """Return the host of an agent, started if there is none. `lost`: key of a host that the caller could not reach.
 
-        One that takes the place of a dead one finishes what that left unfinished. Raises ClusterError if it cannot be
-        started, and where too many wait for one already.
+        A host that replaces a dead one finishes the turns that were left unfinished. Raises ClusterError if the host
+        cannot be started, or if too many callers wait for a start.
         """
         self._remember_capabilities(agent_id, capabilities)
         return await self._reach(self._place_of(agent_id), lost)
@@ -157,9 +156,9 @@ class Supervisor:
         capabilities: SessionCapabilities | None = None,
         lost: Mapping[str, str] | None = None,
     ) -> HostLookup:
-        """The hosts of many agents, all of which are lent the same. `lost`: keys by name of the place.
+        """Return the hosts of many agents with the same capabilities. `lost`: keys of lost hosts by partition name.
 
-        What cannot be had is told for each place by itself. Raises nothing.
+        The result has an error for each partition whose host cannot be reached. Raises nothing.
         """
         place_of = {agent_id: self._place_of(agent_id) for agent_id in agents}
         for agent_id in agents:
@@ -178,14 +177,14 @@ class Supervisor:
             return error
 
     def _remember_capabilities(self, agent_id: str, capabilities: SessionCapabilities | None) -> None:
-        """Remember what an agent is lent, so that what it left unfinished can be finished with it."""
+        """Remember an agent's capabilities, so that its unfinished turns can be finished with them."""
         if capabilities is not None and (capabilities.code_digest or capabilities.same != SessionCapabilities().same):
             self._capabilities[agent_id] = capabilities
         elif capabilities is not None:
             self._capabilities.pop(agent_id, None)
 
     async def _reach(self, place: HostedPartition, lost: str) -> HostHandle:
-        """For a caller."""
+        """Return the host of a partition for a caller."""
         before = self.placed(place)
         placed = await self._place(place, lost, StartPriority.CALLER)
         if lost and before is None and place not in self._recoveries:  # it may have died before this supervisor began
@@ -193,17 +192,17 @@ class Supervisor:
         return placed
 
     async def _place(self, place: HostedPartition, lost: str, urgency: StartPriority) -> HostHandle:
-        """The host of a place. Raises ClusterError."""
+        """Return the host of a partition, found or started. Raises ClusterError."""
         known = self._known.setdefault(place, _HostState())
         known.users += 1
         self._starts.hurry(place, urgency)
         try:
-            async with known.lock:
+            async with known.lock:  # one start at a time: two hosts of one log would fence each other
                 known.used = self._clock.now()
                 placed = known.placed
                 if placed is not None and (placed.key != lost or await self._places.is_alive(placed)):
                     return placed
-                if placed is not None and placed is known.placed:
+                if placed is not None and placed is known.placed:  # not replaced during the await above
                     self._died(place, known, placed)
                 placed = await self._found(place, known, urgency)
                 known.placed, known.since = placed, self._clock.now()
@@ -214,7 +213,7 @@ class Supervisor:
             self._forget(place, known)
 
     async def _found(self, place: HostedPartition, known: _HostState, urgency: StartPriority) -> HostHandle:
-        """The host that lives, or a new one. Raises ClusterError."""
+        """Return the running host, or start one. Raises ClusterError."""
         placed = await self._places.find(place)
         if placed is None:
             async with self._starts.turn(place, urgency):
@@ -229,12 +228,12 @@ class Supervisor:
             raise ClusterError(f"The supervisor has stopped, and starts no host for {place}. Try again.")
 
     def _forget(self, place: HostedPartition, known: _HostState) -> None:
-        """Keep nothing of a place of which nothing is to be remembered."""
+        """Drop the state of a partition if it holds nothing."""
         if not (known.users or known.placed or known.fence or known.deaths):
             self._known.pop(place, None)
 
     def left(self, place: HostedPartition, key: str) -> HostHandle | None:
-        """A host has let go of its agents, which were idle: it is of no more use. None if it was another's."""
+        """Remove a host that unloaded its idle agents. Return it; None if `key` is that of another host."""
         known = self._known.get(place)
         if known is None or known.placed is None or known.placed.key != key:
             return None
@@ -243,14 +242,14 @@ class Supervisor:
         return placed
 
     async def _watch(self, place: HostedPartition, known: _HostState, placed: HostHandle) -> None:
-        """When the host dies, have what it left unfinished finished."""
+        """Wait until the host dies, then have its unfinished turns finished."""
         await self._places.death(placed)
         if known.placed is placed:
             self._died(place, known, placed)
 
     def _died(self, place: HostedPartition, known: _HostState, placed: HostHandle) -> None:
-        """The host is dead: what it left unfinished is finished by another; not at once, should its agents kill it."""
-        if self._clock.now() - known.since > STEADY_S * MICROSECONDS:
+        """Record a host's death and queue its recovery, with a growing delay: an agent may be what kills its hosts."""
+        if self._clock.now() - known.since > STABLE_HOST_S * MICROSECONDS:
             known.deaths = 0
         known.placed, known.fence = None, placed.owner
         known.deaths += 1
@@ -259,13 +258,13 @@ class Supervisor:
             self._dead.add(f"{place} (process {placed.pid})")
         elif known.deaths == RESTARTS_MAX + 1:
             self._note(
-                f"the host of {place} died {known.deaths} times in a row; it is started again ever more seldom, and "
-                "when somebody asks for it"
+                f"the host of {place} died {known.deaths} times in a row; it is restarted after growing waits, and "
+                "when a caller needs it"
             )
         self._recoveries.add(place, sure=False, used=known.used, after_s=_wait_s(known.deaths - 1))
 
     async def _recover(self, place: HostedPartition, started: Callable[[], None]) -> float | None:
-        """Start a place and finish what is unfinished there; the seconds until the next try, if that cannot be now."""
+        """Start a host and finish its unfinished turns. Return the seconds until the next try; None if done."""
         try:
             placed = await self._place(place, "", StartPriority.RECOVERY)
         except EverlogError as error:
@@ -283,7 +282,7 @@ class Supervisor:
             self._note(f"{place}: {error}")
         else:
             self._recovered += 1
-        self._is_well(place)
+        self._reset_deaths(place)
         return None
 
     async def _finish(self, place: HostedPartition, placed: HostHandle) -> None:
@@ -302,7 +301,7 @@ class Supervisor:
             await self._places.recover(placed, lent)
 
     def _put_off(self, place: HostedPartition, error: EverlogError) -> float:
-        """The seconds until the next try after one that failed. Of those in a row the first is noted."""
+        """Count a failed try. Return the seconds until the next one. Only the first RESTARTS_MAX in a row are noted."""
         known = self._known.setdefault(place, _HostState())
         known.deaths += 1
         wait_s = _wait_s(known.deaths)
@@ -311,7 +310,7 @@ class Supervisor:
         return wait_s
 
     async def _put_off_lost(self, place: HostedPartition, placed: HostHandle) -> float:
-        """The same after the host was lost: it may have let go of its agent just then, or have died."""
+        """Return the seconds until the next try after a host was lost: it unloaded its agent just then, or it died."""
         if await self._places.is_alive(placed):
             return _wait_s(1)
         known = self._known.setdefault(place, _HostState())
@@ -319,24 +318,24 @@ class Supervisor:
             self._died(place, known, placed)
         return _wait_s(known.deaths - 1)
 
-    def _is_well(self, place: HostedPartition) -> None:
-        """The host of one agent carried something out: should it die again, that is not in a row."""
+    def _reset_deaths(self, place: HostedPartition) -> None:
+        """Reset the count of deaths in a row, because the host of one agent has carried something out."""
         known = self._known.get(place)
         if known is not None and place.agent_id:
             known.deaths = 0
 
     async def _fire(self, beats: HeartbeatBatch, over: DeliveryCallback) -> None:
-        """Send heartbeats to the hosts of their agents: one call for each place."""
+        """Send heartbeats to the hosts of their agents, one call for each partition."""
         places: dict[HostedPartition, PendingTimers] = {}
         for agent_id, command in beats:
             places.setdefault(self._place_of(agent_id), {})[agent_id] = command
         await asyncio.gather(*[self._fire_at(place, waiting, over) for place, waiting in places.items()])
 
     async def _fire_at(self, place: HostedPartition, waiting: PendingTimers, over: DeliveryCallback) -> None:
-        """Send heartbeats to one place, again to those agents whose host was lost; the schedule tries the others."""
+        """Send heartbeats to one partition, again if its host is lost; the schedule retries those that are left."""
         try:
             await self._fire_until_lost(place, waiting, over)
-        except StartQueueFull:  # seen in the status: it would be noted a thousand times
+        except StartQueueFull:  # counted in the status; one note for each would flood the log
             pass
         except ClusterError as error:
             self._note(f"{place}: {error}")
@@ -344,7 +343,7 @@ class Supervisor:
             over(agent_id)
 
     async def _fire_until_lost(self, place: HostedPartition, waiting: PendingTimers, over: DeliveryCallback) -> None:
-        """Raises ClusterError."""
+        """Send heartbeats, and those left to the next host after a loss, RESENDS_MAX times. Raises ClusterError."""
         lost = ""
         for _ in range(1 + RESENDS_MAX):
             placed = await self._place(place, lost, StartPriority.TIMER)
@@ -357,13 +356,13 @@ class Supervisor:
                 return
 
     async def _follow(self, place: HostedPartition, waiting: PendingTimers, over: DeliveryCallback) -> None:
-        """Send what is for agents that were moved meanwhile to where they live now."""
+        """Send the heartbeats of agents that moved meanwhile to their new partitions."""
         moved = [agent_id for agent_id in waiting if self._place_of(agent_id) != place]
         if moved:
             await self._fire([(agent_id, waiting.pop(agent_id)) for agent_id in moved], over)
 
     async def _sent(self, placed: HostHandle, waiting: PendingTimers, over: DeliveryCallback) -> None:
-        """One call. Takes those that were carried out, or cannot be now, from `waiting`. Raises HostLost."""
+        """Send one call. Remove from `waiting` what was carried out or cannot be now. Raises HostLost."""
         lending = [
             (agent_id, msgspec.structs.replace(command, capabilities=self._capabilities.get(agent_id)))
             for agent_id, command in waiting.items()
@@ -372,13 +371,13 @@ class Supervisor:
             for agent_id, error in batch:
                 if isinstance(error, HostLost) or waiting.pop(agent_id, None) is None:
                     continue
-                self._heed(agent_id, error)
+                self._handle_outcome(agent_id, error)
                 over(agent_id)
 
-    def _heed(self, agent_id: str, error: EverlogError | None) -> None:
-        """A heartbeat was carried out, or cannot be now."""
+    def _handle_outcome(self, agent_id: str, error: EverlogError | None) -> None:
+        """Handle the end of one heartbeat: it was carried out, or cannot be now."""
         if error is None:
-            self._is_well(self._place_of(agent_id))
+            self._reset_deaths(self._place_of(agent_id))
         elif isinstance(error, UnknownAgent):
             self.schedule.know(agent_id, ())
         else:  # the schedule tries again, if it is still due
@@ -394,5 +393,5 @@ class Supervisor:
 
 
 def _wait_s(tries: int) -> float:
-    """The seconds until a place is tried again, after so many tries in a row that failed."""
+    """Return the seconds until the next try, after so many failed tries in a row."""
     return min(RECOVERY_WAIT_S * 4.0 ** (tries - 1), RECOVERY_WAIT_S_MAX) if tries > 0 else 0

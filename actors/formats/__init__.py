@@ -1,1 +1,1 @@
-"""How are calls written and read? Requests rendered to bytes, replies parsed and repaired, in each calling format."""
+"""Render requests to bytes, parse and repair replies: one renderer and parser for each calling format."""

@@ -1,4 +1,4 @@
-"""The arguments of a call: JSON text as the model wrote it, read as an object. Pure."""
+"""Parse the arguments of a call: JSON text as the model wrote it, into an object. Pure."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,14 +10,14 @@ from everlog.actors.formats.call_extraction import split_outside, unnested
 
 
 class ParsedArguments(msgspec.Struct, frozen=True):
-    """Arguments, and the rungs that it took to read them."""
+    """Arguments, and the repair steps that were needed to read them."""
 
     value: dict[str, Any]
     repairs: Sequence[str] = ()
 
 
 def arguments(text: str) -> ParsedArguments:
-    """The arguments in `text`. Raises ValueError or TypeError, with the reason, when that gives no JSON object."""
+    """Parse the arguments in `text`. Raise ValueError or TypeError, with the reason, if the result is not an object."""
     try:
         value = json_repair.parse_strict(text)
     except json_repair.UnrepairableJson as error:
@@ -31,7 +31,7 @@ def arguments(text: str) -> ParsedArguments:
 
 
 def _repair_arguments(text: str, reason: str) -> ParsedArguments:
-    """The first object in the text."""
+    """Parse the first object in the text."""
     begin = text.find("{")
     if begin < 0:
         raise ValueError(reason)
@@ -43,7 +43,7 @@ def _repair_arguments(text: str, reason: str) -> ParsedArguments:
 
 
 def arguments_read(text: str) -> ParsedArguments | None:
-    """The same; None where there is none, and whoever runs the call says so."""
+    """Parse arguments, and return None on failure: the code that runs the call reports the reason."""
     try:
         return arguments(text)
     except (ValueError, TypeError):

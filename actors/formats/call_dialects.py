@@ -1,4 +1,4 @@
-"""Calls that a server passed on as text: what templates of models put around them. Pure."""
+"""Extract calls that a server passed on as text, with the marks that templates of models put around them. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -21,12 +21,12 @@ _ALONE = {*NAMES, *PARAMS, "type", "id"}
 
 
 def find_marked_calls(text: str) -> CallExtraction | None:
-    """The calls in a text that are marked as such, or are all of it; None where none are."""
+    """Return the calls that a text marks as such, or that are all of it; None if there are none."""
     return _single_call(text) or tagged(text)
 
 
 def tagged(text: str) -> CallExtraction | None:
-    """The calls in a text that are marked as such; None where none are."""
+    """Return the calls that a text marks as such; None if there are none."""
     if _HERMES.search(text):
         return _blocks(text, _HERMES.findall(text), _HERMES.sub("", text))
     if _FUNCTION.search(text):
@@ -40,13 +40,13 @@ def tagged(text: str) -> CallExtraction | None:
 
 
 def _blocks(text: str, blocks: Sequence[str], words: str) -> CallExtraction:
-    """Calls, each between its own marks; all or nothing is read."""
+    """Parse calls that are each between marks of their own; one bad call makes all of the text unread."""
     asked: list[ExtractedCall] = []
     thoughts, repairs = [words.strip()], ["tags"]
     for block in blocks:
         one = found_json(_BEGINS.sub("", block).strip(), within=False)
         if one is None:
-            return _unread_text(text)
+            return _unread_reply(text)
         asked += one.asked
         thoughts.append(one.thought)
         repairs += one.repairs
@@ -55,17 +55,17 @@ def _blocks(text: str, blocks: Sequence[str], words: str) -> CallExtraction:
 
 
 def _leftover_step(words: str) -> list[str]:
-    """The rung of words around marked calls that look like a part of one."""
+    """Return the repair step for words around marked calls that look like a part of a call."""
     return ["around"] if _FRAGMENT.search(words) else []
 
 
 def _functions(text: str) -> CallExtraction:
-    """Calls whose marks hold the name."""
+    """Parse calls whose marks hold the name."""
     asked, repairs = [], ["tags"]
     for name, arguments in _FUNCTION.findall(text):
         read = arguments_read(arguments.strip() or "{}")
         if read is None:
-            return _unread_text(text)
+            return _unread_reply(text)
         asked.append(ExtractedCall(name, arguments.strip() or "{}"))
         repairs += read.repairs
     words = _FUNCTION.sub("", text).strip()
@@ -73,7 +73,7 @@ def _functions(text: str) -> CallExtraction:
 
 
 def _named_calls(text: str, before: str, behind: str) -> CallExtraction:
-    """Calls behind a mark: as a list, or as names with their arguments."""
+    """Parse calls after a mark: a list, or names with their arguments."""
     if _MISTRAL_NAMED.match(behind) is None:
         return _blocks(text, [behind], before)
     asked, repairs = [], ["tags"]
@@ -81,14 +81,14 @@ def _named_calls(text: str, before: str, behind: str) -> CallExtraction:
         head = _MISTRAL_NAMED.match(piece)
         read = arguments_read(piece[head.end() :].strip()) if head is not None else None
         if head is None or read is None:
-            return _unread_text(text)
+            return _unread_reply(text)
         asked.append(ExtractedCall(head.group(1), piece[head.end() :].strip()))
         repairs += read.repairs
     return CallExtraction(before.strip(), asked, [*repairs, *_leftover_step(before)])
 
 
 def _single_call(text: str) -> CallExtraction | None:
-    """A text that is a call and nothing else."""
+    """Parse a text that is a call, or a list of calls, and nothing else."""
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:
@@ -96,7 +96,7 @@ def _single_call(text: str) -> CallExtraction | None:
     except json_repair.UnrepairableJson:
         return None
     items = value if isinstance(value, list) else [value]
-    if not items or not all(_is_alone(item) for item in items):
+    if not items or not all(_is_bare_call(item) for item in items):
         return None
     one = found_json(text, within=False)
     return (
@@ -106,8 +106,8 @@ def _single_call(text: str) -> CallExtraction | None:
     )
 
 
-def _is_alone(value: object) -> bool:
-    """Whether it has a name, arguments, and nothing that a call has not."""
+def _is_bare_call(value: object) -> bool:
+    """Return True if a value has a name, arguments, and no key that does not belong to a call."""
     if not isinstance(value, dict) or set(value) - _ALONE:
         return False
     named = [key for key in NAMES if isinstance(value.get(key), str | dict)]
@@ -117,9 +117,9 @@ def _is_alone(value: object) -> bool:
 
 
 def _without_format_words(repairs: Sequence[str]) -> list[str]:
-    """Rungs without the words of the format, which the marks stand for."""
+    """Drop the repair steps for another format's words, which the marks imply."""
     return [repair_step for repair_step in repairs if repair_step not in ("names", "list")]
 
 
-def _unread_text(text: str) -> CallExtraction:
+def _unread_reply(text: str) -> CallExtraction:
     return CallExtraction(text, [], ["tags", "unread"])

@@ -1,4 +1,4 @@
-"""Calls that stand in a text as JSON: found, and told apart from the words around them. Pure."""
+"""Find calls that a text holds as JSON, and separate them from the words around them. Pure."""
 
 import json
 import re
@@ -10,16 +10,16 @@ import msgspec
 from everlog.actors.formats import json_repair
 
 NAMES = ("function", "name", "function_name", "tool", "tool_name")
-"""Words for the name of a function, the house's own first."""
+"""Keys for the name of a function, everlog's own first."""
 PARAMS = ("params", "arguments", "parameters", "args")
-"""Words for its parameters, the house's own first."""
+"""Keys for its parameters, everlog's own first."""
 THOUGHTS = "inner_thoughts"
 
-PLACES_MAX = 20
-"""Opening braces at which an object is looked for in vain."""
+BRACES_TRIED_MAX = 20
+"""Most opening braces that are tried without finding a call."""
 
 _KINDS = ("function", "function_call", "tool", "tool_call", "tool_use")
-"""Values of `type` that say that an object is a call."""
+"""Values of `type` that mark an object as a call."""
 
 _NONE = (None, "", "none", "None", "null")
 _PREFIX = "functions."
@@ -31,39 +31,39 @@ _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 class ExtractedCall(msgspec.Struct, frozen=True):
-    """A call as it was found: a name, and the arguments as JSON text."""
+    """A call as found in a text: the name, and the arguments as JSON text."""
 
     name: str
     arguments: str
 
 
 class CallExtraction(msgspec.Struct, frozen=True):
-    """What a text holds."""
+    """Words and calls of a text."""
 
     thought: str
-    """The monologue of its calls, and the words around them."""
+    """Monologue of the calls, and the words around them."""
     asked: Sequence[ExtractedCall]
     repairs: Sequence[str] = ()
 
 
 def bare_name(name: str) -> tuple[str, bool]:
-    """The name of a function without what models put around it, and whether there was anything."""
+    """Strip a function name of what models put around it. Return the name, and True if something was removed."""
     bare = name.strip().removeprefix(_PREFIX)
     return bare, bare != name
 
 
 def compact(value: Any) -> str:
-    """A value as JSON text."""
+    """Encode a value as compact JSON text."""
     return _encoder.encode(value)
 
 
 def find_calls(text: str, *, within: bool) -> CallExtraction | None:
-    """The calls in `text`, None where there are none. `within`: monologues are parameters, else they stand beside."""
+    """Find the calls in `text`; None if there are none. `within`: monologues are parameters, else next to them."""
     return _calls_in(*_values(text), within=within)
 
 
 def strict(text: str, *, within: bool) -> CallExtraction | None:
-    """The same where all of `text` is strict JSON; None where it is not, or is no call."""
+    """Find the calls if all of `text` is strict JSON; None if it is not, or holds no call."""
     try:
         json_repair.parse_strict(text)
     except json_repair.UnrepairableJson:
@@ -87,12 +87,12 @@ def _calls_in(
 
 
 def looks_like_json(text: str) -> bool:
-    """Whether a text that could not be read was meant to be read."""
+    """Return True if a text that could not be read looks as if it was meant as JSON."""
     return text.lstrip().startswith(("{", "[", '"')) or '":' in text
 
 
 def _values(text: str) -> tuple[list[dict[str, Any]], str, list[str]]:
-    """The objects in `text` that are calls, the words around them, and the rungs."""
+    """Return the objects in `text` that are calls, the words around them, and the repair steps."""
     try:
         value = json_repair.parse_strict(text)
     except json_repair.UnrepairableJson:
@@ -110,7 +110,7 @@ def _scanned(text: str) -> tuple[list[dict[str, Any]], str, list[str]]:
     repairs: list[str] = []
     words: list[str] = []
     begin, at, places = 0, text.find("{"), 0
-    while at >= 0 and places < PLACES_MAX:
+    while at >= 0 and places < BRACES_TRIED_MAX:
         try:
             mended = json_repair.begun(text, at)
         except json_repair.UnrepairableJson:
@@ -131,7 +131,7 @@ def _scanned(text: str) -> tuple[list[dict[str, Any]], str, list[str]]:
 
 
 def _calls_of_list(text: str) -> tuple[list[dict[str, Any]], str, list[str]] | None:
-    """The calls of a list that needs mending, where the text begins with one."""
+    """Return the calls of a list that needs repair, if the text begins with a list."""
     begin = text.find("[")
     if begin < 0 or _MARKS.sub("", text[:begin]).strip():
         return None
@@ -146,7 +146,10 @@ def _calls_of_list(text: str) -> tuple[list[dict[str, Any]], str, list[str]] | N
 
 
 def split_outside(words: Sequence[str]) -> tuple[str, list[str]]:
-    """What stands around objects, without fences and closing braces too many, and the rungs. The last is behind all."""
+    """Return the words around objects, without fences and surplus closing braces, and the repair steps.
+
+    The last of `words` comes after all objects.
+    """
     repairs = []
     bare = [_MARKS.sub("", word) for word in words]
     if list(words) != bare:
@@ -163,12 +166,12 @@ def split_outside(words: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def _is_piece(words: str) -> bool:
-    """Whether words look as if they had been JSON."""
+    """Return True if words look like a part of JSON."""
     return bool(_JSON_LIKE.search(words)) or words.count('"') % 2 == 1
 
 
 def _is_call(value: object) -> bool:
-    """Whether an object says which function is called, or that none is."""
+    """Return True if an object names the function to call, or says that none is called."""
     if not isinstance(value, dict):
         return False
     if THOUGHTS in value and not any(key in value for key in PARAMS):
@@ -177,7 +180,7 @@ def _is_call(value: object) -> bool:
 
 
 def _call_of_object(value: Mapping[str, Any], *, within: bool) -> CallExtraction:
-    """A call, from an object that is one."""
+    """Convert an object that is a call."""
     rest, repairs = dict(value), list[str]()
     name, rest = _split_name(rest, repairs)
     has_params = any(key in rest for key in PARAMS)
@@ -199,7 +202,7 @@ def _call_of_object(value: Mapping[str, Any], *, within: bool) -> CallExtraction
 
 
 def _split_name(rest: dict[str, Any], repairs: list[str]) -> tuple[str, dict[str, Any]]:
-    """The name of the function, and the object without it; some formats have an object for both."""
+    """Return the name of the function, and the object without it; some formats nest both in an inner object."""
     key = next((key for key in NAMES if key in rest), None)
     name = rest.pop(key, None) if key is not None else None
     if key not in (NAMES[0], None):
@@ -213,7 +216,7 @@ def _split_name(rest: dict[str, Any], repairs: list[str]) -> tuple[str, dict[str
 
 
 def _merge_objects(outer: Mapping[str, Any], inner: Mapping[str, Any], repairs: list[str]) -> dict[str, Any]:
-    """An object with the call that stood in it; both may have the format's own words."""
+    """Merge an object with the call nested in it; both may have the format's own keys."""
     twice = (set(outer) & set(inner)) - {"id"}
     twice -= {"type"} if outer.get("type") in _KINDS else set()
     if any(compact(outer[key]) != compact(inner[key]) for key in twice):
@@ -222,7 +225,7 @@ def _merge_objects(outer: Mapping[str, Any], inner: Mapping[str, Any], repairs: 
 
 
 def _params(rest: dict[str, Any], repairs: list[str]) -> Any:
-    """The parameters, taken out of the object."""
+    """Remove the parameters from the object, and return them."""
     key = next((key for key in PARAMS if key in rest), None)
     if key is None:
         return {}
@@ -235,7 +238,7 @@ def _params(rest: dict[str, Any], repairs: list[str]) -> Any:
 
 
 def unnested(text: str, repairs: list[str]) -> Any:
-    """The object that a text holds as JSON, or the text."""
+    """Return the object that a text holds as JSON, else the text."""
     try:
         value = json_repair.parse_strict(text)
     except json_repair.UnrepairableJson:
@@ -247,7 +250,7 @@ def unnested(text: str, repairs: list[str]) -> Any:
 
 
 def _extra_parameters(rest: Mapping[str, Any], *, has_params: bool) -> dict[str, Any]:
-    """What stands beside a call and is no word of a format. An `id` is the call's where parameters have a place."""
+    """Return the fields next to a call that no format uses. With `has_params`, an `id` is the call's own."""
     beside = dict(rest)
     if beside.get("type") in _KINDS:
         del beside["type"]
@@ -257,7 +260,7 @@ def _extra_parameters(rest: Mapping[str, Any], *, has_params: bool) -> dict[str,
 
 
 def _flattened(params: Any, beside: Mapping[str, Any], repairs: list[str]) -> Any:
-    """The parameters and those that stood beside the call."""
+    """Merge the parameters with those found next to the call."""
     if not beside:
         return params
     if not isinstance(params, dict) or set(params) & set(beside):
@@ -268,7 +271,7 @@ def _flattened(params: Any, beside: Mapping[str, Any], repairs: list[str]) -> An
 
 
 def _monologue_text(value: Any, repairs: list[str]) -> str:
-    """A monologue; one that is no text may have been something else."""
+    """Return a monologue as text; a monologue that is not text may have been meant as something else."""
     if isinstance(value, str) or value is None:
         return value or ""
     repairs.append("wordless")

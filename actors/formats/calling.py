@@ -1,4 +1,4 @@
-"""The ways to call functions, each a renderer and a parser: native, schema and text. All pure."""
+"""The calling formats native, schema and text, each a renderer and a parser. All pure."""
 
 from collections.abc import Mapping
 
@@ -12,4 +12,4 @@ CALLING_FORMATS: Mapping[str, CallingFormat] = {
     "schema": SchemaFormat(),
     "text": TextFormat(),
 }
-"""By the word of `AgentConfigured.calling`."""
+"""Calling formats by the value of `AgentConfigured.calling`."""

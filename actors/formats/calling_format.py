@@ -1,4 +1,4 @@
-"""What a way to call functions is: a renderer and a parser, both pure, behind one Protocol."""
+"""Interface of a calling format (a renderer and a parser, both pure), and helpers that the formats share."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,26 +16,26 @@ CALL_ID_CHARS_MAX = 40
 
 _OPEN, _CLOSE = "<think>", "</think>"
 _BRACES_MAX = 20
-"""Braces and brackets before an end of thoughts at which an object is looked for that goes beyond it."""
+"""Most braces and brackets before `</think>` that are tried as the beginning of an object that contains the tag."""
 _BRACE = re.compile(r"[{\[]")
 
 
 class ToolCallFunction(msgspec.Struct):
-    """A call as servers send it."""
+    """Function of a call, as servers send it."""
 
     name: str
     arguments: Any = None
 
 
 class ToolCall(msgspec.Struct):
-    """A call with its id, which some leave out."""
+    """A call with its id, which some servers leave out."""
 
     function: ToolCallFunction
     id: str | int | None = None
 
 
 class AssistantMessage(msgspec.Struct):
-    """What a model said, as a server sends it, whatever the format of its answer."""
+    """Message of a model as a server sends it, in any response format."""
 
     text: str = ""
     calls: Sequence[ToolCall] = ()
@@ -43,7 +43,7 @@ class AssistantMessage(msgspec.Struct):
 
 
 class ParsedReply(msgspec.Struct, frozen=True):
-    """What was meant: a monologue, calls, and the rungs that it took to read them."""
+    """Parsed reply: monologue, calls, and the repair steps that were needed."""
 
     text: str
     calls: list[Call]
@@ -51,26 +51,26 @@ class ParsedReply(msgspec.Struct, frozen=True):
 
 
 class CallingFormat(Protocol):
-    """One way to call functions."""
+    """One calling format."""
 
     def shown(self, context: Context, system: str) -> ChatMessages:
-        """The messages of a request, the system message first."""
+        """Return the messages of a request, the system message first."""
 
     def described(self, schemas: Sequence[str]) -> str:
-        """What the system message says of the functions; empty where something else in the request does."""
+        """Describe the functions for the system message; empty if another part of the request does."""
 
     def body(self, context: Context, system: str, schemas: Sequence[str]) -> tuple[ChatMessages, bytes, bytes]:
-        """The messages, the body of the request that holds them, and what outside of them tells of the functions."""
+        """Return the messages, the body that holds them, and the part of the body that describes the functions."""
 
     def summary(self, context: Context, instructions: str, transcript: str) -> bytes:
-        """The body of a request for a summary."""
+        """Return the body of a request for a summary."""
 
     def read(self, said: AssistantMessage) -> ParsedReply:
-        """What the model meant."""
+        """Parse a model's message."""
 
 
 def encode_fields(fields: Mapping[str, Any]) -> bytes:
-    """Fields as the end of a body, with the comma that joins them."""
+    """Encode fields as the end of a body, with the comma that joins them."""
     return b"," + _json.encode(fields)[1:-1] if fields else b""
 
 
@@ -78,7 +78,7 @@ _json = msgspec.json.Encoder()
 
 
 def options(context: Context) -> bytes:
-    """The end of a body: how words are chosen, and whether the reply comes piece by piece."""
+    """Encode the end of a body: sampling settings and streaming."""
     fields: dict[str, Any] = msgspec.to_builtins(context.config.sampling)
     if context.config.stream:
         fields |= {"stream": True, "stream_options": {"include_usage": True}}
@@ -86,14 +86,14 @@ def options(context: Context) -> bytes:
 
 
 def summary_options(context: Context) -> bytes:
-    """The same for a summary, which is not heard piece by piece; another model than the agent's own has its own."""
+    """Encode the end of a summary request: not streamed, and without the agent's sampling for another model."""
     if context.summarizer != context.model:
         return b""
     return encode_fields(msgspec.to_builtins(context.config.sampling))
 
 
 def numbered_calls(asked: Sequence[tuple[str | int | None, str, str]]) -> list[Call]:
-    """Calls of (id, name, arguments), each with an id of its own: some servers leave ids out or repeat them."""
+    """Make calls of (id, name, arguments), each with a unique id: some servers leave ids out or repeat them."""
     calls: list[Call] = []
     seen: set[str] = set()
     for number, (given, name, arguments) in enumerate(asked, start=1):
@@ -106,7 +106,7 @@ def numbered_calls(asked: Sequence[tuple[str | int | None, str, str]]) -> list[C
 
 
 def split_thoughts(text: str) -> tuple[str, str, list[str]]:
-    """What a model thought aloud between tags, the rest, and the rungs. Some templates open the tag themselves."""
+    """Split a text into thoughts between tags, the rest, and the repair steps. Some templates open the tag."""
     begin, end = text.find(_OPEN), text.find(_CLOSE)
     if end < 0:
         opened = text.lstrip()
@@ -121,7 +121,7 @@ def split_thoughts(text: str) -> tuple[str, str, list[str]]:
 
 
 def _is_within(text: str, place: int) -> bool:
-    """Whether an object begins before `place` and ends behind it: what stands there is in one of its texts."""
+    """Return True if an object begins before `place` and ends after it: then `place` is inside one of its texts."""
     for match in islice(_BRACE.finditer(text, 0, place), _BRACES_MAX):
         try:
             if json_repair.begun(text, match.start()).end > place:
@@ -132,5 +132,5 @@ def _is_within(text: str, place: int) -> bool:
 
 
 def join_texts(*texts: str) -> str:
-    """Texts as lines, those that are empty left out."""
+    """Join texts as lines, without the empty ones."""
     return "\n".join([text for text in texts if text])

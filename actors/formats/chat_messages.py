@@ -1,4 +1,4 @@
-"""The records of a context as chat messages: what is the same in all ways to call functions. Pure."""
+"""Turn the records of a context into chat messages: the part that all calling formats share. Pure."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -20,14 +20,14 @@ from everlog.events import (
 
 
 class RequestFunction(msgspec.Struct, gc=False):
-    """A call's function, as a request shows it."""
+    """Function of a call in a request."""
 
     name: str
     arguments: str
 
 
 class RequestToolCall(msgspec.Struct, gc=False):
-    """A call, as a request shows it."""
+    """A call in a request."""
 
     id: str
     type: str
@@ -65,11 +65,11 @@ _INPUTS: Mapping[type, Callable[[Any, int, str, str], str]] = {
     Heartbeat: lambda beat, at, zone, _: message_format.heartbeat(beat, at, zone),
     SystemAlert: lambda _, at, zone, text: message_format.alert(at, zone, text),
 }
-"""How each kind of input reads: the event, when it was, the zone, and its words as far as they are shown."""
+"""Renderers by type of input. Arguments: the event, its time, the zone, and its text as far as it is shown."""
 
 
 def shown(context: Context, system: str, reply: MessageRenderer, imported: MessageRenderer) -> ChatMessages:
-    """The chat messages that the model sees. A result is shown with its call, wherever it stands in the log."""
+    """Return the chat messages that the model sees. A result follows its call, wherever the log has it."""
     zone = context.config.zone
     chat: ChatMessages = [(0, RoleMessage("system", system))]
     summary = summary_of(context)
@@ -80,9 +80,11 @@ def shown(context: Context, system: str, reply: MessageRenderer, imported: Messa
     results = {(m.turn, m.step, m.event.call_id): m for m in context.messages if isinstance(m.event, FunctionResult)}
     for message in context.messages:
         event = message.event
-        told = _INPUTS.get(type(event))
-        if told is not None:
-            chat.append((message.seq, RoleMessage("user", told(event, message.at, zone, words(context, message)))))
+        render_input = _INPUTS.get(type(event))
+        if render_input is not None:
+            chat.append(
+                (message.seq, RoleMessage("user", render_input(event, message.at, zone, words(context, message))))
+            )
         elif isinstance(event, ModelReply):
             reply(chat, context, message, results)
         elif isinstance(event, MessageSent) and event.imported:
@@ -95,7 +97,7 @@ def shown(context: Context, system: str, reply: MessageRenderer, imported: Messa
 
 
 def words(context: Context, message: ContextMessage) -> str:
-    """The words of a record, as far as they are shown."""
+    """Return the text of a record, as far as it is shown."""
     text = message.event.text or ""
     if message.seq not in context.trims:
         return text
@@ -103,7 +105,7 @@ def words(context: Context, message: ContextMessage) -> str:
 
 
 def monologue(context: Context, message: ContextMessage) -> str:
-    """The words of a reply, as far as they are shown: the log keeps all of them."""
+    """Return the monologue of a reply, as far as it is shown; the log holds all of it."""
     limit = context.config.monologue_chars_max
     if not limit:
         return words(context, message)
@@ -114,7 +116,7 @@ def monologue(context: Context, message: ContextMessage) -> str:
 
 
 def arguments(context: Context, message: ContextMessage, text: str) -> str | None:
-    """The arguments of a call cut to what is shown of its reply; None where all of them are."""
+    """Truncate the arguments of a call to what is shown of its reply; None if they are shown whole."""
     shown = message_format.shown_chars(context.trims, message.seq) if message.seq in context.trims else None
     return message_format.truncate_text(text, shown, message.seq) if shown is not None and len(text) > shown else None
 
@@ -122,7 +124,7 @@ def arguments(context: Context, message: ContextMessage, text: str) -> str | Non
 def results_of(
     message: ContextMessage, reply: ModelReply, results: ResultsByCall
 ) -> Iterator[tuple[int, str, ContextMessage | None]]:
-    """For each call of a reply the seq and id to show its result with, and the record of the result if there is one."""
+    """Yield for each call of a reply: the seq to show its result with, the call's id, the result's record or None."""
     for call in reply.calls:
         result = results.get((message.turn, message.step, call.id))
         known = result is not None and isinstance(result.event, FunctionResult)

@@ -1,5 +1,5 @@
-"""What the ways without the endpoint's tools share: functions are described in the system message, a call is JSON in
-what the model says, and a result is told like everything else that happens. Pure.
+"""Shared parts of the formats without the endpoint's tools: functions are described in the system message, a call is
+JSON in the model's text, and a result is rendered like an input. Pure.
 """
 
 import json
@@ -26,13 +26,13 @@ from everlog.events import Call, FunctionResult, ModelReply
 
 
 class CallSyntax(msgspec.Struct, frozen=True):
-    """How a way writes a call."""
+    """Layout of a call."""
 
     within: bool
-    """The monologue is the first of the parameters; else it stands before the call."""
+    """True: the monologue is the first parameter; False: it comes before the call."""
 
     def call(self, thought: str, name: str | None, params: Any) -> dict[str, Any]:
-        """A call as the model is to write it."""
+        """Return a call in the layout that the model is to write."""
         if not self.within:
             return {call_extraction.THOUGHTS: thought, "function": name, "params": params}
         within = {call_extraction.THOUGHTS: thought, **params} if isinstance(params, dict) else params
@@ -40,7 +40,7 @@ class CallSyntax(msgspec.Struct, frozen=True):
 
 
 class FunctionResultMessage(msgspec.Struct, omit_defaults=True, gc=False):
-    """What a function gave back, told like an input."""
+    """Result of a function, rendered like an input."""
 
     type: str
     function: str
@@ -55,7 +55,7 @@ _json = msgspec.json.Encoder()
 
 
 def chat(context: Context, system: str, shape: CallSyntax) -> ChatMessages:
-    """The chat messages: replies as the JSON that they were, results as inputs."""
+    """Return the chat messages: replies as the JSON that they were, results as inputs."""
 
     def reply(chat: ChatMessages, context: Context, message: ContextMessage, results: ResultsByCall) -> None:
         _show_reply(chat, context, message, results, shape)
@@ -98,7 +98,7 @@ def _params(context: Context, message: ContextMessage, call: Call) -> Any:
 def _result(context: Context, message: ContextMessage, name: str, result: ContextMessage | None) -> str:
     zone = context.config.zone
     if result is None or not isinstance(result.event, FunctionResult):
-        told = FunctionResultMessage(
+        result_message = FunctionResultMessage(
             "function_result",
             name,
             "Failed",
@@ -108,15 +108,15 @@ def _result(context: Context, message: ContextMessage, name: str, result: Contex
     else:
         words = chat_messages.words(context, result) or None
         status = "OK" if result.event.ok else "Failed"
-        told = FunctionResultMessage(
+        result_message = FunctionResultMessage(
             "function_result", name, status, words, message_format.format_time(result.at, zone)
         )
-    return _json.encode(told).decode()
+    return _json.encode(result_message).decode()
 
 
 @lru_cache(maxsize=256)
 def describe_functions(schemas: tuple[str, ...], shape: CallSyntax) -> str:
-    """The functions and how one is called, as the system message says it; empty where there are none."""
+    """Describe the functions, and the layout of a call, for the system message; empty without functions."""
     if not schemas:
         return ""
     example = shape.call("what you think", "the name of a function", {"a parameter": "its value"})
@@ -135,7 +135,7 @@ def describe_functions(schemas: tuple[str, ...], shape: CallSyntax) -> str:
 
 
 def _function(schema: Mapping[str, Any]) -> list[str]:
-    """A function in lines, as YAML has it."""
+    """Render a function as lines in the style of YAML."""
     lines = [f"- {schema['name']}:", f"    description: {_line(schema.get('description', ''))}"]
     properties = schema.get("parameters", {}).get("properties", {})
     if properties:
@@ -153,9 +153,9 @@ def _line(text: str) -> str:
 
 
 def read_calls(said: AssistantMessage, shape: CallSyntax) -> ParsedReply:
-    """The calls in what the model said; plain text is taken for a message, which is a guess.
+    """Parse the calls in the model's message; plain text is taken for a message to the user, which is a guess.
 
-    Calls that the server found by itself are taken from it.
+    Calls that the server parsed itself are accepted as they are.
     """
     if said.calls:
         return NativeFormat().read(said)

@@ -1,7 +1,7 @@
-"""JSON as models write it, read with the names of what had to be done to read it. Pure.
+"""Parse JSON as models write it, and name each repair step that was needed. Pure.
 
-Strict first. What is not strict is read by one pass from left to right, which never tries endings and never looks for
-a better place to begin: whatever it passes over or adds has the name of a rung.
+Strict parsing comes first. Other text is read in one pass from left to right, which never tries several endings and
+never searches for a better beginning: everything that the pass skips or adds is a named repair step.
 """
 
 import json
@@ -30,11 +30,11 @@ _FENCED = re.compile(r"```\s*\Z")
 
 
 class UnrepairableJson(ValueError):
-    """No JSON, whatever is done to it; says what was found and where."""
+    """The text cannot be read as JSON; the message says what was found and where."""
 
 
 class RepairedJson(msgspec.Struct, frozen=True):
-    """A value, where it ends in the text, and the rungs that it took."""
+    """A value, where it ends in the text, and the repair steps that were needed."""
 
     value: Any
     end: int
@@ -42,7 +42,7 @@ class RepairedJson(msgspec.Struct, frozen=True):
 
 
 def parse_strict(text: str) -> Any:
-    """The value of strict JSON. Raises Unreadable, also for a key that is there twice and for half a character."""
+    """Parse strict JSON. Raise UnrepairableJson, also for a repeated key and for half a character."""
     try:
         return _check_text(_strict.decode(text), text)
     except (ValueError, RecursionError) as error:
@@ -50,16 +50,16 @@ def parse_strict(text: str) -> Any:
 
 
 def begun(text: str, at: int) -> RepairedJson:
-    """The value that begins at `at`, strictly if that goes. Raises Unreadable."""
+    """Parse the value that begins at `at`, strictly if possible. Raise UnrepairableJson."""
     try:
         value, end = _strict.raw_decode(text, at)
         return RepairedJson(_check_text(value, text), end)
     except (ValueError, RecursionError):
-        return _Mender(text, at).run()
+        return _JsonRepairer(text, at).run()
 
 
 def _check_text(value: Any, text: str) -> Any:
-    """The value. Half a character, a lone surrogate, is something that nobody can keep: the reply was cut there."""
+    """Return the value if it can be stored. Half a character (a lone surrogate) cannot: the reply was cut there."""
     if text.isascii() and "\\u" not in text:
         return value
     try:
@@ -84,8 +84,8 @@ _encoder = json.JSONEncoder(ensure_ascii=False)
 _strict = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_constant)
 
 
-class _Mender:
-    """One pass over a text."""
+class _JsonRepairer:
+    """One repairing pass over a text."""
 
     def __init__(self, text: str, at: int) -> None:
         self._text, self._at = text, at
@@ -103,7 +103,7 @@ class _Mender:
         raise UnrepairableJson(f"expected {expected}, found {found!r} at character {self._at}")
 
     def _next(self, at: int | None = None) -> str:
-        """The next character that is no space, empty at the end, which may be a code fence. Moves there."""
+        """Return the next character that is not a space; empty at the end, which may be a code fence. Moves there."""
         match = _SPACE.match(self._text, self._at if at is None else at)
         place = match.end() if match else self._at
         if at is None:
@@ -142,7 +142,7 @@ class _Mender:
         return found
 
     def _pair(self, found: dict[str, Any], depth: int) -> bool:
-        """Read a key and its value; False where the text ends before they do."""
+        """Read a key and its value. Return False if the text ends before the value."""
         key = self._key()
         char = self._next()
         if char == ":":
@@ -187,7 +187,7 @@ class _Mender:
         return found
 
     def _separated(self, closing: str) -> str:
-        """Pass the comma behind an item; the character after it."""
+        """Skip the comma after an item. Return the character after it."""
         char = self._next()
         if char != ",":
             if char and char in "\"'{[":
@@ -204,7 +204,7 @@ class _Mender:
         return char
 
     def _string(self, follows: str) -> str:
-        """A text between quotes, with line breaks and quotes in it if need be. `follows`: what may come behind it."""
+        """Read a quoted text; line breaks and quotes in it may be raw. `follows`: characters that may come after it."""
         out: list[str] = []
         self._at += 1
         while True:
@@ -228,12 +228,12 @@ class _Mender:
         return "".join(out)
 
     def _ends(self, follows: str) -> bool:
-        """Whether the quote here is the last of its text: what stands behind it may stand behind a text."""
+        """Return True if the quote here ends its text: the next character is one that may follow a text."""
         char = self._next(self._at + 1)
         return not char or char in follows
 
     def _escape(self) -> str:
-        """The character that is written with a backslash here."""
+        """Return the character that a backslash escapes here."""
         char = self._text[self._at + 1 : self._at + 2]
         self._at += 2
         if not char:
@@ -250,7 +250,7 @@ class _Mender:
         return "\\" + char
 
     def _unicode(self) -> str:
-        """The character of a code in four digits, or of two that belong together."""
+        """Return the character of a four-digit code, or of a surrogate pair."""
         code = _HEX.match(self._text, self._at)
         if code is None:
             self._note("backslash")
@@ -264,7 +264,7 @@ class _Mender:
         return chr(0x10000 + ((high - 0xD800) << 10) + int(low.group(), 16) - 0xDC00)
 
     def _single(self) -> str:
-        """A text between apostrophes."""
+        """Read a text between apostrophes."""
         match = _QUOTED.match(self._text, self._at)
         if match is None:
             self._fail("the end of a text")
@@ -273,7 +273,7 @@ class _Mender:
         return match.group(1).replace("\\'", "'").replace("\\n", "\n")
 
     def _plain(self) -> Any:
-        """A number or one of the few words that are values."""
+        """Read a number or one of the few words that are values."""
         number = _NUMBER.match(self._text, self._at)
         if number is not None:
             self._at = number.end()

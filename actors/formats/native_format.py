@@ -1,4 +1,4 @@
-"""The endpoint's own tools: calls come as the server understood them, or as text where it understood nothing. Pure."""
+"""Native calling format: the endpoint's own tools, with calls in the text as a fallback. Pure."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -37,25 +37,25 @@ _json = msgspec.json.Encoder()
 
 
 class NativeFormat:
-    """The way of `tools` and `tool_calls`."""
+    """Calling format that uses `tools` and `tool_calls`."""
 
     def shown(self, context: Context, system: str) -> ChatMessages:
-        """The messages, with results in the role `tool`."""
+        """Return the messages, with results in the role `tool`."""
         return shown.shown(context, system, _show_reply, _show_imported)
 
     def described(self, schemas: Sequence[str]) -> str:
-        """Nothing: `tools` does."""
+        """Return nothing: `tools` describes the functions."""
         return ""
 
     def body(self, context: Context, system: str, schemas: Sequence[str]) -> tuple[ChatMessages, bytes, bytes]:
-        """A chat completion with `tools`, one for all agents that have the same."""
+        """Return a chat completion with `tools`, whose bytes are shared by all agents with the same functions."""
         chat = self.shown(context, system)
         body = _json.encode({"model": context.model, "messages": [message for _, message in chat]})
         functions = _functions(tuple(schemas))
         return chat, body[:-1] + functions + options(context) + b"}", functions
 
     def summary(self, context: Context, instructions: str, transcript: str) -> bytes:
-        """A chat completion without tools."""
+        """Return a chat completion without tools."""
         body = _json.encode(
             {
                 "model": context.summarizer,
@@ -68,7 +68,7 @@ class NativeFormat:
         return body[:-1] + summary_options(context) + b"}"
 
     def read(self, said: AssistantMessage) -> ParsedReply:
-        """The calls of the server, else those that stand in the text."""
+        """Parse the calls of the server, else those in the text."""
         thought, text, repairs = split_thoughts(said.text)
         if not said.calls:
             found = call_dialects.find_marked_calls(text)
@@ -82,7 +82,7 @@ class NativeFormat:
 
 
 def _calls(asked: Sequence[ToolCall], repairs: list[str]) -> list[Call]:
-    """Calls with the model's own arguments; what it takes to read them is noted."""
+    """Return calls with the model's own arguments, and note the repair steps that reading them needs."""
     calls = []
     for call in asked:
         name, was_wrapped = bare_name(call.function.name)
@@ -97,12 +97,12 @@ def _calls(asked: Sequence[ToolCall], repairs: list[str]) -> list[Call]:
 
 @lru_cache(maxsize=256)
 def _functions(schemas: tuple[str, ...]) -> bytes:
-    """The functions as a request ends with them."""
+    """Encode the functions as the end of a request."""
     return encode_fields({"tools": [_tool(schema) for schema in schemas], "tool_choice": "auto"}) if schemas else b""
 
 
 def _tool(schema: str) -> msgspec.Raw:
-    """What the model is told of a function."""
+    """Wrap the schema of a function for a request."""
     return msgspec.Raw(_json.encode({"type": "function", "function": msgspec.Raw(schema.encode())}))
 
 
@@ -134,7 +134,7 @@ def _tool_call(call_id: str, name: str, arguments: str) -> RequestToolCall:
 
 
 def _show_imported(chat: ChatMessages, context: Context, message: ContextMessage, _: ResultsByCall) -> None:
-    """An imported answer, as if it had been sent with `send_message`: the one way in which an agent speaks."""
+    """Show an imported answer as if it had been sent with `send_message`, the only way in which an agent speaks."""
     call_id = f"import_{message.seq}"
     arguments = _json.encode({"message": shown.words(context, message)}).decode()
     time = message_format.format_time(message.at, context.config.zone)

@@ -1,4 +1,4 @@
-"""From the raw body of a completion to a typed reply. Pure, so that `verify` can parse every body again."""
+"""Parse the raw body of a completion into a typed reply. Pure, so that `verify` can parse every body again."""
 
 from typing import Any
 
@@ -14,19 +14,19 @@ from everlog.actors.formats.calling_format import (
     ToolCallFunction,
     split_thoughts,
 )
-from everlog.actors.formats.text_format import unstopped
+from everlog.actors.formats.text_format import text_before_stop
 from everlog.actors.models.token_usage import BOM, UsagePayload, usage_in
 from everlog.events import BadReply, ContextOverflow, ModelReply
 
 _FINISHED = ("stop", "tool_calls", "function_call", "length", "eos", "")
-"""Reasons for which a reply ends as the model meant it to; other servers leave it out or invent `eos`."""
+"""Finish reasons of a reply that can be read; some servers leave the reason out, others invent `eos`."""
 
-NEARLY = 0.9
-"""Part of the window above which it is full, so that a reply which stopped for length had no room."""
+FULL_WINDOW_SHARE = 0.9
+"""Share of the window above which it counts as full: a reply that stopped for length then had no room."""
 
 READER = 1
-"""Version of the code that reads replies, raised when a reply may be read otherwise. A reply names the one that read
-it; where that one is gone, `verify` says so.
+"""Version of the code that parses replies, raised when a reply may be parsed differently. A reply records the version
+that parsed it; if that version is gone, `verify` reports so.
 """
 
 
@@ -64,10 +64,10 @@ def _decode(raw: str) -> _Completion:
 
 
 def reply(raw: str, window: int, calling: str = "native") -> ModelReply:
-    """The reply inside `raw`, without what only the caller knows (latency, request).
+    """Parse the reply in `raw`, without the fields that only the caller knows (latency, request).
 
-    Raises ContextOverflow when the model ran out of its `window` (tokens), BadReply when `raw` is no completion.
-    A reply that was cut although the request left room for it is read as far as it goes, and called lossy.
+    Raises ContextOverflow if the model ran out of its `window` (tokens), BadReply if `raw` is not a completion. A reply
+    that was truncated although the request left room for it is read as far as it goes, and marked as lossy.
     """
     completion, choice = _completion_and_choice(raw)
     said = _said(choice)
@@ -82,36 +82,36 @@ def reply(raw: str, window: int, calling: str = "native") -> ModelReply:
 
 
 def _fills_window(completion: _Completion, said: AssistantMessage, window: int) -> bool:
-    """Whether the request itself fills the window; where the server does not count, whether nothing was said."""
+    """Return True if the request itself fills the window; if the server does not count, True for an empty reply."""
     prompt = usage_in(completion.usage, completion.timings).prompt
     if prompt:
-        return prompt >= NEARLY * window
+        return prompt >= FULL_WINDOW_SHARE * window
     return not (said.text.strip() or said.calls or said.reasoning)
 
 
 def _raise_if_truncated(raw: str, completion: _Completion, choice: _Choice, window: int) -> None:
-    """Raises ContextOverflow where a reply that nobody can ask for again, as a summary, may have filled the window."""
+    """Raise ContextOverflow if a reply without a retry, such as a summary, may have filled the window."""
     total = usage_in(completion.usage, completion.timings).total
-    if choice.finish_reason == "length" and (not total or total >= NEARLY * window):
+    if choice.finish_reason == "length" and (not total or total >= FULL_WINDOW_SHARE * window):
         raise ContextOverflow(
             "The model stopped for length: the reply did not fit into what the window left for it.", raw
         )
 
 
 def _raise_if_refusal(raw: str, choice: _Choice, said: AssistantMessage) -> None:
-    """Raises BadReply where the model said nothing but that it will not answer, in the field that is for that."""
+    """Raise BadReply if the model only refused to answer, in the field for refusals."""
     refusal = choice.message.refusal if choice.message is not None else None
     if isinstance(refusal, str) and refusal.strip() and not said.text.strip() and not said.calls:
         raise BadReply(f"The model refused to answer: {refusal[:400]}", raw, kind="filtered")
 
 
 def words(raw: str, window: int) -> ModelReply:
-    """The same for a request that offers no functions: `text` is what was said, without what was thought aloud."""
+    """Parse the reply to a request without functions: `text` is the message without the model's thoughts."""
     completion, choice = _completion_and_choice(raw)
     _raise_if_truncated(raw, completion, choice, window)
     said = _said(choice)
     _raise_if_refusal(raw, choice, said)
-    own, stopped = unstopped(said.text) if choice.text is not None else (said.text, [])
+    own, stopped = text_before_stop(said.text) if choice.text is not None else (said.text, [])
     _, text, repairs = split_thoughts(own)
     return _model_reply(raw, completion, choice, ParsedReply(text, [], [*stopped, *repairs]))
 
@@ -156,7 +156,7 @@ def _model_reply(raw: str, completion: _Completion, choice: _Choice, reading: Pa
 
 
 def _said(choice: _Choice) -> AssistantMessage:
-    """What a server sends, whichever fields it uses."""
+    """Return the message of a server, whichever fields it uses."""
     message = choice.message
     if message is None:
         return AssistantMessage(choice.text or "")
@@ -168,7 +168,7 @@ def _said(choice: _Choice) -> AssistantMessage:
 
 
 def lossy_fault(reply: ModelReply) -> str:
-    """What the model is told of a reply that could only be read by guessing."""
+    """Return the words for the model about a reply that could only be read by guessing."""
     reasons = "; ".join(
         ladder.LOSSY[repair_step] for repair_step in reply.repair.split(", ") if repair_step in ladder.LOSSY
     )
@@ -176,14 +176,16 @@ def lossy_fault(reply: ModelReply) -> str:
 
 
 def said(raw: str) -> str:
-    """What the model said in `raw`, as it is shown to it again."""
-    told = _said(_decode(raw).choices[0])
-    calls = "".join(f"\n{call.function.name} {_arguments(call.function.arguments)}" for call in told.calls)
-    return told.text + calls
+    """Render the message in `raw` as the model sees it again."""
+    completion_content = _said(_decode(raw).choices[0])
+    calls = "".join(
+        f"\n{call.function.name} {_arguments(call.function.arguments)}" for call in completion_content.calls
+    )
+    return completion_content.text + calls
 
 
 def _text(content: str | list[_Part] | None) -> str:
-    """The monologue; some servers send it in parts."""
+    """Return the monologue; some servers send it in parts."""
     return "".join(part.text for part in content) if isinstance(content, list) else content or ""
 
 
@@ -194,5 +196,5 @@ def _arguments(arguments: object) -> str:
 
 
 def arguments(text: str) -> dict[str, Any]:
-    """The arguments of a call as an object. Raises ValueError or TypeError, with the reason, when there is none."""
+    """Parse the arguments of a call into an object. Raise ValueError or TypeError, with the reason, without one."""
     return call_arguments.arguments(text).value

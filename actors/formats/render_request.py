@@ -1,8 +1,8 @@
-"""From a context to the exact bytes of a request: what is hashed as `context_sha256` and is the HTTP body. Pure.
+"""Render a context into the exact bytes of a request: the HTTP body, hashed as `context_sha256`. Pure.
 
-The same context always gives the same bytes, because they hold nothing but the log: no clock, no chance, no order of a
-dict that was not made here. When a change of this file changes bytes, raise `constants.RENDERER`: an agent records the
-renderer that it was set up with, and `verify` says "renderer gone" for the older ones instead of a false mismatch.
+The same context always gives the same bytes, because they depend on the log alone: no clock, no randomness, no dict
+order from elsewhere. If a change of this file changes bytes, raise `agent_constants.RENDERER`: an agent records the
+renderer that it was configured with, and `verify` reports "renderer gone" for older ones instead of a false mismatch.
 """
 
 import hashlib
@@ -35,25 +35,25 @@ SUMMARIZER = (
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A request, and what it was put together from."""
+    """A request, and its parts."""
 
     body: bytes
     system: Sequence[tuple[str, str]]
-    """`system_parts`"""
+    """Result of `system_parts`."""
     chat: ChatMessages
     functions: bytes
-    """What the body says of the functions; empty where there are none."""
+    """Description of the functions in the body; empty if there is none."""
     options: bytes
-    """The end of the body: how words are chosen, and whether the reply comes piece by piece; empty by default."""
+    """End of the body: sampling settings and streaming; empty by default."""
 
 
 def request(context: Context, schemas: Mapping[str, str]) -> bytes:
-    """The body of the request for `context`; `schemas` holds the JSON schema text of each sha256."""
+    """Render the body of the request for `context`; `schemas`: JSON schema texts by sha256."""
     return compose(context, schemas).body
 
 
 def compose(context: Context, schemas: Mapping[str, str]) -> Request:
-    """What `request` gives, and what it was put together from."""
+    """Render the request for `context`, and return it with its parts."""
     calling_format = CALLING_FORMATS[context.config.calling]
     system = system_parts(context)
     known = [schemas[function.sha256] for function in context.config.functions]
@@ -63,29 +63,29 @@ def compose(context: Context, schemas: Mapping[str, str]) -> Request:
 
 
 def _system_message(system: Sequence[tuple[str, str]], described: str = "") -> str:
-    """The system message: what the functions are stands behind the prompt, before what changes."""
+    """Join the system message: the functions come after the prompt, before the parts that change."""
     texts = [text for _, text in system]
     return "\n".join([texts[0], described, *texts[1:]] if described else texts)
 
 
 def sha256(body: bytes) -> str:
-    """The name of a request: the sha256 of its bytes, in hexadecimal."""
+    """Return the name of a request: the SHA-256 of its bytes, in hexadecimal."""
     return hashlib.sha256(body).hexdigest()
 
 
 def messages(context: Context) -> list[ChatMessage]:
-    """The chat messages that the model sees."""
+    """Return the chat messages that the model sees."""
     return [message for _, message in numbered_messages(context)]
 
 
 def numbered_messages(context: Context) -> list[tuple[int, ChatMessage]]:
-    """The chat messages, each with the seq of the record that it shows (0 for the system message)."""
+    """Return the chat messages, each with the seq of the record that it shows (0 for the system message)."""
     chat = CALLING_FORMATS[context.config.calling].shown(context, _system_message(system_parts(context)))
     return [(seq, msgspec.to_builtins(message)) for seq, message in chat]
 
 
 def system_parts(context: Context) -> list[tuple[str, str]]:
-    """The system message: the prompt, the memory header, then each block with what there is to know of it, in lines."""
+    """Return the parts of the system message: prompt, memory header, then each block with its attributes, in lines."""
     header = [
         "",
         f"### Memory [last modified: {message_format.format_time(context.modified_at, context.config.zone)}]",
@@ -107,7 +107,7 @@ def _block(context: Context, block: MemoryBlock) -> str:
 
 
 def summary_request(context: Context, covers_to: int, words: int, bytes_max: int) -> bytes:
-    """The body of the request for a summary of the messages up to `covers_to` (inclusive), in at most `words` words.
+    """Render the request for a summary of the messages up to `covers_to` (inclusive), in at most `words` words.
 
     A transcript of more than `bytes_max` bytes keeps its beginning and its end.
     """
@@ -116,7 +116,7 @@ def summary_request(context: Context, covers_to: int, words: int, bytes_max: int
 
 
 def summary_parts(context: Context, covers_to: int, words: int, bytes_max: int) -> list[tuple[str, str]]:
-    """The parts of that request by name, in their order."""
+    """Return the parts of a summary request by name, in order."""
     covered = [m for m in context.messages if m.seq <= covers_to]
     parts = [
         ("instructions", SUMMARIZER.format(words=words)),
@@ -127,7 +127,7 @@ def summary_parts(context: Context, covers_to: int, words: int, bytes_max: int) 
 
 
 def transcript(context: Context, covered: Sequence[ContextMessage]) -> str:
-    """The messages as lines of "time | who: words", after the summary that stood before them."""
+    """Render the messages as lines of "time | who: words", after the summary before them."""
     summary = summary_of(context)
     lines = [f"Summary so far: {summary.text}"] if summary else []
     for message in covered:
@@ -153,7 +153,7 @@ def _lines(message: ContextMessage, time: str) -> list[str]:
 
 
 def _shorten(text: str, bytes_max: int) -> str:
-    """`text`, or its first and last half of `bytes_max` where it is longer than `bytes_max` bytes of UTF-8."""
+    """Return `text`; if longer than `bytes_max` bytes of UTF-8, its beginning and end of half that size each."""
     data = text.encode()
     if len(data) <= bytes_max:
         return text

@@ -1,4 +1,4 @@
-"""The rungs of the repair of a reply: what each is called, what it does, and whether it can change what was meant."""
+"""Table of the repair steps of a reply: name, description, and if a step may change the meaning."""
 
 from collections.abc import Iterable, Mapping
 
@@ -19,7 +19,7 @@ LOSSLESS: Mapping[str, str] = {
     "tags": "calls stood in the text, marked as the model's template has them",
     "content": "the text was a call and nothing else",
 }
-"""Everything that the model wrote is in what was read, and nothing else."""
+"""Steps after which the result holds everything that the model wrote, and nothing else."""
 
 LOSSY: Mapping[str, str] = {
     "cut": "it ended in the middle of something",
@@ -38,14 +38,14 @@ LOSSY: Mapping[str, str] = {
     "nothing": "it was empty",
     "unread": "it could not be read",
 }
-"""What was meant may have been something else."""
+"""Steps after which the result may differ from what the model meant."""
 
 
 def is_lossy(repairs: Iterable[str]) -> bool:
-    """Whether any of them may have changed what was meant."""
+    """Return True if any of the steps may have changed the meaning."""
     return any(repair_step in LOSSY for repair_step in repairs)
 
 
 def format_steps(repairs: Iterable[str]) -> str:
-    """Rungs as a reply names them."""
+    """Join repair steps as a reply records them."""
     return ", ".join(dict.fromkeys(repairs))

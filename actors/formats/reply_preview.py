@@ -1,7 +1,7 @@
-"""What a reply says while it is still coming: thoughts and messages, read out of the pieces of a stream. Pure.
+"""Preview a reply while it is streamed: thoughts and messages, read from the chunks. Pure.
 
-A preview is not durable, and may come to nothing: only records are final. What is told of a text is always the
-beginning of what the whole reply will be read as. Where that cannot be known yet, nothing is told.
+A preview is not durable and may be withdrawn: only records are final. Reported text is always the beginning of what the
+complete reply will be read as. Text that is still ambiguous is not reported.
 """
 
 import re
@@ -19,23 +19,21 @@ PreviewKind = Literal["thought", "message", "restart", "end"]
 
 
 class Preview(msgspec.Struct, frozen=True, gc=False):
-    """Some words of a reply that is on its way."""
+    """Some words of a reply that is still streamed."""
 
     turn: int
     step: int
     kind: PreviewKind
-    """`end`: the message or the thought that was told last is whole. `restart`: what was told of the step counts for
-    nothing.
-    """
+    """`end`: the last reported message or thought is complete. `restart`: everything reported of the step is void."""
     text: str = ""
 
 
 PreviewFactory = Callable[[int, int, AgentConfigured], DeltaCallback | None]
-"""Who hears the pieces of the reply to a turn's step, under a configuration; None: nobody does."""
+"""Returns the callback for the chunks of a reply, by turn, step and configuration; None: no preview is wanted."""
 
 
 def no_preview(_turn: int, _step: int, _config: AgentConfigured) -> DeltaCallback | None:
-    """Nobody listens."""
+    """Return None: no preview is wanted."""
     return None
 
 
@@ -47,16 +45,16 @@ _FUNCTION: JsonPath = ("function",)
 _SAID: JsonPath = ("params", "message")
 
 _UNSURE = re.compile(r"[<\[{`]")
-"""What begins in a text with one of these may be a call, or marks of a model's own."""
+"""Text from one of these characters on may be a call, or a model's own marks."""
 
 
 class _Native:
-    """A reply of words and calls."""
+    """Reader of a native reply: words and calls."""
 
     def __init__(self) -> None:
         self._sure = True
         self._space: list[str] = []
-        """White space that came last: it may not count."""
+        """Trailing white space, which may not count."""
         self._call = -1
         self._name = ""
         self._arguments: IncrementalJson | None = None
@@ -86,7 +84,7 @@ class _Native:
 
 
 class _Written:
-    """A reply that is one JSON object: a thought, the name of a function and what it is called with."""
+    """Reader of a reply that is one JSON object: a thought, the name of a function and its parameters."""
 
     def __init__(self) -> None:
         self._object = IncrementalJson((*_THOUGHTS, _FUNCTION, _SAID), fenced=True)
@@ -100,12 +98,12 @@ class _Written:
             if place == _FUNCTION:
                 yield from self._named(text)
             elif place == _SAID:
-                told: PreviewText = ("end", "") if text is None else ("message", text)
+                preview: PreviewText = ("end", "") if text is None else ("message", text)
                 if not self._known:
-                    self._kept.append(told)
+                    self._kept.append(preview)
                 elif self._sends:
-                    yield told
-            elif self._thought in ((), place):  # of two thoughts the first is told
+                    yield preview
+            elif self._thought in ((), place):  # of two thoughts the first is reported
                 self._thought = place
                 yield ("end", "") if text is None else ("thought", text)
 
@@ -114,7 +112,7 @@ class _Written:
         return "".join(self._function) == SEND_MESSAGE
 
     def _named(self, text: str | None) -> Iterator[PreviewText]:
-        """A part of the function's name; with its end it is known whether what was kept is a message."""
+        """Take a part of the function's name; its end decides if the held-back text is a message."""
         if text is not None:
             self._function.append(text)
             return
@@ -125,58 +123,58 @@ class _Written:
 
 
 class ReplyPreview:
-    """One reply as it comes."""
+    """Preview of one reply."""
 
     def __init__(self, calling: str) -> None:
         self._pieces: _Native | _Written = _Native() if calling == "native" else _Written()
         self._over = False
-        """Nothing more can be told of it before it is whole."""
+        """True if nothing more can be reported before the reply is complete."""
 
     def read(self, piece: ReplyDelta) -> Iterator[tuple[PreviewKind, str]]:
-        """What the piece adds."""
+        """Yield what the chunk adds."""
         if self._over:
             return
         try:
             yield from self._pieces.read(piece)
         except IncrementalJsonError:
             self._over = True
-        except DuplicateKey:  # the later one of two counts
+        except DuplicateKey:  # the later of two values counts
             self._over = True
             yield "restart", ""
 
 
 class PreviewStream:
-    """What one agent's replies say as they come, for those who want to hear it."""
+    """Previews of one agent's replies, for subscribers that want them."""
 
     def __init__(self, wanted: Callable[[int], bool], notify: Callable[[Preview], None]) -> None:
-        """`wanted`: whether anybody wants to hear of a turn."""
+        """`wanted`: returns True if a subscriber wants previews of a turn."""
         self._wanted = wanted
         self._notify = notify
-        self._told: tuple[int, int] = (0, 0)
-        """The turn and step of which something was told since it began, or began anew."""
+        self._previewed_step: tuple[int, int] = (0, 0)
+        """Turn and step with reported text since their last start; (0, 0): none."""
 
     def preview_for(self, turn: int, step: int, config: AgentConfigured) -> DeltaCallback | None:
-        """See `PreviewFactory`."""
+        """Return the callback for one reply; a `PreviewFactory`."""
         if not config.stream or not self._wanted(turn):
             return None
-        self._begin_anew(turn, step)  # the reply before it was not taken
+        self._restart_preview(turn, step)  # the reply before it was not accepted
         reply = ReplyPreview(config.calling)
 
         def on_delta(piece: ReplyDelta) -> None:
             nonlocal reply
             if piece.restart:
                 reply = ReplyPreview(config.calling)
-                self._begin_anew(turn, step)
+                self._restart_preview(turn, step)
             for kind, text in reply.read(piece):
                 if kind == "restart":
-                    self._begin_anew(turn, step)
+                    self._restart_preview(turn, step)
                 else:
-                    self._told = turn, step
+                    self._previewed_step = turn, step
                     self._notify(Preview(turn, step, kind, text))
 
         return on_delta
 
-    def _begin_anew(self, turn: int, step: int) -> None:
-        if self._told == (turn, step):
-            self._told = 0, 0
+    def _restart_preview(self, turn: int, step: int) -> None:
+        if self._previewed_step == (turn, step):
+            self._previewed_step = 0, 0
             self._notify(Preview(turn, step, "restart"))

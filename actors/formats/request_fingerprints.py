@@ -1,11 +1,11 @@
-"""The parts of a request by name, and a short mark of each: by them a request that is made again and differs says
-where it does.
+"""Split a request into named parts, each with a short fingerprint: if a request that is rendered again differs, the
+fingerprints show where.
 
-The proof that two requests are equal is their sha256. A mark is a CRC-32 cut to six digits, which says where to look
-and proves nothing: of sixteen million parts that differ one has the mark of the other. The parts come in the order of
-the body: `prompt`, `header`, `block LABEL` for each block, `summary`, `messages` (the older ones, together), each of
-the newest by its seq, `functions`, `options` (how words are chosen, where the agent is set up so). A request for a
-summary has `instructions`, `transcript` and `options`. Pure.
+Equal sha256 proves that two requests are equal. A fingerprint is a CRC-32 cut to six hexadecimal digits, which says
+where to look and proves nothing: of sixteen million parts that differ, one has the same fingerprint. The parts come in
+the order of the body: `prompt`, `header`, `block LABEL` for each block, `summary`, `messages` (the older ones,
+together), each of the newest by its seq, `functions`, `options` (sampling settings and streaming, if set). A request
+for a summary has `instructions`, `transcript` and `options`. Pure.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ from everlog.actors.formats import render_request
 from everlog.actors.prompt.context import Context
 
 RECENT = 4
-"""Chat messages, from the newest, that are marked one by one: what a step adds to the request before it."""
+"""Number of newest chat messages with a fingerprint each: about as many as a step adds to the request before it."""
 
 RequestParts = dict[str, bytes]
 
@@ -31,9 +31,9 @@ _json = msgspec.json.Encoder()
 def of_request(
     context: Context, request: render_request.Request, newest: Collection[int] | None = None
 ) -> RequestParts:
-    """The parts of a request for a reply. Nothing but separators is in no part.
+    """Return the parts of a request for a reply. Every byte, apart from separators, is in some part.
 
-    `newest`: the seqs that are marked one by one; None: those of the last messages.
+    `newest`: the seqs with a part of their own; None: those of the last messages.
     """
     found = {name: text.encode() for name, text in request.system}
     chat = request.chat[1:]
@@ -56,13 +56,13 @@ def of_request(
 
 
 def repeated_seqs(request: render_request.Request) -> set[int]:
-    """Seqs of records that are shown in more than one place."""
+    """Return the seqs of records that are shown in more than one place."""
     runs = [seq for seq, _ in groupby(request.chat, key=itemgetter(0))]
     return {seq for seq, count in Counter(runs).items() if count > 1}
 
 
 def singles(request: render_request.Request) -> dict[int, bytes]:
-    """What each record is shown as, by its seq."""
+    """Return the bytes that show each record, by its seq."""
     found: dict[int, bytes] = {}
     for seq, message in request.chat[1:]:
         found[seq] = found.get(seq, b"") + _json.encode(message)
@@ -70,38 +70,38 @@ def singles(request: render_request.Request) -> dict[int, bytes]:
 
 
 def _unused(name: str, found: RequestParts) -> str:
-    """A record that is shown in two places has a name for each."""
+    """Return a part name that is not taken: a record that is shown in two places has two parts."""
     while name in found:
         name += "+"
     return name
 
 
 def of_summary_request(parts: Iterable[tuple[str, str]]) -> RequestParts:
-    """The parts of a request for a summary."""
+    """Return the parts of a request for a summary."""
     return {name: text.encode() for name, text in parts}
 
 
 def fingerprint(part: bytes) -> str:
-    """Six hexadecimal digits."""
+    """Return the fingerprint of a part: six hexadecimal digits."""
     return f"{crc32(part) & 0xFFFFFF:06x}"
 
 
 def fingerprints(parts: Mapping[str, bytes]) -> dict[str, str]:
-    """The mark of each part."""
+    """Return the fingerprint of each part."""
     return {name: (_shared if name in _SHARED else fingerprint)(part) for name, part in parts.items()}
 
 
 _SHARED = ("prompt", "functions")
-"""Large, and the same for many agents and in all of their calls."""
+"""Parts that are large, and the same for many agents and in all of their calls: their fingerprints are cached."""
 _shared = lru_cache(maxsize=256)(fingerprint)
 
 
 def encode_fingerprints(marks: Mapping[str, str]) -> str:
-    """Marks as the log keeps them: one text, which is read in a third of the time that an object takes."""
+    """Join fingerprints for the log into one text, which is decoded in a third of the time of an object."""
     return ", ".join([f"{name} {digits}" for name, digits in marks.items()])
 
 
 def decode_fingerprints(written: str) -> dict[str, str]:
-    """Marks by part, from the log."""
+    """Parse fingerprints from the log, by part."""
     pairs = [pair.rsplit(" ", 1) for pair in written.split(", ")] if written else []
     return {pair[0]: pair[-1] for pair in pairs}

@@ -1,4 +1,4 @@
-"""A reply that the endpoint holds to a JSON schema, made of the schemas of the functions. Pure."""
+"""Schema calling format: the endpoint enforces a JSON schema, made from the schemas of the functions. Pure."""
 
 import json
 from collections.abc import Sequence
@@ -17,24 +17,24 @@ from everlog.actors.prompt.context import Context
 SHAPE = json_call_format.CallSyntax(within=False)
 
 GRAMMAR_CHARS_MAX = 2000
-"""llama.cpp refuses a grammar that repeats something more often: a longer limit of monologues is not in the schema."""
+"""Most repetitions in a grammar that llama.cpp accepts: a longer limit of monologues is left out of the schema."""
 
 _json = msgspec.json.Encoder()
 
 
 class SchemaFormat:
-    """The way of `response_format`."""
+    """Calling format that uses `response_format`."""
 
     def shown(self, context: Context, system: str) -> ChatMessages:
-        """The messages; replies are the JSON that the schema asks for."""
+        """Return the messages; replies are JSON as the schema demands."""
         return json_call_format.chat(context, system, SHAPE)
 
     def described(self, schemas: Sequence[str]) -> str:
-        """What the system message says of the functions."""
+        """Describe the functions for the system message."""
         return json_call_format.describe_functions(tuple(schemas), SHAPE)
 
     def body(self, context: Context, system: str, schemas: Sequence[str]) -> tuple[ChatMessages, bytes, bytes]:
-        """A chat completion with a `response_format`."""
+        """Return a chat completion with a `response_format`."""
         chat = self.shown(context, system)
         body = _json.encode({"model": context.model, "messages": [message for _, message in chat]})
         limit = context.config.monologue_chars_max
@@ -42,25 +42,25 @@ class SchemaFormat:
         return chat, body[:-1] + held + options(context) + b"}", held
 
     def summary(self, context: Context, instructions: str, transcript: str) -> bytes:
-        """A summary is plain text, asked for like any."""
+        """Return the native request: a summary is plain text."""
         return NativeFormat().summary(context, instructions, transcript)
 
     def read(self, said: AssistantMessage) -> ParsedReply:
-        """The call in the text."""
+        """Parse the call in the text."""
         return json_call_format.read_calls(said, SHAPE)
 
 
 @lru_cache(maxsize=256)
 def _format(schemas: tuple[str, ...], chars_max: int) -> bytes:
-    """The schema as a request ends with it."""
+    """Encode the schema as the end of a request."""
     held = {"name": "reply", "strict": False, "schema": reply_schema(schemas, chars_max)}
     return encode_fields({"response_format": {"type": "json_schema", "json_schema": held}})
 
 
 def reply_schema(schemas: Sequence[str], chars_max: int = 0) -> dict[str, Any]:
-    """One shape for each function: that its name and its parameters belong together is a part of the schema.
+    """Return a schema with one shape for each function, so that a function's name and its parameters belong together.
 
-    So its root is a choice, which OpenAI's strict mode does not take: `strict` is off.
+    The root is therefore a choice, which OpenAI's strict mode does not accept: `strict` is off.
     """
     thought: dict[str, Any] = {"type": "string"}
     if chars_max:

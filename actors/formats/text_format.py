@@ -1,7 +1,7 @@
-"""Plain text: one prompt with the turns of ChatML, and a call as JSON in what the model writes. Pure.
+"""Text calling format: one prompt with turns in ChatML, and a call as JSON in the model's text. Pure.
 
-Nothing of the reply is written beforehand: a model may think first, and what is read is all of what it said. A `<|`
-in anybody's words is written `< |`, so that no words can end their turn or begin another.
+The reply is not prefilled: a model may think first, and all of its text is read. A `<|` in any text is written as `<
+|`, so that no text can end its turn or begin another.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,36 +21,36 @@ _json = msgspec.json.Encoder()
 
 
 class TextFormat:
-    """The way of `prompt`."""
+    """Calling format that uses `prompt`."""
 
     def shown(self, context: Context, system: str) -> ChatMessages:
-        """The turns of the prompt."""
+        """Return the turns of the prompt."""
         return json_call_format.chat(context, system, SHAPE)
 
     def described(self, schemas: Sequence[str]) -> str:
-        """What the system message says of the functions."""
+        """Describe the functions for the system message."""
         return json_call_format.describe_functions(tuple(schemas), SHAPE)
 
     def body(self, context: Context, system: str, schemas: Sequence[str]) -> tuple[ChatMessages, bytes, bytes]:
-        """A completion of one prompt."""
+        """Return a completion request with one prompt."""
         chat = self.shown(context, system)
         body = _body(context.model, ((message.role, message.content) for _, message in chat))
         return chat, body[:-1] + options(context) + b"}", b""
 
     def summary(self, context: Context, instructions: str, transcript: str) -> bytes:
-        """A completion of two turns."""
+        """Return a completion request with two turns."""
         body = _body(context.summarizer, (("system", instructions), ("user", transcript)))
         return body[:-1] + summary_options(context) + b"}"
 
     def read(self, said: AssistantMessage) -> ParsedReply:
-        """The calls in the text, up to the mark that ends the turn."""
-        own, repairs = unstopped(said.text)
+        """Parse the calls in the text, up to the mark that ends the turn."""
+        own, repairs = text_before_stop(said.text)
         reading = json_call_format.read_calls(msgspec.structs.replace(said, text=own), SHAPE)
         return msgspec.structs.replace(reading, repairs=[*repairs, *reading.repairs])
 
 
-def unstopped(text: str) -> tuple[str, list[str]]:
-    """What the model wrote in its own turn, and the rungs: not every server stops at the marks."""
+def text_before_stop(text: str) -> tuple[str, list[str]]:
+    """Return the text of the model's own turn, and the repair steps: not every server stops at the marks."""
     own = text.removeprefix(f"{START}assistant\n")
     end = min((place for mark in STOP if (place := own.find(mark)) >= 0), default=len(own))
     return own[:end], ["stop"] if own[:end] != text else []

@@ -1,1 +1,1 @@
-"""What can an agent do? Functions of its memory, of its user, and those that reach outside."""
+"""Functions that an agent can call: those of its memory, of its user, and those that reach outside the log."""

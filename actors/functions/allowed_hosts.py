@@ -1,4 +1,6 @@
-"""Which hosts may be sent requests, and what a URL says. Pure; names are compared in one spelling, addresses too."""
+"""Decide which hosts may be sent requests, and parse URLs. Names and addresses are compared in one normal form.
+Pure.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -12,37 +14,37 @@ from everlog.events import BadInput, FunctionError
 URL_CHARS_MAX = 4096
 
 PORTS = {"http": 80, "https": 443}
-"""The ports of a host that was allowed without one."""
+"""Ports of a host that was allowed without a port."""
 
 AllowedHosts = Mapping[str, frozenset[int]]
-"""The ports that are allowed of each host."""
+"""Allowed ports, by host."""
 
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _NUMERIC = re.compile(r"(?:.*\.)?(?:\d+|0x[0-9a-f]*)")
 """A host that some resolvers read as a number, and so as an address: 2130706433, 0x7f.1, 127.1."""
 _PLAIN = re.compile(r"[!-\[\]-~]+")
-"""ASCII without space, control characters and the backslash, which readers of URLs disagree about."""
+"""ASCII without space, control characters and the backslash, which URL parsers treat differently."""
 
 
 class RequestTarget(msgspec.Struct, frozen=True):
-    """Where a request goes."""
+    """Destination of a request."""
 
     scheme: str
     host: str
     port: int
     path: str
-    """With the query; begins with `/`."""
+    """Path with the query; begins with `/`."""
 
     @property
     def name(self) -> str:
-        """The host as the `Host` header has it."""
+        """Value of the `Host` header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 def hosts(entries: Iterable[str]) -> AllowedHosts:
-    """The allow-list that HOST and HOST:PORT say. Raises BadInput for an entry that is neither."""
+    """Parse an allow-list of HOST and HOST:PORT entries. Raise BadInput for any other entry."""
     allowed: dict[str, frozenset[int]] = {}
     for entry in entries:
         host, port = _entry(entry)
@@ -60,14 +62,14 @@ def _entry(entry: str) -> tuple[str, int | None]:
     whole = _PLAIN.fullmatch(entry) and not set("/?#@") & set(entry) and not entry.endswith(":")
     if not (whole and host and port != 0):
         raise BadInput(
-            f"{entry!r} is not HOST or HOST:PORT; one looks like api.example.org, api.example.org:8080 or "
-            "[2001:db8::1]:8080. Nothing was begun."
+            f"{entry!r} is not HOST or HOST:PORT. Examples: api.example.org, api.example.org:8080, "
+            "[2001:db8::1]:8080. Nothing was started."
         )
     return host, port
 
 
 def target(url: str, allowed: AllowedHosts) -> RequestTarget:
-    """Where a URL leads. Raises FunctionError for one that is none, or that leads to what is not allowed."""
+    """Parse a URL. Raise FunctionError for an invalid URL, or a host and port that are not allowed."""
     if len(url) > URL_CHARS_MAX or not _PLAIN.fullmatch(url):
         raise FunctionError(
             f"A URL has at most {URL_CHARS_MAX} characters of ASCII, none of them a space or a backslash; write others "
@@ -99,7 +101,7 @@ def _hosts(allowed: AllowedHosts) -> str:
 
 
 def _spelled(host: str) -> str:
-    """A host in its one spelling: an address as it is written, a name in small letters. Empty where it is neither."""
+    """Normalize a host: an address in its standard form, a name in lower case; empty if it is neither."""
     try:
         return str(ip_address(host))
     except ValueError:

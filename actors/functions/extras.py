@@ -1,10 +1,11 @@
-"""MemGPT's functions that reach outside the log: files of one folder, the web, another model. Not every agent has them
-(`presets` says which), and each does only what the person at the keyboard grants.
+"""MemGPT's functions that reach outside the log: files of one folder, the web, another model. An agent has them only if
+its preset lists them (`presets`), and each function does only what the user grants.
 
-    grants.py       what the person allows, given each time
-    workspace.py    read_from_text_file, append_to_text_file: the one file that speaks to the disk
-    web.py          http_request; hosts.py: what may be asked for; addresses.py: what may be connected to; wire.py: HTTP
-    helper.py       message_chatgpt
+    grants.py           grants of the user, passed each time
+    workspace.py        read_from_text_file, append_to_text_file: the one file that accesses the disk
+    http_function.py    http_request; allowed_hosts.py: its hosts; network_addresses.py: their addresses;
+                        http_transport.py: HTTP
+    helper_model.py     message_chatgpt
 """
 
 import functools
@@ -31,16 +32,16 @@ _EFFECTS: Mapping[str, Effect] = {
 }
 
 NAMES = tuple(_EFFECTS)
-"""The functions of this folder, in the order in which the model is shown them."""
+"""Names of the extra functions, in the order in which the model sees them."""
 
 
 def extras(
     grants: Grants, ask: HelperCall, resolve: HostResolver = resolved, admits: AddressFilter = is_public
 ) -> Sequence[Tool]:
-    """All of them, each doing what `grants` allow; `ask` asks the other model.
+    """Return all extra functions, each limited to what `grants` allow; `ask` asks the other model.
 
-    `resolve` and `admits` are where addresses come from and which may be connected to: a test serves on its own
-    machine, nobody else has a reason to. Raises BadInput for a host that is none.
+    `resolve` looks addresses up, and `admits` decides which of them may be connected to: only a test, which serves on
+    its own machine, replaces them. Raises BadInput for an invalid host.
     """
     functions = _functions(grants, ask, resolve, admits)
     return [msgspec.structs.replace(_shape(name), function=function) for name, function in functions.items()]
@@ -61,7 +62,7 @@ def _functions(
 
 @functools.cache
 def _shape(name: str) -> Tool:
-    """The tool without its grants: schema and arguments are made once, however many agents there are."""
+    """Return a tool without its grants: schema and arguments are computed once for all agents."""
     function = _functions(NO_GRANTS, no_helper, resolved, is_public)[name]
     made: Tool = tool(function, effect=_EFFECTS[name], faults=(FunctionError,))
     return made

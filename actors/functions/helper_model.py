@@ -1,4 +1,4 @@
-"""`message_chatgpt`: a question to another model, which knows nothing of the conversation and keeps nothing."""
+"""`message_chatgpt`: a question to another model, which does not see the conversation and remembers nothing."""
 
 from collections.abc import Awaitable, Callable
 
@@ -10,17 +10,17 @@ from everlog.actors.ports.effects import Model
 from everlog.events import FunctionError, ModelError
 
 HelperCall = Callable[[str], Awaitable[str]]
-"""From a question to its answer. Raises ModelError."""
+"""Sends a question and returns its answer. Raises ModelError."""
 
 PROMPT = (
     "You help another assistant that cannot ask you again. Answer briefly, in plain text: say what you know, say "
     "plainly what you do not know, and leave out greetings."
 )
-"""The system message of the question; the offline model knows such a question by its words."""
+"""System message of the question; the offline model recognizes such a request by this text."""
 
 
 class HelperModel:
-    """Somebody else to ask."""
+    """The other model, as a function for the agent."""
 
     def __init__(self, ask: HelperCall) -> None:
         self._ask = ask
@@ -38,7 +38,7 @@ class HelperModel:
 
 
 async def answer(models: Callable[[str], Model], name: str, question: str) -> str:
-    """What the model `name` says to `question`, asked afresh. Raises ModelError, for an empty answer too."""
+    """Ask the model `name` one question, without any history. Raise ModelError, also for an empty answer."""
     model = models(name)
     try:
         raw = (await model.ask(_request(name, question))).raw
@@ -51,7 +51,7 @@ async def answer(models: Callable[[str], Model], name: str, question: str) -> st
 
 
 async def no_helper(_question: str) -> str:
-    """For tools that are only looked at: nobody runs them."""
+    """Stand in for the helper where tools are only inspected and never run."""
     raise NotImplementedError
 
 

@@ -1,7 +1,7 @@
-"""`http_request`: off unless hosts are allowed, and then to these hosts alone, at public addresses alone.
+"""`http_request`: disabled unless hosts are allowed, and then limited to these hosts, at public addresses.
 
-Each hop of a redirect is held against the allow-list again and looked up again; every address of an answer is checked,
-and the connection goes to a checked address. No proxy, cookie, name or password is taken from anywhere.
+Each redirect is checked against the allow-list again and resolved again. Every address of a host is checked, and the
+connection goes to a checked address. No proxy, cookie, name or password is used.
 """
 
 import asyncio
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from everlog.actors.functions.http_transport import HttpResponse
 
 REQUEST_TIMEOUT_S = 20.0
-"""Longest time for a request with all its redirects."""
+"""Longest time, in seconds, for a request with all its redirects."""
 
 REDIRECTS_MAX = 5
-"""Redirects that are followed."""
+"""Most redirects that are followed."""
 
 MAYBE_DONE = "The request was sent, and may have been carried out: find out before you send it again."
-"""What is said of every failure after the first byte of a request has left."""
+"""Added to the text of every failure after the first byte of a request was sent."""
 
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
 
 
 class WebAccess:
-    """The hosts that may be asked."""
+    """Access to the allowed hosts."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class WebAccess:
         admits: AddressFilter = is_public,
         timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> None:
-        """Raises BadInput for a host that is none."""
+        """Raise BadInput for an invalid host."""
         self._allowed = hosts(allowed)
         self._resolve = resolve
         self._admits = admits
@@ -74,9 +74,10 @@ class WebAccess:
     async def _followed(
         self, goal: RequestTarget, url: str, method: str, payload: bytes | None, sent: list[str]
     ) -> "HttpResponse":
-        """The answer behind the redirects; `sent` gets what was asked for, when it was.
+        """Send the request, follow redirects, and return the last response. `sent` collects the URLs that were
+        requested.
 
-        A FunctionError says that nothing was sent; later refusals are OSErrors.
+        A FunctionError means that nothing was sent; later refusals are OSErrors.
         """
         from everlog.actors.functions.http_transport import exchange
 
@@ -99,14 +100,14 @@ class WebAccess:
 
 
 def _next(before: RequestTarget, after: RequestTarget) -> RequestTarget:
-    """Where a redirect leads. Raises FunctionError where what was sent in secret would be sent in the open."""
+    """Return the target of a redirect. Raise FunctionError if it leads from https to http: others could read it."""
     if (before.scheme, after.scheme) == ("https", "http"):
         raise FunctionError("it leads from https to http, where everybody on the way can read it")
     return after
 
 
 def _payload(method: str, text: str | None) -> bytes | None:
-    """The payload as it is sent. Raises FunctionError where it is no JSON."""
+    """Encode the payload. Raise FunctionError for a text that is not JSON."""
     if method == "GET" or text is None:
         return None
     try:
@@ -117,6 +118,6 @@ def _payload(method: str, text: str | None) -> bytes | None:
 
 
 def _response_fields(response: "HttpResponse") -> dict[str, Any]:
-    """An answer as the model is told it."""
+    """Convert a response into the fields that the model sees."""
     body = response.body.decode(errors="replace")
     return {"status_code": response.status, "headers": response.headers, "body": body}

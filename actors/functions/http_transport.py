@@ -1,8 +1,8 @@
-"""One request and its answer over HTTP, to an address that was checked before. It follows and keeps nothing.
+"""Send one HTTP request to an address that was checked before, and read the response. Follows and stores nothing.
 
-The connection goes to the address, so that no second look-up can change it. The name of the host goes into the `Host`
-header and into TLS, where the certificate must be for it. Nothing of the environment's proxies is used. The caller
-limits the time; importing this file loads the client, so it is imported for the first request.
+The connection goes to the address, so that a second look-up cannot lead elsewhere. The name of the host goes into the
+`Host` header and into TLS, where the certificate must match it. Proxies of the environment are ignored. The caller
+limits the time. Importing this file loads the HTTP client, so it is imported for the first request only.
 """
 
 import ssl
@@ -16,10 +16,10 @@ from everlog.actors.functions.allowed_hosts import RequestTarget
 from everlog.actors.functions.network_addresses import Address
 
 HEAD_BYTES_MAX = 32 * 1024
-"""Largest headers of an answer."""
+"""Largest total size of the headers of a response, in bytes."""
 
 BODY_BYTES_MAX = 64 * 1024
-"""Bytes of a body that are read; the rest is left where it is."""
+"""Most bytes of a body that are read; the rest is ignored."""
 
 _HEADERS = {
     "Accept": "*/*",
@@ -30,26 +30,26 @@ _HEADERS = {
 
 
 class MalformedResponse(ValueError):
-    """What came is no whole answer in HTTP."""
+    """The response is incomplete, or is not HTTP."""
 
 
 class HttpResponse(msgspec.Struct, frozen=True):
-    """What came back."""
+    """Response of a server."""
 
     status: int
     headers: Mapping[str, str]
-    """Names in small letters; several of one name are joined by a comma."""
+    """Names in lower case; several values of one name are joined by a comma."""
     body: bytes
-    """Its first BODY_BYTES_MAX bytes at most."""
+    """First bytes of the body, BODY_BYTES_MAX at most."""
 
 
 async def exchange(
     target: RequestTarget, addresses: Sequence[Address], method: str, payload: bytes | None, sending: Callable[[], None]
 ) -> HttpResponse:
-    """Send a request to the first of the addresses that takes the connection, and read the answer.
+    """Send a request to the first of the addresses that accepts a connection, and return the response.
 
-    `sending` is called before the first byte of the request leaves. Raises OSError where the network failed, ValueError
-    (BrokenAnswer) where what came is no answer.
+    `sending` is called before the first byte of the request leaves. Raises OSError if the network failed, ValueError
+    (MalformedResponse) if the response is invalid.
     """
     failed = OSError(f"{target.host} has no address")
     async with httpx2.AsyncHTTPTransport(verify=_secured(target), trust_env=False) as transport:
@@ -69,7 +69,7 @@ async def exchange(
 
 
 def _secured(target: RequestTarget) -> ssl.SSLContext:
-    """TLS that holds the server's certificate to the name and trusts whom the machine does; for http, nobody."""
+    """Return TLS settings that verify the server's name with the machine's authorities; for http, an unused default."""
     return ssl.create_default_context() if target.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
@@ -103,7 +103,7 @@ async def _response(answer: httpx2.Response) -> HttpResponse:
 
 
 async def _body(answer: httpx2.Response) -> bytes:
-    """The body, up to BODY_BYTES_MAX."""
+    """Read the body, up to BODY_BYTES_MAX."""
     found = b""
     async with aclosing(answer.aiter_raw()) as parts:
         async for part in parts:
@@ -114,7 +114,7 @@ async def _body(answer: httpx2.Response) -> bytes:
 
 
 def _failure(error: BaseException) -> OSError:
-    """The innermost cause of an error of the client, which says what the network did; the client hides some of them."""
+    """Return the innermost cause of a client error: it names the failure of the network, which the client may hide."""
     while (cause := error.__cause__ or error.__context__) is not None:
         error = cause
     return error if isinstance(error, OSError) else OSError(str(error) or type(error).__name__)

@@ -1,7 +1,8 @@
-"""MemGPT's own functions. Those that take a Memory are pure: their effect is the events that they leave in it.
+"""MemGPT's own functions. Functions that take a Memory are pure: their effect is the events that they leave in it.
 
-Those that search are coroutines: the agent waits for them, and what they brought is in the log. They read the agent's
-memory as of the request that the model answered; what calls of the same reply did to it is known from the desk.
+Functions that search are coroutines: the agent waits for the search, and its result is recorded in the log. They read
+the agent's memory as of the request that the model answered; their FunctionMemory (`desk`) holds the changes by calls
+of the same reply.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -114,7 +115,7 @@ async def _archival_memory_insert(desk: FunctionMemory, content: str, tags: list
         tags: Words to file it under, by which a search can be narrowed.
     """
     event = archival_rules.inserted_event(content, tags)
-    if desk.changes.is_fresh(event.text):
+    if desk.changes.was_just_stored(event.text):
         return "Kept already, by a call just before: nothing was added."
     if known := await _holding(desk, event.text):
         return f"Kept already, under the id {known}: nothing was added. archival_memory_update changes its tags."
@@ -172,7 +173,7 @@ async def _archival_memory_delete(desk: FunctionMemory, memory_id: str) -> None:
 
 
 async def _holding(desk: FunctionMemory, text: str) -> str:
-    """The id of a memory that holds exactly this text after the calls before; empty if there is none."""
+    """Return the id of a memory that holds exactly this text after the preceding calls; empty if there is none."""
     if known := desk.changes.holding(text):
         return known
     known = await desk.searcher.kept(text)
@@ -180,7 +181,7 @@ async def _holding(desk: FunctionMemory, text: str) -> str:
 
 
 async def _memory(desk: FunctionMemory, memory_id: str) -> Hit:
-    """The memory of that id as the calls before left it. Raises FunctionError where there is none."""
+    """Return the memory of that id as the preceding calls left it. Raise FunctionError if there is none."""
     found = await desk.searcher.memory(archival_rules.id_of(memory_id))
     now = None if found is None else desk.changes.applied(found)
     if now is None:
@@ -189,7 +190,7 @@ async def _memory(desk: FunctionMemory, memory_id: str) -> Hit:
 
 
 def shown(page: Page, zone: str, *, roles: bool) -> str:
-    """A page of results as the model reads it: how many there are, then each with its time; of memories the id too."""
+    """Render a page of results for the model: the total, then each result with its time; a memory with its id too."""
     alone = "by words alone" if page.archive_down else ""
     if alone and not roles:
         alone += ", without documents: the archive does not answer"
@@ -205,7 +206,7 @@ def shown(page: Page, zone: str, *, roles: bool) -> str:
 
 
 def _describe_hit(hit: Hit) -> str:
-    """What there is to know of a memory beside its text."""
+    """Return all that is known of a memory except its text."""
     known = [
         f"id: {hit.ref}",
         f"part {hit.part} of {hit.parts}" if hit.parts > 1 else "",
@@ -220,7 +221,7 @@ _LABEL = {"label": "name"}
 
 
 def _memory_tool(function: Callable[..., Any], **options: Any) -> Tool:
-    """One of ours: its name is the function's, and only FunctionError is told to the model."""
+    """Make a built-in tool: named like the function, and only a FunctionError is shown to the model."""
     made: Tool = tool(function, name=function.__name__.removeprefix("_"), faults=(FunctionError,), **options)
     return made
 
@@ -238,7 +239,7 @@ BUILTIN: Sequence[Tool] = (
     _memory_tool(_archival_memory_update),
     _memory_tool(_archival_memory_delete),
 )
-"""In the order in which the model is shown them."""
+"""Built-in functions, in the order in which the model sees them."""
 
 ALIASES: Mapping[str, str] = {
     "edit_memory": "core_memory_replace",
@@ -248,4 +249,4 @@ ALIASES: Mapping[str, str] = {
     "recall_memory_search": "conversation_search",
     "recall_memory_search_date": "conversation_search_date",
 }
-"""Names that older models and prompts use."""
+"""Function names that older models and prompts use."""

@@ -1,4 +1,4 @@
-"""Which addresses of the network may be connected to: public ones, in every spelling. And where addresses come from."""
+"""Look up addresses, and decide which may be connected to: public ones only, in every notation."""
 
 import asyncio
 import socket
@@ -10,26 +10,26 @@ from everlog.events import FunctionError
 Address = IPv4Address | IPv6Address
 
 HostResolver = Callable[[str, int], Awaitable[Sequence[str]]]
-"""From a host and a port to the host's addresses. Raises OSError."""
+"""Returns the addresses of a host for a port. Raises OSError."""
 
 AddressFilter = Callable[[Address], bool]
-"""Whether an address may be connected to."""
+"""Returns True if an address may be connected to."""
 
 _UNICAST = IPv6Network("2000::/3")
-"""The only part of IPv6 that is routed in public."""
+"""The only publicly routed range of IPv6."""
 _TRANSLATED = IPv6Network("64:ff9b::/96")
 """NAT64: an IPv4 address in the last 32 bits."""
 _NOT_PUBLIC = (
     IPv4Network("192.0.0.0/24"),  # for protocols
-    IPv4Network("192.88.99.0/24"),  # relays of 6to4, which are no more
-    IPv4Network("168.63.129.16/32"),  # a cloud's own services, within its machines
+    IPv4Network("192.88.99.0/24"),  # retired 6to4 relays
+    IPv4Network("168.63.129.16/32"),  # services of a cloud, reachable from its machines
     IPv6Network("3fff::/20"),  # for documents
 )
-"""What Python takes for public, in some of its versions, and is not."""
+"""Ranges that some versions of Python take for public although they are not."""
 
 
 def is_public(address: Address) -> bool:
-    """Whether it is an address of the public network; one that wraps an IPv4 address is as public as that is."""
+    """Return True for an address of the public network; an address that wraps an IPv4 address is judged by that one."""
     if isinstance(address, IPv6Address):
         if address.scope_id is not None:
             return False
@@ -52,13 +52,13 @@ def is_public(address: Address) -> bool:
 
 
 async def resolved(host: str, port: int) -> Sequence[str]:
-    """The addresses that the machine's resolver knows of a host, each once. Raises OSError."""
+    """Return the addresses of a host from the machine's resolver, each once. Raise OSError."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(where[0]) for *_, where in found))
 
 
 async def check_addresses(host: str, port: int, resolve: HostResolver, admits: AddressFilter) -> Sequence[Address]:
-    """The addresses of a host, asked for once. Raises FunctionError if any of them may not be connected to, OSError."""
+    """Look up the addresses of a host once. Raise FunctionError if any of them may not be connected to, OSError."""
     addresses = [ip_address(text) for text in await resolve(host, port)]
     refused = [str(address) for address in addresses if not admits(address)]
     if refused:

@@ -1,4 +1,4 @@
-"""A Python function becomes a function of the agent: its schema from type hints and docstring, its arguments checked.
+"""Turn a Python function into a function of the agent: schema from type hints and docstring, checked arguments.
 
     @tool(effect="read_only")
     def weather(city: str) -> str:
@@ -9,7 +9,7 @@
         '''
 
 The first parameter may be annotated with `Memory`: then the function edits core memory, and its effect *is* the events
-that it leaves there (effect class `pure`). Pure: nothing here runs a function; `step.py` does.
+that it leaves there (effect class `pure`). Pure: this file runs no function; `decide.py` and `turn_runner.py` do.
 """
 
 import functools
@@ -27,7 +27,7 @@ from everlog.actors.memory.core_memory import FunctionMemory, Memory
 from everlog.events import BadInput, FunctionError
 
 Effect = Literal["pure", "read_only", "idempotent", "at_most_once"]
-"""`pure`: only events. `read_only`: may be run again. `idempotent`: gets a key. `at_most_once`: never run twice."""
+"""`pure`: only events. `read_only`: can be run again. `idempotent`: gets a key. `at_most_once`: never run twice."""
 
 HEARTBEAT = "request_heartbeat"
 
@@ -44,21 +44,21 @@ class Tool(msgspec.Struct, frozen=True):
     function: Callable[..., Any]
     effect: Effect
     schema: str
-    """JSON text: name, description and parameters, as the model is shown them."""
+    """JSON text: name, description and parameters, as the model sees them."""
     arguments: type[msgspec.Struct]
-    """The parameters as a Struct: what decodes and checks a call."""
+    """Parameters as a Struct, which decodes and checks a call."""
     aliases: Mapping[str, str]
-    """Other names for parameters that are accepted."""
+    """Other accepted names of parameters."""
     takes_memory: bool
     searches: bool
-    """Whether it waits for what a search brings. One of ours: what it brought is in the log, and is not asked again."""
+    """True for a built-in function that waits for a search: its result is in the log, and is not searched again."""
     takes_key: bool
     heartbeat: bool
-    """Whether the model may ask for a heartbeat with it."""
+    """True if the model may request a heartbeat with a call."""
     whole: bool
-    """Whether its result is shown whole, however long."""
+    """True if a result of any length is shown whole."""
     faults: tuple[type[BaseException], ...]
-    """What the function may raise that is told to the model; anything else is our bug. A user's function: anything."""
+    """Exceptions that are shown to the model; any other is a bug of everlog. For a user's function: all of them."""
 
     @property
     def sha256(self) -> str:
@@ -66,7 +66,7 @@ class Tool(msgspec.Struct, frozen=True):
         return _sha256(self.schema)
 
     def bind(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments of a call, checked and converted. Raises FunctionError, in words for the model."""
+        """Check and convert the arguments of a call. Raise FunctionError, in words for the model."""
         known = {self.aliases.get(name, name): value for name, value in arguments.items()}
         unknown = known.keys() - set(self.arguments.__struct_fields__)
         if unknown:
@@ -83,7 +83,7 @@ class Tool(msgspec.Struct, frozen=True):
 
 @functools.lru_cache(maxsize=1024)
 def _sha256(schema: str) -> str:
-    """Asked for each function whenever an agent is opened."""
+    """Hash a schema; cached, because every opening of an agent hashes each of its functions."""
     return hashlib.sha256(schema.encode()).hexdigest()
 
 
@@ -97,9 +97,10 @@ def tool(
     whole: bool = False,
     faults: tuple[type[BaseException], ...] = (Exception, SystemExit),
 ) -> Any:
-    """Make a `Tool` of a function. A parameter named `idempotency_key` is given the call's key, not shown to the model.
+    """Make a `Tool` from a function. A parameter named `idempotency_key` gets the call's key; the model does not see
+    it.
 
-    Raises BadInput when a parameter has no type hint or no description in the docstring: the model could not use it.
+    Raises BadInput if a parameter has no type hint or no description in the docstring: the model could not use it.
     """
     if function is None:
         return lambda inner: tool(
@@ -119,12 +120,12 @@ def tool(
         if parameter.name not in hints or parameter.name not in described:
             raise BadInput(
                 f"The parameter {parameter.name!r} of the function {name!r} needs a type hint and a line under 'Args:' "
-                "in its docstring: the model knows nothing else of it."
+                "in its docstring: the model sees nothing else of it."
             )
         if parameter.name == HEARTBEAT or parameter.kind not in _BY_NAME:
             raise BadInput(
-                f"The parameter {parameter.name!r} of the function {name!r} cannot be given by the model: it gives "
-                f"arguments by name, and {HEARTBEAT} is everlog's own."
+                f"The parameter {parameter.name!r} of the function {name!r} cannot be passed by the model: arguments "
+                f"are passed by name, and the name {HEARTBEAT} is reserved."
             )
     arguments, schema = _shape(name, summary, shown, hints, described, heartbeat=heartbeat)
     return Tool(
@@ -144,7 +145,7 @@ def tool(
 
 
 def said(error: BaseException) -> str:
-    """An exception in words for the model; ours are words already, a user's are told with their type."""
+    """Render an exception for the model: the text of a FunctionError, the type and text of any other."""
     if isinstance(error, FunctionError):
         return str(error)
     return traceback.format_exception_only(error)[-1].strip()
@@ -162,7 +163,7 @@ def _shape(
     *,
     heartbeat: bool,
 ) -> tuple[type[msgspec.Struct], str]:
-    """The arguments as a Struct, and the schema as text. Raises BadInput for a parameter that JSON cannot hold."""
+    """Return the arguments as a Struct, and the schema as text. Raise BadInput for a type that JSON cannot hold."""
     try:
         arguments = msgspec.defstruct(f"{name}_arguments", [_field(p, hints) for p in shown], kw_only=True)
         return arguments, _schema(name, summary, arguments, described, heartbeat=heartbeat)
@@ -175,7 +176,7 @@ def _shape(
 
 
 def _holds(field: Any) -> bool:
-    """Whether JSON can hold a value of this parameter."""
+    """Return True if JSON can hold a value of this parameter."""
     try:
         msgspec.json.schema(msgspec.defstruct("one", [field]))
     except TypeError:
@@ -190,10 +191,10 @@ def _field(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> Any:
 
 
 def _docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """The description of the function, and of each parameter under `Args:`."""
+    """Parse a docstring: the description of the function, and of each parameter under `Args:`."""
     doc = inspect.getdoc(function)
     if not doc:
-        raise BadInput(f"The function {function.__name__!r} needs a docstring: the model knows nothing else of it.")
+        raise BadInput(f"The function {function.__name__!r} needs a docstring: the model sees nothing else of it.")
     description, _, rest = doc.partition("\nArgs:\n")
     args = rest.split("\nReturns:", 1)[0]
     described: dict[str, str] = {}

@@ -1,8 +1,8 @@
-"""Text files of one folder, the workspace: a few lines are read, a few are added. Nothing outside it is touched.
+"""Read and append to text files of one folder, the workspace. Nothing outside of the folder is accessed.
 
-A name is walked part by part, each opened relative to the folder before it (`dir_fd`) and never through a symbolic
-link: even a link that is put in a file's place while we look is refused, by the open itself. Links that stay inside the
-workspace are refused too, and so is whatever is no plain file. No file is ever read whole.
+A path is opened part by part, each relative to the folder before it (`dir_fd`) and never through a symbolic link: even
+a link that replaces a file after the check is refused, by the open itself. Links that stay inside the workspace are
+refused too, and so is everything that is not a regular file. No file is ever read whole.
 """
 
 import codecs
@@ -15,23 +15,23 @@ from contextlib import contextmanager
 from everlog.events import FunctionError
 
 READ_CHARS_MAX = 500
-"""Characters of a file that one call gives back (MemGPT)."""
+"""Most characters of a file that one call returns (as in MemGPT)."""
 
-LOOKED_BYTES_MAX = 64 << 20
-"""How far into a file a line is looked for, in bytes."""
+SEARCHED_BYTES_MAX = 64 << 20
+"""Most bytes of a file that are searched for a line."""
 
 LIMIT_REACHED = f"[The limit of {READ_CHARS_MAX} characters for one reading was reached; there is more.]"
 
 _CHUNK_BYTES = 1 << 16
 _ENOUGH_BYTES = 4 * (READ_CHARS_MAX + 1)
-"""A character of UTF-8 has 4 bytes at most; one more than is shown tells that there is more."""
+"""A character of UTF-8 has at most 4 bytes; one character more than is shown proves that there is more."""
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_FILE_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class Workspace:
-    """The folder, given by its path; an empty path: there is none."""
+    """The folder, given by its path; an empty path: no workspace."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -61,14 +61,14 @@ class Workspace:
             content: What to add.
         """
         with self._opened(filename, os.O_RDWR | os.O_APPEND) as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # one agent at a time; closing lets go of it
+            fcntl.flock(file, fcntl.LOCK_EX)  # one agent at a time; closing the file unlocks it
             size = os.fstat(file).st_size
             _check_end(file, size, filename)
             _append(file, size, f"{content}\n".encode(), filename)
 
     @contextmanager
     def _opened(self, filename: str, how: int) -> Iterator[int]:
-        """A plain file of the workspace; what the system refuses, then or inside the block, is a FunctionError."""
+        """Open a regular file of the workspace; an OSError, then or inside the block, becomes a FunctionError."""
         if not self._folder:
             raise FunctionError("You were given no workspace. The user can give you one: --workspace DIR.")
         parts = _parts(filename)
@@ -87,7 +87,7 @@ class Workspace:
 
 
 def _parts(filename: str) -> Sequence[str]:
-    """The folders and the file that a name goes through. Raises FunctionError where it could lead outside."""
+    """Split a path into its folders and its file. Raise FunctionError for a path that could lead outside."""
     parts = [part for part in filename.split("/") if part not in ("", ".")]
     if filename.startswith("/") or ".." in parts or not parts or "\0" in filename:
         raise FunctionError(
@@ -98,19 +98,19 @@ def _parts(filename: str) -> Sequence[str]:
 
 
 def _open_path(folder: str, parts: Sequence[str], filename: str, how: int) -> int:
-    """Open the file, each part from the folder before it. Raises OSError, and FunctionError for no plain file."""
-    at = os.open(folder, _FOLDER)
+    """Open the file, each part from the folder before it. Raise OSError; FunctionError if it is not a regular file."""
+    at = os.open(folder, _FOLDER_FLAGS)
     try:
         for part in parts[:-1]:
-            below = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=at)
+            below = os.open(part, _FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=at)
             os.close(at)
             at = below
-        _check_kind(os.stat(parts[-1], dir_fd=at, follow_symlinks=False), filename)  # before: opening may do something
-        file = os.open(parts[-1], how | _SAFELY, dir_fd=at)
+        _check_kind(os.stat(parts[-1], dir_fd=at, follow_symlinks=False), filename)  # before: opening a device may act
+        file = os.open(parts[-1], how | _FILE_FLAGS, dir_fd=at)
     finally:
         os.close(at)
     try:
-        _check_kind(os.fstat(file), filename)  # after: this is what was opened
+        _check_kind(os.fstat(file), filename)  # after: the name may lead elsewhere by now
     except FunctionError:
         os.close(file)
         raise
@@ -126,19 +126,19 @@ def _check_kind(found: os.stat_result, filename: str) -> None:
 
 
 def _chunks(file: int, filename: str) -> Iterator[bytes]:
-    """The file from its beginning. Raises FunctionError at LOOKED_BYTES_MAX."""
+    """Yield the file from its beginning. Raise FunctionError at LOOKED_BYTES_MAX."""
     looked = 0
     while chunk := os.read(file, _CHUNK_BYTES):
         yield chunk
         looked += len(chunk)
-        if looked >= LOOKED_BYTES_MAX:
+        if looked >= SEARCHED_BYTES_MAX:
             raise FunctionError(
-                f"The line is further into {filename!r} than the {LOOKED_BYTES_MAX >> 20} MiB looked at."
+                f"The line is further into {filename!r} than the {SEARCHED_BYTES_MAX >> 20} MiB looked at."
             )
 
 
 def _after(chunks: Iterable[bytes], skip: int) -> Iterator[bytes]:
-    """What follows the first `skip` line breaks."""
+    """Yield the bytes after the first `skip` line breaks."""
     for chunk in chunks:
         here = chunk.count(b"\n") if skip else 0
         if here < skip:
@@ -152,7 +152,7 @@ def _after(chunks: Iterable[bytes], skip: int) -> Iterator[bytes]:
 
 
 def _first_lines(pieces: Iterable[bytes], count: int) -> bytes | None:
-    """The first `count` lines without the last line break, or over _ENOUGH_BYTES of them; None if there is none."""
+    """Return the first `count` lines without the last line break, or over _ENOUGH_BYTES of them; None without any."""
     found = b""
     for piece in pieces:
         found += piece
@@ -165,7 +165,7 @@ def _first_lines(pieces: Iterable[bytes], count: int) -> bytes | None:
 
 
 def _decode(data: bytes, filename: str, *, whole: bool) -> str:
-    """As text; where it is not `whole`, the last character may be cut off. Raises FunctionError."""
+    """Decode UTF-8; unless `whole`, the last character may be cut off. Raise FunctionError."""
     try:
         return codecs.getincrementaldecoder("utf-8")().decode(data, final=whole)
     except UnicodeDecodeError as error:
@@ -173,7 +173,7 @@ def _decode(data: bytes, filename: str, *, whole: bool) -> str:
 
 
 def _check_end(file: int, size: int, filename: str) -> None:
-    """Whether the end of a file is text, its last piece of _CHUNK_BYTES. Raises FunctionError."""
+    """Check that the end of a file, its last _CHUNK_BYTES, is text. Raise FunctionError."""
     begin = max(0, size - _CHUNK_BYTES)
     end = os.pread(file, _CHUNK_BYTES, begin)
     first = next((n for n, byte in enumerate(end[:4]) if byte & 0xC0 != 0x80), 4) if begin else 0
@@ -181,8 +181,9 @@ def _check_end(file: int, size: int, filename: str) -> None:
 
 
 def _append(file: int, size: int, data: bytes, filename: str) -> None:
-    """Add all of it to a file of `size` bytes, and have it on the disk. Raises OSError where none of it was added, and
-    FunctionError where some of it was and cannot be taken back.
+    """Append all of `data` to a file of `size` bytes, durably.
+
+    Raises OSError if nothing was added, FunctionError if some of it was added and cannot be removed.
     """
     written = 0
     try:
@@ -199,7 +200,7 @@ def _append(file: int, size: int, data: bytes, filename: str) -> None:
 
 
 def _undo_write(file: int, size: int, written: int) -> bool:
-    """Take back the `written` bytes after `size`; whether that was done. What others added is left where it is."""
+    """Remove the `written` bytes after `size`. Return True if none are left; bytes that others added stay."""
     try:
         if os.fstat(file).st_size != size + written:
             return not written

@@ -1,1 +1,1 @@
-"""Whose request goes next? The one place that asks models: queues, limits, budgets, retries."""
+"""Call model endpoints from one place, with queues, limits, budgets and retries."""

@@ -1,8 +1,8 @@
-"""How much agents may use up, each and all together: in tokens, and in money.
+"""Limit what agents use, each and all together, in tokens and in money.
 
-A request is held against a budget before it is sent, by what it will cost at least; what it did cost counts after. An
-agent's own budget, of its configuration, is held against what its log says; so is the gateway's for each agent, which
-thereby outlives the gateway.
+Before a request is sent, its least possible cost is checked against the budgets and reserved; its real cost counts
+after the reply. An agent's own budget, from its configuration, is checked against the usage in its log. So is the
+gateway's budget for each agent, which therefore survives a restart of the gateway.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from everlog.events.times import MICROSECONDS
 
 
 class _Account:
-    """What somebody has used up, and what is set aside for their requests on the way."""
+    """Usage of an agent, or of all, and the reservations for requests in progress."""
 
     __slots__ = ("cost", "held", "held_cost", "tokens")
 
@@ -29,7 +29,7 @@ class _Account:
 
 
 class BudgetReservation(msgspec.Struct, frozen=True):
-    """What was set aside for one request."""
+    """Reservation for one request."""
 
     agent_id: str
     tokens: int
@@ -37,36 +37,40 @@ class BudgetReservation(msgspec.Struct, frozen=True):
 
 
 class _Budget(msgspec.Struct, frozen=True):
-    """One limit, and how a refusal speaks of it."""
+    """One limit, and its wording in a refusal."""
 
     name: str
     whose: str
     limit: float
     daily: bool
     setting: str
-    """What raises it."""
+    """Name of the setting that changes the limit."""
 
 
 class Budgets:
-    """The accounts of one gateway; none are kept without a budget. Requests of nobody, "", count for all only."""
+    """Accounts of one gateway; none are kept without a budget. Requests without an agent ("") count for all agents
+    only.
+    """
 
     def __init__(self, limits: GatewayLimits, clock: Clock, priced: Callable[[], PriceList] | None = None) -> None:
-        """`priced` gives the prices that hold now; None: those that the limits say, and the list that is shipped."""
+        """Create the accounts. `priced` returns the current prices; None: those of the limits and of the shipped
+        list.
+        """
         self._limits = limits
         self._clock = clock
         self._priced = priced or partial(all_prices, limits)
         self._prices = PriceList()
-        """Those of the newest request."""
+        """Prices at the newest request."""
         self._all = _Account()
         self._agents: dict[str, _Account] = {}
         self._any = any((limits.agent_tokens_max, limits.agent_cost_max, limits.all_tokens_max, limits.all_cost_max))
         self._day = self._period()
 
     def hold(self, agent_id: str, model: str, tokens: int, spent: Spent = NOTHING) -> BudgetReservation | None:
-        """Set aside what a request will cost at least; None where no budget asks for it.
+        """Reserve the least cost of a request, and return the reservation; None if no budget applies.
 
-        `spent`: what the agent's log says that it used up today: at least that counts. Raises OverBudget, and
-        ModelError where prices cannot be known, and then nothing is set aside.
+        `spent`: usage of today according to the agent's log; at least that counts. Raises OverBudget, and ModelError if
+        prices cannot be read; nothing is reserved then.
         """
         if not (self._any or spent.tokens_max or spent.cost_max):
             return None
@@ -92,7 +96,7 @@ class Budgets:
         return BudgetReservation(agent_id, tokens, price)
 
     def settle(self, held: BudgetReservation | None, used: Usage) -> None:
-        """A request has ended: what was set aside for it is free again, and what it used up counts."""
+        """End a request: release its reservation, and count what it used."""
         if held is None:
             return
         account = self._account(held.agent_id)
@@ -104,11 +108,11 @@ class Budgets:
 
     @property
     def spent(self) -> tuple[int, float]:
-        """Tokens and money that all agents have used up, where there is any budget; else zeros."""
+        """Tokens and cost that all agents have used in this period; zeros without a budget."""
         return self._all.tokens, self._all.cost
 
     def _account(self, agent_id: str) -> _Account | None:
-        """The account of an agent, as it is on this day; nobody has none."""
+        """Return the account of an agent, in the current period; None for a request without an agent."""
         self._begin_day()
         return self._agents.setdefault(agent_id, _Account()) if agent_id else None
 
@@ -119,7 +123,9 @@ class Budgets:
                 one.held_cost += price.of(tokens, 0) if price else 0
 
     def _know(self, account: _Account, spent: Spent) -> None:
-        """At least what the log says counts, for the agent and for all, on the day that it is of."""
+        """Count at least what the agent's log says, if it is of today: after a restart the gateway's own accounts are
+        empty.
+        """
         if spent.day != self._clock.now() // DAY_US:
             return
         missing = max(spent.tokens - account.tokens, 0)
@@ -129,7 +135,7 @@ class Budgets:
             one.cost += missing_cost
 
     def _check_own(self, agent_id: str, account: _Account | None, model: str, tokens: int, spent: Spent) -> None:
-        """What the agent's configuration says is held against its log alone."""
+        """Check the limits in the agent's configuration, against the usage in its log alone."""
         held, held_cost = (account.held, account.held_cost) if account else (0, 0.0)
         whose, setting = f"the agent {agent_id!r}", "of its configuration"
         if spent.tokens_max:
@@ -146,7 +152,7 @@ class Budgets:
         self._check(budget, spent, held, price.of(tokens, 0) if price else 0)
 
     def _check_priced(self, budget: _Budget, models: list[str]) -> None:
-        """Raises OverBudget for a model whose price nobody knows: it would count as free."""
+        """Raise OverBudget for a model without a known price: it would count as free."""
         unknown = [model for model in models if self._prices.of(model) is None]
         if unknown:
             raise OverBudget(
@@ -176,7 +182,7 @@ class Budgets:
         )
 
     def _begin_day(self) -> None:
-        """On a new day nobody has used up anything; what is under way stays set aside, and counts when it ends."""
+        """Reset all accounts on a new day. Reservations stay, and count when their requests end."""
         today = self._period()
         if today > self._day:
             self._day = today

@@ -1,63 +1,63 @@
-"""Circuit breakers: a model that failed several times in a row is left alone for a while, and nobody waits for it.
+"""Break the circuit to a model that failed several times in a row: its requests fail at once for a while.
 
-One for each model at each endpoint. Time is an argument, in seconds; nothing here waits or sends.
+There is one breaker for each model at each endpoint. Times are arguments, in seconds; nothing here waits or sends.
 """
 
 from everlog.actors.gateway.gateway_status import BreakerStatus, endpoint_of
 from everlog.actors.models.failure_classes import failure_of
-from everlog.actors.ports.agent_constants import BREAK_AFTER, BREAK_S
+from everlog.actors.ports.agent_constants import BREAKER_FAILURES, BREAKER_OPEN_S
 from everlog.events import ModelError
 
 
 class CircuitBreaker:
-    """One model at one endpoint. Closed: all are sent. Open: none. After BREAK_S one is sent, to find out."""
+    """Breaker of one model at one endpoint. Closed: all requests are sent. Open: none; after BREAK_S one, as a test."""
 
     __slots__ = ("_failures", "_last", "_probing", "_until")
 
     def __init__(self) -> None:
         self._failures = 0
         self._last: ModelError | None = None
-        """What opened it; None: it is closed."""
+        """Failure that opened the breaker; None while it is closed."""
         self._until = 0.0
         self._probing = False
 
     @property
     def open(self) -> bool:
-        """Whether nobody is asked, but for one now and then."""
+        """True if no request is sent, except a test now and then."""
         return self._last is not None
 
     def check(self, now: float) -> None:
-        """Raises ModelError, of the kind that opened it, where nobody is asked."""
+        """Raise ModelError, of the kind that opened the breaker, if no request may be sent."""
         if self._last is not None and (self._probing or now < self._until):
             raise self._refusal(self._last, now)
 
     def begin(self, now: float) -> bool:
-        """A request is to be sent: whether it is the one that finds out. Raises ModelError as `check` does."""
+        """Begin a request. Return True if it is the test of an open breaker. Raises ModelError as `check` does."""
         self.check(now)
         self._probing = self.open
         return self._probing
 
     def end(self) -> None:
-        """The request that was to find out has come to its end, whichever."""
+        """End the test of an open breaker, whatever its outcome."""
         self._probing = False
 
     def succeeded(self) -> None:
-        """Something was answered, if only with a refusal: it is there."""
+        """Record an answer, also a refusal: the endpoint is reachable, so the breaker closes."""
         self._failures, self._last = 0, None
 
     def failed(self, error: ModelError, now: float) -> None:
-        """One more failure."""
+        """Record a failure. Enough failures in a row open the breaker; a failure that is an answer closes it."""
         failure = failure_of(error)
         if not failure.trips:
             if not failure.retried:
                 self.succeeded()
             return
         self._failures += 1
-        if self._failures >= BREAK_AFTER:
-            self._last, self._until = error, now + max(BREAK_S, error.retry_after_s)
+        if self._failures >= BREAKER_FAILURES:
+            self._last, self._until = error, now + max(BREAKER_OPEN_S, error.retry_after_s)
 
     def status(self, base_url: str, model: str, now: float) -> BreakerStatus | None:
-        """How it stands; None while it is closed."""
+        """Return the figures of the breaker; None while it is closed."""
         if self._last is None:
             return None
         return BreakerStatus(

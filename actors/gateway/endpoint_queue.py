@@ -1,5 +1,5 @@
-"""A lane: one endpoint as the gateway sees it. Who waits for it, how fast it may be asked, whether it wants to be left
-alone, and whether it has shut us out. Time is an argument, in seconds; nothing here waits or sends.
+"""Queue the requests for one endpoint: order, rate limits, pauses, and whether the endpoint is shut for an error that
+every request would get. Times are arguments, in seconds; nothing here waits or sends.
 """
 
 import asyncio
@@ -16,24 +16,24 @@ from everlog.actors.ports.agent_constants import PAUSE_S_MAX, PROBE_S
 from everlog.events import ModelError, Usage
 
 SHUT_KINDS = ("key", "credit")
-"""Failures that every other request would meet as well."""
+"""Failure kinds that every other request would get as well."""
 
 
 class QueueTicket:
-    """One request on its way through a lane. Two are never equal."""
+    """One request on its way through an endpoint queue. No two tickets are equal."""
 
     __slots__ = ("agent_id", "estimate", "granted")
 
     def __init__(self, agent_id: str, estimate: int) -> None:
         self.agent_id = agent_id
         self.estimate = estimate
-        """Tokens that it will cost at least."""
+        """Estimate of the tokens that the request costs at least."""
         self.granted: asyncio.Future[None]
-        """While it waits: done when it may be sent."""
+        """While the request waits: resolved when it may be sent."""
 
 
 class EndpointQueue:
-    """One endpoint."""
+    """Queue of one endpoint."""
 
     def __init__(self, base_url: str, limits: GatewayLimits) -> None:
         self.base_url = base_url
@@ -47,19 +47,19 @@ class EndpointQueue:
         self._failures: Counter[str] = Counter()
         self._paused_until = 0.0
         self._shut: tuple[str, str] | None = None
-        """Why, and the kind of the failure."""
+        """Message and kind of the failure that shut the queue; None while it is open."""
         self._probe_at = 0.0
         self._probe: QueueTicket | None = None
-        """The request that finds out whether a lane that is shut has opened."""
+        """Request that tests whether a shut endpoint answers again."""
 
     @property
     def shut(self) -> bool:
-        """Whether nobody is served, but for a probe now and then."""
+        """True if no request is sent, except a probe now and then."""
         return self._shut is not None
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """Count a request for this endpoint, and what comes of it."""
+        """Hold a request for this endpoint, and count it and its outcome."""
         self._asked += 1
         try:
             yield
@@ -69,20 +69,24 @@ class EndpointQueue:
         self._answered += 1
 
     def count_tokens(self, used: Usage) -> None:
-        """Count what a reply cost, whether it could be used or not."""
+        """Count the tokens of a reply, usable or not."""
         self._tokens_used += max(used.total, used.completion)
         self._tokens_out += used.completion
 
     def count_retry(self) -> None:
-        """Count a request that is tried again."""
+        """Count a retry."""
         self._retried += 1
 
     def arrive(self) -> None:
-        """Let one more request in; it goes with `leave`."""
+        """Let a request in; `leave` must follow."""
         self._inside += 1
 
     def enter(self, ticket: QueueTicket, now: float, *, again: bool) -> None:
-        """Wait here. Raises ModelError where the lane is shut, unless it is time that somebody tries."""
+        """Queue the request. Raises ModelError if the queue is shut, unless it is time for a probe and this request
+        becomes it.
+
+        `again`: a retry, which goes before the other requests of its agent.
+        """
         if self._shut is not None and self._probe is not ticket:
             if self._probe is not None or now < self._probe_at:
                 raise self.refusal(now)
@@ -90,15 +94,15 @@ class EndpointQueue:
         self.waiting.add(ticket.agent_id, ticket, first=again)
 
     def wait(self, now: float) -> float:
-        """Seconds until the next request may be sent: 0 is now, infinity that none waits."""
+        """Return the seconds until the next request may be sent: 0 for now, infinity if none waits."""
         while (ticket := self.waiting.peek()) is not None and ticket.granted.cancelled():
-            self.waiting.take()  # its caller has gone away in this moment
+            self.waiting.take()  # its caller was cancelled
         if ticket is None:
             return math.inf
         return max(self._paused_until - now, self._requests.wait(1, now), self._tokens.wait(ticket.estimate, now), 0)
 
     def next(self, now: float) -> QueueTicket:
-        """Take the request whose turn it is: it is sent now."""
+        """Take the next request out of the queue, to send it now."""
         ticket = self.waiting.take()
         self._requests.take(1, now)
         self._tokens.take(ticket.estimate, now)
@@ -107,18 +111,20 @@ class EndpointQueue:
         return ticket
 
     def end(self, now: float) -> None:
-        """What was sent has come back, or will not."""
+        """Record that a sent request has been answered, or never will be."""
         self._under_way -= 1
         self._ended.add(1, now)
 
     def succeeded(self, ticket: QueueTicket, used: Usage, now: float) -> None:
-        """It was answered: the lane is open, and the estimate is put right."""
+        """Record an answer: open the queue, and replace the estimate of tokens by the real usage."""
         self._shut = None
         self._tokens.take(used.total - ticket.estimate, now)
         self._used.add(used.total, now)
 
     def failed(self, error: ModelError, backoff_s: float, now: float) -> list[QueueTicket]:
-        """It failed. Gives back those who waited and shall not, because nobody will be answered for a while."""
+        """Record a failure. Return the waiting requests that must be refused, if the endpoint is unusable for a
+        while.
+        """
         if error.kind in SHUT_KINDS:
             return self._close(error, max(PROBE_S, error.retry_after_s), now)
         if error.kind == "rate_limited":
@@ -129,7 +135,7 @@ class EndpointQueue:
         return []
 
     def leave(self, ticket: QueueTicket) -> None:
-        """It has come to its end, whichever."""
+        """Remove a request at its end, whatever its outcome."""
         self._inside -= 1
         self.waiting.withdraw(ticket.agent_id, ticket)
         if self._probe is ticket:
@@ -140,7 +146,9 @@ class EndpointQueue:
         return self.waiting.clear()
 
     def refusal(self, now: float) -> ModelError:
-        """What whoever comes to a lane that is shut is told: what was found, and when it is tried again."""
+        """Return the error for requests to a shut endpoint: the failure that shut it, and the time of the next
+        probe.
+        """
         found, kind = self._shut or ("", "busy")
         left = max(self._probe_at - now, 1.0)
         return ModelError(
@@ -151,12 +159,14 @@ class EndpointQueue:
         )
 
     def hint(self, now: float) -> float:
-        """In how many seconds what waits now may have been answered, 1 or more, as fast as it goes at present."""
+        """Return an estimate of the seconds until the waiting requests are answered, 1 or more, from the last minute's
+        rate.
+        """
         per_minute = max(self._ended.total(now), 1)
         return max(len(self.waiting) * MINUTE_S / per_minute, self._paused_until - now, 1.0)
 
     def status(self, now: float) -> EndpointStatus:
-        """How it does."""
+        """Return the figures of this endpoint."""
         return EndpointStatus(
             endpoint=endpoint_of(self.base_url),
             under_way=self._under_way,

@@ -1,4 +1,4 @@
-"""A queue in which everybody has a queue of their own, and is served in rounds: who brings much waits for it alone."""
+"""Serve the owners of queued items in rounds, so that an owner with many items delays only its own."""
 
 from collections import OrderedDict
 from typing import Generic, TypeVar
@@ -7,7 +7,7 @@ T = TypeVar("T")
 
 
 class FairQueue(Generic[T]):
-    """What waits, by whose it is. Adding, taking and withdrawing cost the same however much waits."""
+    """Queue with one line for each owner. Adding, taking and withdrawing take constant time."""
 
     def __init__(self) -> None:
         self._lines: OrderedDict[str, OrderedDict[T, None]] = OrderedDict()
@@ -17,7 +17,7 @@ class FairQueue(Generic[T]):
         return self._count
 
     def add(self, whose: str, item: T, *, first: bool = False) -> None:
-        """`first`: before what else waits of the same; who is new comes last in the round all the same."""
+        """Add an item. `first`: before the owner's other items; a new owner is still served last in the round."""
         line = self._lines.setdefault(whose, OrderedDict())
         line[item] = None
         if first:
@@ -25,11 +25,11 @@ class FairQueue(Generic[T]):
         self._count += 1
 
     def peek(self) -> T | None:
-        """Whose turn it is, or None."""
+        """Return the next item; None if there is none."""
         return next(iter(next(iter(self._lines.values()))), None) if self._lines else None
 
     def take(self) -> T:
-        """The one whose turn it is. Raises KeyError if nobody waits."""
+        """Remove and return the next item. Raises KeyError if the queue is empty."""
         whose, line = self._lines.popitem(last=False)
         item, _ = line.popitem(last=False)
         if line:
@@ -38,7 +38,7 @@ class FairQueue(Generic[T]):
         return item
 
     def withdraw(self, whose: str, item: T) -> None:
-        """Wait no more. Nothing happens if it does not wait."""
+        """Remove an item, if it is in the queue."""
         line = self._lines.get(whose)
         if line is not None and item in line:
             del line[item]
@@ -47,5 +47,5 @@ class FairQueue(Generic[T]):
                 del self._lines[whose]
 
     def clear(self) -> list[T]:
-        """Everything that waits, in the order of its turns; nothing waits then."""
+        """Remove and return all items, in the order in which they would be taken."""
         return [self.take() for _ in range(self._count)]

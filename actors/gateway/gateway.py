@@ -1,8 +1,7 @@
-"""The gateway: the one place from which model endpoints are called, and that tries again what can be tried again.
+"""Call model endpoints for all agents of a process or cluster, and retry requests that can be retried.
 
-One for all agents of a process, or of a cluster. Agents are served in rounds, so that none starves the rest; what is
-too much, too fast or too dear is refused, with the reason. Its time is the event loop's; the clock says only which day
-it is.
+Agents are served in rounds, so that none starves the others. A request that is too much, too fast or too expensive is
+refused with the reason. Times are those of the event loop; the clock only tells the day.
 """
 
 import asyncio
@@ -29,16 +28,16 @@ from everlog.actors.models.daily_usage import BYTES_PER_TOKEN
 from everlog.actors.models.failure_classes import RETRIED
 from everlog.actors.models.model_types import file_of
 from everlog.actors.ports import real_clock
-from everlog.actors.ports.agent_constants import ASKS_GATHER_S, BACKOFF_S, BACKOFF_S_MAX, OFFLINE, PAUSE_S_MAX
+from everlog.actors.ports.agent_constants import BACKOFF_S, BACKOFF_S_MAX, MODEL_REPLIES_GATHER_S, OFFLINE, PAUSE_S_MAX
 from everlog.actors.ports.effects import NOTHING, Clock, DeltaCallback, Model, ModelResponse, ReplyDelta, Spent
 from everlog.events import BadInput, BadReply, ModelError, Usage
 
 DROPPED_MAX = 1000
-"""Calls that are remembered for what was dropped of them before they came."""
+"""Calls for which cancelled requests are remembered, if the cancellation arrives before the call."""
 
 
 class _Listener:
-    """Whoever is told the pieces of a reply; those of a try that failed are taken back before the next one."""
+    """Forwards the chunks of a reply to a caller; the chunks of a failed try are revoked before the next try."""
 
     __slots__ = ("_has_sent", "_on_delta")
 
@@ -47,7 +46,7 @@ class _Listener:
         self._has_sent = False
 
     def next_try(self) -> DeltaCallback | None:
-        """Return what is told the pieces of the try that begins; None where nobody listens."""
+        """Return the callback for the chunks of the next try; None if the caller wants none."""
         if self._on_delta is None:
             return None
         if self._has_sent:
@@ -62,7 +61,7 @@ class _Listener:
 
 
 class Gateway:
-    """Asks models on behalf of agents."""
+    """Sends requests of agents to models."""
 
     def __init__(
         self,
@@ -73,10 +72,10 @@ class Gateway:
         chance: Callable[[], float] = real_clock.chance,
         root: Path | None = None,
     ) -> None:
-        """`models`: None are the real ones, as the store in `root` describes them; `limits`: None are those without any
-        variable set.
+        """Create the gateway. `models`: None: the real ones, as the store in `root` describes them. `limits`: None:
+        defaults.
 
-        `chance` gives numbers from 0 (inclusive) to 1 (exclusive).
+        `chance` returns random numbers from 0 (inclusive) to 1 (exclusive).
         """
         self._limits = limits or GatewayLimits()
         self._make = models or real_models(self._limits, root)
@@ -85,9 +84,9 @@ class Gateway:
         self._models: dict[tuple[str, str], Model] = {}
         self._queues: OrderedDict[str, EndpointQueue] = OrderedDict()
         self._breakers: dict[tuple[str, str], CircuitBreaker] = {}
-        """By place and name."""
+        """By base URL and name of the model."""
         self._inside: Counter[str] = Counter()
-        """Requests that have come and not gone, by agent."""
+        """Requests in progress or waiting, by agent."""
         self._entered = self._under_way = 0
         self._wake: asyncio.TimerHandle | None = None
 
@@ -101,32 +100,34 @@ class Gateway:
         *,
         on_delta: DeltaCallback | None = None,
     ) -> ModelResponse:
-        """Send exactly these bytes to the model of that name at that place (empty: the client's default).
+        """Send exactly these bytes to the model `name` at `base_url` (empty: the client's default). Return its answer.
 
-        `agent_id`: whose request it is; those of nobody, "", share one queue, and have no budget of their own.
-        `spent`: what the agent's log says that it used up today, and what it may itself. `on_delta` is told the
-        pieces of a reply that is streamed. Raises ModelError: the endpoint's; `busy` where too much waits and `budget`
-        (OverBudget) where a budget is used up, both before anything is sent. Who is cancelled waits no more, from that
-        moment, and the connection is closed.
+        `agent_id`: agent of the request; requests without an agent ("") share one queue, and have no budget of their
+        own. `spent`: usage of today and limits according to the agent's log. `on_delta` is called with the chunks of a
+        streamed reply. Raises ModelError: that of the endpoint; `busy` if a queue is full, and OverBudget (`budget`) if
+        a budget is used up, both before anything is sent. Cancelling the task removes the request from its queue and
+        closes its connection.
         """
-        if name == OFFLINE:  # in this process, at once, for nothing
+        if name == OFFLINE:  # runs in this process at no cost: no queue, no budget
             return await self._model(name, base_url).ask(request)
         queue = self._queue_of(base_url)
         with queue.counted():
             return await self._answer(ModelRequest(agent_id, name, base_url, request, spent), queue, on_delta)
 
-    def gathered(self, askings: Sequence[ModelRequest], gather_s: float = ASKS_GATHER_S) -> RequestBatch:
-        """`ask` for many at once. What comes back has its place in `askings`; the outcome of each comes once."""
-        return RequestBatch(askings, self.outcome, gather_s)
+    def gathered(
+        self, model_requests: Sequence[ModelRequest], gather_s: float = MODEL_REPLIES_GATHER_S
+    ) -> RequestBatch:
+        """Send many requests at once, as `ask` does. Items carry the index of their request, which has one outcome."""
+        return RequestBatch(model_requests, self.outcome, gather_s)
 
     def ask_many(
-        self, askings: Sequence[ModelRequest], gather_s: float = ASKS_GATHER_S
+        self, model_requests: Sequence[ModelRequest], gather_s: float = MODEL_REPLIES_GATHER_S
     ) -> AsyncGenerator[list[tuple[int, ResponseItem]], None]:
-        """`gathered`, for one who listens to all of it."""
-        return self.gathered(askings, gather_s).batches()
+        """Send many requests at once. Yield their chunks and outcomes in batches."""
+        return self.gathered(model_requests, gather_s).batches()
 
     async def outcome(self, asking: ModelRequest, on_delta: DeltaCallback | None = None) -> ModelOutcome:
-        """`ask`, with a ModelError as a value."""
+        """Send a request as `ask` does, and return a ModelError as a value."""
         try:
             return await self.ask(
                 asking.name, asking.base_url, asking.request, asking.agent_id, asking.spent, on_delta=on_delta
@@ -135,7 +136,7 @@ class Gateway:
             return error
 
     def status(self) -> GatewayStatus:
-        """What goes on."""
+        """Return the figures of the gateway now."""
         now = _now()
         return GatewayStatus(
             endpoints=[queue.status(now) for queue in sorted(self._queues.values(), key=attrgetter("base_url"))],
@@ -144,7 +145,7 @@ class Gateway:
         )
 
     async def close(self) -> None:
-        """Let go of all connections. Idempotent."""
+        """Close all connections. Idempotent."""
         if self._wake is not None:
             self._wake.cancel()
             self._wake = None
@@ -179,7 +180,7 @@ class Gateway:
     async def _tried(
         self, model: Model, asking: ModelRequest, queue: EndpointQueue, ticket: QueueTicket, listener: _Listener
     ) -> ModelResponse:
-        """Try until it is answered, or trying again is of no use."""
+        """Send a request until it is answered, or until another try is useless."""
         attempts = 0
         breaker = self._breakers.setdefault((asking.base_url, asking.name), CircuitBreaker())
         while True:
@@ -196,17 +197,18 @@ class Gateway:
                 if error.kind not in RETRIED or given_up or error.retry_after_s > PAUSE_S_MAX:
                     error.attempts = attempts
                     raise
+                # A rate limit pauses the whole queue (`queue.failed`), so this request waits there and not here too.
                 waits = 0.0 if error.kind == "rate_limited" else max(backoff_s, error.retry_after_s)
             finally:
                 self._under_way -= 1
                 queue.end(_now())
                 self._pump()
             queue.count_retry()
-            if waits:  # beside the queue: the others need not wait for it
+            if waits:  # outside the queue, so that other requests need not wait too
                 await asyncio.sleep(waits)
 
     async def _sent(self, model: Model, request: bytes, breaker: CircuitBreaker, listener: _Listener) -> ModelResponse:
-        """Send it once. Raises ModelError; one of no attempts where the model is left alone."""
+        """Send a request once. Raises ModelError; with 0 attempts if the circuit breaker of the model is open."""
         probing = breaker.begin(_now())
         try:
             answer = await model.ask(request, on_delta=listener.next_try())
@@ -220,11 +222,13 @@ class Gateway:
         return answer
 
     def _backoff_s(self, attempts: int) -> float:
-        """Doubled with each attempt; a random half of it is left out, so that those who failed together come apart."""
+        """Return the seconds until the next try: doubled with each attempt, with up to 50 % of random jitter, so that
+        requests that failed together are not retried together.
+        """
         return min(BACKOFF_S * 2 ** (attempts - 1), BACKOFF_S_MAX) * (1 - self._chance() / 2)
 
     async def _granted(self, queue: EndpointQueue, ticket: QueueTicket, *, again: bool) -> None:
-        """Wait until the request may be sent: it is under way then. Raises ModelError where the lane is shut."""
+        """Wait until the request may be sent; it is in progress then. Raises ModelError if the queue is shut."""
         ticket.granted = asyncio.get_running_loop().create_future()
         queue.enter(ticket, _now(), again=again)
         self._pump()
@@ -232,16 +236,20 @@ class Gateway:
             await ticket.granted
         except asyncio.CancelledError:
             if ticket.granted.done() and not ticket.granted.cancelled() and ticket.granted.exception() is None:
-                self._under_way -= 1  # it was its turn, in the same moment
+                self._under_way -= 1  # granted in the same moment: give the grant back, or it would be lost
                 queue.end(_now())
                 self._pump()
             raise
 
     def _pump(self) -> None:
-        """Send what may be sent, by lanes in rounds, and in each by agents in rounds; time does the rest."""
+        """Send the requests that may be sent, in rounds over the endpoint queues, and in each queue in rounds over the
+        agents.
+
+        If requests must wait for time to pass, plan the next call.
+        """
         now, soonest = _now(), float("inf")
         while self._under_way < self._limits.asks_max:
-            queue, soonest = self._readiest(now)
+            queue, soonest = self._first_ready(now)
             if queue is None:
                 break
             self._queues.move_to_end(queue.base_url)
@@ -251,7 +259,7 @@ class Gateway:
             self._wake_in(soonest, now)
 
     def _wake_in(self, seconds: float, now: float) -> None:
-        """Look again then, unless that is done earlier anyway."""
+        """Plan the next `_pump` in so many seconds, unless an earlier one is planned."""
         if self._wake is not None:
             if self._wake.when() <= now + seconds:
                 return
@@ -262,8 +270,10 @@ class Gateway:
         self._wake = None
         self._pump()
 
-    def _readiest(self, now: float) -> tuple[EndpointQueue | None, float]:
-        """The first lane, in the order of the round, from which something may be sent; else None, and how soon."""
+    def _first_ready(self, now: float) -> tuple[EndpointQueue | None, float]:
+        """Return the first queue of the round with a request that may be sent, else None; and the seconds until
+        then.
+        """
         soonest = float("inf")
         for queue in self._queues.values():
             wait = queue.wait(now)
@@ -278,7 +288,7 @@ class Gateway:
                 ticket.granted.set_exception(queue.refusal(_now()))
 
     def _raise_if_full(self, queue: EndpointQueue, agent_id: str) -> None:
-        """Raises ModelError where nothing more may wait."""
+        """Raise ModelError if no further request may wait."""
         limits, full = self._limits, ""
         if self._entered >= limits.waiting_max + limits.asks_max:
             full = f"{self._entered} requests wait for model endpoints already"
@@ -312,17 +322,17 @@ class Gateway:
         return self._queues[base_url]
 
     def _model(self, name: str, base_url: str) -> Model:
-        """Connections are kept, one model for each name and place. Raises ModelError where there can be none."""
+        """Return the model of a name and base URL, one for all requests, to reuse connections. Raises ModelError."""
         if (name, base_url) not in self._models:
             self._models[name, base_url] = self._make(name, base_url)
         return self._models[name, base_url]
 
 
 class GatewayActor:
-    """The Ray actor that talks to model endpoints: the only process of a cluster that imports their client.
+    """Ray actor of the gateway: the only process of a cluster that imports the client of model endpoints.
 
-    Its limits come from the variables of the node that it runs on. Its constructor cannot fail: limits that cannot be
-    are what every request is told.
+    Its limits come from the variables of the node that it runs on. Its constructor cannot fail: with unusable limits,
+    every request gets the error.
     """
 
     def __init__(self, root: str, limits: GatewayLimits | None = None) -> None:
@@ -334,24 +344,24 @@ class GatewayActor:
         self._gateway = Gateway(limits=limits, root=Path(root))
         self._gatherings: dict[str, RequestBatch] = {}
         self._dropped: OrderedDict[str, Sequence[int]] = OrderedDict()
-        """What was dropped of calls that have not come."""
+        """Cancelled requests of calls that have not arrived yet."""
 
     async def ask(
         self, name: str, base_url: str, request: bytes, agent_id: str = "", spent: Spent = NOTHING
     ) -> ModelResponse | ModelError:
-        """`Gateway.ask`, with a ModelError as a value."""
+        """Send a request; see `Gateway.ask`. Return a ModelError as a value."""
         if self._unusable:
             return self._refusal()
         return await self._gateway.outcome(ModelRequest(agent_id, name, base_url, request, spent))
 
     async def ask_many(
-        self, askings: Sequence[ModelRequest], key: str = ""
+        self, model_requests: Sequence[ModelRequest], key: str = ""
     ) -> AsyncIterator[list[tuple[int, ResponseItem]]]:
-        """`Gateway.ask_many`: one call for all that a host's tick asks. `key`: what `drop` knows it by."""
+        """Send all requests of a host's tick in one call; see `Gateway.ask_many`. `key`: id of the call, for `drop`."""
         if self._unusable:
-            yield [(place, self._refusal()) for place in range(len(askings))]
+            yield [(place, self._refusal()) for place in range(len(model_requests))]
             return
-        gathering = self._gateway.gathered(askings)
+        gathering = self._gateway.gathered(model_requests)
         gathering.drop(self._dropped.pop(key, ()))
         self._gatherings[key] = gathering
         try:
@@ -362,17 +372,17 @@ class GatewayActor:
             del self._gatherings[key]
 
     async def drop(self, places: Mapping[str, Sequence[int]]) -> None:
-        """Nobody waits any more for these places of those calls of `ask_many`."""
+        """Cancel requests that have no waiter any more: by the key of their `ask_many`, their indices in it."""
         for key, dropped in places.items():
             if key in self._gatherings:
                 self._gatherings[key].drop(dropped)
-            else:  # it has not begun yet, or has ended
+            else:  # the call has not arrived yet, or has ended
                 self._dropped[key] = dropped
                 if len(self._dropped) > DROPPED_MAX:
                     self._dropped.popitem(last=False)
 
     async def status(self) -> GatewayStatus:
-        """`Gateway.status`."""
+        """Return the figures; see `Gateway.status`."""
         return self._gateway.status()
 
     def _refusal(self) -> ModelError:
@@ -380,7 +390,7 @@ class GatewayActor:
 
 
 def _used(queue: EndpointQueue, request: bytes, answer: ModelResponse) -> Usage:
-    """Return what an answer cost, as the endpoint says, and count it; where it does not say, a guess by the bytes."""
+    """Return the usage of an answer, and count it: as the endpoint reports, else estimated from the bytes."""
     used = daily_usage.usage_of_answer(request, answer)
     queue.count_tokens(used)
     return used

@@ -1,4 +1,4 @@
-"""What a gateway may do: how much at once, how fast, for how much: from arguments or EVERLOG_GATEWAY_ variables."""
+"""Define the limits of a gateway (concurrency, rates, budgets), from arguments or EVERLOG_GATEWAY_ variables."""
 
 import difflib
 import math
@@ -24,53 +24,56 @@ Money = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class GatewayLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits of one gateway. 0 is no limit, unless the field says otherwise."""
+    """Limits of one gateway. 0 means no limit, unless the field says otherwise."""
 
     asks_max: AtLeastOne = ASKS_MAX
-    """Requests under way at once, at all endpoints together; at least 1."""
+    """Requests in progress at once, at all endpoints together; at least 1."""
     waiting_max: AtLeastOne = ASKS_WAITING_MAX
-    """Requests that may wait, of all agents; at least 1. A further one is refused."""
+    """Requests of all agents that may wait; at least 1. A further one is refused."""
     agent_waiting_max: AtLeastOne = ASKS_WAITING_AGENT_MAX
-    """Requests that may wait, of one agent; at least 1. A further one is refused."""
+    """Requests of one agent that may wait; at least 1. A further one is refused."""
     attempts_max: AtLeastOne = GATEWAY_ATTEMPTS_MAX
-    """Tries of one request, for failures where trying again can help; at least 1."""
+    """Tries of one request, for failures that may pass; at least 1."""
     requests_per_minute: AtLeastZero = 0
-    """At each endpoint, sent evenly."""
+    """Requests per minute at each endpoint, sent evenly."""
     tokens_per_minute: AtLeastZero = 0
-    """At each endpoint: of requests, estimated before, and of replies, as it counts them after."""
+    """Tokens per minute at each endpoint: an estimate before a request, corrected by the endpoint's count after the
+    reply.
+    """
     agent_tokens_max: AtLeastZero = 0
-    """Tokens that one agent may use up."""
+    """Tokens that one agent may use in the period of the budgets."""
     all_tokens_max: AtLeastZero = 0
-    """Tokens that all agents together may use up."""
+    """Tokens that all agents together may use in the period of the budgets."""
     agent_cost_max: Money = 0.0
-    """What one agent may cost, in the currency of the prices."""
+    """Cost that one agent may cause in the period of the budgets, in the currency of the prices."""
     all_cost_max: Money = 0.0
-    """What all agents together may cost, in the currency of the prices."""
+    """Cost that all agents together may cause in the period of the budgets, in the currency of the prices."""
     price_in: Money = 0.0
-    """Of a million tokens of requests, of every model without a price of its own. With `price_out` 0: not known."""
+    """Price of a million request tokens, for models without a price of their own. Unknown if `price_out` is 0 too."""
     price_out: Money = 0.0
-    """Of a million tokens of replies."""
+    """Price of a million reply tokens."""
     budget_per: Literal["day", "life"] = "day"
-    """Budgets begin anew every day at 0:00 UTC, or never while the gateway lives."""
+    """Period of the budgets: a day (from 0:00 UTC), or the life of the gateway's process."""
 
     def __post_init__(self) -> None:
-        """Raises BadInput for amounts that no sum can be held against."""
+        """Raise BadInput for amounts that are infinite or no number."""
         for name in ("agent_cost_max", "all_cost_max", "price_in", "price_out"):
             if not math.isfinite(getattr(self, name)):
-                raise BadInput(f"{name} is {getattr(self, name)}; it is a number, or 0 for none.")
+                raise BadInput(f"{name} is {getattr(self, name)}; expected a finite number, or 0 for no limit.")
 
 
 def all_prices(limits: GatewayLimits, own: Mapping[str, Price] | None = None) -> PriceList:
-    """All prices: the user's `own` by the name of a model, that of the variables, and the list that everlog ships."""
+    """Return all prices: the user's `own` by model name, that of the variables, and the list that everlog ships."""
     given = limits.price_in or limits.price_out
     return PriceList(own, Price(limits.price_in, limits.price_out) if given else None)
 
 
 def limits_from(environment: Mapping[str, str]) -> GatewayLimits:
-    """The limits that variables like EVERLOG_GATEWAY_ASKS_MAX set; the rest is as it is without. Empty is not set.
+    """Return the limits that variables like EVERLOG_GATEWAY_ASKS_MAX set, with defaults for the rest. Empty means not
+    set.
 
-    Raises BadInput for a value that cannot be, and for a variable of that kind that does not exist: a budget that is
-    misspelt would hold nobody.
+    Raises BadInput for an unusable value, and for an unknown variable with this prefix: a misspelt budget would limit
+    nothing.
     """
     given: dict[str, Any] = {}
     for variable, value in environment.items():
@@ -95,6 +98,6 @@ def _field(variable: str) -> str:
 
 
 def _in_variables(fault: str) -> str:
-    """What msgspec says of a field, of its variable."""
+    """Return a message of msgspec about a field as one about its variable."""
     said, _, field = fault.partition(" - at `$.")
     return f"{PREFIX}{field.rstrip('`').upper()}: {said[:1].lower()}{said[1:]}" if field else said

@@ -1,4 +1,4 @@
-"""What a gateway says of itself: its endpoints, the models that it leaves alone, what was used up. Plain figures.
+"""Define the figures of a gateway: its endpoints, the models with an open circuit breaker, and the used budgets.
 
 Counters only grow, from 0 at the start of the gateway's process.
 """
@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 import msgspec
 
 UNNAMED = "other"
-"""An endpoint whose address cannot be read."""
+"""Name of an endpoint whose address cannot be read."""
 
 
 def endpoint_of(base_url: str) -> str:
-    """Return what an endpoint is called in figures: host and port, nothing that could be secret. Empty is `default`."""
+    """Return the name of an endpoint in figures: host and port, nothing secret. An empty URL is `default`."""
     if not base_url:
         return "default"
     text = base_url if "//" in base_url else f"//{base_url}"
@@ -26,55 +26,55 @@ def endpoint_of(base_url: str) -> str:
 
 
 class EndpointStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One model endpoint, as the gateway sees it."""
+    """Figures of one model endpoint."""
 
     endpoint: str
-    """Where it is: host and port, no path, no key. See `endpoint_of`."""
+    """Host and port, without path and key; see `endpoint_of`."""
     under_way: int = 0
     """Requests that were sent and not answered yet."""
     waiting: int = 0
-    """Requests that wait for their turn, or to be tried again."""
+    """Requests that wait for their turn, or for a retry."""
     asked: int = 0
-    """Counter: requests for it, those that were refused included; one that is tried again counts once."""
+    """Counter: requests for the endpoint, refused ones included; a request with retries counts once."""
     answered: int = 0
     """Counter."""
     retried: int = 0
-    """Counter: how often a request was tried again."""
+    """Counter: retries."""
     tokens: int = 0
-    """Counter: of requests and replies, as the endpoint counts them."""
+    """Counter: tokens of requests and replies, as the endpoint counts them."""
     tokens_out: int = 0
-    """Counter: of these, those of replies."""
+    """Counter: tokens of replies, a part of `tokens`."""
     failures: Mapping[str, int] = {}
-    """Counters: requests that failed for good, refusals included, by the kind of the ModelError."""
+    """Counters by kind of ModelError: requests that failed for good, refusals included."""
     requests_last_minute: int = 0
     tokens_last_minute: int = 0
     paused_s: float = 0.0
-    """For so long nothing is sent; 0 if it is."""
+    """Seconds of pause that are left, in which nothing is sent; 0 if there is none."""
     shut: str = ""
-    """Why it is not asked at all, but for a probe now and then; empty if it is."""
+    """Failure for which nothing but a probe is sent; empty if requests are sent."""
 
 
 class BreakerStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A model that is left alone, because it failed too often in a row."""
+    """Model with an open circuit breaker, because it failed too often in a row."""
 
     endpoint: str
-    """Where it is: see `endpoint_of`."""
+    """Host and port; see `endpoint_of`."""
     model: str
     failures: int
-    """In a row."""
+    """Number of failures in a row."""
     opens_s: float
-    """For so long nobody is asked; 0: the next request finds out."""
+    """Seconds until a request is let through to test the model; 0: the next request is."""
     why: str
-    """What the last failure said."""
+    """Message of the last failure."""
 
 
 class GatewayStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A gateway: the sums are over its endpoints."""
+    """Figures of a gateway; the properties are sums over its endpoints."""
 
     endpoints: Sequence[EndpointStatus] = ()
     left_alone: Sequence[BreakerStatus] = ()
     spent: tuple[int, float] = (0, 0.0)
-    """Tokens and money in the time of the budgets, if there are any."""
+    """Tokens and cost in the current period of the budgets; 0 without budgets."""
 
     @property
     def under_way(self) -> int:
@@ -83,12 +83,12 @@ class GatewayStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def waiting(self) -> int:
-        """Requests that wait for their turn, or to be tried again."""
+        """Requests that wait for their turn, or for a retry."""
         return sum(endpoint.waiting for endpoint in self.endpoints)
 
     @property
     def asked(self) -> int:
-        """Counter: requests, those that were refused included."""
+        """Counter: requests, refused ones included."""
         return sum(endpoint.asked for endpoint in self.endpoints)
 
     @property
@@ -98,22 +98,22 @@ class GatewayStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def retried(self) -> int:
-        """Counter: how often a request was tried again."""
+        """Counter: retries."""
         return sum(endpoint.retried for endpoint in self.endpoints)
 
     @property
     def tokens(self) -> int:
-        """Counter: of requests and replies."""
+        """Counter: tokens of requests and replies."""
         return sum(endpoint.tokens for endpoint in self.endpoints)
 
     @property
     def tokens_out(self) -> int:
-        """Counter: of replies."""
+        """Counter: tokens of replies."""
         return sum(endpoint.tokens_out for endpoint in self.endpoints)
 
     @property
     def failures(self) -> Mapping[str, int]:
-        """Counters: requests that failed for good, by the kind of the ModelError."""
+        """Counters by kind of ModelError: requests that failed for good."""
         found: Counter[str] = Counter()
         for endpoint in self.endpoints:
             found.update(endpoint.failures)

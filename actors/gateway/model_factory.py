@@ -1,4 +1,4 @@
-"""The models that a gateway asks: from a name and a place to one that can be asked, its connections kept and shared."""
+"""Make the models that a gateway calls, from names and base URLs, with shared connections."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from everlog.actors.models.openai_client import ConnectionPool
 
 ModelFactory = Callable[[str, str], Model]
-"""From a name and the place where it is served (or empty) to a model, which tries each request once."""
+"""Function from a model's name and base URL (or empty) to a model, which tries each request once."""
 
 
 def served_at(root: Path, name: str, base_url: str) -> str:
-    """The address at which agents of the store in `root` ask for a model. Raises ModelError for a bad models.toml."""
+    """Return the address of a model for agents of the store in `root`. Raises ModelError for a bad models.toml."""
     try:
         return place_at(root, name, base_url).url
     except BadInput as error:
@@ -36,8 +36,10 @@ def _catalogue_of(root: Path) -> Catalogue:
 
 
 def real_models(limits: GatewayLimits, root: Path | None = None) -> ModelFactory:
-    """Models as they are; those at one place share its connections, of which there are as many as there is use for, and
-    those that are one file share its server. `root`: the store whose descriptions say which key is for which place.
+    """Return a factory of real models. Models at one address share its connections, and models in one file share its
+    server.
+
+    `root`: store whose descriptions say which key belongs to which address.
     """
     places: dict[tuple[str, str], ConnectionPool] = {}
     files: dict[str, LlamaServer] = {}

@@ -1,34 +1,36 @@
-"""How fast an endpoint is asked: allowances that fill with time, and a count of the last minute.
+"""Limit the rate of requests and tokens with token buckets, and count the last minute.
 
-Time is an argument: seconds of any clock that never goes back. Nothing here waits.
+Times are arguments: seconds of a clock that never goes back. Nothing here waits.
 """
 
 MINUTE_S = 60.0
 ROUNDING = 1e-6
-"""Less than this is nothing: a timer must not be set for what the sums of floats leave."""
+"""Amounts below this count as 0: a timer must not be set for the rounding errors of floats."""
 SLOTS = 12
-"""Parts of a minute that a Meter counts apart."""
+"""Parts of a minute that `MinuteCounter` counts separately."""
 
 
 class TokenBucket:
-    """So much a minute, evenly: a second's worth may be taken at once, and what was taken beyond is waited for."""
+    """Allowance of so much a minute: up to a second's worth may be taken at once; takers beyond that wait."""
 
     def __init__(self, per_minute: int) -> None:
-        """`per_minute` 0 is no limit."""
+        """Create the bucket. `per_minute` 0 means no limit."""
         self._per_s = per_minute / MINUTE_S
         self._most = max(self._per_s, 1.0)
         self._left = self._most
         self._at = 0.0
 
     def wait(self, amount: float, now: float) -> float:
-        """Seconds until `amount` may be taken; 0 if it may be now. More than a second's worth waits for a full one."""
+        """Return the seconds until `amount` may be taken; 0 for now. An amount above a second's worth waits for a full
+        bucket.
+        """
         if not self._per_s:
             return 0.0
         lacking = min(amount, self._most) - self._filled(now)
         return lacking / self._per_s if lacking > ROUNDING else 0.0
 
     def take(self, amount: float, now: float) -> None:
-        """Take it, though there be less: whoever is next waits the longer. Negative gives back."""
+        """Take the amount, even if there is less: the next taker waits longer. A negative amount is given back."""
         if self._per_s:
             self._left = min(self._filled(now) - amount, self._most)
 
@@ -39,19 +41,19 @@ class TokenBucket:
 
 
 class MinuteCounter:
-    """How much there was in the last minute, give or take a twelfth of it."""
+    """Count of the last minute, exact to a twelfth of a minute."""
 
     def __init__(self) -> None:
         self._counts = [0] * SLOTS
         self._slot = 0
 
     def add(self, amount: int, now: float) -> None:
-        """There was so much more."""
+        """Add to the count."""
         self._turn(now)
         self._counts[self._slot % SLOTS] += amount
 
     def total(self, now: float) -> int:
-        """The sum of the last minute."""
+        """Return the count of the last minute."""
         self._turn(now)
         return sum(self._counts)
 

@@ -1,5 +1,5 @@
-"""Requests that come together, and what comes back of them: pieces and answers, gathered for a moment, so that what
-crosses between processes is few and large.
+"""Send requests that arrive together, and gather their chunks and outcomes for a moment, so that few and large messages
+cross between processes.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from everlog.events import ModelError
 
 
 class ModelRequest(msgspec.Struct, frozen=True, gc=False):
-    """One request of one agent, on its way to a model. `spent`: see `Gateway.ask`."""
+    """One request of an agent to a model. `spent`: see `Gateway.ask`."""
 
     agent_id: str
     name: str
@@ -21,44 +21,46 @@ class ModelRequest(msgspec.Struct, frozen=True, gc=False):
     request: bytes
     spent: Spent = NOTHING
     streamed: bool = False
-    """Pieces of the reply are wanted as they come."""
+    """True if the chunks of the reply are wanted as they arrive."""
 
 
 ModelOutcome = ModelResponse | ModelError
 ResponseItem = ModelOutcome | list[ReplyDelta]
-"""Pieces, in order; and once, at the end, what came of it."""
+"""Chunks, in order; and once, at the end, the outcome."""
 
 
 class RequestBatch:
-    """Some requests, under way."""
+    """Requests in progress that were sent together."""
 
     def __init__(
         self,
-        askings: Sequence[ModelRequest],
+        model_requests: Sequence[ModelRequest],
         ask: Callable[[ModelRequest, DeltaCallback | None], Awaitable[ModelOutcome]],
         gather_s: float,
     ) -> None:
-        """What is there within `gather_s` seconds comes together. Must be made inside the event loop."""
+        """Start the requests, inside the event loop. Items that arrive within `gather_s` seconds are yielded
+        together.
+        """
         self._gather_s = gather_s
         self._done: list[tuple[int, asyncio.Task[ModelOutcome]]] = []
         self._said: dict[int, list[ReplyDelta]] = {}
         self._news = asyncio.Event()
-        self._left = len(askings)
+        self._left = len(model_requests)
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._tasks: list[asyncio.Task[ModelOutcome]] = []
-        for place, asking in enumerate(askings):
+        for place, asking in enumerate(model_requests):
             on_delta = partial(self._on_delta, place) if asking.streamed else None
             task: asyncio.Task[ModelOutcome] = asyncio.ensure_future(ask(asking, on_delta))
             task.add_done_callback(partial(self._end, place))
             self._tasks.append(task)
 
     def drop(self, places: Iterable[int]) -> None:
-        """Nobody waits for these any more: they are cancelled, and nothing comes back."""
+        """Cancel requests that have no waiter any more. Nothing more is yielded for them."""
         for place in places:
             self._tasks[place].cancel()
 
     async def batches(self) -> AsyncGenerator[list[tuple[int, ResponseItem]], None]:
-        """What comes back, with its place, as it comes. Who stops listening has the rest cancelled."""
+        """Yield batches of items, each with the index of its request. Closing the iterator cancels the rest."""
         try:
             while self._left:
                 await self._news.wait()
@@ -88,7 +90,7 @@ class RequestBatch:
             self._ended.set_result(None)
 
     def _on_delta(self, place: int, piece: ReplyDelta) -> None:
-        """Pieces that go on where the last one ended are one piece."""
+        """Collect a chunk; a chunk that continues the last one is merged with it."""
         said = self._said.setdefault(place, [])
         last = said[-1] if said else None
         if piece.restart:

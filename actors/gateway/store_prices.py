@@ -1,4 +1,4 @@
-"""What tokens cost in a store: by its `models.toml`, the variables of the gateway, and the list that is shipped."""
+"""Find the prices of tokens in a store: its `models.toml`, the gateway's variables, and the list that everlog ships."""
 
 from pathlib import Path
 
@@ -9,12 +9,14 @@ from everlog.events import BadInput, ModelError
 
 
 def prices_of(root: Path, limits: GatewayLimits) -> PriceList:
-    """All prices that are known there. Raises BadInput for a description that cannot be used."""
+    """Return all prices that are known in a store. Raises BadInput for an unusable models.toml."""
     return all_prices(limits, own_prices(catalogue_of(root).models))
 
 
 def prices_at(root: Path | None, limits: GatewayLimits) -> PriceList:
-    """The same for a request that costs something; None: in no store. Raises ModelError instead: the turn says why."""
+    """Return all prices for a paid request; `root` None: without a store. Raises ModelError, so that the turn has the
+    reason.
+    """
     if root is None:
         return all_prices(limits)
     try:

@@ -1,1 +1,1 @@
-"""Who runs agents in this process? Hosts of one agent or many, their commands, timers and figures."""
+"""Run agents in this process: hosts of one agent or many, their commands, timers and figures."""

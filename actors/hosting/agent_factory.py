@@ -1,4 +1,4 @@
-"""What a host is made with: the link to whoever starts it, and a system with what its callers lend it."""
+"""Build the parts of a host: its link to the component that starts it, and a system with its callers' capabilities."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -17,36 +17,36 @@ from everlog.actors.ports.ports import Ports
 from everlog.store import FileStore, Store
 
 GatewayCall = Callable[..., Awaitable[ModelResponse]]
-"""Sends a request: a model's name, where it is served (or empty), the bytes, whose it is, what they used up today.
+"""Sends a model request: the model's name, its base URL (or empty), the bytes, the agent, the agent's use of today.
 
-`on_delta` is told the pieces of a reply that is streamed. A gateway's `ask`.
+`on_delta` is called with the chunks of a streamed reply. A gateway's `ask`.
 """
 
 
 TimerCallback = Callable[[str, Sequence[DueTimer]], None]
-"""Hears what the timers of an agent are, whenever they change."""
+"""Called with an agent's name and all of its timers whenever they change."""
 
 
 class HostLink(msgspec.Struct, frozen=True, kw_only=True):
-    """What connects a host, or a shard, with whoever started it."""
+    """Connection of a host, or a shard, to the component that started it."""
 
     fence: str = ""
-    """`HostHandle.owner` of the host before, which is declared dead: it is fenced should it hold the log; empty for
-    none.
+    """`HostHandle.owner` of the previous host, if the supervisor declared it dead: it is fenced if it still holds the
+    log. Empty: no host may be fenced.
     """
     notify_timers: TimerCallback | None = None
-    """Hears what the timers of an agent are, whenever they change."""
+    """Called with an agent's name and all of its timers whenever they change."""
     on_idle: Callable[[], Awaitable[None]] | None = None
-    """Called when nobody has used any of its agents for a while; None: they are let go of."""
+    """Called when all agents of the host have been idle for a while; None: the host unloads them itself."""
     on_fenced: Callable[[], None] | None = None
-    """Called when another process owns a shard now."""
+    """Called when another process has taken over a shard."""
 
 
 NO_LINK = HostLink()
 
 
 class GatewayModel:
-    """A model behind a gateway, which keeps the connections."""
+    """Model behind a gateway. The gateway holds the connections."""
 
     __slots__ = ("_agent_id", "_ask", "_base_url", "name")
 
@@ -63,13 +63,13 @@ class GatewayModel:
         return await self._ask(self.name, self._base_url, request, self._agent_id, spent, on_delta=on_delta)
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: the gateway closes its connections."""
 
 
 def models_through(ask: GatewayCall, agent_id: str, root: Path | None, base_url: str) -> ModelLookup:
-    """Return the models of one agent, each asked through `ask` at the place where it is served.
+    """Return a lookup of one agent's models, which are called through `ask` at their endpoints.
 
-    `root`: the store whose descriptions say where that is; None: at `base_url`.
+    `root`: store whose descriptions of models name the endpoints; None: all are at `base_url`.
     """
 
     def asked(name: str) -> GatewayModel:
@@ -88,8 +88,9 @@ def session_system(
     archive: ArchiveClient | None = None,
     blocks: BlockClient | None = None,
 ) -> LocalSystem:
-    """The agents of a store, with the functions of `capabilities`, models that are asked through `ask`, their seats,
-    the archive that they search and the blocks that they share.
+    """Return the agents of a store with the functions of `capabilities`, and models that are called through `ask`.
+
+    `enter`: factory of their activations; `archive`: index that they search; `blocks`: client of shared blocks.
     """
     root = store.root if isinstance(store, FileStore) else None
 

@@ -1,4 +1,4 @@
-"""A task that sleeps until its time has come, or until something changes before."""
+"""Let one task sleep until a time, or until something changes before."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -6,19 +6,19 @@ from typing import Any
 
 
 class Alarm:
-    """Wakes the one task that waits for it."""
+    """Alarm of one task: wakes it when it is rung."""
 
     def __init__(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._sleep = sleep
-        self._repair_name = asyncio.Event()
+        self._rung = asyncio.Event()
 
     def ring(self) -> None:
-        """Something has changed. Rung while nobody waits, it ends the next wait at once."""
-        self._repair_name.set()
+        """Wake the task. If no task waits, the next wait ends at once."""
+        self._rung.set()
 
     async def wait(self, seconds: float | None) -> None:
-        """Until it is rung, or for so long; None: however long that takes."""
-        waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._repair_name.wait())]
+        """Wait until the alarm is rung, or for so many seconds; None: without limit."""
+        waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._rung.wait())]
         if seconds is not None:
             waits.append(asyncio.ensure_future(self._sleep(seconds)))
         try:
@@ -27,4 +27,4 @@ class Alarm:
             for waiting in waits:
                 waiting.cancel()
             await asyncio.gather(*waits, return_exceptions=True)
-            self._repair_name.clear()
+            self._rung.clear()

@@ -1,7 +1,7 @@
-"""How a cluster is doing: what each host, node, the supervisor and the gateway say of themselves at one moment.
+"""Define the figures of a cluster: what each host, node, the supervisor and the gateway report at one moment.
 
-Plain figures, filled where they arise, shown by `everlog cluster status` and counted by `meters`. Counters only grow,
-from 0 at the start of their process; a rate is the difference of two looks. Imports no Ray.
+`everlog cluster status` shows them, and `metrics` exports them. Counters only grow, from 0 at the start of their
+process; a rate is the difference of two reports. Imports no Ray.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,10 +14,10 @@ from everlog.events.times import MICROSECONDS
 
 
 class HostStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One host process."""
+    """Figures of one host process."""
 
     place: str
-    """What it is called: `shard-003`, or the agent of a dedicated host."""
+    """Name of the host: `shard-003`, or the agent of a dedicated host."""
     placement: str
     """`dedicated` or `shared`."""
     node: str
@@ -25,13 +25,13 @@ class HostStatus(msgspec.Struct, frozen=True, kw_only=True):
     active: int = 0
     """Agents in memory."""
     passive: int = 0
-    """Agents that are its own, registered, and not in memory."""
+    """Agents that belong to the host and are not in memory."""
     turns: int = 0
     """Turns that run now."""
     waiting: int = 0
     """Commands that are being carried out."""
     lag_us: int = 0
-    """Age of the oldest of them, microseconds; 0 where none waits."""
+    """Age of the oldest command in progress, microseconds; 0 if there is none."""
     messages: int = 0
     """Counter: inputs that are durable and opened a turn."""
     model_calls: int = 0
@@ -45,38 +45,38 @@ class HostStatus(msgspec.Struct, frozen=True, kw_only=True):
     errors: Mapping[str, int] = {}
     """Counters, by the name of the error's type."""
     memory_bytes: int = 0
-    """Of the process, what it shares with no other."""
+    """Memory of the process that it shares with no other."""
     unsealed_bytes: int = 0
     """Frames of its log that are not sealed yet."""
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """Tells this life of it from every other host, and from its own next life."""
+        """Identity of this process, as against other hosts and earlier processes of the same host."""
         return self.place, self.node, self.pid
 
     @property
     def busy(self) -> bool:
-        """Whether somebody waits for it."""
+        """True if a turn runs, or a caller waits for a command."""
         return bool(self.turns or self.waiting)
 
 
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One machine of the cluster, or what Ray takes for one."""
+    """One machine of the cluster, or one node in the sense of Ray."""
 
     node: str
     lives: bool = True
     hosts: int = 0
     slots_used: int = 0
-    """Of the resource `agent_slot`."""
+    """Used part of the resource `agent_slot`."""
     slots: int = 0
-    """In all; 0 where the node offers none, as the head."""
+    """Total of `agent_slot`; 0 if the node offers none, like the head."""
     memory_used_bytes: int = 0
     memory_bytes: int = 0
-    """In all; 0 where nobody says."""
+    """Total memory; 0 if unknown."""
 
 
 class SupervisorStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The supervisor."""
+    """Figures of the supervisor."""
 
     living: int = 0
     """Hosts that run."""
@@ -85,43 +85,43 @@ class SupervisorStatus(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int = 0
     """Hosts that wait for room: a slot, or their turn to be started."""
     waiting_for: Mapping[str, int] = {}
-    """Of these, how many are for a `caller`, how many are for a `recovery`, and how many for a `timer`."""
+    """Of these, the numbers that wait for a `caller`, for a `recovery` and for a `timer`."""
     deaths: int = 0
     """Counter: hosts that died."""
     recovering: int = 0
-    """Hosts that finish what another left unfinished, or that are to: they wait for their turn."""
+    """Hosts that finish what another host left unfinished, or that wait to do so."""
     recoveries_waiting: int = 0
-    """Of these, those that wait."""
+    """Of these, the hosts that wait."""
     recoveries: int = 0
     """Counter: hosts that finished what another had left unfinished."""
     timers: int = 0
-    """Agents with timers that are kept."""
+    """Agents whose timers the schedule holds."""
     timers_left_out: int = 0
     """Counter: how often timers could not be kept because there were too many."""
     firing: int = 0
     """Timed heartbeats under way."""
     next_due: int | None = None
-    """When the next one is due, microseconds UTC; None if none waits."""
+    """Time of the next heartbeat, microseconds UTC; None if there is none."""
     lag_s: float = 0.0
-    """For how long the next one has been due already."""
+    """Seconds for which the next heartbeat has been due already; 0 if it is not due yet."""
     lent: int = 0
-    """Agents that were lent something."""
+    """Agents with capabilities that callers gave them."""
 
 
 class ArchiveStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The archive, as far as it has followed the logs."""
+    """Figures of the archive, for the logs that it has followed."""
 
     embedder: str = ""
     memories: int = 0
     """Parts of memories and documents, those that were changed or deleted since included."""
     messages: int = 0
     behind: int = 0
-    """Logs that have something new for it."""
+    """Logs with records that the archive has not read yet."""
     memory_bytes: int = 0
 
 
 class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A cluster at one moment."""
+    """Figures of a cluster at one moment."""
 
     at: int
     """Microseconds UTC."""
@@ -129,26 +129,26 @@ class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
     hosts: Sequence[HostStatus] = ()
     nodes: Sequence[NodeStatus] = ()
     supervisor: SupervisorStatus | None = None
-    """None where it did not answer in time."""
+    """None if it did not answer in time."""
     gateway: GatewayStatus | None = None
-    """None where none was needed yet, or it did not answer in time."""
+    """None if no gateway was needed yet, or it did not answer in time."""
     archive: ArchiveStatus | None = None
-    """None where nothing was searched yet, or it did not answer in time."""
+    """None if nothing was searched yet, or the archive did not answer in time."""
     silent: int = 0
-    """Hosts that did not answer in time: none of their figures is in here."""
+    """Hosts that did not answer in time; `hosts` does not contain them."""
 
 
 @runtime_checkable
 class StatusSource(Protocol):
-    """Whoever can say how a cluster is doing."""
+    """Source of the figures of a cluster."""
 
     async def status(self) -> ClusterStatus:
-        """As it is now. Raises ClusterError where the cluster does not answer."""
+        """Return the figures of now. Raises ClusterError if the cluster does not answer."""
         ...
 
 
 class HostRates(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened between two looks, by the second."""
+    """Rates between two reports, per second."""
 
     messages: float = 0.0
     commits: float = 0.0
@@ -156,17 +156,19 @@ class HostRates(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tick(self) -> float | None:
-        """Commits in a tick, on average; None where there was no tick."""
+        """Commits per tick, on average; None if there was no tick."""
         return self.commits / self.ticks if self.ticks else None
 
     @property
     def rank(self) -> tuple[float, float]:
-        """How much happened: for sorting."""
+        """Sort key: activity of the host."""
         return self.messages, self.commits
 
 
 def rates(before: ClusterStatus, now: ClusterStatus) -> dict[tuple[str, str, int], HostRates]:
-    """The rates of each host that is in both, by its `key`. A host that is new, or was silent, has none yet."""
+    """Return the rates of each host that is in both reports, by its `key`. A new host, or one that was silent, has none
+    yet.
+    """
     seconds = (now.at - before.at) / MICROSECONDS
     if seconds <= 0:
         return {}
@@ -183,7 +185,7 @@ def rates(before: ClusterStatus, now: ClusterStatus) -> dict[tuple[str, str, int
 
 
 def sum_rates(each: Mapping[tuple[str, str, int], HostRates]) -> HostRates | None:
-    """The sum; None where nothing is known."""
+    """Return the sum of the rates; None if there are none."""
     if not each:
         return None
     return HostRates(

@@ -1,4 +1,4 @@
-"""Many commands at once, and what becomes of each: outcomes come together, as many as there are."""
+"""Carry out many commands at once, and yield their outcomes in batches as they complete."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -10,9 +10,9 @@ from everlog.actors.agent.commands import Command, StreamItem
 from everlog.events import EverlogError, Record
 
 CommandStreamer = Callable[[str, Command], AsyncIterator[StreamItem]]
-"""Has an agent carry out a command, and tells what follows as it happens."""
+"""Has an agent carry out a command, and yields what follows as it happens."""
 CommandExecutor = Callable[[str, Command, list[Record]], Awaitable[Any]]
-"""The same for who hears everything at the end: the list gets the records. Gives back what the command does."""
+"""Has an agent carry out a command, appends its records to the list, and returns the command's value at the end."""
 ItemT = TypeVar("ItemT")
 
 
@@ -20,27 +20,29 @@ class BatchCommand(msgspec.Struct, frozen=True):
     """One command among many."""
 
     number: int
-    """Tells its outcome from the others."""
+    """Number by which the outcome is matched to the command."""
     agent_id: str
     command: Command
 
 
 class BatchOutcome(msgspec.Struct, frozen=True):
-    """What became of an order."""
+    """Outcome of a `BatchCommand`."""
 
     number: int
     records: Sequence[Record]
-    """What followed from it, in order."""
+    """Records that followed from the command, in order."""
     value: Any = None
-    """What the command gives back."""
+    """Value of the command."""
     error: EverlogError | None = None
-    """Why it was not carried out, or not to its end."""
+    """Error that stopped the command before or during its work; None if it succeeded."""
 
 
 async def outcomes(
     perform_and_collect: CommandExecutor, orders: Sequence[BatchCommand]
 ) -> AsyncIterator[Sequence[BatchOutcome]]:
-    """Have all orders carried out at once; what became of them, as it does, many together. A bug in one is raised."""
+    """Carry out all commands at once. Yield their outcomes in batches as they complete. A bug in one command is
+    raised.
+    """
     ended: asyncio.Queue[asyncio.Task[BatchOutcome]] = asyncio.Queue()
     tasks = [asyncio.get_running_loop().create_task(_batch_outcome(perform_and_collect, order)) for order in orders]
     for task in tasks:
@@ -68,7 +70,7 @@ async def _batch_outcome(perform_and_collect: CommandExecutor, order: BatchComma
 
 
 async def merge_streams(streams: Iterable[AsyncIterator[ItemT]]) -> AsyncIterator[ItemT]:
-    """What comes from any of the streams, as it comes; the first error of one ends it. None of them gives None."""
+    """Yield the items of all streams as they arrive; the first error of a stream ends it. No stream may yield None."""
     collected: asyncio.Queue[ItemT | BaseException | None] = asyncio.Queue()
 
     async def forward(stream: AsyncIterator[ItemT]) -> None:

@@ -1,4 +1,4 @@
-"""What a person does to the memory blocks of an agent that is open: one event each, between two turns."""
+"""Edit the memory blocks of an open agent for a person: one event for each edit, between two turns."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,11 +12,11 @@ KINDS = AddBlock | ChangeBlock | RemoveBlock
 
 
 class _Nothing(BadInput):
-    """The block is already as it is to be."""
+    """The block has the wanted values already."""
 
 
 async def change(agent: Agent, command: KINDS) -> bool:
-    """Carry it out; whether anything changed. One that comes again changes nothing. Raises BadInput."""
+    """Carry out an edit. Return True if it changed anything; a repeated command changes nothing. Raises BadInput."""
     _check(command)
     kind = BlockRemoved if isinstance(command, RemoveBlock) else MemoryEdited
 
@@ -33,7 +33,7 @@ async def change(agent: Agent, command: KINDS) -> bool:
 
 
 def _event(command: KINDS, rows: Mapping[str, Mapping[str, Any]]) -> Event:
-    """What the command leaves, in view of the blocks that there are. Raises BadInput."""
+    """Return the event of an edit of the current blocks. Raises BadInput."""
     if isinstance(command, AddBlock):
         return _add_rows(command, rows)
     if command.label not in rows:
@@ -86,7 +86,7 @@ _TYPES = {"value": str, "limit": int, "description": str, "read_only": bool}
 
 
 def _check(command: KINDS) -> None:
-    """Raises BadInput for a value of another type, and for a block that can never be."""
+    """Raise BadInput for a value of another type, and for a block that can never exist."""
     for name, kind in _TYPES.items():
         value = getattr(command, name, None)
         if value is not None and type(value) is not kind:

@@ -1,4 +1,4 @@
-"""The commands that start no turn: what they change in an open agent."""
+"""Carry out the commands that run no turn, on an open agent."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from everlog.store import source_of, stream_of
 
 
 def is_plain(command: Command) -> bool:
-    """Whether a command runs no turn, so that the agent can be opened as it is, its functions missing perhaps."""
+    """Return True if a command needs no configured agent: it runs no turn, and functions may be missing."""
     if isinstance(command, commands.OpenAgent):
         return command.keep_configuration
     return isinstance(command, _PLAIN)
@@ -28,7 +28,7 @@ _PLAIN = (
 
 
 async def edit(agent: Agent, command: Command) -> Any:
-    """The commands that start no turn."""
+    """Carry out a command that runs no turn. Return the command's value."""
     match command:
         case commands.SummarizeContext():
             return await agent.summarize()
@@ -52,7 +52,7 @@ async def edit(agent: Agent, command: Command) -> Any:
             name = name or await _free_name(agent, command.id)
             if not name or not 0 <= due_at <= TIMER_AT_MAX or not 0 <= every_s <= TIMER_EVERY_S_MAX:
                 raise BadInput(
-                    "A timer has a name, is due between 1970 and 9999 (`due_at`, microseconds), and comes again after "
+                    f"A timer has a name, is due between 1970 and 9999 (`due_at`, microseconds UTC), and repeats after "
                     f"0 (once) to {TIMER_EVERY_S_MAX} seconds (`every_s`); this one is {name!r}, {due_at}, {every_s}. "
                     "It was not set."
                 )
@@ -61,7 +61,7 @@ async def edit(agent: Agent, command: Command) -> Any:
             return name
         case commands.CancelTimer(timer=name):
             if not any(row["timer"] == name for row in await agent.rows("timers")):
-                return bool(await agent.known(command.id, TimerCancelled))  # it may be gone by this very command
+                return bool(await agent.known(command.id, TimerCancelled))  # a repeat of this command cancelled it
             await agent.commit([TimerCancelled(timer=name)], turn=agent.turn, step=0, ids=[command.id])
             return True
         case commands.AttachSource(source=source):
@@ -79,15 +79,17 @@ async def edit(agent: Agent, command: Command) -> Any:
 
 
 async def _change(agent: Agent, command_id: str, event: SourceAttached | SourceDetached, *, attached: bool) -> bool:
-    """Attach a source, or detach it; whether this changed anything. `attached`: what it changes."""
+    """Attach or detach a source. Return True if that changed anything. `attached`: the state that the command
+    changes.
+    """
     if any(row["source"] == event.source for row in await agent.rows("sources")) is not attached:
-        return bool(await agent.known(command_id, type(event)))  # it may be so by this very command
+        return bool(await agent.known(command_id, type(event)))  # a repeat of this command has changed it
     await agent.commit([event], turn=agent.turn, step=0, ids=[command_id])
     return True
 
 
 async def _free_name(agent: Agent, command_id: str) -> str:
-    """timer-1, or the first such name that is free; the one that the command was given when it came before."""
+    """Return timer-1, or the first such name that is free; for a repeated command, the name that it got before."""
     for record in await agent.known(command_id, TimerSet):
         event = event_of(record)
         if isinstance(event, TimerSet):

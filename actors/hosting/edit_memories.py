@@ -1,4 +1,4 @@
-"""What a person does to the archival memory of an agent that is open: the agent's own rules, without a turn."""
+"""Edit the archival memory of an open agent for a person: the agent's own rules, without a turn."""
 
 from typing import Any
 
@@ -19,8 +19,12 @@ from everlog.events import (
 
 
 async def archive(agent: Agent, command: InsertMemory | InsertMemories | UpdateMemory | DeleteMemory) -> Any:
-    """Carry it out; one that comes again changes nothing. Raises BadInput, and then nothing was changed."""
+    """Carry out a command on archival memory; a repeated command changes nothing. Return the command's value.
+
+    Raises BadInput; nothing is changed then.
+    """
     try:
+        # The lock covers the search and the commit: else two commands could insert the same text twice.
         async with agent.archiving:
             match command:
                 case InsertMemory():
@@ -37,7 +41,7 @@ async def archive(agent: Agent, command: InsertMemory | InsertMemories | UpdateM
 
 
 async def _insert_text(agent: Agent, command: InsertMemory) -> str:
-    """The id of the memory that holds the text."""
+    """Return the id of the memory that holds the text."""
     event = archival_rules.inserted_event(command.text, _check_list(command.tags))
     known = await agent.searcher(None, 0).kept(event.text)
     if known:
@@ -47,15 +51,15 @@ async def _insert_text(agent: Agent, command: InsertMemory) -> str:
 
 
 async def _insert_texts(agent: Agent, command: InsertMemories) -> list[str]:
-    """The ids of the memories that hold the texts."""
+    """Return the ids of the memories that hold the texts, in order."""
     events = [archival_rules.inserted_event(text, _check_list(command.tags)) for text in _check_list(command.texts)]
     by_text = {event.text: event for event in events}
-    ids = dict(await agent.searcher(None, 0).kept_of(list(by_text)))
+    ids = dict(await agent.searcher(None, 0).memories_holding(list(by_text)))
     fresh = [event for text, event in by_text.items() if text not in ids]
     if fresh:
         try:
             left = await agent.commit(fresh, turn=agent.turn, step=0, ids=[command.id])
-        except DuplicateId:  # it came again, and some of what it left is no longer as it was
+        except DuplicateId:  # a repeated command, and some of its memories were changed since
             left = await agent.known(command.id, ArchivalInserted)
             ids.update({record.text or "": record.event_id for record in left})
             if not by_text.keys() <= ids.keys():
@@ -72,7 +76,7 @@ async def _amend(agent: Agent, command: UpdateMemory) -> None:
         return
     try:
         await _commit(agent, event, command.id)
-    except DuplicateId:  # it came again, and the tags that the memory has are no longer those that it had then
+    except DuplicateId:  # a repeated command, and the tags that it kept were changed since
         known = [event_of(record) for record in await agent.known(command.id, ArchivalUpdated)]
         if tags is not None or not any(_says(one, event) for one in known):
             raise
@@ -85,7 +89,7 @@ async def _forget(agent: Agent, command: DeleteMemory) -> None:
 
 
 async def _memory(agent: Agent, command: UpdateMemory | DeleteMemory, kind: type[ArchivalChange]) -> Hit | None:
-    """The memory that is meant; None where it is gone, but the command was carried out before."""
+    """Return the memory that the command names; None if it is deleted, but the command was carried out before."""
     found = await agent.searcher(None, 0).memory(archival_rules.id_of(command.memory_id))
     if found is None and not await agent.known(command.id, kind):
         raise archival_rules.unknown(command.memory_id)
@@ -101,7 +105,7 @@ def _says(known: object, event: ArchivalUpdated) -> bool:
 
 
 def _check_list(words: object) -> list[str]:
-    """Raises BadInput for what is no list of words."""
+    """Return a list of texts. Raises BadInput for any other value."""
     if isinstance(words, (list, tuple)) and all(isinstance(word, str) for word in words):
         return list(words)
-    raise BadInput(f"Tags, and texts to keep, are a list of words; this is {str(words)[:80]!r}.")
+    raise BadInput(f"Tags and texts are lists of text, not {str(words)[:80]!r}. Nothing was kept.")

@@ -1,7 +1,6 @@
-"""The host of one agent: carries out commands for any number of callers, and lets go of the agent when it is idle.
+"""Run one agent: carry out commands for any number of callers, and unload the agent when it is idle.
 
-It has no state beside the log but who is listening: drop it at any moment, and the next one goes on from the log. The
-same class is a Ray actor's content and a part of one process.
+A host has no state outside the log except its subscribers. It can be dropped at any time: the next host continues.
 """
 
 import asyncio
@@ -29,7 +28,14 @@ from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.hosting import log_warnings
 from everlog.actors.hosting.agent_factory import NO_LINK, HostLink
 from everlog.actors.hosting.edit_commands import edit, is_plain
-from everlog.actors.hosting.subscribers import LOOKS_BACK, Collector, Subscriber, Subscribers, role_of, wants_previews
+from everlog.actors.hosting.subscribers import (
+    COMMANDS_WITH_PAST,
+    Collector,
+    Subscriber,
+    Subscribers,
+    role_of,
+    wants_previews,
+)
 from everlog.actors.hosting.timer_schedule import due_of
 from everlog.actors.hosting.turn_worker import TurnWorker
 from everlog.actors.ports.agent_constants import BUSY_S, IDLE_S, WATCH_S
@@ -37,11 +43,11 @@ from everlog.actors.ports.ports import Ports
 from everlog.events import Busy, EverlogError, Heartbeat, HostLost, ModelError, PartitionBusy, Record, UsageError
 
 TIMED = frozenset({"timer_set", "timer_cancelled", "heartbeats_paused", "heartbeat", "agent_created", "agent_deleted"})
-"""Kinds of records after which the timers of an agent may be others."""
+"""Kinds of records after which the timers of an agent may have changed."""
 
 
 class Host:
-    """Runs one agent. `perform` from any number of tasks of one event loop."""
+    """Host of one agent. `perform` may be called from any number of tasks of one event loop."""
 
     def __init__(
         self,
@@ -53,7 +59,7 @@ class Host:
         ports: Ports | None = None,
         link: HostLink = NO_LINK,
     ) -> None:
-        """The agent is let go of when nobody has used it for `idle_s` seconds; None: somebody else looks to that."""
+        """Create the host. It unloads the agent after `idle_s` seconds without a command; None: never by itself."""
         self.agent_id = agent_id
         self.capabilities = capabilities or SessionCapabilities()
         self._system_of = system_of
@@ -71,32 +77,35 @@ class Host:
         self._subscribers = Subscribers()
         self._idle: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
-        """Commands that are being carried out."""
+        """Commands in progress."""
         self._watches: set[asyncio.Task[Any]] = set()
-        """Those of them that only watch."""
-        self._beating = asyncio.Lock()
-        """From the look whether a heartbeat is due until it is in the log."""
-        self._retimed = False
+        """Subset of `_tasks`: `WatchAgent` commands, which do not keep the agent busy."""
+        self._heartbeat_lock = asyncio.Lock()
+        """Held from the check that a heartbeat is due until the heartbeat is in the log."""
+        self._timers_changed = False
+        """True if the timers may have changed since they were last reported."""
         self._stale = False
-        """What is in memory must not be used again."""
+        """True if the agent in memory must be unloaded before it is used again."""
         self._bare = False
-        """The agent was opened as it is, and is set up when it is to run a turn."""
+        """True if the agent was opened without configuring it; it is configured before its first turn."""
 
     @property
     def active(self) -> bool:
-        """Whether the agent is in memory."""
+        """True if the agent is in memory."""
         return self._agent is not None
 
     @property
     def busy(self) -> bool:
-        """Whether a turn runs."""
+        """True if a turn runs."""
         return self._worker is not None and self._worker.busy
 
     async def perform(self, command: Command, seen: int = 0) -> AsyncIterator[StreamItem]:
-        """Carry a command out. It goes on when the caller stops listening. Raises EverlogError; HostLost if the agent
-        is let go of before it is done. `seen`: the last seq that was heard of this command, when it is sent again.
+        """Carry out a command. Yield the records that follow, previews, and at last a `CommandResult`.
+
+        The command continues if the caller stops iterating. `seen`: last seq that the caller has, if the command is
+        repeated. Raises EverlogError; HostLost if the agent is unloaded before the command is done.
         """
-        held, previews = isinstance(command, LOOKS_BACK), wants_previews(command)
+        held, previews = isinstance(command, COMMANDS_WITH_PAST), wants_previews(command)
         with self._subscribers.joined(command.id, role_of(command), held=held, previews=previews) as listener:
             work = self._begun(command, listener, seen)
             try:
@@ -108,8 +117,10 @@ class Host:
         yield CommandResult(self._value(work))
 
     async def perform_and_collect(self, command: Command, collected: list[Record]) -> Any:
-        """`perform` for who hears everything at the end: `collected` gets the records. What the command gives back."""
-        gatherer = Collector(command.id, role_of(command), held=isinstance(command, LOOKS_BACK), collected=collected)
+        """Carry out a command like `perform`, but append all records to `collected`. Return the command's value."""
+        gatherer = Collector(
+            command.id, role_of(command), held=isinstance(command, COMMANDS_WITH_PAST), collected=collected
+        )
         self._subscribers.join(gatherer)
         work = self._begun(command, gatherer, 0)
         try:
@@ -130,31 +141,33 @@ class Host:
 
     def _value(self, work: "asyncio.Task[Any]") -> Any:
         if work.cancelled():
-            raise HostLost(f"{self.agent_id!r} was let go of before that was done. What it acknowledged is in the log.")
+            lost = f"{self.agent_id!r} was unloaded before the command finished."
+            raise HostLost(f"{lost} Acknowledged events are in the log; send the command again.")
         return work.result()
 
     def _ended(self, caller: Subscriber, work: asyncio.Task[Any]) -> None:
-        """A command was carried out, or could not be. Its caller may have gone away, and is no reason to complain."""
+        """Remove a finished command, and end the delivery to its caller."""
         self._tasks.discard(work)
         self._watches.discard(work)
         if not work.cancelled():
+            # Mark the exception as retrieved: a caller that has gone never reads it, and asyncio would complain.
             work.exception()
         caller.end()
 
     async def passivate(self) -> bool:
-        """Let go of the agent, unless somebody uses it; whether it is let go of, and nobody has come for it since."""
+        """Unload the agent if it is idle. Return True if it was unloaded and no command has arrived since."""
         async with self._gate:
             if self._used() or self.busy:
                 return False
             await self._unload_agent()
             return not self._used()
 
-    def spoil(self) -> None:
-        """What is in memory must not be used again: the log that it came from cannot be written any more."""
+    def mark_stale(self) -> None:
+        """Mark the agent in memory as unusable, because its log can no longer be written."""
         self._stale = True
 
     async def close(self) -> None:
-        """Let go of the agent now. A turn that runs is interrupted, and finished when the agent is opened next."""
+        """Unload the agent now. A running turn is interrupted, and finished when the agent is opened next."""
         if self._idle is not None:
             self._idle.cancel()
         if self._worker is not None:
@@ -173,6 +186,7 @@ class Host:
         try:
             if isinstance(command, commands.MoveAgent):
                 return await self._move(shared=command.shared)
+            # The lock is for opening and unloading only; commands themselves run outside, several at once.
             async with self._gate:
                 opened = await self._opened(command)
                 agent, worker = self._agent, self._worker
@@ -185,7 +199,7 @@ class Host:
             await self._rest()
 
     async def _move(self, *, shared: bool) -> None:
-        """Let the agent go to another partition. Raises Busy while it is at work."""
+        """Move the agent to another partition. Raises Busy while the agent is at work."""
         if self.busy or self._busy():
             raise Busy(f"{self.agent_id!r} is at work, and moves when it is idle. Try again.", retry_after_s=BUSY_S)
         async with self._gate:
@@ -193,21 +207,21 @@ class Host:
             self._system_of(self.capabilities).move(self.agent_id, shared=shared)
 
     def _used(self) -> bool:
-        """Whether commands are under way, other than the one that asks."""
+        """Return True if commands other than that of the current task are being carried out."""
         return any(not task.done() for task in self._tasks - {asyncio.current_task()})
 
     def _busy(self) -> bool:
-        """Whether commands are under way that more than watch."""
+        """Return True if commands other than that of the current task and watches are being carried out."""
         return any(not task.done() for task in self._tasks - self._watches - {asyncio.current_task()})
 
     async def _rest(self) -> None:
-        """After a command: tell of the timers, and if it was the last one under way, begin to wait for idleness."""
+        """Report timers after a command, and start the idle timeout if it was the last command in progress."""
         await self._report_timers()
         if self._used():
             return
         if self._is_stale():
             async with self._gate:
-                if self._is_stale():  # nobody has opened it anew meanwhile
+                if self._is_stale():  # another command may have reopened the agent while this one waited for the gate
                     await self._unload_agent()
         if not self._used() and self._idle_s is not None:
             self._idle = asyncio.get_running_loop().create_task(self._wait_idle(self._idle_s))
@@ -221,9 +235,8 @@ class Host:
         await self._on_idle()
 
     async def _opened(self, command: Command) -> OpenReport | None:
-        """Have the agent in memory, with the means that the command brings; None if it was there before.
-
-        Raises EverlogError.
+        """Bring the agent into memory with the command's capabilities. Return None if it was in memory. Raises
+        EverlogError.
         """
         other = command.capabilities is not None and command.capabilities.same != self.capabilities.same
         if other and self._agent is not None and self._busy():
@@ -231,6 +244,7 @@ class Host:
                 f"{self.agent_id!r} is at work for another caller, with other functions or another endpoint. Try again "
                 "when it is idle."
             )
+        # Capabilities are part of an open agent (its functions, its models), so other ones need a new activation.
         if other or self._is_stale():
             await self._unload_agent()
         if command.capabilities is not None:
@@ -249,24 +263,25 @@ class Host:
         return self._open_report(born=await self._open(wanted, unattended=unattended))
 
     async def _open(self, wanted: OpenAgent, *, unattended: bool) -> bool:
-        """Open the agent; whether it was made by that. `unattended`: nobody is there who could lend it functions."""
+        """Open the agent. Return True if this created it. `unattended`: no caller is there to supply functions."""
         kinds: set[str] = set()
 
         def on_commit(records: Sequence[Record]) -> None:
             kinds.update(record.type for record in records)
-            self._retimed |= any(record.type in TIMED for record in records)
+            self._timers_changed |= any(record.type in TIMED for record in records)
             self._subscribers.on_commit(records)
 
         try:
             self._agent = await self._enter(wanted, on_commit, take_over=wanted.take_over, unattended=unattended)
         except PartitionBusy as busy:
+            # Only a previous host that was declared dead is fenced: it may still hang in the middle of a write.
             if not self._fence or busy.owner != self._fence:
                 raise
             self._agent = await self._enter(wanted, on_commit, take_over=True, unattended=unattended)
-        self._fence, self._bare = "", wanted.keep_configuration
+        self._fence, self._bare = "", wanted.keep_configuration  # fencing is allowed for one opening only
         self._agent.preview_for = self._subscribers.preview_for
         self._worker = TurnWorker(self._agent, self._report_timers)
-        self._retimed = True
+        self._timers_changed = True
         return "agent_created" in kinds
 
     async def _enter(self, wanted: OpenAgent, on_commit: CommitListener, *, take_over: bool, unattended: bool) -> Agent:
@@ -303,14 +318,12 @@ class Host:
         stack, self._stack = self._stack, AsyncExitStack()
         try:
             await stack.aclose()
-        except EverlogError as error:  # it is let go of all the same
-            self._note(f"the log of {self.agent_id!r} could not be closed as it should; nothing is lost by it. {error}")
+        except EverlogError as error:  # the agent is unloaded all the same
+            self._note(f"the log of {self.agent_id!r} was not closed cleanly; no acknowledged record is lost. {error}")
         if agent is not None and agent.unsealed:
             self._note(log_warnings.unsealed_warning(agent.agent_id, agent.unsealed))
 
     async def _do(self, agent: Agent, worker: TurnWorker, command: Command, caller: Subscriber, seen: int) -> Any:
-        """What stands in the command, on an open agent."""
-
         async def say(receive: Awaitable[Record]) -> Record:
             return await self._say(agent, worker, receive, caller, seen)
 
@@ -320,9 +333,9 @@ class Host:
             case commands.RetryTurn():
                 return await say(agent.retry(event_id=command.id))
             case commands.FireTimer():
-                return await self._beat(agent, worker, command, caller, seen)
+                return await self._fire_heartbeat(agent, worker, command, caller, seen)
             case commands.WatchAgent():
-                caller.attach_turn(past=self._subscribers.of_nobody(agent.records(seen + 1)) if seen else ())
+                caller.attach_turn(past=self._subscribers.without_caller(agent.records(seen + 1)) if seen else ())
                 await self._sleep(WATCH_S)
                 return caller.missed - 1 if caller.missed else agent.head
             case commands.ResumeTurns():
@@ -332,7 +345,7 @@ class Host:
                 return self._open_report(born=False)
             case commands.DeleteAgent():
                 await worker.guarded(agent.delete())
-                self._stale = self._retimed = True  # who opens it next begins it anew
+                self._stale = self._timers_changed = True  # the next opening creates the agent again, from scratch
                 await worker.stop()
                 return None
             case _:
@@ -341,7 +354,7 @@ class Host:
     async def _say(
         self, agent: Agent, worker: TurnWorker, receive: Awaitable[Record], caller: Subscriber, seen: int
     ) -> Record:
-        """Make an input durable, and wait until its turn has ended. Raises ModelError if the model failed it."""
+        """Append an input, and wait until its turn has ended. Raises ModelError if the turn failed by the model."""
         record, failed = await self._received(agent, worker, receive, caller, seen)
         if failed is not None:
             raise failed
@@ -351,11 +364,11 @@ class Host:
     async def _received(
         self, agent: Agent, worker: TurnWorker, receive: Awaitable[Record], caller: Subscriber, seen: int
     ) -> tuple[Record, ModelError | None]:
-        """Make an input durable; with it, how the model failed it, if it was here before and has ended so."""
+        """Append an input. Return its record; and the ModelError of its turn, if it was appended before and failed."""
         head = agent.head
         record = await worker.guarded(receive)
         past: list[Record] = []
-        if record.seq <= head:  # it was here before: what followed from it is in the log
+        if record.seq <= head:  # a repeated command: the records that followed are in the log already
             past = [other for other in agent.records(record.seq) if other.turn == record.turn]
         caller.attach_turn(record.turn, [other for other in past if other.seq > seen])
         failed = next((other for other in past if other.type in ("model_failed", "budget_exceeded")), None)
@@ -363,29 +376,33 @@ class Host:
             return record, None
         return record, ModelError(failed.text or "", kind=msgspec.json.decode(failed.payload).get("failure", "budget"))
 
-    async def _beat(self, agent: Agent, worker: TurnWorker, command: FireTimer, caller: Subscriber, seen: int) -> bool:
-        """A timer went off: one heartbeat, if it is due, however many tell so; whether it was."""
-        async with self._beating:
+    async def _fire_heartbeat(
+        self, agent: Agent, worker: TurnWorker, command: FireTimer, caller: Subscriber, seen: int
+    ) -> bool:
+        """Append one heartbeat for a due timer, however many schedulers report it. Return True if one was appended."""
+        async with self._heartbeat_lock:
             beat = await self._due(agent, command)
-            if beat is not None:  # no clock says that it came before it was due: it would be due again
+            # Not before the due time, whatever the clock says: otherwise the timer would be due again.
+            if beat is not None:
                 receive = agent.receive(beat, event_id=command.id, not_before=command.due_at)
                 record, _ = await self._received(agent, worker, receive, caller, seen)
         if beat is None:
-            self._retimed = True  # who sent this does not know what is due
+            self._timers_changed = True  # the sender's timers are outdated: report the current ones
             await worker.all_end()
             return False
         await worker.turn_ends(record.turn)
         return True
 
     async def _due(self, agent: Agent, command: FireTimer) -> Heartbeat | None:
-        """The heartbeat of a timer that is due as the command says; None if it was sent, cancelled or paused since."""
+        """Return the heartbeat of a timer; None if it is not due any more: sent, cancelled or paused since."""
         timer = next((row for row in await agent.rows("timers") if row["timer"] == command.timer), None)
         if timer is None or timer["due_us"] != command.due_at:
             return None
         return Heartbeat(text=timer["text"], reason="timer", timer=command.timer, late=command.late)
 
     async def _report_timers(self) -> None:
-        if self._retimed and self._notify_timers is not None and self._agent is not None:
-            self._retimed = False
+        """Report the agent's timers to the schedule, if they may have changed. A stale agent has none to report."""
+        if self._timers_changed and self._notify_timers is not None and self._agent is not None:
+            self._timers_changed = False
             rows = () if self._stale else await self._agent.timers()
             self._notify_timers(self.agent_id, [due_of(row) for row in rows])

@@ -1,4 +1,4 @@
-"""Agents in this process: a host for each that is in use, a shard for those that share one, timers, one gateway."""
+"""Run agents in this process: a host for each agent in use, a shard for those that share a log, timers, one gateway."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -21,7 +21,7 @@ from everlog.store import FileStore, is_shared
 
 
 class LocalRuntime:
-    """Hosts on the event loop that runs it."""
+    """Runtime whose hosts run on the event loop of the caller."""
 
     def __init__(
         self,
@@ -34,11 +34,13 @@ class LocalRuntime:
         shard_of: Callable[[str, TimerCallback], Shard] | None = None,
         blocks: SharedBlockWriter,
     ) -> None:
-        """`timers`: whether those of agents that were opened here go off. `partition_of` says where an agent's log is,
-        and `shard_of` makes the host of a shared partition; None: every agent has a log of its own.
+        """Create the runtime. `timers`: fire the timers of agents that were opened here.
+
+        `partition_of` returns the partition of an agent, and `shard_of` makes the host of a shared partition; None:
+        every agent has a log of its own.
         """
         self.blocks = blocks
-        """The shared blocks of the store: edited in this process."""
+        """Client of the store's shared blocks, which are edited in this process."""
         self._timers = timers
         self._partition_of = partition_of
         self._shard_of = shard_of
@@ -52,7 +54,7 @@ class LocalRuntime:
         self._closed = False
 
     async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[StreamItem]:
-        """Carry out a command; see `Host.perform`. Raises HostLost after `close`."""
+        """Carry out a command, and yield what follows; see `Host.perform`. Raises HostLost after `close`."""
         shard = self._ready(agent_id)
         answer = self.host(agent_id).perform(command, seen) if shard is None else shard.perform(agent_id, command, seen)
         async for collected in answer:
@@ -65,17 +67,17 @@ class LocalRuntime:
         return await shard.perform_and_collect(agent_id, command, collected)
 
     def _ready(self, agent_id: str) -> Shard | None:
-        """The shard that an agent is in, when commands can be carried out. Raises HostLost after `close`."""
+        """Return the shard of an agent; None if the agent has a log of its own. Raises HostLost after `close`."""
         if self._closed:
             raise HostLost(f"The system is closed, and {agent_id!r} with it. Open it again.")
         self._keep_time()
         return self.shard(agent_id)
 
     def check_capabilities(self, capabilities: SessionCapabilities | None) -> None:
-        """Everything can be had in this process."""
+        """Accept all capabilities: any function can be used in this process."""
 
     def perform_many(self, orders: Sequence[BatchCommand]) -> AsyncIterator[Sequence[BatchOutcome]]:
-        """Carry out many commands at once; see `api.Runtime`."""
+        """Carry out many commands at once; see `Runtime.perform_many`."""
         return outcomes(self._perform_and_collect, orders)
 
     def _keep_time(self) -> None:
@@ -83,12 +85,12 @@ class LocalRuntime:
             self._timing = asyncio.get_running_loop().create_task(self._schedule.run())
 
     def shard(self, agent_id: str) -> Shard | None:
-        """The shard that an agent is in; None if it has a log of its own."""
+        """Return the shard of an agent; None if the agent has a log of its own."""
         if self._partition_of is None or self._shard_of is None:
             return None
         try:
             partition = self._partition_of(agent_id)
-        except UnknownAgent:  # its host says so, and which names are near
+        except UnknownAgent:  # the agent's own host raises it again, with names that are near
             return None
         if not is_shared(partition):
             return None
@@ -97,7 +99,7 @@ class LocalRuntime:
         return self._shards[partition]
 
     def host(self, agent_id: str) -> Host:
-        """The host of an agent, in use or not."""
+        """Return the host of an agent, and make it if there is none."""
         if agent_id not in self._hosts:
             self._hosts[agent_id] = Host(
                 agent_id,
@@ -109,7 +111,7 @@ class LocalRuntime:
         return self._hosts[agent_id]
 
     async def unload(self, agent_id: str) -> bool:
-        """Let go of an agent, so that another process can have it; False if it is at work."""
+        """Unload an agent, so that another process can open it. Return False if the agent is at work."""
         shard = self.shard(agent_id)
         if shard is not None:
             return await shard.unload()
@@ -117,7 +119,8 @@ class LocalRuntime:
         return host is None or await host.passivate()
 
     async def close(self) -> None:
-        """Let go of every agent. Turns that run are interrupted, and finished when their agents are opened next."""
+        """Unload all agents. Running turns are interrupted, and finished when their agents are opened next."""
+        # First refuse commands and stop the timers: either would open an agent again behind the loop below.
         self._closed = True
         if self._timing is not None:
             self._timing.cancel()
@@ -137,7 +140,7 @@ class LocalRuntime:
                 pass
         except UnknownAgent:
             self._schedule.know(agent_id, ())
-        except EverlogError as error:  # what is still to be done stands in the log
+        except EverlogError as error:  # the timer is still in the log, and is tried again
             self._ports.note(f"{agent_id!r}: {error}")
         finally:
             over(agent_id)
@@ -152,7 +155,7 @@ def local_runtime(
     idle_s: float,
     timers: bool,
 ) -> LocalRuntime:
-    """Everything that runs the agents of a store in this process. `ask`: a gateway's."""
+    """Return the runtime that runs the agents of a store in this process. `ask`: a gateway's."""
     blocks = SharedBlockWriter(store, ports)
     system_of = partial(session_system, store, ask=ask, ports=ports, archive=archive, blocks=blocks)
 

@@ -1,15 +1,15 @@
-"""What a person is told about a log in words: a damaged tail that was cut off, a file that could not be sealed."""
+"""Word warnings about a log: a damaged tail that was cut off, or a file that could not be sealed."""
 
 from everlog.store import TornTail
 
 
 def unsealed_warning(agent_id: str, why: str) -> str:
-    """That a log could not be sealed."""
+    """Return the warning that a log could not be sealed."""
     return f"the log of {agent_id!r} could not be sealed; nothing is lost by it. {why}"
 
 
 def truncated_warning(agent_id: str, cut: TornTail) -> str:
-    """What was cut off a log when it was opened, and where it is kept."""
+    """Return the warning that a damaged tail was cut off when the log was opened, with the place of its copy."""
     stem = f"{cut.path.name}.{cut.offset}"
     copies = [*cut.path.parent.glob(f"{stem}.cut"), *cut.path.parent.glob(f"{stem}.*.cut")]
     kept = max(copies, key=lambda path: path.stat().st_mtime_ns, default=cut.path.with_name(f"{stem}.cut"))
@@ -20,6 +20,6 @@ def truncated_warning(agent_id: str, cut: TornTail) -> str:
 
 
 def warnings(agent_id: str, cut: TornTail | None, unsealed: str) -> list[str]:
-    """What a person should know of a log; `unsealed` is why it could not be sealed, empty if it could."""
-    told = [truncated_warning(agent_id, cut)] if cut is not None else []
-    return [*told, unsealed_warning(agent_id, unsealed)] if unsealed else told
+    """Return the warnings about a log. `unsealed`: reason why the log could not be sealed; empty if it could."""
+    found_warnings = [truncated_warning(agent_id, cut)] if cut is not None else []
+    return [*found_warnings, unsealed_warning(agent_id, unsealed)] if unsealed else found_warnings

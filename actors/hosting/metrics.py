@@ -1,9 +1,9 @@
-"""Metrics of a cluster, for whoever collects them: names, what they mean, and how figures become counts and gauges.
+"""Define the metrics of a cluster, and turn figures into counters, gauges and histograms.
 
-The instruments are Ray's, handed over by the one file that imports Ray; without them nothing is measured. They are
-moved once a second from the same figures that `everlog cluster status` shows, and once in a tick: never for each
-message. A tag says the placement, the node, the endpoint or the kind of error, and never who an agent is: each value of
-a tag is a time series of its own in every collector.
+The instruments are Ray's, passed in by the one file that imports Ray; without them nothing is measured. Counters and
+gauges are updated once a second from the figures that `everlog cluster status` shows, and histograms once in a tick,
+never for each message. A tag is the placement, the node, the endpoint or the kind of error, and never an agent's name:
+each value of a tag is a time series of its own in every collector.
 """
 
 from collections import defaultdict
@@ -15,10 +15,10 @@ from everlog.actors.hosting.cluster_status import HostStatus, SupervisorStatus
 
 PLACE = ("placement", "node")
 TAGS = frozenset({*PLACE, "endpoint", "error"})
-"""Every tag that there is."""
+"""All tags."""
 
 VALUES_MAX = 50
-"""Endpoints, and kinds of error, that one process tells apart; what comes after them is `other`."""
+"""Number of endpoints, and of kinds of error, that one process tells apart; the others are `other`."""
 OTHER = "other"
 
 COUNTERS: Mapping[str, tuple[str, Sequence[str]]] = {
@@ -32,7 +32,7 @@ COUNTERS: Mapping[str, tuple[str, Sequence[str]]] = {
     "everlog_tokens": ("Tokens of requests and replies, as the endpoint counts them", ("endpoint",)),
     "everlog_request_failures": ("Requests to a model endpoint that failed for good, by kind", ("endpoint", "error")),
 }
-"""What only grows: its meaning, and its tags."""
+"""Description and tags of each value that only grows."""
 
 GAUGES: Mapping[str, tuple[str, Sequence[str]]] = {
     "everlog_agents_active": ("Agents in memory", PLACE),
@@ -48,14 +48,14 @@ GAUGES: Mapping[str, tuple[str, Sequence[str]]] = {
     "everlog_requests_under_way": ("Requests to a model endpoint that are not answered yet", ("endpoint",)),
     "everlog_requests_waiting": ("Requests that wait for their turn at a model endpoint", ("endpoint",)),
 }
-"""What goes up and down."""
+"""Description and tags of each value that goes up and down."""
 
 HISTOGRAMS: Mapping[str, tuple[str, Sequence[str], Sequence[float]]] = {
     "everlog_tick_commits": ("Commits that were synced as one", PLACE, (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)),
     "everlog_sync_seconds": ("Time of a sync", PLACE, (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1)),
     "everlog_activation_seconds": ("Time to bring an agent into memory", PLACE, (0.005, 0.01, 0.02, 0.04, 0.1, 0.5, 2)),
 }
-"""What is spread: its meaning, its tags, and the upper ends of its buckets."""
+"""Description, tags and upper bucket bounds of each distribution."""
 
 _OF_A_HOST = {
     "everlog_messages": "messages",
@@ -86,23 +86,23 @@ MetricTags = dict[str, str]
 
 
 class Instrument(Protocol):
-    """An instrument; which of the three methods it has, its kind says. Ray's Counter, Gauge and Histogram are such."""
+    """Counter, gauge or histogram, with the one method of its kind, as those of Ray."""
 
     def inc(self, value: float, tags: MetricTags) -> None:
-        """Of a counter: add a `value` above 0."""
+        """Add a `value` above 0 (counters)."""
         ...
 
     def set(self, value: float, tags: MetricTags) -> None:
-        """Of a gauge: it is `value` now."""
+        """Set the current value (gauges)."""
         ...
 
     def observe(self, value: float, tags: MetricTags) -> None:
-        """Of a histogram: `value` was met."""
+        """Add an observation (histograms)."""
         ...
 
 
 class InstrumentFactory(NamedTuple):
-    """Who makes instruments: the classes Counter, Gauge and Histogram of `ray.util.metrics`, or a test's."""
+    """Makers of instruments: the classes Counter, Gauge and Histogram of `ray.util.metrics`, or those of a test."""
 
     counter: Callable[..., Any]
     gauge: Callable[..., Any]
@@ -110,56 +110,58 @@ class InstrumentFactory(NamedTuple):
 
 
 class ProcessMetrics:
-    """The instruments of one process. One for each kind is enough: a host, the supervisor, the gateway."""
+    """Instruments of one process: a host, the supervisor or the gateway."""
 
     def __init__(self, makers: InstrumentFactory | None, *, placement: str = "", node: str = "") -> None:
-        """`makers`: None measures nothing. `placement` and `node` are those of a host."""
+        """Create the instruments. `makers`: None measures nothing. `placement` and `node` are those of a host."""
         self._makers = makers
         self._place: MetricTags = {"placement": placement, "node": node}
         self._meters: dict[str, Instrument] = {}
         self._counted: dict[tuple[str, ...], int] = {}
-        """How far each counter has been told, by its name and the values of its tags."""
+        """Value up to which each counter was incremented, by its name and the values of its tags."""
         self._known: dict[str, set[str]] = {"endpoint": set(), "error": set()}
 
     def host(self, seen: HostStatus) -> None:
-        """Tell how a host is doing; once a second."""
+        """Update the metrics of a host; call once a second."""
         if self._makers is None:
             return
         self._all(_OF_A_HOST, seen, self._place)
         self._meter("everlog_lag_seconds").set(seen.lag_us / 1e6, self._place)
         for kind, count in seen.errors.items():
-            self._grow("everlog_errors", count, {**self._place, "error": self._few("error", kind)}, kind)
+            self._increase_to("everlog_errors", count, {**self._place, "error": self._few("error", kind)}, kind)
 
     def gateway(self, seen: GatewayStatus) -> None:
-        """Tell how the gateway is doing; once a second."""
+        """Update the metrics of the gateway; call once a second."""
         if self._makers is None:
             return
         named: dict[str, list[EndpointStatus]] = defaultdict(list)
         for endpoint in seen.endpoints:
             named[self._few("endpoint", endpoint.endpoint)].append(endpoint)
-        for name, some in named.items():  # those that share a series are one in it
+        for name, some in named.items():  # endpoints with the same tag are summed
             self._endpoint(name, GatewayStatus(endpoints=some))
 
     def _endpoint(self, name: str, seen: GatewayStatus) -> None:
-        """Tell the sums of the endpoints that have one name."""
+        """Update the metrics of the endpoints that have one tag, with their sums."""
         tags = {"endpoint": name}
         self._all(_OF_AN_ENDPOINT, seen, tags, name)
         for kind, count in seen.failures.items():
-            self._grow("everlog_request_failures", count, {**tags, "error": self._few("error", kind)}, name, kind)
+            self._increase_to(
+                "everlog_request_failures", count, {**tags, "error": self._few("error", kind)}, name, kind
+            )
 
     def supervisor(self, seen: SupervisorStatus) -> None:
-        """Tell how the supervisor is doing; once a second."""
+        """Update the metrics of the supervisor; call once a second."""
         if self._makers is not None:
             self._all(_OF_THE_SUPERVISOR, seen, {})
 
     def ticked(self, commits: int, sync_s: float) -> None:
-        """A tick of so many commits is durable; its sync took so long, seconds."""
+        """Observe a durable tick of so many commits, whose sync took so many seconds."""
         if self._makers is not None and commits:
             self._meter("everlog_tick_commits").observe(commits, self._place)
             self._meter("everlog_sync_seconds").observe(sync_s, self._place)
 
     def activated(self, seconds: float) -> None:
-        """An agent was brought into memory in so long."""
+        """Observe an activation that took so many seconds."""
         if self._makers is not None:
             self._meter("everlog_activation_seconds").observe(seconds, self._place)
 
@@ -167,22 +169,22 @@ class ProcessMetrics:
         for name, field in names.items():
             value = getattr(seen, field)
             if name in COUNTERS:
-                self._grow(name, value, tags, *of)
+                self._increase_to(name, value, tags, *of)
             else:
                 self._meter(name).set(value, tags)
 
-    def _grow(self, name: str, count: int, tags: MetricTags, *of: str) -> None:
-        """Bring a counter to `count`. `of`: whose it is, where several share the same tags."""
+    def _increase_to(self, name: str, count: int, tags: MetricTags, *of: str) -> None:
+        """Increment a counter up to `count`. `of`: source of the count, where several sources share the same tags."""
         key = (name, *of)
         before = self._counted.get(key, 0)
-        if count < before:  # whoever counts was started again, and began at 0
+        if count < before:  # the source was restarted, and counts from 0 again
             before = 0
         if count > before:
             self._meter(name).inc(count - before, tags)
         self._counted[key] = count
 
     def _few(self, tag: str, value: str) -> str:
-        """The value of a tag; `other` for those beyond the first `VALUES_MAX`."""
+        """Return the value of a tag; `other` beyond the first `VALUES_MAX` values."""
         known = self._known[tag]
         if value not in known and len(known) >= VALUES_MAX:
             return OTHER
@@ -198,8 +200,8 @@ class ProcessMetrics:
 
 def _make_instrument(makers: InstrumentFactory, name: str) -> Instrument:
     if name in HISTOGRAMS:
-        told, tags, bounds = HISTOGRAMS[name]
-        return cast("Instrument", makers.histogram(name, told, boundaries=list(bounds), tag_keys=tuple(tags)))
+        description, tags, bounds = HISTOGRAMS[name]
+        return cast("Instrument", makers.histogram(name, description, boundaries=list(bounds), tag_keys=tuple(tags)))
     make, table = (makers.counter, COUNTERS) if name in COUNTERS else (makers.gauge, GAUGES)
-    told, tags = table[name]
-    return cast("Instrument", make(name, told, tag_keys=tuple(tags)))
+    description, tags = table[name]
+    return cast("Instrument", make(name, description, tag_keys=tuple(tags)))

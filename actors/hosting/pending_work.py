@@ -1,7 +1,7 @@
-"""What the logs of many agents say is still to be done: unfinished turns, and timers.
+"""Find unfinished turns and timers in the logs of many agents.
 
-Agents are looked at by the hundred: their records go into one engine, and each projection is asked once for all. Damage
-is noted with whose it is, and the others go on.
+Agents are read by the hundred: their records go into one engine, and one query for each projection covers them all. The
+name of an agent whose log is damaged is noted, and the others are read all the same.
 """
 
 import asyncio
@@ -14,40 +14,40 @@ import msgspec
 import pyarrow as pa
 
 from everlog.actors.hosting.timer_schedule import DueTimer, due_of
-from everlog.actors.ports.agent_constants import STANDING_AGENTS, STANDING_BYTES
+from everlog.actors.ports.agent_constants import PENDING_READ_AGENTS, PENDING_READ_BYTES
 from everlog.events import EverlogError, UnknownAgent
 from everlog.projections import DERIVER, HEAD, Projections
 from everlog.store import LogReader, Store
 from everlog.store.base.lazy_pyarrow import pc
 
-NONSENSE = (EverlogError, duckdb.Error, pa.ArrowException, msgspec.MsgspecError, TypeError, ValueError, LookupError)
-"""What may be raised by a log that cannot be read, or that makes no sense."""
+UNREADABLE = (EverlogError, duckdb.Error, pa.ArrowException, msgspec.MsgspecError, TypeError, ValueError, LookupError)
+"""Errors of a log that cannot be read, or whose content makes no sense."""
 
 LogFunction = Callable[[str], None]
 
 
 class PendingWork(msgspec.Struct, frozen=True):
-    """What the log of an agent that is not in memory says."""
+    """Unfinished work in the log of an agent that is not in memory."""
 
     agent_id: str
     unfinished: bool
     timers: Sequence[DueTimer]
     at: int = 0
-    """When the newest of its unfinished turns began, microseconds UTC; 0 if there is none."""
+    """Time when the newest unfinished turn began, microseconds UTC; 0 if there is none."""
 
 
 class _Read(msgspec.Struct):
-    """What was read of some agents."""
+    """Records and states that were read of some agents."""
 
     names: list[str] = []
     tables: list[pa.Table] = []
-    """Their records, or those after their states."""
+    """Records of the agents, or those after their states."""
     states: list[pa.Table] = []
     bytes: int = 0
-    """Of the records, in memory."""
+    """Size of the records in memory."""
 
     def of(self, names: Sequence[str]) -> "_Read":
-        """The part of it that is of these agents."""
+        """Return the part for these agents."""
         mine = pa.array(names, pa.string())
 
         def filtered(tables: Sequence[pa.Table]) -> list[pa.Table]:
@@ -57,25 +57,27 @@ class _Read(msgspec.Struct):
 
 
 def pending_work(store: Store, note: LogFunction, agents: Sequence[str] | None = None) -> Iterator[PendingWork]:
-    """Every agent with something to do, of these or of all. A log that cannot be read or makes no sense is noted."""
+    """Yield each agent that has unfinished turns or timers, of these agents or of all. Logs that cannot be read, or
+    that make no sense, are noted.
+    """
     for read in _read(store, note, store.agents() if agents is None else agents):
         yield from _pending_or_split(read, note)
 
 
-async def read_in_thread(standings: Iterator[PendingWork]) -> AsyncIterator[Sequence[PendingWork]]:
-    """The same by the hundred; the logs are read in a thread."""
-    while some := await asyncio.to_thread(lambda: list(islice(standings, STANDING_AGENTS))):
+async def read_in_thread(pending_batches: Iterator[PendingWork]) -> AsyncIterator[Sequence[PendingWork]]:
+    """Yield the pending work of `pending_work` in batches; the logs are read in a thread."""
+    while some := await asyncio.to_thread(lambda: list(islice(pending_batches, PENDING_READ_AGENTS))):
         yield some
 
 
 async def unfinished(store: Store, note: LogFunction, agents: Sequence[str]) -> set[str]:
-    """Which of these agents have unfinished turns; their logs are read in a thread."""
+    """Return those of the agents that have unfinished turns; their logs are read in a thread."""
     found = await asyncio.to_thread(lambda: list(pending_work(store, note, agents)))
     return {standing.agent_id for standing in found if standing.unfinished}
 
 
 def _read(store: Store, note: LogFunction, agents: Sequence[str]) -> Iterator[_Read]:
-    """The logs of agents, so many together as one engine holds well."""
+    """Yield the records of agents, in groups of a size that one engine can hold."""
     few = _Read()
     for reader, names in _partitions(store, note, agents):
         try:
@@ -83,16 +85,18 @@ def _read(store: Store, note: LogFunction, agents: Sequence[str]) -> Iterator[_R
                 yield from _shared(reader, names)
             else:
                 _take(few, reader, names[0])
-        except NONSENSE as error:
+        except UNREADABLE as error:
             note(f"{', '.join(map(repr, names))} cannot be read: {error}")
-        if len(few.names) >= STANDING_AGENTS or few.bytes >= STANDING_BYTES:
+        if len(few.names) >= PENDING_READ_AGENTS or few.bytes >= PENDING_READ_BYTES:
             yield few
             few = _Read()
     yield few
 
 
 def _partitions(store: Store, note: LogFunction, agents: Sequence[str]) -> Iterator[tuple[LogReader, list[str]]]:
-    """Each partition, and which of the agents are in it; an agent that came from elsewhere is read by itself."""
+    """Yield each partition and the agents that are in it. An agent with records in other partitions is read by
+    itself.
+    """
     shared: dict[str, tuple[LogReader, list[str]]] = {}
     for name in agents:
         try:
@@ -101,15 +105,15 @@ def _partitions(store: Store, note: LogFunction, agents: Sequence[str]) -> Itera
                 yield reader, [name]
             else:
                 shared.setdefault(reader.partition, (reader, []))[1].append(name)
-        except UnknownAgent:  # somebody asked for one that was never made
+        except UnknownAgent:  # the name was registered or asked for, but the agent was never made
             pass
-        except NONSENSE as error:
+        except UNREADABLE as error:
             note(f"{name!r} cannot be read: {error}")
     yield from shared.values()
 
 
 def _take(few: _Read, reader: LogReader, name: str) -> None:
-    """Read what is needed of one agent: its newest state and the records after it, or all of them."""
+    """Read one agent: its newest state and the records after it, or all records."""
     state = reader.state(name, DERIVER.maker)
     table = reader.table(name, state.seq + 1 if state is not None else 1)
     few.tables.append(table)
@@ -120,18 +124,20 @@ def _take(few: _Read, reader: LogReader, name: str) -> None:
 
 
 def _shared(reader: LogReader, names: Sequence[str]) -> Iterator[_Read]:
-    """Read what is needed of many agents of a partition together."""
+    """Yield the states and later records of many agents of one partition."""
     for states in reader.states(DERIVER.maker, names):
         yield _Read([*states.agents], [states.after], [] if states.rows is None else [states.rows])
 
 
 def _pending_or_split(read: _Read, note: LogFunction) -> list[PendingWork]:
-    """What is to be done. Where many make no sense together, it is asked for fewer, until it is clear who does not."""
+    """Return the pending work of some agents. If that fails, split the group, until the agent at fault is found and
+    noted.
+    """
     if not read.names:
         return []
     try:
         return _pending_of(read)
-    except NONSENSE as error:
+    except UNREADABLE as error:
         if len(read.names) == 1:
             note(f"{read.names[0]!r} cannot be read: {error}")
             return []
@@ -140,7 +146,7 @@ def _pending_or_split(read: _Read, note: LogFunction) -> list[PendingWork]:
 
 
 def _pending_of(read: _Read) -> list[PendingWork]:
-    """What is to be done by agents whose logs make sense."""
+    """Return the pending work of agents whose logs make sense."""
     wanted = [(name, HEAD) for name in read.names]
     open_turns: dict[str, list[int]] = defaultdict(list)
     timers: dict[str, list[DueTimer]] = defaultdict(list)
@@ -152,13 +158,13 @@ def _pending_of(read: _Read) -> list[PendingWork]:
         for row in engine.batch("open_turns", wanted):
             open_turns[row["agent_id"]].append(row["started_at"])
         for row in engine.batch("timers", wanted):
-            timers[row["agent_id"]].append(_sensible(due_of(row)))
+            timers[row["agent_id"]].append(_validated_timer(due_of(row)))
     busy = sorted(living & (open_turns.keys() | timers.keys()))
     return [
         PendingWork(name, name in open_turns, timers.get(name, []), max(open_turns.get(name, [0]))) for name in busy
     ]
 
 
-def _sensible(due: DueTimer) -> DueTimer:
-    """A timer that one can wait for. Raises msgspec.ValidationError."""
+def _validated_timer(due: DueTimer) -> DueTimer:
+    """Return the timer after checking its types and ranges. Raises msgspec.ValidationError."""
     return msgspec.convert(msgspec.structs.asdict(due), DueTimer)

@@ -1,4 +1,4 @@
-"""How much memory a process keeps for itself: what matters where there is a process for each agent."""
+"""Measure and reduce the memory of a process, which matters where each agent has a process."""
 
 import ctypes
 import gc
@@ -6,16 +6,17 @@ import sys
 from pathlib import Path
 
 ARENA_MAX, MMAP_THRESHOLD = -8, -3
-"""Parameters of glibc's mallopt: how many heaps, and from which size on a block is given back at once."""
+"""Parameters of glibc's mallopt: the number of heaps, and the size from which a freed block is returned at once."""
 BLOCK_BYTES = 64 * 1024
 PURGE = b"arena.4096.purge"
-"""What jemalloc is told to let go of what nobody uses, in all of its arenas."""
+"""Command that makes jemalloc return the unused memory of all arenas."""
 
 
 def minimize_reserves() -> None:
-    """Keep no memory in reserve: one heap for all threads, and Arrow's memory from it instead of a pool of its own.
+    """Keep no memory in reserve: use one heap for all threads, and allocate Arrow's memory from it instead of from a
+    pool.
 
-    Nothing here is hot enough to notice. A C library other than glibc is left as it is.
+    Nothing here is fast enough to notice the cost. A C library other than glibc is left as it is.
     """
     import pyarrow as pa
 
@@ -29,7 +30,7 @@ def minimize_reserves() -> None:
 
 
 def give_back() -> None:
-    """Return memory that is not used to the system. A C library other than glibc does so by itself, or not."""
+    """Return unused memory to the system. Without glibc, only DuckDB's memory is returned."""
     purge_duckdb()
     try:
         trim = ctypes.CDLL(None).malloc_trim
@@ -39,9 +40,10 @@ def give_back() -> None:
 
 
 def purge_duckdb() -> bool:
-    """Return what DuckDB keeps in reserve: it brings an allocator of its own, which a trim does not reach.
+    """Return the memory that DuckDB holds in reserve: it has an allocator of its own, which `malloc_trim` does not
+    reach.
 
-    False where it is not loaded, or was built with another allocator.
+    Return False if DuckDB is not loaded, or was built with another allocator.
     """
     library = sys.modules.get("_duckdb")
     if library is None or library.__file__ is None:
@@ -53,17 +55,18 @@ def purge_duckdb() -> bool:
     return not control(PURGE, None, None, None, ctypes.c_size_t(0))
 
 
-def roomy() -> None:
-    """Look for garbage in cycles seldom: thousands of agents are a million objects, and hardly any of them is some.
+def collect_garbage_seldom() -> None:
+    """Run the cyclic garbage collector seldom, for a process with thousands of agents.
 
-    As often as is usual, it costs a fifth of a busy host's time.
+    They are a million objects, of which hardly any is garbage. With the default thresholds the collector takes a fifth
+    of a busy host's time.
     """
     gc.freeze()
     gc.set_threshold(100_000, 50, 50)
 
 
 def own_memory_bytes() -> int:
-    """What this process shares with no other; 0 where the system does not say."""
+    """Return the bytes of memory that this process shares with no other; 0 if the system does not report them."""
     try:
         lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
     except OSError:

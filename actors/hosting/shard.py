@@ -1,7 +1,7 @@
-"""The host of many agents: a shard's log and engine, and a host for each of its agents that is in use.
+"""Run the agents of a shard: one log and one engine for all, and a `Host` for each agent that is in memory.
 
-An agent that nobody uses for a while, or that has to make room for others, is let go of: nothing of it stays in memory,
-and no file is open for it. The shard's own log is opened when the first agent needs it.
+An agent that is idle, or that must make room for others, is unloaded: no state of it stays in memory, and no file is
+open for it. The log of the shard is opened when the first agent needs it.
 """
 
 import asyncio
@@ -40,14 +40,14 @@ from everlog.projections import DERIVER
 from everlog.store import SEAL_BYTES_MIN, FileLog, FileStore, LogReader, partition_of, seal_if_due, shard_of
 
 LOOKS = 16
-"""So many agents are looked at when another one needs room."""
+"""Number of least recently used agents that are tried when another agent needs room."""
 
 NOTHING = SessionCapabilities()
-"""What an agent is lent that was lent nothing: one and the same, so that those agents share a system."""
+"""Capabilities of an agent that was given none. One object for all, so that these agents share a system."""
 
 
 class Shard:
-    """Runs the agents of one partition. `perform` from any number of tasks of one event loop."""
+    """Host of the agents of one partition. `perform` may be called from any number of tasks of one event loop."""
 
     def __init__(
         self,
@@ -61,12 +61,12 @@ class Shard:
         link: HostLink = NO_LINK,
         meters: ProcessMetrics | None = None,
     ) -> None:
-        """`agents_max`: agents in memory at once. One that nobody has used for `idle_s` seconds is let go of; when
-        there are none left, `link.on_idle` is called.
+        """Create the shard. `agents_max`: agents in memory at once. An agent without a command for `idle_s` seconds is
+        unloaded; when no agent is left, `link.on_idle` is called.
         """
         self.partition = partition
         self.fenced = False
-        """Another process owns the shard: nothing more can be had here."""
+        """True if another process owns the shard: this one refuses all commands."""
         self._store = store
         self._make_system = system_of
         self._ports = ports
@@ -78,28 +78,29 @@ class Shard:
         self._note = ports.note
         self._meters = meters or ProcessMetrics(None)
         self._hosts: dict[str, Host] = {}
-        """Least recently used first."""
+        """Hosts of the agents in memory, least recently used first."""
         self._used_at: dict[str, int] = {}
+        """Time of the last command of each agent in memory, microseconds UTC."""
         self._idle_capabilities: dict[str, SessionCapabilities] = {}
-        """What agents that are let go of were lent: a timer may wake them, and nobody brings it again."""
+        """Capabilities of unloaded agents: a timer may wake the agent, and no caller is there to send them again."""
         self._systems: tuple[SessionCapabilities, LocalSystem] | None = None
         self._ticks: ShardJournal | None = None
         self._opening = asyncio.Lock()
         self._closing: asyncio.Task[None] | None = None
-        """Gives the log up that was lost last."""
+        """Task that closes the log that was lost last."""
         self._making_room: asyncio.Task[None] | None = None
-        self._finishing = TurnRecovery(self.perform, ports)
-        self._tending: asyncio.Task[None] | None = None
+        self._recovery = TurnRecovery(self.perform, ports)
+        self._maintenance: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._counts = TickCounts()
-        self._asked = self._heeded = 0
-        """Commands that came, and those that somebody waits for."""
+        self._asked = self._awaited = 0
+        """Number of commands that came, and of those that a caller waits for."""
         self._under_way: dict[int, int] = {}
-        """Commands that are being carried out, oldest first, and since when: microseconds UTC."""
+        """Start of each command in progress except watches, by its number, oldest first; microseconds UTC."""
         self._errors: Counter[str] = Counter()
 
     async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[StreamItem]:
-        """Have an agent carry out a command; see `Host.perform`. Raises Busy where there is no room for it."""
+        """Have an agent carry out a command; see `Host.perform`. Raises Busy if a queue is full."""
         with self._counted(agent_id, command):
             if isinstance(command, MoveAgent):
                 await self._move(agent_id, shared=command.shared)
@@ -109,7 +110,7 @@ class Shard:
                 yield collected
 
     async def perform_and_collect(self, agent_id: str, command: Command, collected: list[Record]) -> Any:
-        """`perform` for who hears everything at the end; see `Host.perform_and_collect`."""
+        """Have an agent carry out a command and collect its records; see `Host.perform_and_collect`."""
         with self._counted(agent_id, command):
             if isinstance(command, MoveAgent):
                 return await self._move(agent_id, shared=command.shared)
@@ -117,14 +118,14 @@ class Shard:
 
     @contextmanager
     def _counted(self, agent_id: str, command: Command) -> Iterator[None]:
-        """Count a command while somebody waits for it. Raises Busy where too many wait."""
-        if self._heeded >= SHARD_COMMANDS_MAX:
+        """Count a command while a caller waits for it. Raises Busy if SHARD_COMMANDS_MAX are waited for."""
+        if self._awaited >= SHARD_COMMANDS_MAX:
             raise Busy(
-                f"{self.partition} has {SHARD_COMMANDS_MAX} commands under way and takes no more now. Nothing of this "
-                f"was kept. Try again in {BUSY_S} seconds.",
+                f"{self.partition} has {SHARD_COMMANDS_MAX} commands in progress, its limit. Nothing of this was "
+                f"kept. Try again in {BUSY_S} seconds.",
                 retry_after_s=BUSY_S,
             )
-        self._heeded += 1
+        self._awaited += 1
         self._asked += 1
         number = self._asked
         if not isinstance(command, WatchAgent):
@@ -135,23 +136,22 @@ class Shard:
             self._errors[type(error).__name__] += 1
             raise
         finally:
-            self._heeded -= 1
+            self._awaited -= 1
+            # The last command of an agent may have ended: try to unload the agent if the shard is over its limit.
             if len(self._hosts) > self._agents_max and agent_id in self._hosts:
-                self._spawn(self._made_room(agent_id))
+                self._spawn(self._unload_if_over_limit(agent_id))
             self._under_way.pop(number, None)
 
     def perform_many(self, orders: Sequence[BatchCommand]) -> AsyncIterator[Sequence[BatchOutcome]]:
-        """Have many agents carry out commands, all at once; their outcomes as they come, many together."""
+        """Have many agents carry out commands at once. Yield their outcomes in batches as they complete."""
         return outcomes(self.perform_and_collect, orders)
 
     async def recover(self, agents: Sequence[str], capabilities: Mapping[str, SessionCapabilities]) -> None:
-        """Finish what these agents left unfinished, in their order, a few at once. `capabilities`: what they were
-        lent.
-        """
-        await self._finishing.all_of(agents, capabilities)
+        """Finish the unfinished turns of these agents, in order. `capabilities`: what callers gave them before."""
+        await self._recovery.all_of(agents, capabilities)
 
     def status(self, node: str) -> HostStatus:
-        """How it is doing; `node` is where."""
+        """Return the figures of this shard. `node`: name of its machine."""
         ticks, counts = self._ticks, self._counts
         known = len(ticks.log.agents()) if ticks is not None else 0
         since = next(iter(self._under_way.values()), None)
@@ -176,7 +176,7 @@ class Shard:
         )
 
     async def passivate(self, agent_id: str) -> bool:
-        """Let go of an agent; False if it is at work."""
+        """Unload an agent. Return False if the agent is at work."""
         host = self._hosts.get(agent_id)
         if host is None:
             return True
@@ -193,30 +193,35 @@ class Shard:
                 self._idle_capabilities[agent_id] = host.capabilities
 
     async def unload(self) -> bool:
-        """Let go of every agent and of the log, so that another process can have it; False if one is at work."""
+        """Unload all agents and close the log, for another process. Return False if an agent is at work."""
         for agent_id in list(self._hosts):
             if not await self.passivate(agent_id):
                 return False
-        return await self._give_up()
+        return await self._close_log()
 
     async def close(self) -> None:
-        """Let go of every agent and of the log. Turns that run are interrupted, and finished by whoever comes next."""
+        """Unload all agents and close the log. Running turns are interrupted; the log's next owner finishes them."""
         hosts = dict(self._hosts)
         await asyncio.gather(*(host.close() for host in hosts.values()))
         for agent_id, host in hosts.items():
             self._forget(agent_id, host)
-        await self._give_up(even_now=True)
+        await self._close_log(with_hosts=True)
 
-    async def _give_up(self, *, even_now: bool = False) -> bool:
-        """Let go of the log; False if somebody has come for an agent meanwhile, who opens it anew if `even_now`."""
+    async def _close_log(self, *, with_hosts: bool = False) -> bool:
+        """Close the log. Return False if commands for agents have arrived meanwhile; the log stays open for them.
+
+        `with_hosts`: close the log all the same; these commands open it again.
+        """
+        # Under the lock of `ticks`: the log is not opened while it is being closed.
         async with self._opening:
-            if self._hosts and not even_now:
+            if self._hosts and not with_hosts:
                 return False
-            tending, self._tending = self._tending, None
+            # Sealing and recovery must stop before the log is closed: recovery would open it again.
+            tending, self._maintenance = self._maintenance, None
             if tending is not None and tending is not asyncio.current_task():
                 tending.cancel()
                 await asyncio.wait([tending])
-            await self._finishing.stop()
+            await self._recovery.stop()
             ticks, self._ticks = self._ticks, None
             if ticks is not None:
                 await self._seal(ticks)
@@ -226,13 +231,14 @@ class Shard:
         return not self._hosts
 
     def enter(self, agent_id: str, command: str, take_over: bool) -> ShardActivation:
-        """A seat for an agent; see `seats.Enter`. `command` and `take_over` are about a log of its own."""
+        """Return the activation of an agent in this shard's journal. `command` and `take_over` are ignored."""
         return ShardActivation(agent_id, self.ticks, self.arrived)
 
     def arrived(self, agent_id: str, log: FileLog) -> LogReader | None:
-        """Have an agent that moved here go on here. The way to all of its records; None if all are in `log`.
+        """Finish the move of an agent to this shard. Return a reader over all partitions of the agent; None if `log`
+        has all.
 
-        Raises HostLost where it is in another partition by now, StoreError.
+        Raises HostLost if the agent is in another partition by now, StoreError.
         """
         try:
             self._store.finish_move(log, agent_id)
@@ -242,7 +248,7 @@ class Shard:
         return None if reader is log else reader
 
     async def _move(self, agent_id: str, *, shared: bool) -> None:
-        """Let an agent go to another partition. Raises Busy while it is at work."""
+        """Move an agent to another partition. Raises Busy while the agent is at work."""
         to = shard_of(agent_id, self._store.shards) if shared else partition_of(agent_id)
         if not await self.passivate(agent_id):
             raise Busy(f"{agent_id!r} is at work, and moves when it is idle. Try again.", retry_after_s=1)
@@ -250,22 +256,24 @@ class Shard:
         await self._aside(self._store.begin_move, log, agent_id, to)
 
     async def ticks(self) -> ShardJournal:
-        """The shard's journal, its log opened if it is not. Raises PartitionBusy, StoreError, HostLost."""
+        """Return the shard's journal, and open its log if it is closed. Raises PartitionBusy, StoreError, HostLost."""
         async with self._opening:
             if self.fenced:
                 raise HostLost(f"another process owns {self.partition} now")
+            # A log that was lost holds its partition until it is closed, also against this process.
             if self._closing is not None:
                 await asyncio.wait([self._closing])
                 self._closing = None
             ticks = self._ticks
             if ticks is None:
-                self._finishing.open = True
-                if self._tending is None:
-                    self._tending = asyncio.get_running_loop().create_task(self._tend())
+                self._recovery.open = True
+                if self._maintenance is None:
+                    self._maintenance = asyncio.get_running_loop().create_task(self._maintain())
                 ticks = self._ticks = ShardJournal(
                     await self._open(), aside=self._aside, on_lost=self._lost, counts=self._counts, meters=self._meters
                 )
-                await self._seal(ticks)  # it was at work when it was killed: its agents come soon, and all at once
+                # A killed owner left frames unsealed, and its agents come soon, all at once: seal first.
+                await self._seal(ticks)
             return ticks
 
     async def _open(self) -> Any:
@@ -273,6 +281,7 @@ class Shard:
         try:
             log = await self._aside(wanted)
         except PartitionBusy as busy:
+            # Take the log over only from a previous host that the supervisor declared dead; see `Host._open`.
             if not self._fence or busy.owner != self._fence:
                 raise
             log = await self._aside(partial(wanted, take_over=True))
@@ -280,26 +289,27 @@ class Shard:
         return log
 
     def _lost(self, error: EverlogError) -> None:
-        """The log can no longer be written: what is in memory is not used again."""
+        """Discard a log that can no longer be written, and mark the agents in memory as stale."""
         ticks, self._ticks = self._ticks, None
         interrupted = [agent_id for agent_id, host in self._hosts.items() if host.busy]
         for host in self._hosts.values():
-            if host.active and ticks is not None:  # who is on the way in waits for the next log, or fails by itself
-                host.spoil()
+            if host.active and ticks is not None:  # an agent that is being activated waits for the next log, or fails
+                host.mark_stale()
+        # After a fence the agents run elsewhere. After any other failure the log is opened again here.
         if isinstance(error, Fenced):
             self.fenced = True
-            self._finishing.open = False
+            self._recovery.open = False
             self._note(f"another process owns {self.partition} now; this one stops: {error}")
             if self._link.on_fenced is not None:
                 self._link.on_fenced()
         elif ticks is not None:
-            self._note(f"{self.partition} is opened anew: {error}")
-            self._finishing.later(interrupted)
+            self._note(f"{self.partition} is opened again: {error}")
+            self._recovery.later(interrupted)
         if ticks is not None:
             self._closing = self._spawn(ticks.close())
 
     def _host(self, agent_id: str) -> Host:
-        """The host of an agent, the most recently used one from now on. Raises UsageError where there is no room."""
+        """Return the host of an agent, now the most recently used one. Raises Busy, HostLost if the shard is fenced."""
         host = self._hosts.pop(agent_id, None)
         if host is None:
             host = self._new_host(agent_id)
@@ -310,12 +320,13 @@ class Shard:
     def _new_host(self, agent_id: str) -> Host:
         if self.fenced:
             raise HostLost(f"another process owns {self.partition} now")
+        # Agents at work cannot be unloaded at once, so up to twice the limit is accepted while room is made.
         if len(self._hosts) >= self._agents_max and (self._making_room is None or self._making_room.done()):
             self._making_room = self._spawn(self._make_room())
         if len(self._hosts) >= 2 * self._agents_max:
             raise Busy(
-                f"{self.partition} has {len(self._hosts)} agents at work, twice as many as it holds, and takes no more "
-                f"now. Nothing of this was kept. Try again in {BUSY_S} seconds.",
+                f"{self.partition} has {len(self._hosts)} agents at work, twice its limit, and accepts no more now. "
+                f"Nothing of this was kept. Try again in {BUSY_S} seconds.",
                 retry_after_s=BUSY_S,
             )
         return Host(
@@ -324,39 +335,40 @@ class Shard:
         )  # fmt: skip
 
     def _system(self, capabilities: SessionCapabilities) -> LocalSystem:
-        """The system for what is lent, the same one as long as that stays the same."""
+        """Return the system for these capabilities; the same one as long as they are the same object."""
         if self._systems is None or self._systems[0] is not capabilities:
             self._systems = capabilities, self._make_system(capabilities, self.enter)
         return self._systems[1]
 
     async def _make_room(self) -> None:
-        """Let go of some that are not at work, the one that was used longest ago first, until the others fit."""
+        """Unload idle agents, least recently used first, until the limit is met; at most LOOKS are tried."""
         for agent_id in list(islice(self._hosts, LOOKS)):
-            await self._made_room(agent_id)
+            await self._unload_if_over_limit(agent_id)
 
-    async def _made_room(self, agent_id: str) -> None:
+    async def _unload_if_over_limit(self, agent_id: str) -> None:
         if len(self._hosts) > self._agents_max:
             await self.passivate(agent_id)
 
-    async def _tend(self) -> None:
-        """Now and then: let go of who is idle, seal what has gathered in the log, give back memory that is not used."""
+    async def _maintain(self) -> None:
+        """Maintain the shard periodically: unload idle agents, seal the log, and return unused memory."""
         rested_at = 0
-        while self._tending is asyncio.current_task():
+        while self._maintenance is asyncio.current_task():
             await self._ports.sleep(min(max(self._idle_us / 4 / MICROSECONDS, 1), SHARD_TEND_S))
-            await asyncio.sleep(0)  # whatever `sleep` is, others come in between
+            await asyncio.sleep(0)  # a test's `sleep` may return at once: let other tasks run
             for agent_id in self._idle():
                 await self.passivate(agent_id)
-            if not self._hosts and not self._finishing.waiting and self._link.on_idle is not None:
+            if not self._hosts and not self._recovery.waiting and self._link.on_idle is not None:
                 await self._link.on_idle()
             if self._ticks is not None:
                 await self._seal(self._ticks, SHARD_SEAL_BYTES if self._under_way else SEAL_BYTES_MIN)
+            # Once after each period of work, and only at rest: compacting delays the agents.
             if self._ticks is not None and not self._under_way and self._asked != rested_at:
                 rested_at = self._asked
                 self._ticks.projections.compact()
                 give_back()
 
     def _idle(self) -> list[str]:
-        """Who was not used for a while, longest ago first."""
+        """Return the agents without a command for the idle time, longest idle first."""
         since = self._clock.now() - self._idle_us
         found = []
         for agent_id in self._hosts:
@@ -366,6 +378,7 @@ class Shard:
         return found
 
     async def _seal(self, ticks: ShardJournal, bytes_min: int = SEAL_BYTES_MIN) -> None:
+        """Seal frames if `bytes_min` have gathered. A failure is noted, except a fence, which loses the log."""
         try:
             unsealed = await self._aside(seal_if_due, ticks.log, DERIVER, bytes_min)
         except Fenced as error:

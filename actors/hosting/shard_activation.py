@@ -1,4 +1,4 @@
-"""The seats of a shard: places for its agents around one journal."""
+"""Activate agents of a shard around its one journal."""
 
 from collections.abc import Awaitable, Callable
 
@@ -7,14 +7,14 @@ from everlog.actors.hosting.shard_journal import ShardJournal
 from everlog.store import FileLog, LogReader
 
 ArrivalReader = Callable[[str, FileLog], LogReader | None]
-"""Has an agent that moved here go on here; see `Shard.arrived`."""
+"""Finishes the move of an agent to a shard; see `Shard.arrived`."""
 
 
 class ShardActivation:
-    """A place for one agent among those of its shard, while the block runs."""
+    """Activation of one agent of a shard, while the block runs."""
 
     def __init__(self, agent_id: str, ticks: Callable[[], Awaitable[ShardJournal]], arrived: ArrivalReader) -> None:
-        """`ticks` gives the journal, its log opened if it is not."""
+        """Create the activation. `ticks` returns the shard's journal, and opens its log if it is closed."""
         self._agent_id = agent_id
         self._open = ticks
         self._arrived = arrived

@@ -1,8 +1,8 @@
-"""The journal of many agents around one log: what waits is committed, projected and queried together, in ticks.
+"""Group the commits, projections and queries of many agents around one log, in ticks.
 
-A tick: all waiting appends become one group, one frame and one sync, in a thread, while the agents of the tick before
-go on; one transaction takes the group into the projections; one query for each projection answers all who wait for
-rows. No row is read before that transaction, so everyone reads their own writes. An agent alone is a tick of one.
+One tick: all waiting appends become one group, one frame and one sync, in a thread, while the agents of the previous
+tick continue; one transaction adds the group to the projections; one query for each projection answers all requests for
+rows. No row is read before that transaction, so every agent reads its own writes. A single agent is a tick of one.
 """
 
 import asyncio
@@ -36,21 +36,21 @@ from everlog.store import Append, Commit, FileLog, LogReader
 
 
 class TickCounts:
-    """What ticks have done since the process began; each log that is opened goes on counting."""
+    """Counters of ticks since the start of the process; they continue when a log is opened again."""
 
     def __init__(self) -> None:
         self.ticks = 0
         self.commits = 0
         self.inputs = 0
-        """Those that opened a turn."""
+        """Inputs that opened a turn."""
         self.model_calls = 0
 
     def add(self, commits: int, records: Sequence[Record]) -> None:
-        """A tick committed that."""
+        """Count one tick of so many commits, and its records."""
         self.ticks += 1
         self.commits += commits
         for record in records:
-            if not record.turn:  # what agents begin with
+            if not record.turn:  # records of the creation of an agent
                 continue
             if record.type == ModelReply.kind:
                 self.model_calls += 1
@@ -59,7 +59,7 @@ class TickCounts:
 
 
 class _Ask(msgspec.Struct):
-    """Somebody waits for rows."""
+    """Request for rows; `rows` is resolved by a tick."""
 
     name: str
     agent_id: str
@@ -68,12 +68,12 @@ class _Ask(msgspec.Struct):
 
     @property
     def kind(self) -> tuple[str, bool]:
-        """Asks of one kind can be one query."""
+        """Key of the requests that one query can answer."""
         return self.name, self.as_of == HEAD
 
 
 class ShardJournal:
-    """One partition with its engine. A Journal for each of its agents that has a seat."""
+    """One partition and its engine: the journal of each of its activated agents."""
 
     def __init__(
         self,
@@ -84,7 +84,9 @@ class ShardJournal:
         counts: TickCounts,
         meters: ProcessMetrics,
     ) -> None:
-        """`on_lost` is told when the log can no longer be written: it is opened anew, by this process or another."""
+        """Create the journal. `on_lost` is called once when the log can no longer be written: this process or another
+        one then opens it again.
+        """
         self._meters = meters
         self.log = log
         self.projections = Projections(memory_mb=SHARD_MEMORY_MB)
@@ -97,17 +99,19 @@ class ShardJournal:
         self._entering: list[tuple[str, asyncio.Future[int]]] = []
         self._leaving: list[str] = []
         self._over: set[str] = set()
-        """Agents that commit nothing more before they have left: they were deleted, or do not know their head."""
+        """Agents that must not commit before they leave: they were deleted, or the outcome of their last commit is
+        unknown.
+        """
         self._readers: dict[str, LogReader] = {}
-        """Of agents that have come from other partitions."""
+        """Readers of agents that came from other partitions."""
         self._taken: list[asyncio.Future[Any]] = []
-        """What the tick that runs will set."""
+        """Futures that the running tick will resolve."""
         self._task: asyncio.Task[None] | None = None
 
     async def enter(self, agent_id: str, reader: LogReader | None = None) -> int:
-        """Take an agent into the projections; the seq of its last record. Raises StoreError.
+        """Add an agent to the projections. Return the seq of its last record. Raises StoreError, HostLost.
 
-        `reader`: of one that has come from other partitions, and was not always in this log.
+        `reader`: for an agent with records in other partitions.
         """
         if reader is not None:
             self._readers[agent_id] = reader
@@ -116,14 +120,14 @@ class ShardJournal:
         self._entering.append((agent_id, seated))
         try:
             head = await seated
-        except asyncio.CancelledError:  # it may have been taken in already
+        except asyncio.CancelledError:  # a tick may have added the agent already
             self.leave(agent_id)
             raise
         self._meters.activated(asyncio.get_running_loop().time() - began)
         return head
 
     def leave(self, agent_id: str) -> None:
-        """Drop what the projections hold of an agent."""
+        """Drop the rows of an agent from the projections."""
         self._over.discard(agent_id)
         self._readers.pop(agent_id, None)
         if self._lost is None:
@@ -131,16 +135,20 @@ class ShardJournal:
             self._wake()
 
     async def commit(self, agent_id: str, expected_seq: int, drafts: Sequence[Draft]) -> Commit:
-        """Append durably, then project: when this returns, `rows` sees the records. Raises EverlogError; HostLost where
-        the agent has to be opened anew first.
+        """Append durably, then project: when this returns, `rows` sees the records.
+
+        Raises EverlogError; HostLost if the agent must be activated again first.
         """
         if agent_id in self._over:
-            raise HostLost(f"{agent_id!r} was let go of meanwhile. What it acknowledged is in the log.")
+            raise HostLost(
+                f"{agent_id!r} was unloaded before the command finished. Acknowledged events are in the log; send the "
+                "command again."
+            )
         done: asyncio.Future[Commit] = self._future()
         self._appends.append((Append(agent_id, expected_seq, drafts), done))
         try:
             commit = await done
-        except asyncio.CancelledError:  # nobody heard whether it was kept
+        except asyncio.CancelledError:  # the outcome is unknown, so the agent does not know its head any more
             self._over.add(agent_id)
             raise
         if any(draft.type == "agent_deleted" for draft in drafts):
@@ -148,36 +156,39 @@ class ShardJournal:
         return commit
 
     async def rows(self, name: str, agent_id: str, as_of: int) -> Rows:
-        """Rows of a projection as of a seq, inclusive."""
+        """Return the rows of a projection as of a seq, inclusive."""
         answer: asyncio.Future[Rows] = self._future()
         self._asks.append(_Ask(name, agent_id, as_of, answer))
         return await answer
 
     def read(self, agent_id: str, from_seq: int) -> Iterator[Record]:
-        """The agent's records from a seq (inclusive) on, in order."""
+        """Yield the agent's records from a seq (inclusive) on, in order."""
         return self._reader(agent_id).read(agent_id, from_seq)
 
     def seq_at(self, agent_id: str, time: int) -> int:
-        """The agent's last seq that was recorded up to a time (microseconds UTC, inclusive); 0 for none."""
+        """Return the agent's last seq that was recorded up to a time (microseconds UTC, inclusive); 0 for none."""
         return self._reader(agent_id).seq_at(agent_id, time)
 
     async def close(self) -> None:
-        """Finish the tick that runs, refuse what comes after it, and give the log up."""
-        self.lose(HostLost(f"{self.log.partition} was let go of. What was acknowledged is in its log."))
+        """Finish the running tick, refuse later requests, and close the log."""
+        self.lose(HostLost("it was closed"))
         if self._task is not None:
             await asyncio.wait([self._task])
         self.projections.close()
         await self._aside(self.log.close)
 
     def _future(self) -> "asyncio.Future[Any]":
-        """What the next tick will set. Raises HostLost where there is none."""
+        """Return a future that the next tick resolves. Raises HostLost if the log is lost."""
         if self._lost is not None:
             raise self._gone()
         self._wake()
         return asyncio.get_running_loop().create_future()
 
     def _gone(self) -> HostLost:
-        return HostLost(f"{self.log.partition} is opened anew ({self._lost}). What was acknowledged is in its log.")
+        return HostLost(
+            f"{self.log.partition} must be opened again ({self._lost}). Acknowledged events are in its log; send the "
+            "command again."
+        )
 
     def _wake(self) -> None:
         if self._task is None or self._task.done():
@@ -185,7 +196,7 @@ class ShardJournal:
             self._task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """If a bug has ended it, or the end of the loop, all who wait hear of it."""
+        """Fail all waiting requests, if a bug or the end of the event loop has ended the task."""
         bug = None if task.cancelled() else task.exception()
         if bug is None and not task.cancelled():
             return
@@ -199,20 +210,22 @@ class ShardJournal:
         return waits + [ask.rows for ask in self._asks] + [seated for _, seated in self._entering]
 
     def lose(self, error: EverlogError) -> None:
-        """The log can no longer be written. Idempotent."""
+        """Declare the log lost: it can no longer be written. Idempotent."""
         if self._lost is None:
             self._lost = error
             self._on_lost(error)
 
     async def _run(self) -> None:
-        """Tick as long as anybody waits. What is not finished leaves an engine that must not be used again."""
+        """Run ticks while requests wait. An unfinished tick leaves an engine that must not be used again, so the log is
+        lost.
+        """
         finished = False
         try:
             while self._appends or self._asks or self._entering or self._leaving:
                 await self._tick()
-                await asyncio.sleep(0)  # who was answered goes on, and asks for more
+                await asyncio.sleep(0)  # answered agents run now, and their next requests join the next tick
             finished = True
-        except asyncio.CancelledError:  # the end of the loop: nobody is to open anything
+        except asyncio.CancelledError:  # the event loop ends: set `_lost` without `on_lost`, which would open the log
             self._lost = self._lost or HostLost("it was interrupted")
             raise
         finally:
@@ -220,9 +233,11 @@ class ShardJournal:
                 self.lose(HostLost(f"its work has ended: {sys.exception()!r}"))
 
     async def _tick(self) -> None:
-        appends = [one for one in self._appends if not one[1].done()]  # who was cancelled sits here no more, perhaps
+        # An append whose caller was cancelled is dropped: its agent may have left.
+        appends = [one for one in self._appends if not one[1].done()]
         self._appends = []
         self._taken = [done for _, done in appends]
+        # The order is the promise: commit and project first, then answer, so that agents read their own writes.
         if appends:
             await self._commit(appends)
         self._taken = self._waiting()
@@ -231,7 +246,7 @@ class ShardJournal:
         self._answer(asks)
 
     async def _commit(self, appends: Sequence[tuple[Append, asyncio.Future[Commit]]]) -> None:
-        """One group: made durable beside, then projected here, then acknowledged."""
+        """Append one group durably in a thread, add it to the projections here, then acknowledge it."""
         began = asyncio.get_running_loop().time()
         try:
             if self._lost is not None:
@@ -246,22 +261,25 @@ class ShardJournal:
         self._counts.add(len(commits), records)
         try:
             self._project(records)
-        finally:  # what is on disk is acknowledged, whatever becomes of the engine
+        finally:  # durable records are acknowledged, even if the projection fails
             for (_, done), result in zip(appends, results, strict=True):
                 _resolve(done, result)
 
     async def _durable(self, appends: Sequence[Append]) -> Sequence[Commit | EverlogError]:
-        """The results of appends. Raises StoreError where all of them failed."""
+        """Append a group. Return a Commit or an error for each append. Raises StoreError if all of them failed."""
         try:
             return await self._aside(self.log.append_group, appends)
         except BadInput as error:
             if len(appends) == 1:
                 return [error]
-        half = len(appends) // 2  # one has a wrong shape, and nothing was written: the others do not suffer
+        # One append is malformed and nothing was written. Split the group, so that only the malformed append fails.
+        half = len(appends) // 2
         return [*await self._durable(appends[:half]), *await self._durable(appends[half:])]
 
     def _project(self, records: Sequence[Record]) -> None:
-        """Take records in. The acknowledgement stands: if it fails, their agents are built again from the log."""
+        """Add records to the projections. If that fails, rebuild their agents from the log: the commits are
+        acknowledged.
+        """
         try:
             self.projections.add(records)
         except duckdb.Error:
@@ -270,7 +288,8 @@ class ShardJournal:
                 activate(self.projections, self._reader(agent_id), agent_id)
 
     def _admit_joining(self) -> None:
-        """Take in who comes, after who has left."""
+        """Drop the agents that left, then activate those that joined."""
+        # In this order: an agent that left and joined again between two ticks must end up in the projections.
         leaving, self._leaving = self._leaving, []
         if leaving:
             self.projections.forget_many(leaving)
@@ -286,7 +305,7 @@ class ShardJournal:
         return self._readers.get(agent_id, self.log)
 
     def _activate(self, entering: "Sequence[tuple[str, asyncio.Future[int]]]") -> None:
-        """Take agents in together; where the log is damaged, one by one, so that it is seen whose records are."""
+        """Activate agents together; if that fails, one by one, to find the agent whose records are damaged."""
         agents = dict.fromkeys(agent_id for agent_id, _ in entering)
         try:
             activate_many(self.projections, self.log, [agent for agent in agents if agent not in self._readers])
@@ -304,12 +323,14 @@ class ShardJournal:
                 _resolve(seated, self.log.head(agent_id).seq)
 
     def _answer(self, asks: Sequence[_Ask]) -> None:
-        """One query for each kind of ask."""
+        """Answer requests with one query for each kind."""
         for (name, _), group in groupby(sorted(asks, key=attrgetter("kind")), key=attrgetter("kind")):
-            self._answer_alike(name, list(group))
+            self._answer_with_one_query(name, list(group))
 
-    def _answer_alike(self, name: str, asks: Sequence[_Ask]) -> None:
-        """One query; where it fails, one for each, so that it is seen for whom."""
+    def _answer_with_one_query(self, name: str, asks: Sequence[_Ask]) -> None:
+        """Answer requests of one kind with one query; if that fails, with one query each, to find the agent at
+        fault.
+        """
         try:
             answers = self.projections.answers(name, [(ask.agent_id, ask.as_of) for ask in asks])
         except (EverlogError, duckdb.Error) as error:
@@ -317,25 +338,27 @@ class ShardJournal:
                 _resolve(asks[0].rows, self._unknown(asks[0].agent_id, error))
             else:
                 for ask in asks:
-                    self._answer_alike(name, [ask])
+                    self._answer_with_one_query(name, [ask])
         else:
             for ask, rows in zip(asks, answers, strict=True):
                 _resolve(ask.rows, rows)
 
     def _unknown(self, agent_id: str, error: Exception) -> EverlogError:
-        """Why nothing can be said of one agent. Raises duckdb.Error where the engine is broken for all of them."""
+        """Return the error for one agent whose rows cannot be computed. Raises duckdb.Error if the engine fails for all
+        agents.
+        """
         if isinstance(error, EverlogError):  # the log is damaged where its records are
             return error
         self.projections.execute("SELECT 1")
-        return StoreError(f"What the records of {agent_id!r} mean cannot be told; they are all in its log. {error}")
+        return StoreError(f"The records of {agent_id!r} cannot be projected; all of them are in its log. {error}")
 
 
 def _resolve(waiting: "asyncio.Future[Any]", result: object) -> None:
-    """Tell who waits, if they still do."""
+    """Resolve a future with a result or an error, unless it is done (its caller was cancelled)."""
     if waiting.done():
         return
     if isinstance(result, Moved):
-        result = HostLost(str(result))  # it is asked again where the agent is now
+        result = HostLost(str(result))  # the caller looks the partition up, and sends the command there
     if isinstance(result, EverlogError):
         waiting.set_exception(result)
     else:

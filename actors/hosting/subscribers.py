@@ -1,4 +1,7 @@
-"""Who is told what, of a host's callers: each hears the records of its own turn, and those that are nobody's own."""
+"""Deliver committed records to a host's subscribers.
+
+Each subscriber gets the records of its own turn and those that belong to no caller.
+"""
 
 import asyncio
 from collections import deque
@@ -10,39 +13,44 @@ from typing import Literal
 
 from everlog.actors.agent.commands import Command, FireTimer, ResumeTurns, RetryTurn, SendInput, WatchAgent
 from everlog.actors.formats.reply_preview import Preview, PreviewFactory, PreviewStream
-from everlog.actors.ports.agent_constants import BUSY_S, HEARD_MAX, LISTENERS_MAX, PREVIEW_CHARS_MAX
+from everlog.actors.ports.agent_constants import BUSY_S, PREVIEW_CHARS_MAX, SUBSCRIBERS_MAX, WATCHED_COMMITS_MAX
 from everlog.events import INPUTS, Busy, Record
 
 SubscriberRole = Literal["asker", "watcher", "schedule"]
-"""Who asked hears the answer; a watcher hears what nobody asked for; a schedule only wants to know when it is done."""
-LOOKS_BACK = (SendInput, RetryTurn, FireTimer, WatchAgent)
-"""Commands whose caller may have to be told first what the log has already: they were sent before, or came late."""
+"""Role of a subscriber: an asker gets the answer to its own command, a watcher gets the records that no caller asked
+for, and a schedule only waits for the end of its command.
+"""
+COMMANDS_WITH_PAST = (SendInput, RetryTurn, FireTimer, WatchAgent)
+"""Commands whose caller may first need records that are in the log already: they were sent before, or came late."""
 PREVIEWED_COMMANDS = (SendInput, RetryTurn, ResumeTurns)
-"""Commands whose callers may want to hear what replies say while they are coming."""
+"""Commands whose callers may ask for previews of streamed replies."""
 _COMMIT = attrgetter("commit")
 
 
 class Subscriber:
-    """One who waits for what follows from a command, in one way or another."""
+    """Subscriber to the records that follow from one command. Subclasses define the delivery."""
 
     __slots__ = ("_held", "command_id", "missed", "over", "previews", "role", "turn")
 
     def __init__(self, command_id: str, role: SubscriberRole, *, held: bool) -> None:
-        """`held`: hear nothing before `attach_turn`."""
+        """Create the subscriber. `held`: deliver nothing before `attach_turn`."""
         self.command_id = command_id
         self.role = role
         self.turn = 0
-        """The turn that the command opened; 0 while it has opened none."""
+        """Turn that the command opened; 0 while there is none."""
         self.missed = 0
-        """A watcher who does not keep up is told nothing from this seq on, and finds it in the log; 0: nothing yet."""
+        """First seq that a slow watcher missed: records from there on are not delivered but read from the log. 0:
+        none.
+        """
         self.over = False
-        """There is nothing more to hear."""
+        """True after the last delivery."""
         self.previews = False
-        """Whether it is told what replies say while they are coming."""
+        """True if the subscriber gets previews of streamed replies."""
         self._held: list[Record] | None = [] if held else None
+        """Records that wait for `attach_turn`; None if records are delivered at once."""
 
     def on_commit(self, records: Sequence[Record]) -> None:
-        """A commit is durable."""
+        """Deliver the records of a durable commit, or hold them until `attach_turn`."""
         if self.over:
             return
         if self._held is None:
@@ -51,7 +59,9 @@ class Subscriber:
             self._held += records
 
     def attach_turn(self, turn: int = 0, past: Iterable[Record] = ()) -> None:
-        """The command is about that turn, and `past` is what the log has of it: each record is told once, in order."""
+        """Set the turn of the command, then deliver `past` (its records in the log) and held records, each once, by
+        seq.
+        """
         self.turn = turn
         held, self._held = self._held or [], None
         if past:
@@ -61,30 +71,34 @@ class Subscriber:
             self._deliver(list(commit))
 
     def end(self) -> None:
-        """There is nothing more to hear."""
+        """End the deliveries. Records that are still held are delivered first."""
         if self._held is not None:
             self.attach_turn()
         self.over = True
 
     def owns(self, record: Record) -> bool:
-        """Whether the record is about this caller's turn. Those of step 0 are about the agent, but for the inputs."""
+        """Return True if the record is about this subscriber's turn.
+
+        Records of step 0 are about the agent and therefore for all, except inputs: an input is for the command that
+        sent it.
+        """
         if record.step == 0:
             return record.type not in INPUTS or record.event_id == self.command_id
         return record.turn == self.turn
 
     def wants(self, record: Record, claimed: set[int]) -> bool:
-        """Whether the record is for this caller: it is its own, or that of no other."""
+        """Return True if the record is the subscriber's own, or of a turn that no caller claims (`claimed`)."""
         return self.owns(record) or (record.step != 0 and record.turn not in claimed)
 
     def on_preview(self, preview: Preview) -> None:
-        """Something is on its way that may become durable."""
+        """Receive a preview of a reply. The text is not durable yet."""
 
     def _deliver(self, records: Sequence[Record]) -> None:
         raise NotImplementedError
 
 
-class _Coming:
-    """Words of one text that nobody has taken yet."""
+class _QueuedPreview:
+    """Previews of one text, merged while they wait in the queue."""
 
     __slots__ = ("chars", "first", "parts")
 
@@ -94,7 +108,7 @@ class _Coming:
         self.chars = len(first.text)
 
     def adds(self, preview: Preview) -> bool:
-        """Whether the preview goes on with the same text; it is added then."""
+        """Append a preview of the same text. Return False if the preview is of another text."""
         first = self.first
         if (preview.turn, preview.step, preview.kind) != (first.turn, first.step, first.kind):
             return False
@@ -108,41 +122,43 @@ class _Coming:
 
 
 class StreamSubscriber(Subscriber):
-    """A caller who hears each commit when it is durable."""
+    """Subscriber that gets each commit as soon as it is durable."""
 
-    __slots__ = ("_chars", "_deaf", "_last", "collected")
+    __slots__ = ("_chars", "_last", "_muted_reply", "collected")
 
     def __init__(self, command_id: str, role: SubscriberRole, *, held: bool) -> None:
         super().__init__(command_id, role, held=held)
-        self.collected: asyncio.Queue[Sequence[Record] | _Coming | None] = asyncio.Queue()
-        """Commits as they become durable, and what is coming; None at the end."""
-        self._last: _Coming | None = None
-        """What is coming and was heard last, while nobody has taken it."""
+        self.collected: asyncio.Queue[Sequence[Record] | _QueuedPreview | None] = asyncio.Queue()
+        """Queue of durable commits and merged previews; None at the end."""
+        self._last: _QueuedPreview | None = None
+        """Newest element of the queue, if it is a preview that further previews can extend."""
         self._chars = 0
-        """Of what is coming and was not taken."""
-        self._deaf: tuple[int, int] | None = None
-        """The turn and step of a reply of which too much waited: no more is told before it is durable."""
+        """Number of characters of the queued previews."""
+        self._muted_reply: tuple[int, int] | None = None
+        """Turn and step of a reply whose previews are dropped, because too many characters are queued."""
 
     async def next(self) -> Sequence[Record] | Preview | None:
-        """What is heard next; words that came together are one preview. None at the end."""
+        """Return the next commit or merged preview; None at the end."""
         collected = await self.collected.get()
-        if not isinstance(collected, _Coming):
+        if not isinstance(collected, _QueuedPreview):
             return collected
         self._last = None if self._last is collected else self._last
         self._chars -= collected.chars
         return collected.whole
 
     def on_preview(self, preview: Preview) -> None:
-        """It is dropped where too much waits, with the rest of its reply: records never are."""
+        """Queue a preview. If PREVIEW_CHARS_MAX are queued, drop it and the rest of its reply; records are never
+        dropped for it.
+        """
         if preview.kind == "restart":
-            self._deaf = None
+            self._muted_reply = None
         elif self._chars + len(preview.text) > PREVIEW_CHARS_MAX:
-            self._deaf = preview.turn, preview.step
-        if self.over or self._deaf == (preview.turn, preview.step):
+            self._muted_reply = preview.turn, preview.step
+        if self.over or self._muted_reply == (preview.turn, preview.step):
             return
         self._chars += len(preview.text)
         if self._last is None or not self._last.adds(preview):
-            self._last = _Coming(preview)
+            self._last = _QueuedPreview(preview)
             self.collected.put_nowait(self._last)
 
     def end(self) -> None:
@@ -152,7 +168,8 @@ class StreamSubscriber(Subscriber):
     def _deliver(self, records: Sequence[Record]) -> None:
         if not records or self.missed:
             return
-        if self.role == "watcher" and self.collected.qsize() >= HEARD_MAX:
+        # A slow watcher would fill the memory. Its next watch begins at `missed` and reads the rest from the log.
+        if self.role == "watcher" and self.collected.qsize() >= WATCHED_COMMITS_MAX:
             self.missed = records[0].seq
         else:
             self._last = None
@@ -160,12 +177,12 @@ class StreamSubscriber(Subscriber):
 
 
 class Collector(Subscriber):
-    """A caller who hears everything at the end, and is not woken before."""
+    """Subscriber that gets everything at the end, and is not woken before."""
 
     __slots__ = ("collected", "ended")
 
     def __init__(self, command_id: str, role: SubscriberRole, *, held: bool, collected: list[Record]) -> None:
-        """`collected` gets the records."""
+        """Create the subscriber. `collected` gets the records."""
         super().__init__(command_id, role, held=held)
         self.collected = collected
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -181,20 +198,20 @@ class Collector(Subscriber):
 
 
 class Subscribers:
-    """All callers of one host."""
+    """All subscribers of one host."""
 
     def __init__(self) -> None:
         self._callers: list[Subscriber] = []
-        self._left: deque[int] = deque(maxlen=LISTENERS_MAX)
-        """Turns of callers who have gone away: what follows is still nobody else's answer."""
+        self._left: deque[int] = deque(maxlen=SUBSCRIBERS_MAX)
+        """Turns of askers that have left: later records of these turns still belong to no other caller."""
 
     @contextmanager
     def joined(
         self, command_id: str, role: SubscriberRole, *, held: bool, previews: bool = False
     ) -> Iterator[StreamSubscriber]:
-        """A caller who listens while the block runs; see `join`.
+        """Add a subscriber while the block runs; see `join`.
 
-        `held`: it may be told of the past first, so it hears nothing before it is settled what there is to tell.
+        `held`: the subscriber may need past records first, so nothing is delivered before `attach_turn`.
         """
         listener = StreamSubscriber(command_id, role, held=held)
         listener.previews = previews
@@ -205,44 +222,44 @@ class Subscribers:
             self.leave(listener)
 
     def join(self, caller: Subscriber) -> None:
-        """Have a caller hear what happens, until it leaves. Raises Busy where LISTENERS_MAX listen already."""
-        if len(self._callers) >= LISTENERS_MAX:
-            waits = f"The agent has {LISTENERS_MAX} callers waiting and takes no more now. Try again later."
+        """Add a subscriber until it leaves. Raises Busy if there are LISTENERS_MAX already."""
+        if len(self._callers) >= SUBSCRIBERS_MAX:
+            waits = f"The agent has {SUBSCRIBERS_MAX} callers waiting and takes no more now. Try again later."
             raise Busy(waits, retry_after_s=BUSY_S)
         self._callers.append(caller)
 
     def leave(self, caller: Subscriber) -> None:
-        """The caller has heard everything, or has gone away."""
+        """Remove a subscriber, after the last delivery or before."""
         self._callers.remove(caller)
         if caller.role == "asker":
             self._left.append(caller.turn)
 
     @property
     def preview_for(self) -> PreviewFactory:
-        """What tells callers of an agent's replies while they are coming."""
+        """Factory of callbacks that deliver previews of the agent's replies."""
         return PreviewStream(lambda turn: any(self._preview_subscribers(turn)), self._send_preview).preview_for
 
     def _preview_subscribers(self, turn: int) -> Iterator[Subscriber]:
-        """Who wants to hear what the replies of a turn say while they are coming."""
+        """Yield the subscribers that get previews of a turn."""
         claimed = {caller.turn for caller in self._callers if caller.role == "asker"} | set(self._left)
         for caller in self._callers:
             if caller.previews and (caller.turn == turn or (not caller.turn and turn not in claimed)):
                 yield caller
 
     def _send_preview(self, preview: Preview) -> None:
-        """Something is on its way that may become durable."""
+        """Deliver a preview to its subscribers."""
         for caller in self._preview_subscribers(preview.turn):
             caller.on_preview(preview)
 
-    def of_nobody(self, records: Iterable[Record]) -> Iterator[Record]:
-        """Those of records that are past which no caller asked for."""
+    def without_caller(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Return an iterator over those of some past records that no caller asked for."""
         claimed = {caller.turn for caller in self._callers if caller.role == "asker"} | set(self._left)
         return (record for record in records if record.turn not in claimed)
 
     def on_commit(self, records: Sequence[Record]) -> None:
-        """A commit is durable."""
+        """Deliver the records of a durable commit to their subscribers."""
         if len(self._callers) == 1 and self._callers[0].role != "watcher" and all(map(self._callers[0].owns, records)):
-            self._callers[0].on_commit(records)  # as it mostly is
+            self._callers[0].on_commit(records)  # the usual case, without the cost of the general one
             return
         callers = [caller for caller in self._callers if caller.role != "watcher"]
         claimed = {caller.turn for caller in callers} | set(self._left)
@@ -256,12 +273,12 @@ class Subscribers:
 
 
 def role_of(command: Command) -> SubscriberRole:
-    """The role of the caller of a command."""
+    """Return the role of the caller of a command."""
     if isinstance(command, WatchAgent):
         return "watcher"
     return "schedule" if isinstance(command, FireTimer) else "asker"
 
 
 def wants_previews(command: Command) -> bool:
-    """Whether the caller of a command wants to hear what replies say while they are coming."""
+    """Return True if the caller of a command asked for previews."""
     return isinstance(command, PREVIEWED_COMMANDS) and command.preview

@@ -1,11 +1,11 @@
-"""Timed heartbeats: when the next one of every agent is due. Owns no state beside the logs, and writes nothing.
+"""Send timed heartbeats when they are due. The schedule has no state outside the logs, and writes nothing.
 
-A timer is an event in its agent's log, and so is each heartbeat that it left; what is due is the projection `timers`.
-The schedule only sends commands. Their id follows from agent, timer and due time, so that two schedules of one store
-make one heartbeat, and the host drops what is not due any more.
+A timer is an event in its agent's log, and so is each heartbeat that it caused; the projection `timers` says which are
+due. The schedule only sends commands. The id of a command is derived from agent, timer and due time, so that two
+schedules of one store cause one heartbeat, and the host drops a heartbeat that is not due any more.
 
-A hundred thousand agents may have timers: what is due together is sent together, so many at once and no more; what has
-to wait is late, and not lost.
+A hundred thousand agents may have timers. Heartbeats that are due together are sent together, up to BEATS_MAX at once;
+the others are sent late, and none is lost.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ import msgspec
 from everlog.actors.agent.commands import FireTimer
 from everlog.actors.hosting.alarm import Alarm
 from everlog.actors.ports.agent_constants import (
-    BEATS_GATHERED,
-    BEATS_MAX,
+    BEATS_BATCHED_FROM,
+    HEARTBEAT_BATCH_S,
+    HEARTBEATS_IN_FLIGHT_MAX,
     LATE_US,
     TIMED_AGENTS_MAX,
-    TIMER_LOOK_S,
+    TIMER_CHECK_S,
     TIMER_RETRY_US,
-    TIMER_TICK_S,
 )
 from everlog.actors.ports.effects import Clock
 from everlog.events import RANDOM_BITS, uuid7
@@ -33,61 +33,64 @@ from everlog.events.times import MICROSECONDS
 
 
 class DueTimer(msgspec.Struct, frozen=True, order=True, gc=False):
-    """When a timer's next heartbeat is due."""
+    """Next heartbeat of a timer."""
 
     at: int
     """Microseconds UTC."""
     timer: str
     every_s: int = 0
     set_seq: int = 0
-    """Seq of the record that set it: a timer that is set again is another one, though it be due at the same time."""
+    """Seq of the record that set the timer: a timer that is set again is another one, even with the same due time."""
 
 
 def due_of(row: Mapping[str, Any]) -> DueTimer:
-    """What a row of the projection `timers` says."""
+    """Return the next heartbeat that a row of the projection `timers` describes."""
     return DueTimer(row["due_us"], row["timer"], row["every_s"], row["seq"])
 
 
 def fire(agent_id: str, due: DueTimer, now: int, began: int) -> FireTimer:
-    """The command for a timer that is due at `now`; `began` is since when the schedule has been kept.
+    """Return the command for a timer that is due at `now`. `began`: start of the schedule. Both are microseconds UTC.
 
-    The heartbeat is late where nobody looked when it was due. An id of long ago would be refused as stale by the log,
-    so that of an older heartbeat is new: the host tells that it is not due any more, should it come twice.
+    A heartbeat is marked late if no schedule ran when it was due, or if LATE_US have passed. The id of the command
+    carries a time, and the log refuses old ids as stale; so the id of a late heartbeat carries `now`. A late heartbeat
+    that is sent twice has two ids, and the host drops the second because the timer is not due any more.
     """
     late = due.at < began or now - due.at > LATE_US
-    told = due.at if now - due.at <= LATE_US else now
+    id_time = due.at if now - due.at <= LATE_US else now
     digest = hashlib.sha256(f"{agent_id}\0{due.timer}\0{due.set_seq}\0{due.at}".encode()).digest()
     chance = int.from_bytes(digest, "big") & ((1 << RANDOM_BITS) - 1)
-    return FireTimer(id=uuid7(told, chance), timer=due.timer, due_at=due.at, late=late)
+    return FireTimer(id=uuid7(id_time, chance), timer=due.timer, due_at=due.at, late=late)
 
 
 HeartbeatBatch = Sequence[tuple[str, FireTimer]]
-"""Commands for agents, one each."""
+"""Commands, each with its agent; one for each agent."""
 
 DeliveryCallback = Callable[[str], None]
-"""Called with an agent whose command was carried out, or cannot be now."""
+"""Called with the name of an agent whose command was carried out, or cannot be carried out now."""
 
 HeartbeatSender = Callable[[HeartbeatBatch, DeliveryCallback], Awaitable[None]]
-"""Gives commands to the hosts of their agents. It returns when all are over, or those that are not cannot be now."""
+"""Sends commands to the hosts of their agents. Returns when all are done, or when the rest cannot be carried out
+now.
+"""
 
 
 BUSY = -1
-"""Instead of a time: the agent is busy with a heartbeat."""
+"""Stands for a time in `_AgentTimers.wake`: a heartbeat of the agent is in progress."""
 
 
 class _AgentTimers(msgspec.Struct, gc=False):
-    """The timers of an agent, none of them over."""
+    """Pending timers of one agent, at least one."""
 
     timers: tuple[DueTimer, ...]
-    """By time."""
+    """Sorted by due time."""
     wake: int = BUSY
-    """When the agent is to be woken, microseconds UTC; or BUSY."""
+    """Time to wake the agent, microseconds UTC; or BUSY."""
     not_before: int = 0
-    """When it is tried again, should it not have been possible to wake it, microseconds UTC."""
+    """Earliest time of the next attempt after a failed one, microseconds UTC."""
 
 
 class TimerSchedule:
-    """The timers of many agents, and the one task that waits for the next."""
+    """Timers of many agents, and the task that waits for the next one."""
 
     def __init__(
         self,
@@ -98,7 +101,9 @@ class TimerSchedule:
         agents_max: int = TIMED_AGENTS_MAX,
         note: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`agents_max`: how many agents may have timers here; `note` is told when there are more."""
+        """Create the schedule. `agents_max`: number of agents that may have timers here; `note` is called once when
+        there are more.
+        """
         self._send = send
         self._clock = clock
         self._sleep = sleep
@@ -107,30 +112,30 @@ class TimerSchedule:
         self._began = clock.now()
         self._kept: dict[str, _AgentTimers] = {}
         self._heap: list[tuple[int, str]] = []
-        """When agents are to be woken. An entry that is not what `_kept` says is of before, and passed over."""
+        """Times to wake agents. An entry whose time is not that in `_kept` is outdated and skipped."""
         self._firing: dict[str, tuple[DueTimer, ...]] = {}
-        """Agents that are busy with a heartbeat, and what their timers were."""
+        """Agents with a heartbeat in progress, and their timers when it was sent."""
         self._sends: set[asyncio.Task[None]] = set()
         self._bell = Alarm(sleep)
-        self._told: set[str] | None = set()
-        """Whose timers a host has told, while they are still taken up from the logs; None from then on."""
+        self._notified: set[str] | None = set()
+        """Agents whose hosts have reported timers while the logs are still being read; None after that."""
         self.left_out = 0
-        """How often timers could not be kept because there were too many."""
+        """Number of times that timers were left out because of `agents_max`."""
 
     def know(self, agent_id: str, timers: Sequence[DueTimer]) -> None:
-        """These are the agent's timers now, all of them. The same as before are no news."""
-        if self._told is not None:
-            self._told.add(agent_id)
+        """Replace the agent's timers by those that its host reports. Equal timers change nothing."""
+        if self._notified is not None:
+            self._notified.add(agent_id)
         self._keep(agent_id, timers)
 
-    def take_up(self, agent_id: str, timers: Sequence[DueTimer]) -> None:
-        """The agent's timers as its log was read a while ago: no news where its host has told since."""
-        if self._told is None or agent_id not in self._told:
+    def load_timers(self, agent_id: str, timers: Sequence[DueTimer]) -> None:
+        """Set the agent's timers as read from its log a while ago, unless its host has reported newer ones."""
+        if self._notified is None or agent_id not in self._notified:
             self._keep(agent_id, timers)
 
-    def taken_up(self) -> None:
-        """Everything was taken up: what comes from now on is told by hosts."""
-        self._told = None
+    def finish_loading(self) -> None:
+        """End the reading of timers from logs: from now on only hosts report timers."""
+        self._notified = None
 
     def _keep(self, agent_id: str, timers: Sequence[DueTimer]) -> None:
         now = tuple(sorted(timers))
@@ -154,22 +159,23 @@ class TimerSchedule:
         self.left_out += 1
         if self.left_out == 1:
             self._note(
-                f"timers of {self._agents_max} agents are kept, and those of {agent_id!r} would be too many: they are "
-                "in its log, and go off when they are told again. Cancel timers, or divide the agents among stores."
+                f"the schedule holds the timers of {self._agents_max} agents, its limit, and leaves out those of "
+                f"{agent_id!r}: they stay in its log, and fire after its host reports them again. Cancel timers, or "
+                "divide the agents among several stores."
             )
 
     def __len__(self) -> int:
-        """How many agents have timers here."""
+        """Return the number of agents that have timers here."""
         return len(self._kept)
 
     @property
     def firing(self) -> int:
-        """How many heartbeats are under way."""
+        """Number of heartbeats in progress."""
         return len(self._firing)
 
     @property
     def next_at(self) -> int | None:
-        """When the next agent is to be woken, microseconds UTC; None where nobody waits to be."""
+        """Time of the next agent to wake, microseconds UTC; None if there is none."""
         while self._heap and self._is_old(*self._heap[0]):
             heappop(self._heap)
         return self._heap[0][0] if self._heap else None
@@ -179,7 +185,7 @@ class TimerSchedule:
         return kept is None or kept.wake != at
 
     async def run(self) -> None:
-        """Send every heartbeat when it is due, for ever. Cancelling it loses nothing."""
+        """Send every heartbeat when it is due, for ever. Cancelling loses no heartbeat: the timers are in the logs."""
         try:
             while True:
                 beats = self._due(self._clock.now())
@@ -187,8 +193,8 @@ class TimerSchedule:
                     task = asyncio.get_running_loop().create_task(self._sent(beats))
                     self._sends.add(task)
                     task.add_done_callback(self._sends.discard)
-                if len(self._firing) >= BEATS_GATHERED:  # many are under way: the next ones go together
-                    await self._sleep(TIMER_TICK_S)
+                if len(self._firing) >= BEATS_BATCHED_FROM:  # many are under way: the next ones go together
+                    await self._sleep(HEARTBEAT_BATCH_S)
                 await self._wait()
         finally:
             sends = list(self._sends)
@@ -197,9 +203,9 @@ class TimerSchedule:
             await asyncio.gather(*sends, return_exceptions=True)
 
     def _due(self, now: int) -> HeartbeatBatch:
-        """What is due, as far as there is room for it: the longest due first."""
+        """Return the due heartbeats for which there is room, longest due first, and mark their agents as busy."""
         beats: list[tuple[str, FireTimer]] = []
-        while len(self._firing) < BEATS_MAX and (at := self.next_at) is not None and at <= now:
+        while len(self._firing) < HEARTBEATS_IN_FLIGHT_MAX and (at := self.next_at) is not None and at <= now:
             agent_id = heappop(self._heap)[1]
             kept = self._kept[agent_id]
             kept.wake = BUSY
@@ -208,7 +214,7 @@ class TimerSchedule:
         return beats
 
     async def _sent(self, beats: HeartbeatBatch) -> None:
-        """Heartbeats of some agents; their hosts tell what their timers are afterwards, or they are tried again."""
+        """Send heartbeats to their agents, and plan the next ones."""
         left = {agent_id for agent_id, _ in beats}
 
         def over(agent_id: str) -> None:
@@ -223,31 +229,35 @@ class TimerSchedule:
                 over(agent_id)
 
     def _over(self, agent_id: str) -> None:
-        """An agent is no longer busy with its heartbeat."""
+        """End the heartbeat of an agent, and plan its next one."""
         before = self._firing.pop(agent_id)
         kept = self._kept.get(agent_id)
         if kept is not None:
+            # A host reports other timers after it has appended a heartbeat. Equal timers mean that it could not: try
+            # later.
             if kept.timers == before:
                 kept.not_before = self._clock.now() + TIMER_RETRY_US
             self._plan(agent_id, kept)
         self._bell.ring()
 
     def _plan(self, agent_id: str, kept: _AgentTimers) -> None:
-        """Note when the agent is to be woken; one that is busy with a heartbeat is planned when that is over."""
+        """Plan the next wake-up of an agent, unless a heartbeat of the agent is in progress: `_over` plans it then."""
         if agent_id in self._firing:
             return
         at = max(kept.timers[0].at, kept.not_before)
         if kept.wake != at:
             kept.wake = at
             heappush(self._heap, (at, agent_id))
+        # Replaced entries stay in the heap. Rebuild it before they outnumber the agents.
         if len(self._heap) > 2 * len(self._kept) + 64:
             self._heap = [(kept.wake, agent) for agent, kept in self._kept.items() if kept.wake != BUSY]
             heapify(self._heap)
 
     async def _wait(self) -> None:
-        """Until the next one is due and there is room for it, or something changes."""
+        """Wait until the next timer is due and there is room for its heartbeat, or until something changes."""
         at = self.next_at
-        if at is None or len(self._firing) >= BEATS_MAX:
+        if at is None or len(self._firing) >= HEARTBEATS_IN_FLIGHT_MAX:
             await self._bell.wait(None)
         else:
-            await self._bell.wait(min(max(at - self._clock.now(), 0) / MICROSECONDS, TIMER_LOOK_S))
+            # Never longer than TIMER_LOOK_S: the clock may be set, or the machine may sleep.
+            await self._bell.wait(min(max(at - self._clock.now(), 0) / MICROSECONDS, TIMER_CHECK_S))

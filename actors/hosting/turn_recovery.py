@@ -1,4 +1,4 @@
-"""Finishes the turns that agents of a shard left unfinished: those of a host before, and those whose log was lost."""
+"""Finish turns that agents of a shard left unfinished, after the death of a host or the loss of the log."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -11,29 +11,31 @@ from everlog.events import EverlogError, HostLost, StoreError
 
 
 class TurnRecovery:
-    """Asks agents to resume, a few at once; what the store refuses is tried again, less and less often."""
+    """Resumes agents, a few at once. Agents that the store refuses are tried again with growing waits."""
 
     def __init__(
         self,
         perform: CommandStreamer,
         ports: Ports,
     ) -> None:
-        """`perform` has an agent carry out a command. A note is made of what could not be finished."""
+        """Create the recovery. `perform` has an agent carry out a command. Failures are noted."""
         self._perform = perform
         self._clock, self._ids = ports.clock, ports.ids
         self._sleep, self._note = ports.sleep, ports.note
         self.open = False
-        """Whether there is a log to finish anything in."""
+        """True while the log is open, so that turns can be finished."""
         self._left: dict[str, None] = {}
         self._task: asyncio.Task[None] | None = None
 
     @property
     def waiting(self) -> bool:
-        """Whether something is still to be finished."""
+        """True if turns are still to be finished."""
         return self._task is not None
 
     async def all_of(self, agents: Sequence[str], capabilities: Mapping[str, SessionCapabilities]) -> None:
-        """Finish what these agents left unfinished, in their order. `capabilities`: what they were lent."""
+        """Finish the unfinished turns of these agents, in the given order. `capabilities`: what callers gave them
+        before.
+        """
         room = asyncio.Semaphore(SHARD_RECOVERIES_MAX)
 
         async def resume(agent_id: str) -> None:
@@ -44,19 +46,20 @@ class TurnRecovery:
                         pass
                 except EverlogError as error:
                     self._note(f"{agent_id!r}: {error}")
+                    # Other errors are final for this turn, for example a model failure, which is in the log.
                     if isinstance(error, (StoreError, HostLost)):
                         self.later([agent_id])
 
         await asyncio.gather(*map(resume, agents))
 
     def later(self, agents: Sequence[str]) -> None:
-        """Finish these in a while, if nobody who asks for them again has done so until then."""
+        """Finish the turns of these agents after a wait, unless a caller has made an agent resume by then."""
         self._left.update(dict.fromkeys(agents))
         if self._left and self.open and self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._finish())
 
     async def stop(self) -> None:
-        """Leave the rest to whoever opens the log next."""
+        """Stop. The next owner of the log finishes the rest."""
         self.open = False
         task, self._task = self._task, None
         self._left.clear()
@@ -65,6 +68,7 @@ class TurnRecovery:
             await asyncio.wait([task])
 
     async def _finish(self) -> None:
+        # Back off: a store that fails (a full disk) would fail at once again for all agents.
         wait_s = RECOVERY_WAIT_S
         while self._left and self.open:
             await self._sleep(wait_s)

@@ -1,4 +1,4 @@
-"""Works off the turns of an open agent, one after the other, and tells who waits for a turn how it ended."""
+"""Run the turns of an open agent one after the other, and report the end of each turn to its waiters."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,11 +11,11 @@ AnswerT = TypeVar("AnswerT")
 
 
 class TurnWorker:
-    """One task at most runs turns; it stops when none is left."""
+    """Runs turns in at most one task, which ends when no turn is left."""
 
     def __init__(self, agent: Agent, after_turn: Callable[[], Awaitable[None]]) -> None:
         self.broken = False
-        """The log can no longer be written by this owner: it must be opened anew."""
+        """True if this owner can no longer write the log: the log must be opened again."""
         self._agent = agent
         self._after_turn = after_turn
         self._waiting: dict[int, list[asyncio.Future[None]]] = {}
@@ -23,16 +23,16 @@ class TurnWorker:
 
     @property
     def busy(self) -> bool:
-        """Whether a turn runs."""
+        """True if a turn runs."""
         return self._task is not None and not self._task.done()
 
     async def turn_ends(self, turn: int) -> None:
-        """Wait until the turn has ended, and have it run. Raises what it ended with; a ModelError is in the log."""
+        """Run turns until this turn has ended. Raises the error that ended it; a ModelError is in the log."""
         if turn in self._agent.open_turns:
             await self._ended(turn)
 
     async def all_end(self) -> None:
-        """Wait until no turn is unfinished. Raises what the first that failed ended with, when all have ended."""
+        """Run turns until none is unfinished. Then raise the ModelError of the first turn that failed."""
         failed: ModelError | None = None
         for ended in [self._ended(turn) for turn in self._agent.open_turns]:
             try:
@@ -43,7 +43,9 @@ class TurnWorker:
             raise failed
 
     async def guarded(self, work: Awaitable[AnswerT]) -> AnswerT:
-        """An error that is neither the caller's nor the model's leaves a log that this owner cannot write."""
+        """Await the work, and return its result. An error that is neither the caller's nor the model's marks the log as
+        broken.
+        """
         try:
             return await work
         except (UsageError, ModelError):
@@ -53,15 +55,13 @@ class TurnWorker:
             raise
 
     async def stop(self) -> None:
-        """Interrupt the turn that runs: whoever opens the agent next finishes it. Who waits for it hears HostLost."""
+        """Interrupt the running turn. Its waiters get HostLost; the next owner of the agent finishes it."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
 
     def _ended(self, turn: int) -> asyncio.Future[None]:
-        """What is set when the open turn has ended, for one who waits for it; it runs from now on, or when those before
-        it have ended.
-        """
+        """Return a future that is resolved at the end of an open turn, and start running turns if none runs."""
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(turn, []).append(ended)
         if not self.busy:
@@ -74,28 +74,34 @@ class TurnWorker:
             ran = await self.guarded(self._agent.run_next())
             if ran is not None:
                 self._end(*ran)
-            for turn in self._waiting.keys() - set(self._agent.open_turns):  # it was taken back
+            # A command may have cancelled or undone further turns while this one ran.
+            for turn in self._waiting.keys() - set(self._agent.open_turns):
                 self._end(turn, None)
             await self._after_turn()
 
     def _stopped(self, task: asyncio.Task[None]) -> None:
-        """The task is at its end, by itself, by an error that nobody can go on after, or because it was interrupted."""
+        """Resolve all waiters after the task has ended: regularly, by an error that breaks the log, or by an
+        interruption.
+        """
         error = _interrupted_error() if task.cancelled() else task.exception()
-        if task is not self._task:  # another goes on with the turns already
+        if task is not self._task:  # a newer task runs the turns that are left
             return
         for turn in list(self._waiting):
             self._end(turn, error)
 
     def _end(self, turn: int, error: BaseException | None) -> None:
         for ended in self._waiting.pop(turn, ()):
-            if ended.done():  # who waited has gone away
+            if ended.done():  # its waiter was cancelled
                 continue
             if error is None:
                 ended.set_result(None)
             else:
                 ended.set_exception(error)
-                ended.exception()  # who waits for several turns may have gone away
+                ended.exception()  # mark as retrieved: a waiter for several turns may have gone
 
 
 def _interrupted_error() -> HostLost:
-    return HostLost("The agent was let go of while it was at work. What it had acknowledged is in the log.")
+    return HostLost(
+        "The agent was unloaded while a turn ran. Acknowledged events are in the log; the turn is finished when the "
+        "agent is opened next."
+    )

@@ -1,1 +1,1 @@
-"""What does an agent remember? Core memory, shared blocks, recall, the archive and its documents."""
+"""Memory of agents: core memory, shared blocks, recall memory, the archive and its documents."""

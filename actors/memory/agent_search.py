@@ -1,4 +1,4 @@
-"""Search in one agent's memory: words by its own log, meaning by the archive, where somebody answers there."""
+"""Search one agent's memory: by words in its own log, by meaning in the archive, if the archive answers."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -14,7 +14,7 @@ from everlog.store import ArchiveQuery
 
 
 class AgentSearcher:
-    """What functions and commands search with. See `effects.Searcher` for what each method promises."""
+    """Searches for functions and commands. See `effects.Searcher` for the contract of each method."""
 
     def __init__(
         self,
@@ -26,9 +26,9 @@ class AgentSearcher:
         said_by: int | None = None,
         archive: ArchiveClient | None = None,
     ) -> None:
-        """`as_of`: the seq that counts, inclusive; `said_by`: search what had been said by that seq instead.
+        """`as_of`: seq up to which records count, inclusive; `said_by`: search messages up to that seq instead.
 
-        `archive` None: words alone.
+        `archive` None: compare words only.
         """
         self._agent_id = agent_id
         self._as_of = as_of
@@ -36,18 +36,20 @@ class AgentSearcher:
         self._search = RecallSearch(projections, agent_id, self._said_by, zone)
         self._kept = ArchivalSearch(projections, agent_id, as_of)
         self._archive = archive
+        self.zone = zone
+        """IANA zone in which days are counted."""
 
     @classmethod
     def during(
         cls, projections: Projections, context: Context, turn: int, archive: ArchiveClient | None = None
     ) -> "AgentSearcher":
-        """What a function of `turn` searches with: what is said in the turn is before the model's eyes already."""
+        """Make the searcher for a function of `turn`. Messages of the turn are left out: the model sees them."""
         opened = [message.seq for message in context.messages if message.turn == turn]
         said_by = min(opened, default=context.as_of + 1) - 1
         return cls(projections, context.agent_id, context.as_of, context.config.zone, said_by=said_by, archive=archive)
 
     async def recall(self, query: str, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
-        """What was said, best match first."""
+        """Search the messages, best match first."""
         page = _bounded(page)
         self._span(filters.start, filters.end)
         talk = self._search.talk()
@@ -59,13 +61,13 @@ class AgentSearcher:
         return _page(found, page, count, by_meaning=bool(meanings), archive_down=meanings is None)
 
     async def recall_between(self, start: str, end: str, page: int, count: int = PAGE_RESULTS) -> Page:
-        """What was said from day `start` to day `end`, both inclusive, in order."""
+        """Return the messages from day `start` to day `end`, both inclusive, in order."""
         page = _bounded(page)
         self._span(start, end)
         return _page(self._search.recall_between(start, end, page * count, count), page, count)
 
     async def archival(self, query: str, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
-        """What the agent kept, best match first."""
+        """Search archival memory and documents, best match first."""
         page = _bounded(page)
         after, before = self._span(filters.start, filters.end)
         attached = self._kept.attached()
@@ -85,7 +87,7 @@ class AgentSearcher:
         return _page(found, page, count, archive_down=self._archive is not None)
 
     def listed(self, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
-        """What the agent kept, in order: what the log says, whatever an index knows."""
+        """List archival memory in order, from the log alone, independent of any index."""
         after, before = self._span(filters.start, filters.end)
         found = self._kept.listed(
             page * count, count, tags=filters.tags, source=filters.source, after=after, before=before
@@ -93,23 +95,23 @@ class AgentSearcher:
         return _page(found, page, count)
 
     async def kept(self, text: str) -> str:
-        """The id of a memory that holds exactly this text; empty if there is none.
+        """Return the id of a memory that holds exactly this text; empty if there is none.
 
-        The agent's own log says so, for an index lags behind it.
+        The agent's own log is searched, because an index lags behind the log.
         """
         return self._kept.holding(text)
 
-    async def kept_of(self, texts: Sequence[str]) -> Mapping[str, str]:
-        """By text, the ids of the memories that hold one of these texts, which have no white space around them."""
-        return self._kept.holding_any(texts)
+    async def memories_holding(self, texts: Sequence[str]) -> Mapping[str, str]:
+        """Return, by text, the ids of memories that hold one of these texts, which have no white space around them."""
+        return self._kept.ids_of_texts(texts)
 
     async def memory(self, memory_id: str) -> Hit | None:
-        """The memory of that id as it is; None if there is none, or it was deleted."""
+        """Return the memory of that id as it is now; None if there is none, or if it was deleted."""
         row = self._kept.memory(memory_id)
         return None if row is None else msgspec.convert(row, Hit)
 
     async def _meanings(self, about: str) -> Mapping[int, float] | None:
-        """By seq; None where the archive should tell and does not answer."""
+        """Return values by seq; None if there is an archive and it does not answer."""
         if self._archive is None:
             return {}
         try:
@@ -120,11 +122,11 @@ class AgentSearcher:
     def _check_source(self, source: str, attached: Sequence[str]) -> None:
         known = sorted({*attached, *self._kept.sources()})
         if source not in known:
-            told = f"there are {', '.join(map(repr, known))}" if known else "none was loaded"
-            raise FunctionError(f"There is no source {source!r} to search; {told}.")
+            known_sources = f"there are {', '.join(map(repr, known))}" if known else "none was loaded"
+            raise FunctionError(f"There is no source {source!r} to search; {known_sources}.")
 
     def _span(self, start: str, end: str) -> tuple[int | None, int | None]:
-        """Two days as microseconds UTC. Raises FunctionError where one is none, or the last comes before the first."""
+        """Convert two days to microseconds UTC. Raise FunctionError for an invalid day, or days in the wrong order."""
         after, before = self._search.days(start, end)
         if after is not None and before is not None and before <= after:
             raise FunctionError(f"The last day, {end}, is before the first, {start}. Both days count.")
@@ -132,7 +134,7 @@ class AgentSearcher:
 
 
 def _bounded(page: int) -> int:
-    """The page that is meant by any number: none before the first, none beyond PAGES_MAX."""
+    """Limit a page number to the range from 0 to PAGES_MAX."""
     return min(max(page, 0), PAGES_MAX)
 
 

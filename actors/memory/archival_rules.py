@@ -1,6 +1,6 @@
-"""What may be done to archival memory, by a function of the agent or by a person: one set of rules. Pure.
+"""Rules for changes of archival memory, the same for the agent's functions and for people. Pure.
 
-A refusal is a FunctionError, in words for the model; to a person the same words are said as BadInput.
+A refusal is a FunctionError, in words for the model; a person gets the same words as BadInput.
 """
 
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ ArchivalChange = ArchivalInserted | ArchivalUpdated | ArchivalDeleted
 
 
 def inserted_event(text: str, tags: Sequence[str] | None) -> ArchivalInserted:
-    """The event of a memory that is kept: white space around text and tags goes. Raises FunctionError."""
+    """Return the event of a new memory; white space around text and tags is removed. Raise FunctionError."""
     return ArchivalInserted(text=_text(text), tags=_tags(tags or ()))
 
 
 def updated_event(before: Hit, text: str, tags: Sequence[str] | None) -> ArchivalUpdated | None:
-    """The event of a memory that is to read otherwise; None where it does already. `tags` None: those that it has.
+    """Return the event that changes a memory; None if nothing changes. `tags` None: the tags stay.
 
     Raises FunctionError.
     """
@@ -31,12 +31,12 @@ def updated_event(before: Hit, text: str, tags: Sequence[str] | None) -> Archiva
 
 
 def id_of(memory_id: str) -> str:
-    """The id of the memory that is meant; a part of it ("<id>/2") means the whole."""
+    """Return the id of a memory; a part of it ("<id>/2") means the whole."""
     return memory_id.strip().partition("/")[0].lower()
 
 
 def unknown(memory_id: str) -> FunctionError:
-    """The error for an id that is no memory's."""
+    """Return the error for an id that belongs to no memory."""
     return FunctionError(
         f"There is no memory with the id {memory_id.strip()[:80]!r} to change: it never was, it was deleted, or it is "
         "a document's. A search of archival memory shows the id of each memory that it finds; copy it exactly."
@@ -56,7 +56,7 @@ def _text(text: str) -> str:
 
 
 def _tags(tags: Sequence[str]) -> list[str]:
-    """Each once, in the order given."""
+    """Return each tag once, in the given order. Raise FunctionError."""
     found = list(dict.fromkeys(tag.strip() for tag in tags))
     if len(found) > TAGS_MAX or not all(0 < len(tag) <= TAG_CHARS_MAX for tag in found):
         raise FunctionError(
@@ -75,33 +75,33 @@ def _check_whole(text: str) -> str:
 
 
 class ArchivalChanges:
-    """What the calls of one step have done to archival memory so far: no index and no projection knows it yet."""
+    """Changes of archival memory by the calls of one step: no index and no projection has them yet."""
 
     def __init__(self) -> None:
         self._fresh: list[str] = []
         self._changed: dict[str, ArchivalUpdated | ArchivalDeleted] = {}
 
     def add(self, event: ArchivalChange) -> None:
-        """Remember what a call did."""
+        """Record a change by a call."""
         if isinstance(event, ArchivalInserted):
             self._fresh.append(event.text)
         else:
             self._changed[event.memory_id] = event
 
-    def is_fresh(self, text: str) -> bool:
-        """Whether a call before has kept exactly this text: its id is not known yet."""
+    def was_just_stored(self, text: str) -> bool:
+        """Return True if a preceding call stored exactly this text: its id is not known yet."""
         return text in self._fresh
 
     def holding(self, text: str) -> str:
-        """The id of a memory that was changed into this text; empty if there is none."""
+        """Return the id of a memory that was changed into this text; empty if there is none."""
         return next((key for key, event in self._changed.items() if _holds(event, text)), "")
 
     def is_changed(self, memory_id: str) -> bool:
-        """Whether the memory is not what the log says."""
+        """Return True if the memory differs from the log."""
         return memory_id in self._changed
 
     def applied(self, memory: Hit) -> Hit | None:
-        """The memory as it is by now; None where it was deleted."""
+        """Return the memory after the changes; None if it was deleted."""
         event = self._changed.get(memory.ref)
         if isinstance(event, ArchivalUpdated):
             return msgspec.structs.replace(memory, text=event.text, tags=event.tags)

@@ -1,4 +1,4 @@
-"""An agent that follows shared blocks: what is newer is copied into its log, and its edits are carried to the block."""
+"""Keep an agent and its shared blocks in step: copy newer versions into its log, apply its edits to the blocks."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -21,9 +21,9 @@ from everlog.events import BadInput, BlockRemoved, Event, MemoryEdited, Record
 
 
 async def newer(blocks: Sequence[MemoryBlock], shared: BlockClient) -> list[MemoryEdited]:
-    """What the agent's log is to be told before the next call: of each block that it follows, a version it has not.
+    """Return the events to commit before the next call: for each attached shared block, a version the agent lacks.
 
-    Nothing is asked where it follows none. Raises StoreError.
+    Nothing is queried if no shared block is attached. Raises StoreError.
     """
     followed = [block for block in blocks if block.origin]
     if not followed:
@@ -32,13 +32,14 @@ async def newer(blocks: Sequence[MemoryBlock], shared: BlockClient) -> list[Memo
     for block in followed:
         known[block.origin] = max(block.origin_version, known.get(block.origin, 0))
     found = await shared.newest(known)
-    return [event for block in followed if (event := _newer(block, found)) is not None]
+    return [event for block in followed if (event := _newer_copy(block, found)) is not None]
 
 
-def _newer(block: MemoryBlock, found: Mapping[str, SharedBlock | None]) -> MemoryEdited | None:
-    """A block's newest version if the agent's copy is not that; one that is gone stays as it was, and is told once.
+def _newer_copy(block: MemoryBlock, found: Mapping[str, SharedBlock | None]) -> MemoryEdited | None:
+    """Return the newest version if the agent's copy differs. A block that is gone keeps its text and is marked once.
 
-    The version alone does not say so: an agent that was restored elsewhere may find another block of that name.
+    The whole copy is compared, because the version alone proves nothing: an agent that was restored elsewhere may find
+    another block of that name.
     """
     if block.origin not in found:
         return None
@@ -60,26 +61,27 @@ def _same(block: MemoryBlock, copy: MemoryEdited) -> bool:
 
 
 class AppliedEdits(msgspec.Struct, frozen=True):
-    """What became of the edits of one call."""
+    """Outcome of the edits of one call."""
 
     copies: Sequence[MemoryEdited]
-    """The blocks as they are now, for the agent's log."""
+    """Current blocks, for the agent's log."""
     error: str = ""
-    """Why the call failed; empty: all of its edits are made."""
+    """Error of the call; empty: all of its edits were made."""
     merged: Sequence[str] = ()
-    """Labels of blocks that had been changed meanwhile, and that the edits were made to all the same."""
+    """Labels of blocks that were changed meanwhile, and to which the edits were made nevertheless."""
     unknown: bool = False
 
 
 async def apply_edits(
     pending_edits: Sequence[PendingEdit], shared: BlockClient, *, author: str, key: str, at: int
 ) -> AppliedEdits:
-    """Carry the edits of one call to their shared blocks, one after the other, until one is refused."""
+    """Apply the edits of one call to their shared blocks, one after the other, until one is refused."""
     newest: dict[str, MemoryEdited] = {}
     versions: dict[str, int] = {}
     merged: list[str] = []
     for number, edit in enumerate(pending_edits):
         block = edit.block
+        # The id follows from the call's key, so a retry after a crash finds the edit instead of making it twice.
         edited = await shared.edit(_edit_of(edit, author, id_of(key, number, at), versions.get(block.label)))
         if edited.newest is not None and edited.newest.version != block.origin_version and not edited.newest.deleted:
             newest[block.label] = copy_of(block.label, edited.newest)
@@ -93,7 +95,7 @@ async def apply_edits(
 
 
 def _edit_of(edit: PendingEdit, author: str, edit_id: str, version: int | None) -> BlockEdit:
-    """`version`: after the edits before it in the same call."""
+    """Make the edit for a block. `version`: the block's version after the preceding edits of the same call."""
     block = edit.block
     base = block.origin_version if version is None else version
     seen = SharedBlock(block.origin, block.origin_version, block.value, block.limit, block.description, block.read_only)
@@ -108,8 +110,8 @@ def _edit_message(edited: BlockEditOutcome, before: int) -> str:
     return edited.error + done
 
 
-class BlockFollower(Protocol):
-    """What following needs of an agent."""
+class BlockAgent(Protocol):
+    """Interface of the agent that this module uses."""
 
     blocks: BlockClient
 
@@ -129,20 +131,20 @@ class BlockFollower(Protocol):
     ) -> Sequence[Record]: ...
 
 
-async def follow(agent: BlockFollower, name: str, label: str, command_id: str) -> bool:
-    """Have the agent follow a shared block as the memory block `label`; False if it does already.
+async def follow(agent: BlockAgent, name: str, label: str, command_id: str) -> bool:
+    """Attach a shared block to the agent as the memory block `label`. Return False if it is attached already.
 
-    Raises BadInput where there is no such block, the agent has another block of that label, or it cannot be one.
+    Raises BadInput if there is no such block, or if the label is taken or invalid.
     """
     if any(row["label"] == label and row["origin"] == name for row in await agent.rows("core_memory")):
-        return bool(await agent.known(command_id, MemoryEdited))  # it may be so by this very command
+        return bool(await agent.known(command_id, MemoryEdited))  # perhaps by this very command
 
     check_label(label)
 
     async def write() -> Record:
         shared = (await agent.blocks.newest({name: 0})).get(name)
         if shared is None or shared.deleted:
-            raise BadInput(f"There is no shared block {name!r} in this store; `everlog shared list` names those.")
+            raise BadInput(f"There is no shared block {name!r} in this store; `everlog shared list` lists them.")
         rows = await agent.rows("core_memory")
         check_blocks(len(rows) + 1)
         if any(row["label"] == label for row in rows):
@@ -153,8 +155,8 @@ async def follow(agent: BlockFollower, name: str, label: str, command_id: str) -
     return True
 
 
-async def unfollow(agent: BlockFollower, name: str, command_id: str) -> bool:
-    """Take a shared block out of the agent's core memory, under every label; False if it is not there."""
+async def unfollow(agent: BlockAgent, name: str, command_id: str) -> bool:
+    """Detach a shared block from the agent's core memory, under every label. Return False if it is not there."""
 
     async def labels() -> list[str]:
         return [row["label"] for row in await agent.rows("core_memory") if row["origin"] == name]

@@ -1,6 +1,6 @@
 """Core memory while functions run: the blocks as they were before the call, and the events of every edit since. Pure.
 
-Limits are checked before an edit exists: a value that is too long is refused and nothing changes.
+Limits are checked before an edit is recorded: a value that is too long is refused, and nothing changes.
 """
 
 from collections.abc import Sequence
@@ -18,18 +18,18 @@ MemoryOperation = Literal["appended", "replaced", "removed", "set"]
 
 
 class PendingEdit(msgspec.Struct, frozen=True):
-    """An edit of a shared block: it is carried to the block's own stream, which has the last word."""
+    """Edit of a shared block that is not made yet: the block's own stream decides if it can be."""
 
     label: str
     block: MemoryBlock
-    """The agent's copy as it was before the edit."""
+    """The agent's copy before the edit."""
     operation: MemoryOperation
     content: str
     old: str
 
 
 class Memory:
-    """The blocks of one agent. Every edit is one event, holding the whole new value; of a shared block it is a wish."""
+    """Blocks of one agent. An edit is one event with the whole new value; an edit of a shared block is pending."""
 
     def __init__(self, blocks: Sequence[MemoryBlock]) -> None:
         self._blocks = {block.label: block for block in blocks}
@@ -42,7 +42,7 @@ class Memory:
         return list(self._blocks)
 
     def value(self, label: str) -> str:
-        """What the block holds. Raises FunctionError where there is no such block."""
+        """Return the text of a block. Raise FunctionError for an unknown block."""
         return self._block(label).value
 
     def append(self, label: str, content: str) -> None:
@@ -50,13 +50,13 @@ class Memory:
         self._edit(label, append_line(self._writable(label).value, content), "appended", content)
 
     def replace(self, label: str, old: str, new: str) -> None:
-        """Put `new` in place of every occurrence of `old`; an empty `new` deletes. `old` must occur exactly so."""
+        """Replace every occurrence of `old` by `new`; an empty `new` deletes. `old` must occur exactly as given."""
         value = self._must_hold(label, old)
         emptied = not new and not self._block(label).origin
         self._edit(label, value.replace(old, new), "removed" if emptied else "replaced", new, old)
 
     def remove(self, label: str, old: str) -> None:
-        """Delete every occurrence of `old`, and the line that it leaves empty."""
+        """Delete every occurrence of `old`, and lines that this leaves empty."""
         value = self._must_hold(label, old)
         self._edit(label, remove_text(value, old), "removed", "", old)
 
@@ -65,26 +65,26 @@ class Memory:
         self._edit(label, value, "set", value)
 
     def emit(self, event: Event) -> None:
-        """Leave an event beside the edits, in order."""
+        """Add an event that is not an edit, in order."""
         self._events.append(event)
 
     def taken(self) -> list[Event]:
-        """The events since the last time this was asked, in order."""
+        """Return the events since the last call of this method, in order."""
         events, self._events = self._events, []
         return events
 
     def restore(self, blocks: Sequence[MemoryBlock]) -> None:
-        """Go back to `blocks`, and forget the events since `taken` was last asked: the function failed."""
+        """Restore `blocks`, and drop the events since the last call of `taken`: the function failed."""
         self._blocks = {block.label: block for block in blocks}
         self._events, self._pending_edits = [], []
 
     def take_pending_edits(self) -> list[PendingEdit]:
-        """The edits of shared blocks since the last time this was asked, in order. None of them is made yet."""
+        """Return the edits of shared blocks since the last call of this method, in order. None is made yet."""
         pending_edits, self._pending_edits = self._pending_edits, []
         return pending_edits
 
     def adopt(self, event: MemoryEdited) -> None:
-        """Go by what the log is told of a block, for the calls after this one."""
+        """Update a block from a recorded event, for the calls after this one."""
         block = self._block(event.label)
         self._blocks[event.label] = msgspec.structs.replace(
             block, value=event.text, limit=event.limit, description=event.description, read_only=event.read_only,
@@ -92,7 +92,7 @@ class Memory:
         )  # fmt: skip
 
     def blocks(self) -> list[MemoryBlock]:
-        """The blocks as they are now."""
+        """Return the current blocks."""
         return list(self._blocks.values())
 
     def _block(self, label: str) -> MemoryBlock:
@@ -105,7 +105,7 @@ class Memory:
 
     def _writable(self, label: str) -> MemoryBlock:
         block = self._block(label)
-        if block.read_only and not block.origin:  # a shared block answers for itself
+        if block.read_only and not block.origin:  # the stream of a shared block decides itself
             raise FunctionError(
                 f"The memory block {label!r} is read-only: only people change it. Nothing was changed; keep what you "
                 "want to note in another block, or in archival memory."
@@ -146,7 +146,7 @@ class Memory:
 
 
 def _is_writable(text: str) -> bool:
-    """Whether the text can be written down: a lone half of a surrogate pair cannot."""
+    """Return True if the text can be stored: a lone half of a surrogate pair cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -155,26 +155,26 @@ def _is_writable(text: str) -> bool:
 
 
 class FunctionMemory(Memory):
-    """What MemGPT's own functions may reach besides core memory: time, zone, search, and the call they answer."""
+    """Memory for MemGPT's own functions: core memory, and also time, zone, search, and the id of their call."""
 
     def __init__(self, blocks: Sequence[MemoryBlock], *, now: int, zone: str, searcher: Searcher | None = None) -> None:
-        """`searcher` None: nothing is searched at this desk."""
+        """`searcher` None: functions cannot search."""
         super().__init__(blocks)
         self.now = now
-        """When the reply arrived, microseconds UTC."""
+        """Time at which the reply arrived, microseconds UTC."""
         self.zone = zone
         self._searcher = searcher
         self.call_id = ""
         self.changes = ArchivalChanges()
-        """What the calls of this step did to archival memory."""
+        """Changes of archival memory by the calls of this step."""
 
     def archive(self, change: ArchivalChange) -> None:
-        """Leave an event about archival memory."""
+        """Add an event about archival memory."""
         self.changes.add(change)
         self.emit(change)
 
     @property
     def searcher(self) -> Searcher:
-        """What functions search with."""
+        """Searcher for functions."""
         assert self._searcher is not None, "a search has a result in the log and is not made again"
         return self._searcher

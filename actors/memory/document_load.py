@@ -1,7 +1,7 @@
-"""Documents: what a load changes in a source. Pure.
+"""Decide what a load of documents changes in a source. Pure.
 
-A source is what was loaded under each name last (the projection `documents`). A load brings documents one after the
-other; those that the source has already, word for word, leave nothing in its log.
+A source is the text last loaded under each name (the projection `documents`). A load brings documents one after the
+other; a document that the source has already, word for word, leaves nothing in its log.
 """
 
 import hashlib
@@ -13,37 +13,37 @@ import msgspec
 from everlog.events import BadInput, DocumentLoaded, DocumentRemoved
 
 DOCUMENT_BYTES_MAX = 16 * 1024 * 1024
-"""Longest text of a document, in UTF-8, inclusive: more than any book."""
+"""Longest text of a document, in bytes of UTF-8, inclusive: more than any book."""
 NAME_CHARS_MAX = 1000
-"""Longest name of a document, inclusive."""
+"""Longest name of a document, in characters, inclusive."""
 
 DocumentStatus = Literal["new", "changed", "unchanged"]
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
-    """A text to be loaded."""
+    """A document to load."""
 
     name: str
-    """Tells it from all others of the source, and is the same when it is loaded again."""
+    """Name that is unique in the source, and the same when the document is loaded again."""
     text: str
     title: str = ""
     media_type: str = ""
     bytes: int = 0
-    """Of the file that the text is from."""
+    """Size in bytes of the file that the text is from."""
     origin: str = ""
-    """The folder or file that was named, or `sql`."""
+    """Folder or file that the user named, or `sql`."""
 
 
 class UnreadableDocument(msgspec.Struct, frozen=True):
-    """What could not be read; the rest of the load goes on."""
+    """A document that could not be read; the rest of the load continues."""
 
     name: str
-    """As a document would be called; of a folder: it, and all that is in it."""
+    """Name that the document would have; of a folder: its own name, which stands for all documents in it."""
     reason: str
 
 
 class LoadReport(msgspec.Struct):
-    """What a load did; names in the order in which they came."""
+    """Result of a load; names are in the order of loading."""
 
     source: str
     new: list[str] = []
@@ -51,21 +51,21 @@ class LoadReport(msgspec.Struct):
     unchanged: list[str] = []
     removed: list[str] = []
     vanished: list[str] = []
-    """In the source still, though no longer where they were loaded from."""
+    """Documents still in the source, though no longer where they were loaded from."""
     failed: list[UnreadableDocument] = []
 
     @property
     def documents(self) -> int:
-        """How many the load brought that could be read."""
+        """Number of documents in the load that could be read."""
         return len(self.new) + len(self.changed) + len(self.unchanged)
 
     def names(self) -> set[str]:
-        """All that the load brought, readable or not."""
+        """Return all names in the load, readable or not."""
         return {*self.new, *self.changed, *self.unchanged, *(one.name for one in self.failed)}
 
 
 def event_of(source: str, document: Document) -> DocumentLoaded:
-    """What the log says of a document. Raises BadInput for one that no source can hold."""
+    """Return the event of a document. Raise BadInput for a document that no source can hold."""
     if not document.name.strip() or len(document.name) > NAME_CHARS_MAX:
         raise BadInput(f"its name has {len(document.name)} characters; a document's has 1 to {NAME_CHARS_MAX}")
     if not document.text.strip():
@@ -93,7 +93,7 @@ def event_of(source: str, document: Document) -> DocumentLoaded:
 
 
 def verdict(known: Mapping[str, str], event: DocumentLoaded) -> DocumentStatus:
-    """What a document is to a source; `known`: the sha256 of the text by name."""
+    """Compare a document with a source; `known`: the sha256 of each text by name."""
     before = known.get(event.document)
     if before is None:
         return "new"
@@ -101,9 +101,9 @@ def verdict(known: Mapping[str, str], event: DocumentLoaded) -> DocumentStatus:
 
 
 def vanished(rows: Iterable[Mapping[str, Any]], loaded: LoadReport, origins: Sequence[str]) -> list[str]:
-    """Names of the documents (`rows` of the projection) that came from one of `origins` and were not brought now.
+    """Return the names of documents (`rows` of the projection) from one of `origins` that this load did not bring.
 
-    What could not be read has not vanished, nor has what is in a folder that could not be read.
+    A document that could not be read has not vanished, nor has one in a folder that could not be read.
     """
     seen = loaded.names()
     unread = tuple(f"{one.name}/" for one in loaded.failed)
@@ -115,5 +115,5 @@ def vanished(rows: Iterable[Mapping[str, Any]], loaded: LoadReport, origins: Seq
 
 
 def removal(source: str, name: str) -> DocumentRemoved:
-    """What the log says of a document that is taken out."""
+    """Return the event that removes a document."""
     return DocumentRemoved(source=source, document=name)

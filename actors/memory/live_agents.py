@@ -1,4 +1,4 @@
-"""What every living agent of a store has, by a projection: one pass over their states."""
+"""Query a projection over all agents of a store that are not deleted, in one pass over their states."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,7 +8,7 @@ from everlog.store import Store
 
 
 def rows_of_live_agents(store: Store, projection: str) -> Iterator[dict[str, Any]]:
-    """The rows of a projection, now, over all agents that were not deleted; in no order."""
+    """Yield the current rows of a projection over all agents that are not deleted, in no order."""
     for states in store.states(DERIVER.maker):
         wanted = [(name, HEAD) for name in states.agents]
         with Projections() as engine:

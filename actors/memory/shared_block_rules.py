@@ -1,8 +1,8 @@
-"""Shared memory blocks: what they are, what an edit makes of one, what an agent that follows one is told. Pure.
+"""Rules of shared memory blocks: apply an edit to a block, and make the copy for an agent. Pure.
 
 A shared block is a stream of its own (`everlog.store.base.block_streams`); its version is the seq of the newest edit
-that was not erased. An agent that follows it has a copy in its own log, by value. Its edits go to the block's stream,
-each with the version that it was made on.
+that was not erased. An agent to which it is attached has a copy in its own log, by value. The agent's edits go to the
+block's stream, each with the version on which it was based.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,84 +16,84 @@ from everlog.events import RANDOM_BITS, BlockRemoved, FunctionError, MemoryEdite
 BlockOperation = Literal["created", "appended", "replaced", "removed", "set", "changed", "deleted"]
 
 LIMIT_MAX = 100_000
-"""The largest limit of a shared block, in characters: every edit holds the whole value."""
+"""Largest limit of a shared block, in characters: every edit holds the whole value."""
 GONE = "The shared block that this was a copy of is gone: this is what it said last, and it cannot be edited."
-"""The description of a copy whose shared block was deleted, or is not in this store."""
+"""Description of a copy whose shared block was deleted, or is not in this store."""
 
 
 class SharedBlock(msgspec.Struct, frozen=True):
-    """A shared block as it is."""
+    """A shared block at its newest version."""
 
     name: str
     version: int
-    """The seq of the newest edit, from 1."""
+    """Seq of the newest edit, from 1."""
     value: str
     limit: int
     """Characters, inclusive."""
     description: str = ""
     read_only: bool = False
-    """Agents see it and cannot edit it; people can."""
+    """True: agents see the block and cannot edit it; people can."""
     author: str = ""
-    """The agent that made the newest edit; empty for a person."""
+    """Agent that made the newest edit; empty for a person."""
     at: int = 0
-    """When that was, microseconds UTC."""
+    """Time of the newest edit, microseconds UTC."""
     deleted: bool = False
 
 
 class BlockEdit(msgspec.Struct, frozen=True, kw_only=True):
-    """An edit that is asked for. The same `id` is carried out once."""
+    """A requested edit. Idempotent by `id`."""
 
     name: str
     operation: BlockOperation
     id: str
-    """UUIDv7; of an agent's edit it is derived from the key of the call."""
+    """UUIDv7; the id of an agent's edit is derived from the key of the call."""
     content: str = ""
-    """What is added or put in place; of `set` the whole value."""
+    """Text to add or to insert; for `set` the whole value."""
     old: str = ""
-    """The text that is replaced or removed."""
+    """Text to replace or to remove."""
     base: int | None = None
-    """The version that it was made on; None: whichever there is."""
+    """Version on which the edit is based; None: any version."""
     author: str = ""
     limit: int | None = None
-    """Another limit; None: the one that it has. So are the next two."""
+    """New limit; None: unchanged. The same holds for the next two fields."""
     description: str | None = None
     read_only: bool | None = None
     seen: SharedBlock | None = None
-    """What the agent's own copy says; where nothing outside is to be touched, the edit is made to that."""
+    """The agent's own copy. If nothing outside may be changed, as in a rerun, the edit is made to this copy."""
 
 
 class BlockEditOutcome(msgspec.Struct, frozen=True):
-    """What became of an edit."""
+    """Outcome of an edit."""
 
     newest: SharedBlock | None
-    """The block after it, or as it is where it was refused; None where there is none."""
+    """Block after the edit, or unchanged after a refusal; None if there is no block."""
     error: str = ""
-    """Why it was refused, in words for whoever asked; empty: it was made, and is in the log."""
+    """Reason of a refusal, in words for the caller; empty: the edit was made, and is in the log."""
     merged: bool = False
-    """It was made on a newer version than the one that it was meant for."""
+    """True if the edit was made to a newer version than the one on which it was based."""
     busy: bool = False
-    """It was not made, and can be asked for again later."""
+    """True if the edit was not made and can be sent again later."""
     unknown: bool = False
-    """Nobody can say whether it was made."""
+    """True if the outcome is not known: the edit may or may not have been made."""
 
 
 class BlockClient(Protocol):
-    """The shared blocks of a store, as agents reach them."""
+    """Client for the shared blocks of a store."""
 
     async def newest(self, known: Mapping[str, int]) -> Mapping[str, SharedBlock | None]:
-        """The named blocks as they are; None where there is none. `known`: versions that there are at the least.
+        """Return the named blocks, None for one that does not exist. `known`: versions that exist at least.
 
         Raises StoreError.
         """
         ...
 
     async def edit(self, edit: BlockEdit) -> BlockEditOutcome:
-        """Carry an edit out, and give its outcome once it is durable."""
+        """Make an edit, and return its outcome once it is durable."""
         ...
 
 
 def folded(name: str, records: Sequence[Record], before: SharedBlock | None = None) -> SharedBlock | None:
-    """The block after these records of its stream, in order; `before` is what the records before them made of it."""
+    """Return the block after these records of its stream, in order; `before`: the block before them."""
     for record in records:
         erased = is_erased(record.payload)
         event = None if erased else event_of(record)
@@ -108,21 +108,21 @@ def folded(name: str, records: Sequence[Record], before: SharedBlock | None = No
 
 
 def append_line(value: str, content: str) -> str:
-    """`content` on a line of its own after `value`."""
+    """Return `value` with `content` on a line of its own at the end."""
     return f"{value}\n{content}" if value else content
 
 
 def remove_text(value: str, old: str) -> str:
-    """`value` without any `old`, and without the lines that this leaves empty."""
+    """Return `value` without any `old`, and without lines that this leaves empty."""
     kept = "\n".join(line.replace(old, "") for line in value.split("\n") if line != old)
     return kept.replace(old, "")
 
 
 def event_after(edit: BlockEdit, now: SharedBlock | None, authors: Sequence[str] = ()) -> MemoryEdited | BlockRemoved:
-    """What an edit leaves in the stream of a block that is `now` so.
+    """Return the event of an edit, for the stream of a block whose current state is `now`.
 
-    `authors`: who edited it after the version that the edit was made on. Raises FunctionError, in words for the model
-    or the person, where the edit cannot be.
+    `authors`: authors of the edits after the version on which this edit was based. Raises FunctionError, in words for
+    the model or the person, if the edit is not possible.
     """
     if edit.operation == "created":
         if now is not None and not now.deleted:
@@ -171,7 +171,7 @@ def _value_after(edit: BlockEdit, now: SharedBlock | None, authors: Sequence[str
 
 
 def _another(seen: SharedBlock | None, now: SharedBlock) -> bool:
-    """Whether what was seen as this version is not what it says: it was a block of that name in another store."""
+    """Return True if the same version had another text: it was a block of that name in another store."""
     return seen is not None and seen.version == now.version and seen.value != now.value
 
 
@@ -189,7 +189,7 @@ def _edited_value(edit: BlockEdit, now: SharedBlock, authors: Sequence[str], why
 
 
 def copy_of(label: str, shared: SharedBlock) -> MemoryEdited:
-    """What the log of an agent that follows a shared block is told of it: the block as it is, by value."""
+    """Return the event that copies a shared block, by value, into the log of an agent."""
     return MemoryEdited(
         text=shared.value,
         label=label,
@@ -203,19 +203,19 @@ def copy_of(label: str, shared: SharedBlock) -> MemoryEdited:
 
 
 def id_of(key: str, number: int, at: int) -> str:
-    """The id of an agent's edit: the same for the same call and the same edit in it. `at`: when its reply arrived."""
+    """Return the id of an agent's edit: the same for the same call and edit. `at`: time at which the reply arrived."""
     digest = sha256(f"{key}#{number}".encode()).digest()
     return uuid7(at, int.from_bytes(digest[:10]) & ((1 << RANDOM_BITS) - 1))
 
 
 class IsolatedBlocks:
-    """Shared blocks for an agent that is run again and must not touch what others see: edits are made to its copies."""
+    """Shared blocks for an agent that is run again and must not change what others see: it edits its own copies."""
 
     def __init__(self) -> None:
         self._own: dict[str, SharedBlock] = {}
 
     async def newest(self, known: Mapping[str, int]) -> Mapping[str, SharedBlock | None]:
-        """What was made of the copies here; nothing newer of others."""
+        """Return the copies that were edited here; newer versions of others are ignored."""
         return {name: self._own[name] for name in known if name in self._own}
 
     async def edit(self, edit: BlockEdit) -> BlockEditOutcome:

@@ -1,4 +1,4 @@
-"""The shared memory blocks of a store as people see them: what they said, who follows them, edits."""
+"""Manage the shared memory blocks of a store, for people: show them, list their agents, edit them."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -23,9 +23,9 @@ class BlockVersion(msgspec.Struct, frozen=True):
     at: int
     """Microseconds UTC."""
     operation: str
-    """`erased` where the log no longer says what it was."""
+    """Operation of the edit; `erased` if the log no longer has it."""
     author: str
-    """The agent that made it; empty for a person."""
+    """Agent that made the edit; empty for a person."""
     value: str
     limit: int
     description: str = ""
@@ -33,14 +33,14 @@ class BlockVersion(msgspec.Struct, frozen=True):
 
 
 class BlockSubscription(msgspec.Struct, frozen=True):
-    """An agent that has a shared block in its core memory."""
+    """An agent with a shared block in its core memory."""
 
     agent: str
     label: str
 
 
 class SharedBlockService:
-    """The shared blocks of one store. What reads blocks until it is done, and owns nothing."""
+    """Shared blocks of one store. Methods that read block until they are done, and own nothing."""
 
     def __init__(self, store: Store, blocks: BlockClient, *, clock: Clock, ids: Ids) -> None:
         self._store = store
@@ -49,35 +49,45 @@ class SharedBlockService:
         self._ids = ids
 
     def names(self) -> list[str]:
-        """Names of all shared blocks, the deleted ones too, sorted."""
+        """Return the names of all shared blocks, deleted ones too, sorted."""
         return self._store.blocks()
 
     def show(self, name: str, *, as_of: int | datetime | None = None) -> SharedBlock:
-        """A block as it is, or as it was at a version or a time. Raises BadInput where there was none."""
+        """Return a block, now or as of a version or a time. Raise BadInput if there was none."""
         stream, reader = self._reader(name)
         upto = None if as_of is None else seq_of(reader, stream, as_of)
         found = folded(block_of(stream), list(reader.read(stream, 1, upto)))
         if found is None:
-            raise BadInput(f"The shared block {name!r} said nothing then, or it was erased.")
+            raise BadInput(f"The shared block {name!r} had no text at that moment, or the text was erased.")
         return found
 
     def history(self, name: str) -> list[BlockVersion]:
-        """Every edit of a block, in order. Raises BadInput where there is no such block."""
+        """Return every edit of a block, in order. Raise BadInput for an unknown block."""
         stream, reader = self._reader(name)
         found = []
         for record in reader.read(stream):
             event = event_of(record)
             if isinstance(event, MemoryEdited):
-                told: Any = (event.operation, event.author, event.text, event.limit, event.description, event.read_only)
+                version_fields: Any = (
+                    event.operation,
+                    event.author,
+                    event.text,
+                    event.limit,
+                    event.description,
+                    event.read_only,
+                )
             elif record.type in (MemoryEdited.kind, BlockRemoved.kind):
-                told = ("deleted" if isinstance(event, BlockRemoved) else "erased", "", "", 0, "", False)
+                version_fields = ("deleted" if isinstance(event, BlockRemoved) else "erased", "", "", 0, "", False)
             else:
                 continue
-            found.append(BlockVersion(record.seq, record.recorded_at, *told))
+            found.append(BlockVersion(record.seq, record.recorded_at, *version_fields))
         return found
 
-    def followers(self) -> Mapping[str, Sequence[BlockSubscription]]:
-        """The living agents that follow each block, by name. One pass over the states of all agents."""
+    def attached_agents(self) -> Mapping[str, Sequence[BlockSubscription]]:
+        """Return the agents that have each block attached, by block name. One pass over the states of all agents.
+
+        Deleted agents are left out.
+        """
         found: dict[str, list[BlockSubscription]] = defaultdict(list)
         for row in rows_of_live_agents(self._store, "core_memory"):
             if row["origin"]:
@@ -87,7 +97,7 @@ class SharedBlockService:
     async def create(
         self, name: str, value: str = "", *, limit: int = BLOCK_CHARS, description: str = "", read_only: bool = False
     ) -> SharedBlock:
-        """Make a block, or make one anew that was deleted. Raises BadInput where there is one, StoreError."""
+        """Create a block, or one that was deleted again. Raise BadInput if the block exists, StoreError."""
         if not name.isprintable():
             raise BadInput(
                 f"A shared block's name is one line without control characters, not {name[:80]!r}. Nothing was made."
@@ -97,7 +107,7 @@ class SharedBlockService:
         )
 
     async def set(self, name: str, value: str, *, base: int | None = None) -> SharedBlock:
-        """Rewrite a block. `base`: only if it still has that version. Raises BadInput, StoreError."""
+        """Rewrite a block; `base`: only if it still has that version. Raise BadInput, StoreError."""
         return await self._edit(name, "set", content=value, base=base)
 
     async def append(self, name: str, content: str) -> SharedBlock:
@@ -107,11 +117,11 @@ class SharedBlockService:
     async def change(
         self, name: str, *, limit: int | None = None, description: str | None = None, read_only: bool | None = None
     ) -> SharedBlock:
-        """Change what is said of a block; None: as it is. Raises BadInput, StoreError."""
+        """Change the attributes of a block; None: unchanged. Raise BadInput, StoreError."""
         return await self._edit(name, "changed", limit=limit, description=description, read_only=read_only)
 
     async def delete(self, name: str) -> SharedBlock:
-        """End a block. Its log stays; agents that follow it keep what it said, and cannot edit it. Raises BadInput."""
+        """Delete a block. Its log stays; agents keep their copy of it, and cannot edit it. Raise BadInput."""
         return await self._edit(name, "deleted")
 
     async def _edit(self, name: str, operation: BlockOperation, **what: str | int | bool | None) -> SharedBlock:

@@ -1,8 +1,8 @@
-"""Whoever owns the shared blocks of a store while they are edited: one writer for each, and what waits is one sync.
+"""Write the shared blocks of a store: one owner for each block, and one sync for all waiting edits.
 
-Edits of a block that come together are appended together, each as a commit of its own,
-and told of when they are durable.
-Reading needs no owner: what was read is kept, and looked at anew now and then, for another process may have edited it.
+Edits of a block that arrive together are appended together, each as a commit of its own, and reported when they are
+durable. Reading needs no owner: a block that was read is cached, and read again now and then, because another process
+may have edited it.
 """
 
 import asyncio
@@ -31,46 +31,48 @@ from everlog.events.times import MICROSECONDS
 from everlog.projections import DERIVER
 from everlog.store import ID_MEMORY_S, Append, Commit, Log, LogReader, Store, seal_if_due, stream_of_block
 
-LOOK_US = MICROSECONDS
-"""What was read of a block counts for so long; what is edited in this process is known at once."""
+BLOCK_CACHE_US = MICROSECONDS
+"""Microseconds for which a cached block counts as current; edits by this process are visible at once."""
 WAITING_MAX = 4096
-"""Edits of one block that may wait."""
-TOGETHER_MAX = 256
-"""Edits that are appended together."""
+"""Most edits of one block that may wait."""
+EDITS_TOGETHER_MAX = 256
+"""Most edits that are appended together."""
 BUSY_WAIT_S = 0.05
-"""Between two tries to own a block that another process owns just now."""
+"""Seconds between two attempts to own a block that another process owns."""
 BUSY_TRIES = 60
-FRESH_US = ID_MEMORY_S * MICROSECONDS // 2
-"""Ids that are older are no longer asked of the log: the edit gets one of its own, and names them as its cause."""
+ID_KNOWN_US = ID_MEMORY_S * MICROSECONDS // 2
+"""Age in microseconds from which the log no longer recognizes an id. An older edit gets a new id, and its own is
+recorded as the cause.
+"""
 
 
 class _Block:
-    """What is known of one block."""
+    """Cached state of one block."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.stream = stream_of_block(name)
         self.log: Log | None = None
-        """While it is owned."""
-        self.looked_at = -LOOK_US
+        """Log of the block while this process owns it."""
+        self.read_at = -BLOCK_CACHE_US
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew with the first record."""
+        """Reset to the state before the first record."""
         self.seq = 0
-        """Up to which the stream was read."""
+        """Seq up to which the stream was read."""
         self.shared: SharedBlock | None = None
         self.made: dict[str, int] = {}
-        """The seq of each edit, by its id."""
+        """Seq of each edit, by edit id."""
         self.authors: list[tuple[int, str]] = []
-        """Who made which edit, in order."""
+        """Seq and author of each edit, in order."""
 
     @property
     def version(self) -> int:
         return self.shared.version if self.shared else 0
 
     def read(self, reader: LogReader) -> None:
-        """Take in what came since it was read last."""
+        """Read the records since the last read."""
         head = reader.head(self.stream).seq
         if head == self.seq:
             return
@@ -80,11 +82,11 @@ class _Block:
             self.forget()
             records = list(reader.read(self.stream, 1, head))
         self.take(records)
-        if erased and reader.erasing(self.stream):  # the words are still there, and soon are not
+        if erased and reader.erasing(self.stream):  # the words still exist, but not for long: read them again
             self.seq = -1
 
     def take(self, records: Sequence[Record]) -> None:
-        """Take records in, in order."""
+        """Apply records, in order."""
         self.shared = folded(self.name, records, self.shared)
         for record in records:
             self.seq = record.seq
@@ -94,12 +96,12 @@ class _Block:
             self.authors.append((record.seq, _author(record)))
 
     def authors_since(self, version: int | None) -> list[str]:
-        """Who edited it after a version."""
+        """Return the authors of the edits after a version."""
         return [author for seq, author in self.authors if version is not None and seq > version]
 
 
 def _author(record: Record) -> str:
-    """Who made an edit; empty for a person."""
+    """Return the author of an edit; empty for a person."""
     event = event_of(record)
     return event.author if isinstance(event, MemoryEdited) else ""
 
@@ -108,7 +110,7 @@ PendingEdits = list[tuple[BlockEdit, "asyncio.Future[BlockEditOutcome]"]]
 
 
 class SharedBlockWriter:
-    """The shared blocks of one store, in this process. Its coroutines are of one event loop."""
+    """Owner of the shared blocks of one store, in this process. All coroutines run on one event loop."""
 
     def __init__(
         self,
@@ -117,7 +119,7 @@ class SharedBlockWriter:
         *,
         keeps: bool = False,
     ) -> None:
-        """`keeps`: what is owned once stays owned, and what is read is owned too, until `close` or `release`."""
+        """Own blocks on demand; with `keeps`, a block that was read or edited stays owned until `close` or `unload`."""
         self._store = store
         self._clock, self._ids, self._sleep = ports.clock, ports.ids, ports.sleep
         self._keeps = keeps
@@ -126,7 +128,7 @@ class SharedBlockWriter:
         self._tasks: dict[str, asyncio.Task[Any]] = {}
 
     async def newest(self, known: Mapping[str, int]) -> Mapping[str, SharedBlock | None]:
-        """See `blocks.Blocks`."""
+        """Return the newest versions, see `BlockClient`."""
         return {name: self._newest(name, version) for name, version in known.items()}
 
     def _newest(self, name: str, version: int) -> SharedBlock | None:
@@ -134,14 +136,16 @@ class SharedBlockWriter:
         if block.log is None and self._keeps:
             try:
                 self._take_ownership(block)
-            except (PartitionBusy, UnknownAgent):  # who owns it edits it: look each time
+            except (PartitionBusy, UnknownAgent):  # its owner may edit it at any time: read each time
                 self._look(block)
-        elif block.log is None and (block.version < version or not 0 <= self._clock.now() - block.looked_at < LOOK_US):
+        elif block.log is None and (
+            block.version < version or not 0 <= self._clock.now() - block.read_at < BLOCK_CACHE_US
+        ):
             self._look(block)
         return block.shared
 
     async def edit(self, edit: BlockEdit) -> BlockEditOutcome:
-        """See `blocks.Blocks`. Edits of one block are made in the order in which they come."""
+        """Make an edit, see `BlockClient`. Edits of one block are made in the order of arrival."""
         queue = self._waiting.setdefault(edit.name, [])
         if len(queue) >= WAITING_MAX:
             return BlockEditOutcome(
@@ -155,18 +159,18 @@ class SharedBlockWriter:
         either: list[asyncio.Future[Any]] = [outcome, task]
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not outcome.done():
-            task.result()  # raises what nobody expected
+            task.result()  # raises an unexpected error of the task
         return await outcome
 
     async def unload(self, name: str) -> bool:
-        """Let go of a block, so that another process can own it; False while edits of it wait."""
+        """Release a block, so that another process can own it. Return False while edits of it wait."""
         if name in self._tasks:
             return False
         self._close_block(self._block(name))
         return True
 
     async def close(self) -> None:
-        """Have made what waits, and let go of every block."""
+        """Finish the waiting edits, and release every block."""
         if self._tasks:
             await asyncio.wait(list(self._tasks.values()))
         for block in self._blocks.values():
@@ -182,21 +186,21 @@ class SharedBlockWriter:
             block.read(self._store.reader(block.stream))
         except UnknownAgent:
             block.forget()
-        block.looked_at = self._clock.now()
+        block.read_at = self._clock.now()
 
     async def _work_off(self, name: str) -> None:
-        """Make the edits that wait, as many as there are together, until none does."""
+        """Make the waiting edits, as many together as there are, until none waits."""
         block = self._block(name)
         try:
-            await asyncio.sleep(0)  # all that are asked for in the same moment come first
+            await asyncio.sleep(0)  # lets edits that are sent at the same moment arrive first
             while waiting := self._waiting.pop(name, None):
-                for start in range(0, len(waiting), TOGETHER_MAX):
-                    await self._append_edits(block, waiting[start : start + TOGETHER_MAX])
+                for start in range(0, len(waiting), EDITS_TOGETHER_MAX):
+                    await self._append_edits(block, waiting[start : start + EDITS_TOGETHER_MAX])
                 await asyncio.sleep(0)
         finally:
             del self._tasks[name]
             if not self._keeps:
-                with suppress(StoreError):  # what was made is on the disk; who opens the log next looks after it
+                with suppress(StoreError):  # edits are on disk; the next owner of the log seals it
                     self._close_block(block)
 
     async def _append_edits(self, block: _Block, waiting: PendingEdits) -> None:
@@ -215,7 +219,7 @@ class SharedBlockWriter:
 
     @staticmethod
     def _refusal(block: _Block, edit: BlockEdit) -> BlockEditOutcome | None:
-        """Why an edit cannot be where there is no block; None if it makes one."""
+        """Return the refusal of an edit that needs a block; None if the edit creates one."""
         try:
             event_after(edit, None)
         except FunctionError as error:
@@ -223,7 +227,7 @@ class SharedBlockWriter:
         return None
 
     async def _owned_block(self, block: _Block, *, create: bool) -> None:
-        """Own a block; who owns it just now is waited for. Raises UnknownAgent where there is none, StoreError."""
+        """Own a block; another owner is waited for. Raise UnknownAgent for an unknown block, StoreError."""
         if create and block.log is None:
             self._store.register(block.stream)
         for left in reversed(range(BUSY_TRIES)):
@@ -239,7 +243,7 @@ class SharedBlockWriter:
     def _take_ownership(self, block: _Block) -> None:
         if block.log is not None:
             return
-        self._store.partition_of(block.stream)  # UnknownAgent where there is none, also behind a retry
+        self._store.partition_of(block.stream)  # UnknownAgent for an unknown block, on every attempt
         log = self._store.open(block.stream, "everlog shared")
         read = False
         try:
@@ -254,14 +258,14 @@ class SharedBlockWriter:
         log, block.log = block.log, None
         if log is None:
             return
-        block.looked_at = self._clock.now()
+        block.read_at = self._clock.now()
         try:
             seal_if_due(log, DERIVER)
         finally:
             log.close()
 
     def _append_together(self, block: _Block, edits: Sequence[BlockEdit]) -> list[BlockEditOutcome]:
-        """Append edits together; what became of each."""
+        """Append edits together. Return the outcome of each."""
         assert block.log is not None
         plan = _Plan(block, self._clock.now(), self._ids)
         for edit in edits:
@@ -271,6 +275,7 @@ class SharedBlockWriter:
                 results = block.log.append_group(plan.appends)
             except StoreError as error:
                 return self._lost(block, edits, error)
+            # The cached state follows the durable records, never the plan: the append may have failed halfway.
             for result in results:
                 if not isinstance(result, Commit):
                     return self._lost(block, edits, result)
@@ -282,18 +287,18 @@ class SharedBlockWriter:
         ]
 
     def _lost(self, block: _Block, edits: Sequence[BlockEdit], error: StoreError) -> list[BlockEditOutcome]:
-        """An append failed: what is in memory is not used again."""
+        """Report edits as unknown after a failed append, and drop the cached state: the log may differ from it."""
         log, block.log = block.log, None
         if log is not None:
             log.close()
         block.forget()
-        block.looked_at = -LOOK_US
+        block.read_at = -BLOCK_CACHE_US
         why = f"Whether it was made cannot be said now: {error}"
         return [BlockEditOutcome(None, why, unknown=True)] * len(edits)
 
 
 class _Plan:
-    """Edits on their way into the log of a block, each on what the one before it leaves."""
+    """Edits to append to the log of a block, each based on the result of the one before it."""
 
     def __init__(self, block: _Block, now: int, ids: Ids) -> None:
         self._block = block
@@ -305,12 +310,12 @@ class _Plan:
         self._append_together: set[str] = set()
         self.appends: list[Append] = []
         self.outcomes: list[tuple[str, bool]] = []
-        """Of each edit: why it cannot be, or empty; and whether it was merged."""
+        """For each edit: the reason of its refusal, or empty; and True if the edit was merged."""
 
     def add(self, edit: BlockEdit) -> None:
-        """Take the next edit."""
+        """Add the next edit."""
         if edit.id in self._block.made or edit.id in self._append_together:
-            self.outcomes.append(("", False))  # it came again, after a crash or a call that was lost
+            self.outcomes.append(("", False))  # redelivered, after a crash or a lost call
             return
         authors = [*self._block.authors_since(edit.base), *self._authors]
         try:
@@ -324,7 +329,7 @@ class _Plan:
 
     def _write(self, edit: BlockEdit, event: Event) -> None:
         at = time_of(edit.id)
-        fresh = at is not None and 0 <= self._now - at < FRESH_US
+        fresh = at is not None and 0 <= self._now - at < ID_KNOWN_US
         name = edit.id if fresh else self._ids.new(self._now)
         written = draft(event, event_id=name, recorded_at=self._now, turn=0, step=0, cause=None if fresh else edit.id)
         self.appends.append(Append(self._block.stream, self._head, [written]))

@@ -1,7 +1,7 @@
-"""The sources of a store: which there are, what is in them, and loading documents into one.
+"""Manage the sources of a store: list them, show their documents, and load documents.
 
-A load owns the log of its source while it goes on, as an agent's host owns the agent's. What it commits, batch after
-batch, stays whatever happens then; saying the load again goes on from there.
+A load owns the log of its source while it runs, as an agent's host owns the agent's. Each committed batch stays,
+whatever happens afterwards; running the load again continues from there.
 """
 
 from collections import defaultdict
@@ -26,15 +26,15 @@ from everlog.projections import DERIVER, HEAD, Projections, activate
 from everlog.store import Log, LogReader, Store, seal_if_due, source_of, stream_of
 
 BATCH_BYTES = 8 * 1024 * 1024
-"""Text of the documents that are committed together, about: a batch is committed once it has so much, or more."""
+"""Approximate bytes of text in a batch: a batch is committed once it has as many, or more."""
 BATCH_DOCUMENTS = 256
 """Most documents in a batch."""
 ROWS = 4096
-"""Records that are read at a time, to see what a source has."""
+"""Number of records that are read at a time to list the documents of a source."""
 
 
 class Sources:
-    """The sources of one store. Its methods block until they are done; they are safe to call from another thread."""
+    """Sources of one store. Methods block until they are done; they can be called from another thread."""
 
     def __init__(self, store: Store, *, clock: Clock, ids: Ids) -> None:
         self._store = store
@@ -42,13 +42,13 @@ class Sources:
         self._ids = ids
 
     def names(self) -> list[str]:
-        """Names of all sources that anything was ever loaded into, sorted."""
+        """Return the names of all sources into which anything was ever loaded, sorted."""
         return self._store.sources()
 
     def documents(self, source: str, until: int | None = None) -> Sequence[Mapping[str, Any]]:
-        """The documents in a source, in the order of their loading: rows of the projection `documents`, without text.
+        """Return the documents of a source, in the order of loading: rows of the projection `documents`, without text.
 
-        `until`: as it was then, microseconds UTC; None: now. Raises BadInput where there is no such source.
+        `until`: as of that time, microseconds UTC; None: now. Raises BadInput for an unknown source.
         """
         stream = stream_of(source)
         try:
@@ -59,7 +59,10 @@ class Sources:
             raise BadInput(f"There is no source {source!r} in this store; its sources: {known}.") from None
 
     def attached(self) -> Mapping[str, Sequence[str]]:
-        """The living agents that each source is attached to, sorted. One pass over the states of all agents."""
+        """Return the agents to which each source is attached, sorted. One pass over the states of all agents.
+
+        Deleted agents are left out.
+        """
         found: dict[str, list[str]] = defaultdict(list)
         for row in rows_of_live_agents(self._store, "sources"):
             if row["source"]:
@@ -67,7 +70,7 @@ class Sources:
         return {source: sorted(agents) for source, agents in sorted(found.items())}
 
     def attached_at(self, until: int) -> Mapping[str, Sequence[str]]:
-        """The agents that lived at a time, microseconds UTC, and that each source was attached to then, sorted."""
+        """Return the agents that existed at a time (microseconds UTC) and had each source attached then, sorted."""
         found: dict[str, list[str]] = defaultdict(list)
         for name in self._store.agents():
             reader = self._store.reader(name)
@@ -88,21 +91,21 @@ class Sources:
         prune: bool = False,
         dry_run: bool = False,
     ) -> LoadReport:
-        """Bring documents into a source, which is made if there is none; those that it has already leave nothing.
+        """Load documents into a source, which is created if needed; documents that it has already leave nothing.
 
         Documents that came from one of `origins` before, and do not now, have vanished: they stay in the source, unless
-        `prune`. With `dry_run` nothing is written. What cannot be loaded is in the result, and the rest goes on. Raises
-        PartitionBusy while another process loads into it, StoreError, and whatever `documents` raises: what was
-        committed by then stays.
+        `prune`. `dry_run` writes nothing. Documents that cannot be loaded are in the report, and the rest continues.
+        Raises PartitionBusy while another process loads into the source, StoreError, and whatever `documents` raises:
+        batches committed by then stay.
         """
         stream = stream_of(source)
         source = source_of(stream)
         if dry_run:
-            return _Load(source, self._there(stream)).run(documents, origins, prune=prune)
+            return _Load(source, self._documents_or_none(stream)).run(documents, origins, prune=prune)
         self._store.register(stream)
         log = self._store.open(stream, "everlog load")
         try:
-            seal_if_due(log, DERIVER)  # of a load that was killed
+            seal_if_due(log, DERIVER)  # a killed load may have left frames to seal
             load = _Writing(source, rows_of(log, stream), log, self._clock, self._ids)
             return load.run(documents, origins, prune=prune)
         finally:
@@ -111,7 +114,7 @@ class Sources:
             finally:
                 log.close()
 
-    def _there(self, stream: str) -> Sequence[Mapping[str, Any]]:
+    def _documents_or_none(self, stream: str) -> Sequence[Mapping[str, Any]]:
         try:
             return rows_of(self._store.reader(stream), stream)
         except UnknownAgent:
@@ -119,7 +122,7 @@ class Sources:
 
 
 class _Load:
-    """A load that only finds out what there is to do."""
+    """A load that only determines the changes."""
 
     def __init__(self, source: str, rows: Sequence[Mapping[str, Any]]) -> None:
         self._source = source
@@ -131,7 +134,7 @@ class _Load:
     def run(
         self, documents: Iterable[Document | UnreadableDocument], origins: Sequence[str], *, prune: bool
     ) -> LoadReport:
-        """Take the documents one by one, then what has vanished."""
+        """Process the documents one by one, then those that vanished."""
         for document in documents:
             if isinstance(document, UnreadableDocument):
                 self._loaded.failed.append(document)
@@ -162,14 +165,14 @@ class _Load:
             self.write(event)
 
     def write(self, event: DocumentLoaded | DocumentRemoved) -> None:
-        """Put an event into the batch."""
+        """Add an event to the batch."""
 
     def commit(self) -> None:
-        """Have what is in the batch durable."""
+        """Make the batch durable."""
 
 
 class _Writing(_Load):
-    """A load into a log."""
+    """A load that writes to a log."""
 
     def __init__(self, source: str, rows: Sequence[Mapping[str, Any]], log: Log, clock: Clock, ids: Ids) -> None:
         super().__init__(source, rows)
@@ -182,7 +185,7 @@ class _Writing(_Load):
         self._bytes = 0
 
     def write(self, event: DocumentLoaded | DocumentRemoved) -> None:
-        """Put an event into the batch; a batch that is large enough is committed."""
+        """Add an event to the batch; a batch that is large enough is committed."""
         self._batch.append(event)
         self._bytes += len(event.text.encode())
         if self._bytes >= BATCH_BYTES or len(self._batch) >= BATCH_DOCUMENTS:
@@ -200,7 +203,7 @@ class _Writing(_Load):
 
 
 def rows_of(reader: LogReader, stream: str, as_of: int = HEAD) -> list[dict[str, Any]]:
-    """The documents in the source with that stream. Raises BadInput where it is the log of an agent.
+    """Return the documents of the source with that stream. Raise BadInput if it is the log of an agent.
 
     The records are read without their texts, so that a large source needs little memory.
     """
@@ -215,8 +218,8 @@ def _bare(reader: LogReader, stream: str) -> Iterator[list[Any]]:
     for record in reader.read(stream):
         if record.type == AgentCreated.kind:
             raise BadInput(
-                f"{stream!r} is an agent, made before such names were those of sources. Load into a source of another "
-                "name (--source)."
+                f"{stream!r} is an agent, created before such names were reserved for sources. Load into a source of "
+                "another name (--source)."
             )
         batch.append(msgspec.structs.replace(record, text=None))
         if len(batch) >= ROWS:

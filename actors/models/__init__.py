@@ -1,1 +1,1 @@
-"""How is a model reached? Endpoints, requests and replies on the wire, files of models, prices."""
+"""Access to models: endpoints, requests and replies on the wire, model files, prices."""

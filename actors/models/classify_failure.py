@@ -1,4 +1,4 @@
-"""What servers say when they refuse, put into the classes of `failures.py`: by status, and by their words. Pure."""
+"""Classify refusals of model servers, by status and by the words of the body, into `failure_classes.py`. Pure."""
 
 import json
 import re
@@ -9,9 +9,10 @@ from everlog.actors.models.failure_classes import cure_of
 from everlog.events import BadReply, ContextOverflow, ModelError
 
 KEPT = " Your message is kept, and answered together with the next."
-SAID_CHARS_MAX = 400
+SERVER_TEXT_CHARS_MAX = 400
+"""Maximum characters of a server's own words in an error message."""
 LOADING_S = 5.0
-"""In how many seconds to ask again a server that is loading its model and does not say."""
+"""Seconds after which a server that is loading its model is asked again, if it names no time itself."""
 
 _OVERFLOW = (
     "context_length_exceeded", "contextlengthexceeded", "contextwindowexceeded", "exceed_context_size",
@@ -23,6 +24,7 @@ _OVERFLOW = (
     "`inputs` tokens + `max_new_tokens`", "inputs tokens + max_new_tokens", "`inputs` must have less than",
     "reduce the length", "request too large for", "string_above_max_length", "context size has been exceeded",
 )  # fmt: skip
+"""Words by which servers say that a request is too long. Each is from a real server; there is no common error code."""
 _TOO_LONG_PROMPT = re.compile(r"decoder prompt.{0,80}(too long|longer than)", re.DOTALL)
 _FILTERED = (
     "content_filter", "contentfilter", "content_policy", "contentpolicy", "content management policy",
@@ -65,10 +67,10 @@ _DID = {
 
 
 def refusal(status: int, headers: Mapping[str, str], body: str, *, name: str, url: str, kept: str = KEPT) -> ModelError:
-    """The error that a response with that status stands for. `body` is without the key already."""
+    """Return the error for a response with that status. `body` must be without the key already."""
     said, text = _said(body), body.lower()
     if 300 <= status < 400:
-        to = headers.get("location", "another address")[:SAID_CHARS_MAX]
+        to = headers.get("location", "another address")[:SERVER_TEXT_CHARS_MAX]
         did, kind = f"sends elsewhere, to {to} (status {status})", "address"
     else:
         kind = kind_of(status, text)
@@ -85,16 +87,17 @@ def refusal(status: int, headers: Mapping[str, str], body: str, *, name: str, ur
 
 
 def broken_off(error: str, raw: str, *, name: str, url: str) -> ModelError:
-    """The error that an event in the middle of a stream stands for. `raw`: what had come of the reply."""
+    """Return the error for an error event in the middle of a stream. `raw`: the reply as far as it arrived."""
     found = refusal(_status_in(error), {}, error, name=name, url=url)
     if isinstance(found, ContextOverflow):
         return found
-    told = f"The model endpoint {url} broke off its reply ({_said(error)}). {cure_of(found.kind, name)}{KEPT}"
-    return BadReply(told, raw, kind=found.kind, retry_after_s=found.retry_after_s)
+    message = f"The model endpoint {url} broke off its reply ({_said(error)}). {cure_of(found.kind, name)}{KEPT}"
+    return BadReply(message, raw, kind=found.kind, retry_after_s=found.retry_after_s)
 
 
 def kind_of(status: int, text: str) -> str:
-    """The class of a refusal with that status and words (lower case)."""
+    """Return the class of a refusal with that status and body text (lower case)."""
+    # The order matters: servers put one status on many failures, so the more specific class is tested first.
     if status == 401 or (status in (400, 403) and _any(_BAD_KEY, text)):
         return "key"
     if status == 402 or (status in (400, 403, 429) and _any(_WITHOUT_CREDIT, text)):
@@ -121,8 +124,10 @@ def kind_of(status: int, text: str) -> str:
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float:
-    """In how many seconds an endpoint wants to be asked again, more than 0; 0 where it does not say so in a way that
-    can be read. A date is held against the endpoint's own.
+    """Return the seconds after which an endpoint wants to be asked again;
+    0 if the headers have no readable time above 0.
+
+    A date is compared with the endpoint's own `date` header, so that the clock of this machine does not matter.
     """
     after = headers.get("retry-after", "")
     try:
@@ -156,16 +161,16 @@ def _any(marks: tuple[str, ...], text: str) -> bool:
 
 
 def _again_s(text: str) -> float:
-    """What the words say of when to come again, where no header does."""
+    """Return the seconds to wait that the body's words name; 0 if they name none."""
     found = _AGAIN.search(text)
     return float(found[1]) / (1000 if found[2] == "ms" else 1) if found else 0.0
 
 
 def _said(body: str) -> str:
-    """The words in the body of an error, in one line; of a page, its title."""
+    """Return the message in the body of an error, in one line; the title if the body is a web page."""
     title = re.search(r"<title>(.*?)</title>", body, re.DOTALL | re.IGNORECASE)
     text = title[1] if title else _message(_parsed(body)) or body
-    return " ".join(text.split())[:SAID_CHARS_MAX]
+    return " ".join(text.split())[:SERVER_TEXT_CHARS_MAX]
 
 
 def _parsed(body: str) -> object:
@@ -176,7 +181,9 @@ def _parsed(body: str) -> object:
 
 
 def _message(found: object) -> str:
-    """The message inside an error as servers shape it: {"error": {"message"}}, {"error"}, {"message"}, {"detail"}."""
+    """Return the message inside an error as servers shape it: {"error": {"message"}}, {"error"}, {"message"},
+    {"detail"}.
+    """
     if isinstance(found, list):
         found = found[0] if found else None
     if isinstance(found, str):
@@ -187,7 +194,7 @@ def _message(found: object) -> str:
 
 
 def _status_in(error: str) -> int:
-    """The status that an error without one stands for: many servers put it into `code`."""
+    """Return the status for an error without one: many servers put it into `code`."""
     found = _parsed(error)
     inner = found.get("error", found) if isinstance(found, dict) else None
     code = inner.get("code") if isinstance(inner, dict) else None
@@ -198,4 +205,5 @@ def _status_in(error: str) -> int:
     text = error.lower()
     if "rate_limit" in text or "rate limit" in text or _any(_WITHOUT_CREDIT, text):
         return 429
+    # 500 is retried. A request that is at fault would fail again, so only such a one gets 400.
     return 400 if "invalid_request" in text else 500

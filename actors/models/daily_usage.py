@@ -1,4 +1,4 @@
-"""What an agent uses up on a day: counted from its own log when that is first asked, and on from there."""
+"""Count an agent's token usage of a day: from its log when first needed, then from each answer."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
@@ -24,21 +24,22 @@ from everlog.events import (
 )
 
 DAY_US = 86_400_000_000
+"""Microseconds of a day."""
 BYTES_PER_TOKEN = 4
-"""What a request costs is guessed by, before it is sent, and where the endpoint does not say."""
+"""Bytes of text for one token: an estimate for requests before they are sent, and for answers without usage figures."""
 
 
 def usage_of_answer(request: bytes, answer: ModelResponse) -> Usage:
-    """What an answer cost, as the endpoint says; where it does not, a guess by the bytes."""
-    told = usage_of(answer.raw)
-    if told.total:
-        return told
+    """Return the usage that an answer reports; an estimate by its bytes if it reports none."""
+    answer_usage = usage_of(answer.raw)
+    if answer_usage.total:
+        return answer_usage
     asked, answered = len(request) // BYTES_PER_TOKEN, len(answer.raw) // BYTES_PER_TOKEN
     return Usage(prompt=asked, completion=answered, total=asked + answered)
 
 
 def plus(one: Usage, other: Usage) -> Usage:
-    """The sum of two."""
+    """Return the sum of two usages."""
     return Usage(
         prompt=one.prompt + other.prompt,
         completion=one.completion + other.completion,
@@ -48,10 +49,10 @@ def plus(one: Usage, other: Usage) -> Usage:
 
 
 def spent_in(records: Iterable[Record], configuration: str) -> dict[str, Usage]:
-    """The tokens of the calls in `records`, by the model that was asked.
+    """Return the tokens of the calls in `records`, by the model that was called.
 
-    `records` are of one agent in order; `configuration` is the payload of the one that was in force before them, or
-    empty. What was erased is not known; what a fork reads through is its parent's.
+    `records` are those of one agent in order. `configuration` is the payload of the configuration in force before them,
+    or empty. Erased records count as nothing. Calls before a fork point count for the parent.
     """
     models: dict[str, Usage] = {}
     own, summarizer = _asks(configuration) if configuration else ("", "")
@@ -60,6 +61,7 @@ def spent_in(records: Iterable[Record], configuration: str) -> dict[str, Usage]:
         if record.type not in _KINDS or is_erased(record.payload):
             continue
         if record.type == AgentForked.kind:
+            # What came before is the parent's usage.
             models.clear()
         elif record.type == AgentConfigured.kind:
             own, summarizer = _asks(record.payload)
@@ -79,7 +81,7 @@ def spent_in(records: Iterable[Record], configuration: str) -> dict[str, Usage]:
 
 
 def _asks(configuration: str) -> tuple[str, str]:
-    """The agent's own model and the one for summaries."""
+    """Return the agent's own model and its model for summaries."""
     found = msgspec.json.decode(configuration)
     return found["model"], found.get("summarizer", "")
 
@@ -90,14 +92,14 @@ _KINDS = frozenset(kind.kind for kind in _EVENTS)
 
 
 def _usage(event: _Answered) -> Usage:
-    """As it was recorded; as the raw reply says, or by the bytes, where nothing was."""
+    """Return the recorded usage. Without one, return that of the raw reply, or an estimate by its bytes."""
     if event.usage.total:
         return event.usage
     return usage_of_answer(b" " * event.context_bytes, ModelResponse(event.raw, 0))
 
 
 class Spender(Protocol):
-    """What is asked of an agent to count what it used up."""
+    """Attributes and methods of an agent whose usage is counted."""
 
     agent_id: str
 
@@ -105,19 +107,21 @@ class Spender(Protocol):
 
 
 async def logged_usage(agent: Spender, journal: Journal, since: int) -> Mapping[str, Usage]:
-    """What an agent's log says that it used up since a time (microseconds UTC), by the model that was asked."""
+    """Return an agent's usage since a time (microseconds UTC) from its log, by the model that was called."""
     first = journal.seq_at(agent.agent_id, since - 1) + 1
     before = [row["payload"] for row in await agent.rows("configurations") if row["seq"] < first and row["living"]]
     return spent_in(journal.read(agent.agent_id, first), before[-1] if before else "")
 
 
 class Ledger:
-    """The accounts of one agent. The log is read when a model is first asked that may cost something, and each day."""
+    """Usage of one agent. The log is read before the first call of a model that may cost something,
+    and once each day.
+    """
 
     __slots__ = ("_clock", "_cost_max", "_log", "_models", "_today", "_tokens_max")
 
     def __init__(self, clock: Clock, log: Callable[[int], Awaitable[Mapping[str, Usage]]]) -> None:
-        """`log`: what the log says was used up since a time, microseconds UTC, by model."""
+        """`log` returns the usage since a time (microseconds UTC), by model, from the agent's log."""
         self._clock = clock
         self._log = log
         self._models: dict[str, Usage] = {}
@@ -126,15 +130,15 @@ class Ledger:
         self._cost_max = 0.0
 
     def begin(self) -> None:
-        """The agent has just begun: nothing was used up, and no log needs to be read for it."""
+        """Start from zero for an agent that was just created: its log has no usage to read."""
         self._today = self._day()
 
     def limit(self, configured: AgentConfigured) -> None:
-        """Go by the limits of a configuration."""
+        """Apply the limits of a configuration."""
         self._tokens_max, self._cost_max = configured.day_tokens_max, configured.day_cost_max
 
     async def spent(self) -> Spent:
-        """What was used up today, and what may be."""
+        """Return today's usage and its limits."""
         today = self._day()
         if today != self._today:
             self._models = dict(await self._log(today * DAY_US))
@@ -142,7 +146,7 @@ class Ledger:
         return Spent(today, dict(self._models), self._tokens_max, self._cost_max)
 
     def add(self, name: str, request: bytes, answer: ModelResponse) -> None:
-        """A model answered."""
+        """Add the usage of an answer."""
         self._models[name] = plus(self._models.get(name, Usage()), usage_of_answer(request, answer))
 
     def _day(self) -> int:

@@ -1,7 +1,7 @@
-"""The classes that failures of model endpoints fall into, and what each leads to: one table for gateway and agents.
+"""Classes of failures of model endpoints, and what each leads to: one table for gateway and agents. Pure.
 
-What a server says is put into a class by `refusals.py`; the class is the `kind` of a ModelError and the `failure` of an
-event. Pure.
+`classify_failure.py` finds the class of a server's answer. The class is the `kind` of a ModelError and the `failure` of
+an event.
 """
 
 from collections.abc import Mapping
@@ -12,19 +12,21 @@ from everlog.events import ModelError
 
 
 class FailureClass(msgspec.Struct, frozen=True):
-    """What is done about one class of failures."""
+    """Consequences of one class of failures."""
 
     what: str
     cure: str = ""
-    """What the user is told to do."""
+    """Advice to the user."""
     retried: bool = False
-    """The gateway tries again: it may help."""
+    """True if the gateway tries again, because that may help."""
     trips: bool = False
-    """Several in a row, and the model is left alone for a while."""
+    """True if several such failures in a row open the model's circuit breaker."""
     shuts: bool = False
-    """Every other request would meet it as well: the endpoint is shut, but for a probe now and then."""
+    """True if every other request would fail in the same way:
+    the endpoint's queue closes, except for single test requests.
+    """
     falls_back: bool = False
-    """The fallback model is asked instead, where the agent has one."""
+    """True if the agent's fallback model, if there is one, is called instead."""
 
 
 def _passing(what: str, cure: str = "Try again later.", *, trips: bool = True) -> FailureClass:
@@ -44,6 +46,7 @@ FAILURES: Mapping[str, FailureClass] = {
     "cut": _passing("the answer broke off before its end"),
     "server": _passing("the endpoint failed: 408, 409, 425 or 5xx"),
     "overloaded": _passing("too much to do: 503, 529, or a word of overload"),
+    # A server that loads a model or limits the rate is alive: such failures do not open the breaker.
     "loading": _passing("the model is being loaded", "Try again when it is.", trips=False),
     "rate_limited": _passing("too many requests: 429", trips=False),
     "key": _lasting("the key was refused: 401, or words like it", _KEY, shuts=True),
@@ -63,17 +66,17 @@ FAILURES: Mapping[str, FailureClass] = {
     "busy": FailureClass("too many requests wait already"),
     "budget": FailureClass("a budget is used up"),
 }
-"""By the `kind` of a ModelError."""
+"""Classes by the `kind` of a ModelError."""
 
 RETRIED = tuple(kind for kind, failure in FAILURES.items() if failure.retried)
-"""Kinds of failures where trying again can help."""
+"""Kinds of failures that are retried."""
 
 
 def failure_of(error: ModelError) -> FailureClass:
-    """The class of an error; one that nobody knows leads to nothing but its event."""
+    """Return the class of an error. A class for an unknown kind has no consequences."""
     return FAILURES.get(error.kind, FailureClass(error.kind))
 
 
 def cure_of(kind: str, model: str) -> str:
-    """What to do about a failure of that kind, of a request to that model."""
+    """Return the advice for a failure of that kind, for a request to that model."""
     return FAILURES[kind].cure.replace("{model}", repr(model))

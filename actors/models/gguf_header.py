@@ -1,4 +1,4 @@
-"""What the header of a GGUF file says: the smallest reader that tells a whole file from one that is none. Pure.
+"""Read the header of a GGUF file, just far enough to recognize a file that is damaged or of another format. Pure.
 
 The layout is that of ggml's docs/gguf.md, versions 2 and 3: a magic, a version, counts, keys with values, tensors.
 """
@@ -14,11 +14,12 @@ from everlog.events import BadInput
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
+"""Versions of the format that can be read."""
 
 _PLAIN = {
     0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d",
 }  # fmt: skip
-"""Types of values of a fixed size."""
+"""Types of values of a fixed size, with their format for `struct`."""
 _STRING, _ARRAY = 8, 9
 
 _BLOCKS = {
@@ -28,35 +29,36 @@ _BLOCKS = {
     24: (1, 1), 25: (1, 2), 26: (1, 4), 27: (1, 8), 28: (1, 8), 29: (256, 56), 30: (1, 2), 34: (256, 54),
     35: (256, 66), 39: (32, 17),
 }  # fmt: skip
-"""Types of tensors: how many weights stand in a block, and how many bytes it has."""
+"""Types of tensors: number of weights in a block, and bytes of the block."""
 
 KEYS_MAX, TENSORS_MAX = 100_000, 1_000_000
+"""Largest counts of a valid header; a header with more is damaged."""
 
 
 class GgufHeader(msgspec.Struct, frozen=True):
-    """What a file says of itself."""
+    """Description of a model in its file's header."""
 
     architecture: str
     name: str
     context_length: int
-    """Tokens that the model was made for."""
+    """Number of tokens that the model was trained for."""
     chat_template: str
-    """How a conversation is put to the model; empty: it does not say, as a base model may."""
+    """Template that turns a conversation into a prompt; empty if the file has none, as files of base models may."""
 
     @property
     def knows_tools(self) -> bool:
-        """Whether its template shows functions to the model."""
+        """True if the template shows functions to the model."""
         return knows_tools(self.chat_template)
 
 
 def knows_tools(template: str) -> bool:
-    """Whether a chat template shows functions to the model."""
+    """Return True if a chat template shows functions to the model."""
     return "tools" in template
 
 
 def header_of(content: "bytes | mmap", path: str) -> GgufHeader:
-    """The header of a file. Raises BadInput for what is no GGUF file, is of an unknown version, ends too soon, or does
-    not say how many tokens its model was made for.
+    """Return the header of a file. Raise BadInput if it is no GGUF file, has an unknown version, is truncated, or does
+    not name the number of tokens that its model was trained for.
     """
     size = len(content)
     begin = bytes(content[:64])
@@ -77,7 +79,7 @@ def header_of(content: "bytes | mmap", path: str) -> GgufHeader:
     _raise_if_truncated(reader, tensors, values, size)
     architecture = str(values.get("general.architecture", ""))
     length = values.get(f"{architecture}.context_length")
-    if not isinstance(length, int) or not 0 < length < 2**31:  # llama.cpp would end the process
+    if not isinstance(length, int) or not 0 < length < 2**31:  # llama.cpp would end the whole process
         raise BadInput(
             f"{path} cannot be run as a model: {architecture or 'general'}.context_length is "
             f"{'missing' if length is None else repr(length)}, and should be how many tokens it was made for. "
@@ -102,25 +104,25 @@ def _instead(begin: bytes) -> str:
 
 
 class _Reader:
-    """Reads on from a place in the file."""
+    """Reader that advances through the file."""
 
     def __init__(self, content: "bytes | mmap", path: str) -> None:
         self._content, self._path = content, path
         self.at = 0
 
     def header_error(self, what: str) -> BadInput:
-        """The error for a header that cannot be."""
+        """Return the error for a header with an impossible value."""
         return BadInput(f"{self._path} is damaged near byte {self.at}: {what}. Fetch the file again.")
 
     def truncated_error(self, expected: int) -> BadInput:
-        """The error for a file that ends too soon."""
+        """Return the error for a file that ends too soon."""
         return BadInput(
             f"{self._path} is cut off: it has {len(self._content):,} bytes and should have at least {expected:,}. It "
             "was copied or downloaded in part; fetch it again."
         )
 
     def read_plain(self, form: str) -> Any:
-        """A value of a fixed size."""
+        """Read a value of a fixed size."""
         size = struct.calcsize(form)
         if self.at + size > len(self._content):
             raise self.truncated_error(self.at + size)
@@ -129,13 +131,13 @@ class _Reader:
         return value
 
     def string(self) -> str:
-        """A text with its length before it."""
+        """Read a text, which is preceded by its length."""
         size = self.read_plain("<Q")
         self._pass(size)
         return bytes(self._content[self.at - size : self.at]).decode(errors="replace")
 
     def values(self, count: int) -> Mapping[str, Any]:
-        """Keys with their values; of arrays only that they are there."""
+        """Read keys with their values. Arrays are skipped, and their value is None."""
         found: dict[str, Any] = {}
         for _ in range(count):
             key = self.string()
@@ -165,7 +167,9 @@ class _Reader:
         self.at += size
 
     def end_of_tensor(self) -> int:
-        """Where a tensor ends, in bytes after the header; 0 for one of a type that is not known here."""
+        """Read the description of a tensor, and return its end in bytes after the header;
+        0 if its type is unknown here.
+        """
         self.string()
         weights = 1
         for _ in range(self.read_plain("<I")):
@@ -178,7 +182,7 @@ class _Reader:
 
 
 def _raise_if_truncated(reader: _Reader, tensors: int, values: Mapping[str, Any], size: int) -> None:
-    """Raises BadInput where the last tensor ends beyond the file."""
+    """Raise BadInput if the last tensor ends beyond the end of the file."""
     end = max((reader.end_of_tensor() for _ in range(tensors)), default=0)
     alignment = values.get("general.alignment", 32)
     if not isinstance(alignment, int) or not 0 < alignment <= 1 << 20:

@@ -1,7 +1,7 @@
-"""A model that is a file: run by llama.cpp in this process, behind a server on a port of this machine.
+"""Run a model from a file with llama.cpp in this process, behind a server on a local port.
 
-Whoever asks finds what any other endpoint is: bytes in, bytes out. llama.cpp comes with the extra `local` (xllamacpp),
-and is loaded when the first file is asked.
+To the caller such a model is an endpoint like any other: bytes in, bytes out. llama.cpp is an optional dependency, the
+extra `local` (xllamacpp), and is imported when the first file is used.
 """
 
 import asyncio
@@ -20,12 +20,12 @@ HOST = "127.0.0.1"
 
 
 def path_of(name: str) -> Path:
-    """The file that a name means, whole."""
+    """Return the absolute path that a name stands for."""
     return Path(name).expanduser().absolute()
 
 
 def header(path: Path) -> GgufHeader:
-    """What a file says of itself. Raises BadInput for one that is missing, cut off, or no GGUF file."""
+    """Return the header of a file. Raise BadInput for a file that is missing, truncated, or no GGUF file."""
     from everlog.store import stamp_of
 
     stamp = stamp_of(path)
@@ -46,7 +46,7 @@ def _header(path: Path, _stamp: object) -> GgufHeader:
 
 
 def defaults_of(name: str, catalogue: Catalogue) -> ModelDefaults:
-    """What an agent is set up with for a file, where it is not told otherwise. Raises BadInput as `header` does."""
+    """Return the settings of an agent for a file, where nothing else is configured. Raise BadInput as `header` does."""
     head = header(path_of(name))
     entry = catalogue.models.get(name) or ModelEntry()
     can = abilities(head, _template(entry))
@@ -61,7 +61,7 @@ def defaults_of(name: str, catalogue: Catalogue) -> ModelDefaults:
 
 
 def abilities(head: GgufHeader, template: str = "") -> Abilities:
-    """What llama.cpp can do with a file; `template` is another in place of its own."""
+    """Return the abilities of llama.cpp with a file; `template` replaces the file's own chat template."""
     tools = knows_tools(template) if template else head.knows_tools
     return Abilities(
         tools=tools, json_schema=True, grammar=True, parallel_calls=None, streaming=True, usage=True, stream_usage=True
@@ -69,7 +69,7 @@ def abilities(head: GgufHeader, template: str = "") -> Abilities:
 
 
 def findings_of(name: str, catalogue: Catalogue, at: int) -> ProbeFindings:
-    """What is known of a file, in the shape of what a probe finds. Raises BadInput as `header` does."""
+    """Return what is known of a file, in the form of a probe's findings. Raise BadInput as `header` does."""
     head = header(path_of(name))
     entry = catalogue.models.get(name) or ModelEntry()
     said = {"file": f"{head.name or 'a model'} ({head.architecture}), made for {head.context_length:,} tokens"}
@@ -80,7 +80,7 @@ def findings_of(name: str, catalogue: Catalogue, at: int) -> ProbeFindings:
 
 
 def _template(entry: ModelEntry) -> str:
-    """The template that is used in place of the file's own; empty: none."""
+    """Return the template that replaces the file's own; empty if there is none."""
     if not entry.chat_template:
         return ""
     from everlog.store import read_whole
@@ -95,7 +95,7 @@ def _template(entry: ModelEntry) -> str:
 
 
 def check_extra_installed() -> None:
-    """Raises BadInput where llama.cpp is not installed."""
+    """Raise BadInput if llama.cpp is not installed."""
     if importlib.util.find_spec("xllamacpp") is None:
         raise BadInput(
             "A model that is a file needs llama.cpp, which is not installed here: pip install 'everlog[local]'. Or "
@@ -104,9 +104,10 @@ def check_extra_installed() -> None:
 
 
 class LlamaServer:
-    """llama.cpp with one file, started when it is first asked, and again where a larger window is needed.
+    """Server of llama.cpp for one file. It starts with the first request, and restarts when a larger window is needed.
 
-    It has one slot: requests are sent one after the other, and what begins as the one before did is not read again.
+    The server has one slot: requests are sent one after the other, and the beginning that a request has in common with
+    the one before it is not evaluated again.
     """
 
     def __init__(self, path: Path, template: str = "", threads: int | None = None) -> None:
@@ -118,7 +119,7 @@ class LlamaServer:
         self._starting: asyncio.Task[Any] | None = None
 
     async def ask(self, request: bytes, window: int, on_delta: DeltaCallback | None = None) -> ModelResponse:
-        """Send exactly these bytes, to a server with a window of at least `window`. Raises ModelError."""
+        """Send exactly these bytes, to a server with a window of at least `window`. Raise ModelError."""
         async with self._lock:
             endpoint = await self._ready(window)
             answer: ModelResponse = await endpoint.ask(request, on_delta=on_delta)
@@ -126,6 +127,7 @@ class LlamaServer:
 
     async def close(self) -> None:
         """Stop the server. Idempotent."""
+        # Loading runs in a thread, which cannot be cancelled: wait for it, or its server would outlive this object.
         if self._starting is not None:
             await asyncio.gather(self._starting, return_exceptions=True)
             self._starting = None
@@ -134,7 +136,7 @@ class LlamaServer:
         self._endpoint = self._server = None
 
     async def _ready(self, window: int) -> Any:
-        """The endpoint, once the file is loaded: a wait that is given up leaves it loading for who asks next."""
+        """Return the endpoint once the file is loaded. A cancelled caller leaves the file loading for the next one."""
         while self._starting is not None or self._endpoint is None or self._window < window:
             if self._starting is None:
                 await self.close()
@@ -147,6 +149,7 @@ class LlamaServer:
         from everlog.actors.models.openai_client import ChatEndpoint
 
         try:
+            # Shielded: the cancellation of one caller must not stop the start that others wait for.
             self._server = await asyncio.shield(starting)
         finally:
             if starting.done():
@@ -154,7 +157,7 @@ class LlamaServer:
         self._endpoint = ChatEndpoint(str(self._path), f"{self._server.listening_address}/v1", key_name="")
 
     def _start(self) -> Any:
-        """A server that has loaded the file. Raises ModelError."""
+        """Start a server and load the file. Raise ModelError."""
         try:
             check_extra_installed()
             header(self._path)
@@ -188,10 +191,12 @@ class LlamaServer:
 
 
 class GgufModel:
-    """One file, as a model. Those of one path share a server."""
+    """Model from one file. Models of the same path can share a server."""
 
     def __init__(self, name: str, server: LlamaServer | None = None, catalogue: Catalogue | None = None) -> None:
-        """`name`: as `endpoints.served_name` gives it. `server`: the one that is shared; None: its own."""
+        """`name`: as `served_name` in `model_types.py` returns it.
+        `server`: a shared server; None: a server of its own.
+        """
         self.name, self._window = file_of(name)
         self._catalogue = catalogue or Catalogue()
         self._server = server or server_of(name, self._catalogue)
@@ -199,11 +204,11 @@ class GgufModel:
     async def ask(
         self, request: bytes, *, on_delta: DeltaCallback | None = None, spent: Spent = NOTHING
     ) -> ModelResponse:
-        """Send exactly these bytes, once. Raises ModelError."""
+        """Send exactly these bytes, once. Raise ModelError."""
         return await self._server.ask(request, self._asked(), on_delta)
 
     async def close(self) -> None:
-        """Stop the server. Idempotent; it is started again where somebody asks."""
+        """Stop the server. Idempotent; the next request starts it again."""
         await self._server.close()
 
     def _asked(self) -> int:
@@ -214,7 +219,7 @@ class GgufModel:
 
 
 def server_of(name: str, catalogue: Catalogue) -> LlamaServer:
-    """A server for a file, with the template that its description names. Raises ModelError."""
+    """Return a server for a file, with the template that its description names. Raise ModelError."""
     path, _ = file_of(name)
     entry = catalogue.models.get(path) or ModelEntry()
     try:

@@ -1,4 +1,6 @@
-"""Make the model of a name: the embedded stand-in, a file, or one behind an endpoint. Each is imported when needed."""
+"""Make a model by its name: the embedded stand-in, a file, or a model behind an endpoint. Each is imported when
+needed.
+"""
 
 from everlog.actors.models.model_types import file_of
 from everlog.actors.ports.agent_constants import OFFLINE

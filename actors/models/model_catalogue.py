@@ -1,6 +1,6 @@
-"""What is known of endpoints and models, in files: the user's `models.toml`, what probes found, what is shipped.
+"""Read the descriptions of endpoints and models: the user's `models.toml`, findings of probes, and the shipped list.
 
-Files are read again when they have changed; nothing here asks an endpoint.
+Files are read again when they have changed. Nothing here calls an endpoint.
 """
 
 import os
@@ -26,10 +26,12 @@ from everlog.events import BadInput
 from everlog.store import FileStamp, read_whole, stamp_of, write_whole
 
 DESCRIPTIONS = "models.toml"
+"""Name of the user's file of descriptions, in the store."""
 FOUND = "endpoints-found.json"
+"""Name of the file with the findings of probes, in the store."""
 
 _read: dict[Path, tuple[FileStamp | None, FileStamp | None, Catalogue]] = {}
-"""The newest catalogue of each store, and the stamps of the files that it was read from."""
+"""Newest catalogue of each store, with the stamps of the two files that it was read from."""
 
 
 class _FoundFile(msgspec.Struct):
@@ -38,10 +40,11 @@ class _FoundFile(msgspec.Struct):
 
 
 def catalogue_of(root: Path) -> Catalogue:
-    """What is known to the agents of the store in `root`; it need not exist. Raises BadInput, StoreError."""
+    """Return what is known in the store in `root`, which need not exist. Raise BadInput, StoreError."""
     path = descriptions_of(root)
     stamps = stamp_of(path), stamp_of(root / FOUND)
     before = _read.get(path)
+    # Stamps show whether a file changed without reading it: this runs for every request.
     if before is None or before[:2] != stamps:
         endpoints, models = parse_models(_text(path), str(path))
         before = (*stamps, Catalogue(endpoints, models, tuple(_load_probes(root)), shipped()))
@@ -50,7 +53,9 @@ def catalogue_of(root: Path) -> Catalogue:
 
 
 def descriptions_of(root: Path) -> Path:
-    """The file of descriptions: EVERLOG_MODELS, else `models.toml` in the store. Raises BadInput for one not there."""
+    """Return the file of descriptions: EVERLOG_MODELS, else `models.toml` in the store.
+    Raise BadInput if the first is missing.
+    """
     named = os.environ.get("EVERLOG_MODELS", "")
     if not named:
         return root / DESCRIPTIONS
@@ -68,7 +73,7 @@ def _text(path: Path) -> str:
 
 
 def _load_probes(root: Path) -> list[ProbeFindings]:
-    """What probes found. A file that cannot be read is as one that is lost: it is asked for again."""
+    """Return the findings of probes. A file that cannot be read counts as lost: the next probe writes it again."""
     try:
         return msgspec.json.decode(read_whole(root / FOUND) or b"{}", type=_FoundFile).found
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -76,7 +81,7 @@ def _load_probes(root: Path) -> list[ProbeFindings]:
 
 
 def save_probe(root: Path, found: ProbeFindings) -> None:
-    """Keep what a probe found, in the place of what was found before. Raises StoreError."""
+    """Store the findings of a probe, in place of earlier ones for the same model and address. Raise StoreError."""
     others = [each for each in _load_probes(root) if (each.url, each.model) != (found.url, found.model)]
     content = msgspec.json.format(msgspec.json.encode(_FoundFile(found=[*others, found])))
     write_whole(root / FOUND, content)
@@ -84,20 +89,20 @@ def save_probe(root: Path, found: ProbeFindings) -> None:
 
 @cache
 def shipped() -> Mapping[str, EndpointEntry]:
-    """The endpoints that everlog knows by itself, by name."""
+    """Return the endpoints that everlog ships with, by name."""
     text = (resources.files(__package__ or "everlog.actors.models") / "endpoints.toml").read_text(encoding="utf-8")
     return parse_models(text, "endpoints.toml")[0]
 
 
 def place_at(root: Path, name: str, base_url: str) -> ModelAddress:
-    """Where the model of that name is asked by agents of the store in `root`."""
+    """Return the address at which agents of the store in `root` call a model."""
     if name == OFFLINE or is_gguf(name):
         return ModelAddress(name, "")
     return catalogue_of(root).place(name, base_url)
 
 
 def defaults_at(root: Path, name: str, base_url: str) -> ModelDefaults:
-    """What an agent of that store is set up with for a model, where it is not told otherwise."""
+    """Return the settings for a model of an agent in that store, where nothing else is configured."""
     if name == OFFLINE:
         return ModelDefaults(calling="native", stream=False)
     if is_gguf(name):
@@ -108,5 +113,5 @@ def defaults_at(root: Path, name: str, base_url: str) -> ModelDefaults:
 
 
 def request_url(url: str) -> str:
-    """The address that requests go to from this process, where none is given too."""
+    """Return the address of requests from this process: `url`, else OPENAI_BASE_URL, else OpenAI's."""
     return url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL

@@ -1,7 +1,7 @@
-"""Where models are served and what they can do: descriptions of endpoints and models, and how a name leads to them.
+"""Describe where models are served and what they can do, and find the endpoint for a name. Pure.
 
-Pure. A description comes from a file of the user's (`models.toml`), from what a probe found, or from `endpoints.toml`,
-which is shipped; they count in this order. `catalogue.py` reads them, `probing.py` asks endpoints.
+A description comes from the user's file (`models.toml`), from a probe, or from the shipped `endpoints.toml`; an earlier
+one in this list wins. `model_catalogue.py` reads them, `probe.py` makes the findings.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,34 +17,34 @@ CallingFormatName = Literal["native", "schema", "text"]
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_KEY = "OPENAI_API_KEY"
 GGUF = ".gguf"
-"""How the name of a model ends that is a file, run in the gateway's process."""
+"""Ending of the name of a model that is a file. Such a model runs in the gateway's process."""
 
 
 class Abilities(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What an endpoint can do with a model; None: not known."""
+    """Abilities of an endpoint with a model; None: unknown."""
 
     tools: bool | None = None
-    """It calls functions that it is told of (`tools`)."""
+    """True if it calls functions that the request describes (`tools`)."""
     json_schema: bool | None = None
-    """It keeps replies to a JSON schema (`response_format`)."""
+    """True if it constrains replies to a JSON schema (`response_format`)."""
     grammar: bool | None = None
-    """It keeps replies to a grammar (llama.cpp's)."""
+    """True if it constrains replies to a grammar (llama.cpp's)."""
     parallel_calls: bool | None = None
-    """It was seen to call several functions in one reply."""
+    """True if it called several functions in one reply."""
     streaming: bool | None = None
     usage: bool | None = None
-    """It says how many tokens a call took."""
+    """True if it reports the tokens of a call."""
     stream_usage: bool | None = None
-    """It says so at the end of a stream too."""
+    """True if it reports the tokens at the end of a stream too."""
 
     def over(self, other: "Abilities") -> "Abilities":
-        """These, and of what they do not know the other's."""
+        """Return these abilities, with the unknown ones filled in from `other`."""
         mine = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
         return msgspec.structs.replace(other, **mine)
 
     @property
     def preferred_format(self) -> CallingFormatName | None:
-        """The way of calling functions that suits them; None where too little is known."""
+        """Best calling format for these abilities; None if too little is known."""
         if self.tools:
             return "native"
         if self.json_schema:
@@ -53,11 +53,11 @@ class Abilities(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
 
 class EndpointEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An endpoint as somebody described it: a table `[endpoints.NAME]`."""
+    """Endpoint as the user described it: a table `[endpoints.NAME]`."""
 
     url: str
     key: str = ""
-    """Name of the environment variable that holds its key, never the key; empty: none is sent."""
+    """Name of the environment variable that holds its key, never the key itself; empty: no key is sent."""
     models: Sequence[str] = ()
     """Names of the models that it serves, or patterns with * and ?."""
     window: int | None = None
@@ -66,7 +66,7 @@ class EndpointEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class ModelEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A model as somebody described it: a table `[models."NAME"]`. None: as it is known or found."""
+    """Model as the user described it: a table `[models."NAME"]`. None: taken from other sources."""
 
     endpoint: str | None = None
     """Name of the endpoint that serves it."""
@@ -79,48 +79,48 @@ class ModelEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     summarizer: str | None = None
     abilities: Abilities = Abilities()
     price_in: float | None = None
-    """What a million tokens of requests cost."""
+    """Price of a million tokens of requests."""
     price_out: float | None = None
     price_cached: float | None = None
-    """The same for those tokens of a request that the endpoint had in its cache."""
+    """Price of a million tokens of requests that the endpoint had in its cache."""
     chat_template: str | None = None
-    """Of a GGUF file: the path of another template, in place of the file's own; `~` is the home folder."""
+    """For a GGUF file: path of a template that replaces the file's own; `~` is the home folder."""
     threads: int | None = None
-    """Of a GGUF file: how many threads it is run with; None: as llama.cpp sees fit."""
+    """For a GGUF file: number of threads; None: llama.cpp chooses."""
 
 
 class ProbeFindings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a probe found out about one model at one address."""
+    """Findings of a probe about one model at one address."""
 
     url: str
     model: str
     at: int
-    """When, microseconds UTC."""
+    """Time of the probe, microseconds UTC."""
     server: str = ""
-    """What kind of server it seems to be; empty: it does not say."""
+    """Kind of server, as far as its answers show it; empty: unknown."""
     models: Sequence[str] = ()
-    """All that it says it serves."""
+    """Names of all models that it lists."""
     window: int | None = None
     abilities: Abilities = Abilities()
     said: Mapping[str, str] = {}
-    """What came of each question, in words."""
+    """Result of each question of the probe, in words."""
     fault: str = ""
-    """Why nothing could be found out; empty if something was."""
+    """Reason for which nothing was found out; empty if something was."""
 
 
 class ModelAddress(msgspec.Struct, frozen=True):
-    """Where a model is asked."""
+    """Name and address under which a model is called."""
 
     name: str
-    """What requests call it."""
+    """Name of the model in requests."""
     url: str
-    """Empty: OPENAI_BASE_URL of the process that asks, else OpenAI."""
+    """Base address; empty: OPENAI_BASE_URL of the calling process, else OpenAI's."""
     endpoint: str = ""
-    """Name of the endpoint, where it has one."""
+    """Name of the endpoint, if it has one."""
 
 
 class ModelDefaults(msgspec.Struct, frozen=True):
-    """What an agent is set up with for a model, where it is not told otherwise; None: nothing is known."""
+    """Settings of an agent for a model, where nothing else is configured; None: unknown."""
 
     window: int | None = None
     calling: CallingFormatName | None = None
@@ -134,13 +134,13 @@ class Catalogue(msgspec.Struct, frozen=True):
     """Everything that is known of endpoints and models."""
 
     endpoints: Mapping[str, EndpointEntry] = {}
-    """The user's, by name."""
+    """Endpoints that the user described, by name."""
     models: Mapping[str, ModelEntry] = {}
     found: Sequence[ProbeFindings] = ()
     shipped: Mapping[str, EndpointEntry] = {}
 
     def place(self, name: str, base_url: str = "") -> ModelAddress:
-        """Where the model of that name is asked; `base_url` is the address for those that no description leads to."""
+        """Return the address at which a model is called; `base_url` is the address for models without a description."""
         entry = self.models.get(name)
         endpoint = entry.endpoint if entry and entry.endpoint else self._serving(name)
         if endpoint:
@@ -153,17 +153,21 @@ class Catalogue(msgspec.Struct, frozen=True):
         return ModelAddress(name, base_url)
 
     def key_of(self, url: str) -> str:
-        """Name of the variable with the key for an address: of the endpoint described there, else OpenAI's."""
+        """Return the name of the environment variable with the key for an address:
+        that of its endpoint, else OpenAI's.
+        """
         described = (*self.endpoints.values(), *self.shipped.values())
         return next((each.key for each in described if same_url(each.url, url)), OPENAI_KEY)
 
     def known(self, name: str, url: str) -> ModelDefaults:
-        """What an agent is set up with for the model of that name at that address."""
+        """Return the settings of an agent for a model at an address."""
         entry = self.models.get(name) or ModelEntry()
         found = self.found_of(name, url)
         endpoint = self._described(url)
         abilities = self.abilities(name, url)
         window = entry.window or (endpoint.window if endpoint else None) or (found.window if found else None)
+        # A stream without usage figures would leave token estimates and budgets without a measure,
+        # so it is not the default.
         stream = None if abilities.streaming is None else abilities.streaming and abilities.stream_usage is not False
         return ModelDefaults(
             window=window,
@@ -175,7 +179,7 @@ class Catalogue(msgspec.Struct, frozen=True):
         )
 
     def abilities(self, name: str, url: str) -> Abilities:
-        """What the endpoint at that address can do with the model, as far as anybody knows."""
+        """Return the abilities of the endpoint at an address with a model, as far as they are known."""
         entry, endpoint, found = self.models.get(name), self._described(url), self.found_of(name, url)
         known = (found.abilities if found else Abilities()).over(
             next((each.abilities for each in self.shipped.values() if same_url(each.url, url)), Abilities())
@@ -185,7 +189,7 @@ class Catalogue(msgspec.Struct, frozen=True):
         return entry.abilities.over(known) if entry else known
 
     def found_of(self, name: str, url: str) -> ProbeFindings | None:
-        """What was found out about a model at an address."""
+        """Return the findings about a model at an address; None if there are none."""
         found = (each for each in self.found if each.model == name and same_url(each.url, url) and not each.fault)
         return next(found, None)
 
@@ -193,7 +197,7 @@ class Catalogue(msgspec.Struct, frozen=True):
         return next((each for each in self.endpoints.values() if same_url(each.url, url)), None)
 
     def _serving(self, name: str) -> str:
-        """The endpoint of the user's that says it serves a model of that name."""
+        """Return the name of the user's endpoint that lists the model; empty if there is none."""
         serving = (
             each
             for each, endpoint in self.endpoints.items()
@@ -213,17 +217,17 @@ class Catalogue(msgspec.Struct, frozen=True):
 
 
 def same_url(one: str, other: str) -> bool:
-    """Whether two addresses are one, but for a slash at the end and the name of this machine."""
+    """Return True if two addresses are equal, apart from a final slash and the name of this machine."""
     return plain_url(one) == plain_url(other)
 
 
 def plain_url(url: str) -> str:
-    """An address as it is compared with others."""
+    """Normalize an address for comparing."""
     return (url or OPENAI_URL).rstrip("/").replace("://localhost", "://127.0.0.1")
 
 
 def is_gguf(name: str) -> bool:
-    """Whether the name is that of a file."""
+    """Return True if the name is that of a GGUF file."""
     return name.endswith(GGUF)
 
 
@@ -231,12 +235,14 @@ _WINDOW = "?window="
 
 
 def served_name(name: str, window: int) -> str:
-    """What a model is asked for by: a file with the window that its server must have, any other by its name alone."""
+    """Return the name under which a model is requested: for a file, with the window that its server must have."""
     return f"{name}{_WINDOW}{window}" if window and is_gguf(name) else name
 
 
 def file_of(served: str) -> tuple[str, int]:
-    """The path and the window in what a file is asked for by; ("", 0) for what is no file. Window 0: its own."""
+    """Split the name under which a file is requested into path and window;
+    ("", 0) if it is no file. Window 0: the default.
+    """
     path, mark, window = served.rpartition(_WINDOW)
     if mark and window.isdecimal() and is_gguf(path):
         return path, int(window)

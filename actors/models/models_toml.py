@@ -1,4 +1,4 @@
-"""From the text of a `models.toml` to descriptions of endpoints and models. Pure; errors name line and field."""
+"""Parse a `models.toml` into descriptions of endpoints and models. Pure; errors name the line and the field."""
 
 import re
 import tomllib
@@ -16,15 +16,18 @@ _Shape = TypeVar("_Shape", EndpointEntry, ModelEntry)
 _TABLES: Mapping[str, type[EndpointEntry] | type[ModelEntry]] = {"endpoints": EndpointEntry, "models": ModelEntry}
 
 KEY_NAME = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
+"""Form of the name of an environment variable."""
 _SECRET = re.compile(
     r"(sk|pk|rk)-[A-Za-z0-9_-]{8,}|(gsk|hf|xai|nvapi|pplx|tgp|csk|r8|fw|or)[-_][A-Za-z0-9_-]{12,}|AIza[A-Za-z0-9_-]{20,}"
     r"|(?i:bearer) +\S{8,}|[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}|[A-Fa-f0-9]{32,}"
 )
-"""What keys look like that are in use."""
+"""Forms of real keys. A key in the file is refused, because files are copied, shown and committed."""
 
 
 def parse_models(text: str, path: str) -> tuple[Mapping[str, EndpointEntry], Mapping[str, ModelEntry]]:
-    """The endpoints and models of a file, by name. Raises BadInput, which repeats no value that could be a key."""
+    """Return the endpoints and models of a file, by name.
+    Raise BadInput, whose text repeats no value that could be a key.
+    """
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -127,7 +130,7 @@ def _fault(path: str, text: str, where: list[str], expected: str) -> BadInput:
 
 
 def _line_of(text: str, where: list[str]) -> int:
-    """The line on which a field stands, else that of its table; 0 where it cannot be told."""
+    """Return the line of a field, or of its table if the field is not found; 0 if neither is found."""
     found, inside = 0, len(where) < 2
     for number, line in enumerate(text.splitlines(), 1):
         plain = line.strip()

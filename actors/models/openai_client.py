@@ -1,7 +1,7 @@
-"""Models behind OpenAI-compatible endpoints, for chat and for embeddings: the one file that imports openai.
+"""Call models behind OpenAI-compatible endpoints, for chat and for embeddings: the one file that imports openai.
 
-The package finds address, key and headers as everybody expects; its connections carry the bytes. The bytes are ours,
-exactly, and sent once: who tries again is the gateway.
+The openai package finds address, key and headers in the usual places, and its connections carry the bytes. The bytes of
+a request are sent exactly as given, and once: retries are the gateway's job.
 """
 
 import asyncio
@@ -25,35 +25,35 @@ from everlog.actors.ports.real_clock import monotonic_us
 from everlog.events import ModelError
 
 POOL_CONNECTIONS = 4
-"""Connections that are kept together: the package looks at all of a pool twice for each request."""
+"""Connections in one pool of the HTTP package, which scans its whole pool twice for each request."""
 
 REFUSAL_BYTES_MAX = 64 << 10
-"""Of the body of a refusal, so much is read."""
+"""Maximum bytes of a refusal's body that are read."""
 
 _JSON = {"Content-Type": "application/json"}
 
 
 class _Pool:
-    """Some connections to one place."""
+    """Some connections to one endpoint."""
 
     __slots__ = ("client", "free")
 
     def __init__(self, client: httpx2.AsyncClient, connections: int) -> None:
         self.client = client
         self.free = connections
-        """How many more requests can be sent at once."""
+        """Number of further requests that can be sent at the same time."""
 
 
 class ConnectionPool:
-    """The connections to one place, with one key, which goes nowhere but into the requests."""
+    """Connections to one endpoint with one key. The key goes into requests only."""
 
     def __init__(
         self, name: str, base_url: str | None = None, *, connections_max: int = ASKS_MAX, key_name: str = OPENAI_KEY
     ) -> None:
-        """`name`: the model for whose sake they are made. They are kept for ENDPOINT_IDLE_S. `key_name`: the variable
-        of the environment that holds the key; empty: none is sent.
+        """Connect for the model `name`. Idle connections are kept for ENDPOINT_IDLE_S. `key_name`: the environment
+        variable with the key; empty: no key is sent.
 
-        Raises ModelError for a key or an address that cannot be used; neither is repeated in the message.
+        Raise ModelError for a key or an address that cannot be used; the message repeats neither.
         """
         self.key_name = key_name
         self._key = os.environ.get(key_name, "").strip() if key_name else ""
@@ -62,9 +62,10 @@ class ConnectionPool:
         base_url, query = _split_query(base_url)
         self._connections_max = connections_max
         self._pools_max = max(1, connections_max // POOL_CONNECTIONS)
-        self._trust = httpx2.create_ssl_context()  # a tenth of a second, once
+        self._trust = httpx2.create_ssl_context()  # takes a tenth of a second, so it is shared
         self._pools: list[_Pool] = []
         self._add_pool()
+        # No retries here: the gateway retries, and counts the attempts.
         described = openai.AsyncOpenAI(
             api_key=self._key or "none", base_url=base_url, http_client=self._pools[0].client, max_retries=0
         )
@@ -74,9 +75,9 @@ class ConnectionPool:
 
     @asynccontextmanager
     async def sent(self, request: bytes) -> AsyncIterator[httpx2.Response]:
-        """Send exactly these bytes; the response, whose body has not been read. Raises httpx2.HTTPError.
+        """Send exactly these bytes, and yield the response with its body unread. Raise httpx2.HTTPError.
 
-        A request that begins with its prompt is one for text, every other one for a chat.
+        A request that begins with its prompt goes to the text completions, every other one to the chat completions.
         """
         path = "completions" if request.startswith(b'{"prompt":') else "chat/completions"
         if len(self._pools) < self._pools_max and all(pool.free <= 0 for pool in self._pools):
@@ -94,12 +95,13 @@ class ConnectionPool:
             pool.free += 1
 
     async def close(self) -> None:
-        """Let go of all connections. Idempotent."""
+        """Close all connections. Idempotent."""
         for pool in self._pools:
             await pool.client.aclose()
 
     def _add_pool(self) -> None:
-        connections = (self._connections_max + len(self._pools)) // self._pools_max  # all of them together: the most
+        # This spreads connections_max over the pools: sizes differ by one at most.
+        connections = (self._connections_max + len(self._pools)) // self._pools_max
         limits = httpx2.Limits(
             max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=ENDPOINT_IDLE_S
         )
@@ -111,16 +113,16 @@ class ConnectionPool:
         )
 
     def clean(self, text: str) -> str:
-        """`text` without the key, should the endpoint have repeated it."""
+        """Return `text` without the key, which an endpoint may have repeated."""
         return redact_key(text, self._key)
 
     def redactor_for(self, on_delta: DeltaCallback) -> KeyRedactor:
-        """`feed`, told the pieces of a reply without the key."""
+        """Return a filter that passes the deltas of a reply to `on_delta` without the key."""
         return KeyRedactor(on_delta, self._key if len(self._key) >= SECRET_CHARS_MIN else "")
 
 
 class ChatEndpoint:
-    """A chat-completions endpoint with tools."""
+    """Chat-completions endpoint with tools."""
 
     def __init__(
         self,
@@ -130,9 +132,9 @@ class ChatEndpoint:
         connections: ConnectionPool | None = None,
         key_name: str = OPENAI_KEY,
     ) -> None:
-        """`connections`: those that are shared with other models of the same place; None: its own, to `base_url`.
+        """Use `name`. `connections`: shared with models of the same endpoint; None: its own, to `base_url`.
 
-        Raises ModelError as `ConnectionPool` does.
+        Raise ModelError as `ConnectionPool` does.
         """
         self.name = name
         self._connections = connections or ConnectionPool(name, base_url, key_name=key_name)
@@ -142,10 +144,10 @@ class ChatEndpoint:
     async def ask(
         self, request: bytes, *, on_delta: DeltaCallback | None = None, spent: Spent = NOTHING
     ) -> ModelResponse:
-        """Send exactly these bytes, once. Raises ModelError with what to do about it.
+        """Send exactly these bytes, once. Raise ModelError with advice.
 
-        An answer that repeats the key is kept without it: secrets never enter the log. A server that does not stream
-        tells no pieces.
+        The key is removed from an answer that repeats it: secrets never enter the log. If the server does not stream,
+        `on_delta` is not called.
         """
         began = monotonic_us()
         reading: ResponseReader | None = None
@@ -160,6 +162,8 @@ class ChatEndpoint:
                 )
                 await _read(response, reading, limit)
         except TimeoutError:
+            # A server may keep the stream open after its last event:
+            # a whole reply counts, however the connection ended.
             if reading is None or not reading.is_whole():
                 raise self._late(reading) from None
         except httpx2.HTTPError as error:
@@ -173,7 +177,7 @@ class ChatEndpoint:
         return ModelResponse(raw, monotonic_us() - began)
 
     async def close(self) -> None:
-        """Let go of connections, of those that are shared as well. Idempotent."""
+        """Close the connections, shared ones included. Idempotent."""
         await self._connections.close()
 
     def _late(self, reading: ResponseReader | None) -> ModelError:
@@ -198,20 +202,21 @@ class ChatEndpoint:
 
 
 async def _read(response: httpx2.Response, reading: ResponseReader, limit: asyncio.Timeout) -> None:
-    """Read it to its end. Whoever streams may take as long as it likes, as long as something of the reply comes."""
+    """Read the body to its end. A stream may take any time, as long as parts of the reply keep arriving."""
     now, chunks = asyncio.get_running_loop().time, 0
     async for part in response.aiter_bytes():
         reading.feed(part)
+        # Comments, which only keep the connection open, do not extend the limit.
         if reading.done or reading.chunks > chunks:
             chunks = reading.chunks
             limit.reschedule(now() + (STREAM_END_S if reading.done else GATEWAY_TIMEOUT_S))
 
 
 class EmbeddingsEndpoint:
-    """An embeddings endpoint, asked by whoever can wait for it: no event loop is needed."""
+    """Embeddings endpoint for callers that can block: it needs no event loop."""
 
     def __init__(self, name: str, base_url: str | None = None, *, keyless: bool = False) -> None:
-        """`keyless`: the key stays here. Raises ModelError as `ConnectionPool` does."""
+        """`keyless`: send no key. Raise ModelError as `ConnectionPool` does."""
         self._key = "" if keyless else os.environ.get("OPENAI_API_KEY", "").strip()
         base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
         _check(name, self._key, base_url)
@@ -224,7 +229,7 @@ class EmbeddingsEndpoint:
         self.url = str(self._client.base_url)
 
     def ask(self, request: bytes) -> str:
-        """What the endpoint answers to exactly these bytes, sent once. Raises ModelError."""
+        """Send exactly these bytes, once, and return the body of the answer. Raise ModelError."""
         try:
             return self._client.post(self._path, cast_to=str, content=request, options={"headers": _JSON})
         except openai.APIStatusError as error:
@@ -234,7 +239,7 @@ class EmbeddingsEndpoint:
             raise unreachable(error, self.name, self.url, self._clean, "") from error
 
     def close(self) -> None:
-        """Let go of connections. Idempotent."""
+        """Close the connections. Idempotent."""
         self._client.close()
 
     def _clean(self, text: str) -> str:
@@ -242,7 +247,7 @@ class EmbeddingsEndpoint:
 
 
 def unreachable(error: Exception, name: str, url: str, clean: Callable[[str], str], kept: str) -> ModelError:
-    """The error that a connection which cannot be had stands for."""
+    """Return the error for a connection that failed."""
     reason = clean(_reason(error))
     if isinstance(error, openai.APITimeoutError):
         kind, what = "timeout", "did not answer in time"
@@ -254,14 +259,16 @@ def unreachable(error: Exception, name: str, url: str, clean: Callable[[str], st
 
 
 def _headers(client: openai.AsyncOpenAI) -> dict[str, str]:
-    """What goes with every request: who asks, and as whom; nothing about this machine."""
+    """Return the headers of every request: user agent and key, but nothing about this machine."""
     found: dict[str, Any] = {**client.default_headers, **client.auth_headers, **_JSON, "Accept-Encoding": "identity"}
-    told = {name: value for name, value in found.items() if isinstance(value, str)}
-    return {name: value for name, value in told.items() if not name.lower().startswith("x-stainless")}
+    text_headers = {name: value for name, value in found.items() if isinstance(value, str)}
+    return {name: value for name, value in text_headers.items() if not name.lower().startswith("x-stainless")}
 
 
 def _check(name: str, key: str, base_url: str | None, key_name: str = OPENAI_KEY) -> None:
-    """Whether the key can be put into a header, and the address is one, without a password of its own."""
+    """Raise ModelError for a key that does not fit into a header,
+    and for an address that is none or holds a password.
+    """
     if not key and base_url is None:
         raise ModelError(
             f"The model {name!r} needs a key: set {key_name}, or name your own server with --base-url "
@@ -290,7 +297,7 @@ def _check(name: str, key: str, base_url: str | None, key_name: str = OPENAI_KEY
 
 
 def _split_query(base_url: str | None) -> tuple[str | None, str]:
-    """An address, and what is asked of every path below it, with its question mark."""
+    """Split an address into the address proper and its query, with the question mark, which goes after each path."""
     if base_url is None:
         return None, ""
     parts = urlsplit(base_url)
@@ -298,7 +305,7 @@ def _split_query(base_url: str | None) -> tuple[str | None, str]:
 
 
 def _reason(error: BaseException) -> str:
-    """The innermost cause, which says more than "Connection error."."""
+    """Return the innermost cause, which says more than "Connection error."."""
     while error.__cause__ is not None:
         error = error.__cause__
     return str(error) or type(error).__name__

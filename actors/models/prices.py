@@ -1,4 +1,4 @@
-"""What tokens cost: the list that everlog ships (`prices.toml`, which ages), and what its user says instead. Pure."""
+"""Price tokens: by the user's own prices, else by the list that everlog ships (`prices.toml`, which ages). Pure."""
 
 import math
 import re
@@ -14,49 +14,52 @@ from everlog.events import BadInput, Usage
 from everlog.projections.price_sql import ListedPrice
 
 MILLION = 1_000_000
+"""Number of tokens that a price is for."""
 DATED = r"(-latest|[-@]\d{4,8}|[-@]\d{4}-\d\d-\d\d)?"
-"""What versions of one model have after its name."""
+"""Ending of the name of a dated version of a model."""
 
 
 class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Of a million tokens."""
+    """Prices of a million tokens."""
 
     input: float
     output: float
     cached: float | None = None
-    """Of requests, where the provider still had them; None: as much as `input`."""
+    """Price of request tokens that the provider had in its cache; None: the same as `input`."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError for what no price can be."""
+        """Raise ValueError for a price that is negative or no finite number."""
         for price in (self.input, self.output, self.cached or 0):
             if not (math.isfinite(price) and price >= 0):
                 raise ValueError(f"{price} is no price")
 
     def cost(self, usage: Usage) -> float:
-        """What a call cost. Tokens that are neither the prompt's nor the reply's are priced as the prompt's."""
+        """Return the cost of a call.
+        Tokens that are neither the prompt's nor the reply's are priced as the prompt's.
+        """
         asked = max(usage.total - usage.completion, usage.prompt)
         return self.of(asked, usage.completion, min(usage.cached, asked))
 
     def of(self, asked: float, answered: float, cached: float = 0) -> float:
-        """What so many tokens cost; `cached` are among those `asked`."""
+        """Return the cost of so many tokens; `cached` is included in `asked`."""
         return ((asked - cached) * self.input + cached * self.cached_or_input + answered * self.output) / MILLION
 
     @property
     def cached_or_input(self) -> float:
-        """Of requests that the provider still had."""
+        """Price of request tokens that the provider had in its cache."""
         return self.input if self.cached is None else self.cached
 
 
 class PriceRow(msgspec.Struct, frozen=True):
-    """One price of a list, as it is shown."""
+    """One row of a price list, as it is shown."""
 
     model: str
-    """Empty: of every model that has none of its own."""
+    """Name of the model; empty: all models without a row of their own."""
     pattern: str
-    """A regular expression: the names of models that it is the price of. The first row that a name fits counts."""
+    """Regular expression for names of models. The first row that fits a name counts."""
     price: Price
     source: str
-    """Who said so: `models.toml`, `EVERLOG_GATEWAY_PRICE_IN`, or the shipped list with its date."""
+    """Origin of the price: `models.toml`, `EVERLOG_GATEWAY_PRICE_IN`, or the shipped list with its date."""
 
 
 class _Shipped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -67,17 +70,18 @@ class _Shipped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def shipped() -> _Shipped:
-    """The list that comes with everlog."""
+    """Return the list that everlog ships."""
     text = resources.files(__package__).joinpath("prices.toml").read_text(encoding="utf-8")
     return msgspec.convert(tomllib.loads(text), _Shipped)
 
 
 class PriceList:
-    """All prices that are known: the user's own by name, then one for all models, then the shipped list."""
+    """All known prices: the user's own by name, then the user's price for all models, then the shipped list."""
 
     def __init__(self, own: Mapping[str, Price] | None = None, other: Price | None = None) -> None:
-        """`own`: by the exact name of a model. `other`: of every model that has none of its own."""
+        """`own`: prices by the exact name of a model. `other`: the price of every model without one of its own."""
         listed = shipped()
+        # Longest names first: the row of "gpt-4o-mini" must come before that of "gpt-4o".
         named = sorted(listed.models.items(), key=lambda item: (-len(item[0]), item[0]))
         self.currency = listed.currency
         self.rows: Sequence[PriceRow] = [
@@ -91,12 +95,12 @@ class PriceList:
             *([PriceRow("", "", other, "EVERLOG_GATEWAY_PRICE_IN and _OUT")] if other else ()),
             *(PriceRow(name, f"^{re.escape(name)}{DATED}$", price, f"list of {listed.date}") for name, price in named),
         ]
-        """The first one that fits counts."""
+        """The first row that fits counts."""
         self._known: dict[str, Price | None] = {}
 
     @property
     def listed(self) -> list[ListedPrice]:
-        """The prices as the views over the fleet take them."""
+        """Prices in the form that the fleet views take."""
         return [
             ListedPrice(
                 model=row.model, pattern=row.pattern, price_in=row.price.input, price_out=row.price.output,
@@ -106,18 +110,18 @@ class PriceList:
         ]  # fmt: skip
 
     def of(self, model: str) -> Price | None:
-        """The price of a model; None if nobody said."""
+        """Return the price of a model; None if it is unknown."""
         if model not in self._known:
             self._known[model] = next((row.price for row in self.rows if re.search(row.pattern, model)), None)
         return self._known[model]
 
     def cost(self, spent: Mapping[str, Usage]) -> float:
-        """What the tokens of each model cost; those of models whose price is not known count as nothing."""
+        """Return the cost of usage by model. Models without a known price count as free."""
         return sum(price.cost(usage) for model, usage in spent.items() if (price := self.of(model)))
 
 
 class PricedModel(Protocol):
-    """A model as its user describes it; None: not said."""
+    """Model with prices in the user's description; None: not given."""
 
     @property
     def price_in(self) -> float | None: ...
@@ -130,9 +134,9 @@ class PricedModel(Protocol):
 
 
 def own_prices(models: Mapping[str, PricedModel]) -> dict[str, Price]:
-    """The prices in the tables `[models."NAME"]` of `models.toml`: price_in, price_out, price_cached, by name.
+    """Return the prices in the tables `[models."NAME"]` of `models.toml`: price_in, price_out, price_cached, by name.
 
-    Raises BadInput for one that cannot be: prices are numbers of 0 or more, and price_in and price_out come together.
+    Raise BadInput for an invalid price: prices are numbers of 0 or more, and price_in and price_out come together.
     """
     found: dict[str, Price] = {}
     for name, said in models.items():

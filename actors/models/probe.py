@@ -1,7 +1,7 @@
-"""What an endpoint can do with a model, found out by asking it: once, a few small questions, each answer a finding.
+"""Probe an endpoint: find out what it can do with a model, by a few small requests.
 
-Nothing that an endpoint answers is a failure of the probe: what it cannot do is what one wants to know. It is asked by
-whoever sets an agent up at the command line, and by `everlog models test`; never by an agent.
+No answer of an endpoint is a failure of the probe: what the endpoint cannot do is a finding. `everlog models test`
+probes, and so does the command line when it sets an agent up; agents never do.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,11 +14,11 @@ from everlog.actors.models.model_types import OPENAI_KEY, Abilities, ProbeFindin
 from everlog.actors.models.probe_http import ProbeResponse, ProbeTransport
 
 REPLY_TOKENS = 200
-"""Most that an answer may take."""
+"""Maximum tokens of an answer."""
 THINKING_TOKENS = 4000
-"""The same where a model was still thinking by then."""
+"""Maximum tokens of an answer, for a model that was still thinking at REPLY_TOKENS."""
 SAID_CHARS = 160
-"""Of what an endpoint says, so much is kept."""
+"""Maximum characters of an endpoint's answer that are stored in the findings."""
 
 WORDS = ("ready", "steady")
 
@@ -44,15 +44,15 @@ _SCHEMA = {
 
 
 def probe(url: str, model: str, send: ProbeTransport, *, at: int, key: str = OPENAI_KEY) -> ProbeFindings:
-    """What was found out about `model` at `url`; `at` is now, `key` the name of the variable that `send` took one from.
+    """Return the findings about `model` at `url`. `at` is the time now; `key` names the variable whose key `send` uses.
 
-    Where nothing can be found out, `fault` of what is given says why and what to do.
+    If nothing can be found out, `fault` of the findings says why, and what to do.
     """
     return _Probe(url.rstrip("/"), model, send, key).found(at)
 
 
 class _Probe:
-    """One conversation with an endpoint."""
+    """Conversation with one endpoint."""
 
     def __init__(self, url: str, model: str, send: ProbeTransport, key: str) -> None:
         self._url, self._model, self._send, self._key = url, model, send, key
@@ -70,14 +70,14 @@ class _Probe:
         if not fault:
             fault, abilities = self._asked()
         if not fault:
-            self._look_for_window()
+            self._find_window()
         return ProbeFindings(
             url=self._url, model=self._model, at=at, server=self._server, models=self._served, window=self._window,
             abilities=abilities, said=self._said, fault=fault,
         )  # fmt: skip
 
     def _list(self) -> str:
-        """Ask what is served; a fault in words where there is nobody who could be asked anything."""
+        """Ask what is served. Return a fault in words if the endpoint cannot be asked anything."""
         reply = self._send("GET", f"{self._url}/models", None)
         fault = self._fault(reply)
         if fault:
@@ -91,7 +91,7 @@ class _Probe:
         return ""
 
     def _asked(self) -> tuple[str, Abilities]:
-        """The questions that the model answers; a fault in words where it is not there."""
+        """Ask the questions that the model answers. Return a fault in words if there is no such model."""
         tools, parallel, fault = self._tools()
         if fault:
             return fault, Abilities()
@@ -101,7 +101,7 @@ class _Probe:
         return "", Abilities(tools, schema, grammar, parallel, streaming, self._usage, stream_usage)
 
     def _tools(self) -> tuple[bool | None, bool | None, str]:
-        """Whether it calls functions, and several at once; a fault where it is nobody's model."""
+        """Return whether it calls functions, and several at once, with a fault if the model does not exist."""
         words = f"Call the function `report` twice: with the word {WORDS[0]}, and with the word {WORDS[1]}."
         reply = self._chat("tools", words, tools=[_REPORT])
         fault = self._fault(reply, of_model=True)
@@ -144,19 +144,19 @@ class _Probe:
         return kept
 
     def _stream(self) -> tuple[bool | None, bool | None]:
-        """Whether it streams, and says what a streamed reply took."""
+        """Return whether it streams, and whether it reports the usage of a streamed reply."""
         reply = self._chat("streaming", "Say hello.", stream=True, stream_options={"include_usage": True})
         if reply.status != 200:
             return (False if 400 <= reply.status < 500 else None), None
         chunks = list(_chunks(reply.body))
-        told = any(isinstance(chunk.get("choices"), list) for chunk in chunks)
+        is_stream = any(isinstance(chunk.get("choices"), list) for chunk in chunks)
         usage = any(_usage_in(chunk) for chunk in chunks)
-        self._said["streaming"] = f"{len(chunks)} pieces came" if told else "the reply came whole"
-        return told, usage if told else None
+        self._said["streaming"] = f"{len(chunks)} chunks arrived" if is_stream else "the reply came whole"
+        return is_stream, usage if is_stream else None
 
     def _chat(self, question: str, words: str, **fields: Any) -> ProbeResponse:
-        """One question. Where newer models want their limit called otherwise, or one is still thinking when it is
-        reached, it is asked again so.
+        """Ask one question. Ask again if the model wants the token limit under its newer name,
+        or was still thinking at the limit.
         """
         body = {"model": self._model, "messages": [{"role": "user", "content": words}], **fields}
         while True:
@@ -177,19 +177,19 @@ class _Probe:
         return reply
 
     def _message(self, reply: ProbeResponse) -> Mapping[str, Any] | None:
-        """The message of a reply; None where there is none."""
+        """Return the message of a reply; None if there is none."""
         message = _choice(reply).get("message")
         return message if isinstance(message, dict) else None
 
     def _was_cut(self, question: str, reply: ProbeResponse) -> bool:
-        """Whether a reply ended at the limit, so that what is missing in it says nothing."""
+        """Return True if a reply ended at the token limit: anything missing in it then proves nothing."""
         cut = _choice(reply).get("finish_reason") == "length"
         if cut:
             self._said[question] = f"not known: its reply did not end within {self._tokens:,} tokens"
         return cut
 
     def _fault(self, reply: ProbeResponse, *, of_model: bool = False) -> str:
-        """Why nothing can be found out, and what to do; empty where something can."""
+        """Return why nothing can be found out, and what to do; empty if something can."""
         said = self._cut(_error_in(reply.body))
         if reply.status == 0:
             return f"{self._url} cannot be reached ({said}). Is the server running, and is the address right?"
@@ -206,8 +206,10 @@ class _Probe:
             return f"{self._url} answers {said}, which is no chat completion. Is the address right?"
         return ""
 
-    def _look_for_window(self) -> None:
-        """Ask in the server's own words how long a request may be, now that it has the model loaded."""
+    def _find_window(self) -> None:
+        """Ask for the context window with the server's own requests.
+        Called last: the server has the model loaded by then.
+        """
         for looks in _WINDOWS:
             if self._window:
                 return
@@ -230,7 +232,7 @@ _SERVERS = {
     "llamacpp": "llama.cpp", "library": "Ollama", "vllm": "vLLM", "sglang": "SGLang", "organization_owner": "LM Studio",
     "koboldcpp": "KoboldCpp", "system": "OpenAI", "openai": "OpenAI",
 }  # fmt: skip
-"""Kinds of servers, by whom they say their models are owned by."""
+"""Kinds of servers, by the owner that they give their models."""
 
 
 def _of_llama_cpp(value: Mapping[str, Any], _: str) -> int | None:
@@ -271,7 +273,7 @@ _WINDOWS: Sequence[tuple[str, str, str, Callable[[Mapping[str, Any], str], int |
     ("LM Studio", "GET", "/api/v0/models", _of_lm_studio),
     ("KoboldCpp", "GET", "/api/extra/true_max_context_length", _of_kobold),
 )
-"""Where servers say how long a request may be: of which kind, how they are asked, and how it is read."""
+"""Requests for the context window: kind of server, method, path, and reader of the answer."""
 
 
 def _json(text: str) -> Any:
@@ -287,13 +289,13 @@ def _list_in(value: Any, name: str) -> list[Any]:
 
 
 def _choice(reply: ProbeResponse) -> Mapping[str, Any]:
-    """The answer in a whole reply; empty where there is none."""
+    """Return the choice in a whole reply; empty if there is none."""
     choices = _list_in(_json(reply.body), "choices") if reply.status == 200 else []
     return choices[0] if choices and isinstance(choices[0], dict) else {}
 
 
 def _still_thinking(choice: Mapping[str, Any]) -> bool:
-    """Whether a reply was cut off at its limit before it said anything, or among thoughts that it shows."""
+    """Return True if a reply ended at its limit before it said anything, or inside of visible thoughts."""
     message = choice.get("message")
     if choice.get("finish_reason") != "length" or not isinstance(message, dict):
         return False
@@ -311,7 +313,7 @@ def _words(message: Mapping[str, Any]) -> str:
 
 
 def _word_of(call: Any) -> str:
-    """The word that a call reports; empty where it is no call of the function that was described."""
+    """Return the word that a call reports; empty if it is no call of the described function."""
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(function, dict) or function.get("name") != "report":
         return ""
@@ -327,7 +329,7 @@ def _usage_in(answer: Mapping[str, Any]) -> bool:
 
 
 def _chunks(body: str) -> Iterator[Mapping[str, Any]]:
-    """The pieces of a streamed reply."""
+    """Yield the chunks of a streamed reply."""
     for line in body.splitlines():
         if line.startswith("data:"):
             value = _json(line[5:].strip())
@@ -336,7 +338,7 @@ def _chunks(body: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _error_in(body: str) -> str:
-    """What an error says, whatever shape it has."""
+    """Return the message of an error, whatever its shape."""
     value = _json(body)
     error = value.get("error", value) if isinstance(value, dict) else None
     said = error.get("message") or error.get("detail") if isinstance(error, dict) else error
@@ -348,6 +350,6 @@ def _some(names: Sequence[str]) -> str:
     return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown or "nothing that it names"
 
 
-def is_own(url: str) -> bool:
-    """Whether an address is OpenAI's own, of which everything is known."""
+def is_openai(url: str) -> bool:
+    """Return True if an address is OpenAI's own, whose abilities are known."""
     return urlsplit(url).hostname == "api.openai.com"

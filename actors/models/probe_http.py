@@ -1,4 +1,6 @@
-"""Send the requests of a probe over HTTP: bounded in time and size, without redirects, the key kept out of answers."""
+"""Send the requests of a probe over HTTP: limited in time and size, without redirects, with the key removed from
+answers.
+"""
 
 import os
 from collections.abc import Callable
@@ -8,25 +10,28 @@ import msgspec
 from everlog.actors.models.response_body import redact_key
 
 TIMEOUT_S = 120
-"""Longest wait for an answer: a server may have to load the model first."""
+"""Seconds to wait for an answer of the model: the server may have to load the model first."""
 LOOK_S = 15
-"""The same for what needs no model."""
+"""Seconds to wait for an answer that needs no model."""
 BODY_BYTES_MAX = 1 << 20
+"""Maximum bytes of an answer that are read."""
 
 
 class ProbeResponse(msgspec.Struct, frozen=True):
-    """What came back: a status and a body, without the key; status 0: nothing did, and the body says why."""
+    """Status and body of an answer, without the key. Status 0: there was no answer, and the body says why."""
 
     status: int
     body: str
 
 
 ProbeTransport = Callable[[str, str, bytes | None], ProbeResponse]
-"""Sends a request: method, whole address, body."""
+"""Sender of a request: method, whole address, body."""
 
 
 def sender(key_name: str) -> ProbeTransport:
-    """Return what sends requests with the key in the variable of that name, or none; the key cannot come back."""
+    """Return a sender of requests, with the key in the variable of that name if there is one.
+    Answers never hold the key.
+    """
     import httpx2
 
     key = os.environ.get(key_name, "").strip() if key_name else ""

@@ -1,6 +1,6 @@
-"""The body of an answer, read as it comes: a stream of events or one JSON text, whichever the server sends. Pure.
+"""Read the body of an answer as it arrives: a stream of events or one JSON text, whichever the server sends. Pure.
 
-What is told of it is told without the key, should the endpoint repeat it, in one piece or over several.
+Deltas and texts leave this file without the key, even if the endpoint repeats the key over several chunks.
 """
 
 import codecs
@@ -17,27 +17,29 @@ from everlog.actors.ports.effects import DeltaCallback, ReplyDelta
 from everlog.events import BadReply
 
 _WHOLE = (b"{", b"[", b"<", b'"')
-"""How a body begins that is no stream, whatever its header says."""
+"""Beginnings of a body that is no stream, whatever its header says."""
 _STREAM = (b":", b"d", b"e", b"i", b"r")
-"""How one begins that is: with a comment, `data`, `event`, `id` or `retry`."""
+"""Beginnings of a stream: a comment, `data`, `event`, `id` or `retry`."""
 
 ERROR = b"error"
-"""The name of an event that says that the rest will not come."""
+"""Name of an event that says that the rest of the reply will not come."""
 
 KEY_SHOWN = "[key]"
-"""What stands in the place of a key."""
+"""Replacement for a key."""
 
 SECRET_CHARS_MIN = 16
-"""Keys that protect something are longer; a local server's "none" or "test" is a word that people say."""
+"""Minimum characters of a key that is removed. Real keys are longer; a local server's "none" or "test" is a normal
+word.
+"""
 
 
 def redact_key(text: str, key: str) -> str:
-    """`text` without the key, should the endpoint have repeated it."""
+    """Return `text` without the key, which the endpoint may have repeated."""
     return text.replace(key, KEY_SHOWN) if len(key) >= SECRET_CHARS_MIN else text
 
 
 class ResponseReader:
-    """What has come of one answer."""
+    """Reader of one answer."""
 
     __slots__ = (
         "_chunks",
@@ -56,19 +58,19 @@ class ResponseReader:
     def __init__(
         self, name: str, url: str, clean: Callable[[str], str], on_delta: DeltaCallback | None, content_type: str
     ) -> None:
-        """`clean` takes the key out of a text; `content_type` is what the server says of the body."""
+        """`clean` removes the key from a text; `content_type` is the body's type by its header."""
         self._name, self._url, self._clean, self._on_delta = name, url, clean, on_delta
         self._typed = content_type.startswith("text/event-stream")
         self._events: SseDecoder | None = None
         self._streamed = StreamAssembler()
         self._parts: list[bytes] = []
-        """The body; of a stream, what came before its first chunk."""
+        """Parts of the body; for a stream, those before its first chunk."""
         self._size = self._chunks = 0
         self.done = False
-        """The stream says that nothing more comes."""
+        """True if the stream said that nothing more comes."""
 
     def is_whole(self) -> bool:
-        """Whether it is a stream whose reply has ended, now that nothing more comes."""
+        """Return True if the body is a stream whose reply is complete. Call this when nothing more comes."""
         if self._events is not None and not self.done:
             for name, data in self._events.end():
                 self._take(name, data, last=True)
@@ -76,17 +78,18 @@ class ResponseReader:
 
     @property
     def chunks(self) -> int:
-        """How many events of the stream were parts of a reply. Comments are none."""
+        """Number of events that were parts of the reply. Comments do not count."""
         return self._chunks
 
     @property
     def streams(self) -> bool:
-        """Whether it is a stream, as far as has come."""
+        """True if the body is a stream, as far as it was read."""
         return self._events is not None
 
     def feed(self, part: bytes) -> None:
-        """One more part of the body. Raises ModelError for an event that says that the rest will not come."""
+        """Take one more part of the body. Raise ModelError for an event that says that the rest will not come."""
         self._size += len(part)
+        # Without the limit a server that never ends would fill the memory of the gateway, and with it stop every agent.
         if self._size > REPLY_BYTES_MAX:
             raise self._garbage(f"did not come to an end in {REPLY_BYTES_MAX:,} bytes")
         if not self._parts and not self.streams:
@@ -104,7 +107,7 @@ class ResponseReader:
             self._take(name, data)
 
     def end(self) -> str:
-        """The completion. Raises ModelError where the body ended before it did."""
+        """Return the completion. Raise ModelError if the body ended before the completion did."""
         if self._events is None:
             text = self.so_far()
             if self._typed and not text:
@@ -119,18 +122,18 @@ class ResponseReader:
         raise self.truncated_error("ended before the reply did")
 
     def so_far(self) -> str:
-        """What has come, without the key: of a stream, put together."""
+        """Return the body so far, without the key; a stream is returned as one completion."""
         if self._streamed.begun:
             return self._clean(self._streamed.raw())
         return self._clean(b"".join(self._parts).decode("utf-8", "replace"))
 
     def truncated_error(self, how: str, kind: str = "cut") -> BadReply:
-        """The error of an answer that does not come to its end."""
+        """Return the error for an answer that does not reach its end."""
         cure = cure_of(kind, self._name)
         return BadReply(f"The answer of the model endpoint {self._url} {how}. {cure}{KEPT}", self.so_far(), kind=kind)
 
     def _take(self, name: bytes, data: bytes, *, last: bool = False) -> None:
-        """One event. `last`: it may be the beginning of one that was cut."""
+        """Handle one event. `last`: the event may be truncated, and is then ignored."""
         if self.done or not data:
             return
         if data == DONE:
@@ -167,8 +170,8 @@ class ResponseReader:
 
 
 class SseDecoder:
-    """The server-sent events of one stream, read from bytes in parts of any size: of each its name (often empty) and
-    its data.
+    """Decoder of the server-sent events of one stream, from parts of any size.
+    An event is its name (often empty) and data.
     """
 
     __slots__ = ("_begun", "_data", "_name", "_rest")
@@ -176,18 +179,20 @@ class SseDecoder:
     def __init__(self) -> None:
         self._begun = False
         self._rest = b""
-        """The beginning of a line whose end has not come."""
+        """Beginning of a line whose end has not arrived."""
         self._name = b""
         self._data: list[bytes] = []
 
     def feed(self, part: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """The events that end in this part. Comments, which servers send to keep a connection open, are none."""
+        """Yield the events that end in this part.
+        Comments, which servers send to keep a connection open, are skipped.
+        """
         *lines, self._rest = (self._rest + part).split(b"\n")
         for line in lines:
             yield from self._line(line)
 
     def end(self) -> Iterator[tuple[bytes, bytes]]:
-        """What is left when nothing more comes: some servers leave out the last end of line."""
+        """Yield what is left when nothing more comes: some servers omit the last end of line."""
         yield from self._line(self._rest)
         yield from self._line(b"")
         self._rest = b""
@@ -209,27 +214,30 @@ class SseDecoder:
             self._data.append(value)
         elif field == b"event":
             self._name = value
-        elif field == ERROR:  # as llama.cpp had it
+        elif field == ERROR:  # older llama.cpp
             self._name = ERROR
             self._data.append(value)
 
 
 class KeyRedactor:
-    """Tells pieces on. The end of a piece that may be the beginning of the key is told with the next one."""
+    """Filter that passes deltas on without the key.
+    The end of a delta that may begin the key waits for the next delta.
+    """
 
     __slots__ = ("_held", "_key", "_on_delta")
 
     def __init__(self, on_delta: DeltaCallback, key: str) -> None:
-        """`key` empty: there is none to look for."""
+        """Pass deltas to `on_delta`. An empty `key` turns the filter off."""
         self._on_delta, self._key = on_delta, key
         self._held = ReplyDelta()
-        """What was not told yet, as a piece of its own."""
+        """Held back part, as a delta of its own."""
 
     def feed(self, piece: ReplyDelta) -> None:
-        """The next piece."""
+        """Pass on the next delta."""
         if not self._key:
             self._on_delta(piece)
             return
+        # Text held back belongs to the delta's own call: it must go out before another call begins.
         if piece.restart or piece.name or piece.call != self._held.call:
             self.end()
         text, text_left = self._parted(self._held.text + piece.text)
@@ -240,13 +248,13 @@ class KeyRedactor:
             self._on_delta(safe)
 
     def end(self) -> None:
-        """Nothing more comes: what was held back was not the key."""
+        """Pass on what was held back: nothing more comes, so it was not the key."""
         held, self._held = self._held, ReplyDelta()
         if held.text or held.arguments:
             self._on_delta(held)
 
     def _parted(self, text: str) -> tuple[str, str]:
-        """What can be told, and what the key may begin with."""
+        """Split a text into the part that can be passed on, and an end with which the key may begin."""
         clean = text.replace(self._key, KEY_SHOWN)
         for size in range(min(len(self._key) - 1, len(clean)), 0, -1):
             if clean.endswith(self._key[:size]):

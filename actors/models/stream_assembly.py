@@ -1,7 +1,8 @@
-"""A streamed reply: its pieces as they come, and the completion that it would have been without a stream. Pure.
+"""Assemble a streamed reply: its deltas as they arrive, and the completion that it would have been without a stream.
+Pure.
 
-What a model thinks before it speaks (`reasoning_content`) is kept in the completion and told to nobody: it is no part
-of the reply.
+Thoughts in a field of their own (`reasoning_content`) are part of the completion, but not of the deltas: they are no
+part of the reply.
 """
 
 import json
@@ -51,7 +52,7 @@ class _ChoiceDelta(msgspec.Struct, gc=False):
 
 
 class CompletionChunk(msgspec.Struct, gc=False):
-    """One event of a stream, as far as it matters."""
+    """One event of a stream, with the fields that are used."""
 
     choices: list[_ChoiceDelta] | None = None
     usage: msgspec.Raw = _NOTHING
@@ -65,7 +66,7 @@ class CompletionChunk(msgspec.Struct, gc=False):
 
     @property
     def is_error(self) -> bool:
-        """Whether it says that the rest will not come."""
+        """True if the event says that the rest will not come."""
         return self.error not in _ABSENT or self.object == "error"
 
 
@@ -74,12 +75,12 @@ _ABSENT = (_NOTHING, msgspec.Raw(b"null"))
 
 
 def chunk_of(data: bytes) -> CompletionChunk:
-    """Raises msgspec.DecodeError (UnicodeError, RecursionError) for what is no chunk."""
+    """Parse one event. Raise msgspec.DecodeError (UnicodeError, RecursionError) if it is no chunk."""
     return _decoder.decode(data)
 
 
 class _CallAssembly:
-    """A call that is being said."""
+    """One call whose chunks are still arriving."""
 
     __slots__ = ("arguments", "id", "index", "name")
 
@@ -93,7 +94,7 @@ class _CallAssembly:
         return {"name": self.name, "arguments": "".join(self.arguments)}
 
     def is_complete(self) -> bool:
-        """Whether its arguments are all of an object."""
+        """Return True if its arguments are a complete JSON object."""
         if not self.arguments or not self.arguments[-1].rstrip().endswith("}"):
             return False
         try:
@@ -103,7 +104,7 @@ class _CallAssembly:
 
 
 def _is_next(call: _CallAssembly, call_id: str, function: _FunctionDelta) -> bool:
-    """Whether a part with a name begins a call after this one. Some servers repeat the name in every part."""
+    """Return True if a part with a name begins another call. Some servers repeat the name in every part."""
     if not function.name or not call.name:
         return False
     if call_id:
@@ -114,26 +115,26 @@ def _is_next(call: _CallAssembly, call_id: str, function: _FunctionDelta) -> boo
 
 
 class StreamAssembler:
-    """One reply, put together from its chunks."""
+    """Assembler of one reply from its chunks."""
 
     def __init__(self) -> None:
         self.finish: str | None = None
-        """Why it ended, as the model says it; None: it has not yet."""
+        """Reason for which the model ended the reply; None while the reply continues."""
         self.begun = False
-        """Any chunk has come."""
+        """True once a chunk has arrived."""
         self._head: dict[str, Any] = {}
         self._texts: dict[str, list[str]] = {}
-        """By field of the message, what was said into it."""
+        """Texts by field of the message."""
         self._is_chat = False
-        """It has a message, and is no mere completion of text."""
+        """True if the reply has a message; False for a mere completion of text."""
         self._calls: list[_CallAssembly] = []
         self._function: _CallAssembly | None = None
-        """A call as they were before there were several."""
+        """Call in the old form `function_call`, of which a reply has one at most."""
         self._usage: msgspec.Raw | None = None
         self._timings: msgspec.Raw | None = None
 
     def take(self, chunk: CompletionChunk) -> Iterator[ReplyDelta]:
-        """One more chunk: the pieces that it says."""
+        """Take one more chunk, and yield its deltas."""
         self.begun = True
         if len(self._head) < 4:
             self._take_head(chunk)
@@ -146,7 +147,7 @@ class StreamAssembler:
                 yield from self._take_choice(choice)
 
     def raw(self) -> str:
-        """The completion, as the endpoint would have sent it in one piece."""
+        """Return the completion as the endpoint would have sent it without a stream."""
         choice: dict[str, Any] = {"index": 0, "finish_reason": self.finish}
         is_text = not self._is_chat and "text" in self._texts
         if "text" in self._texts:
@@ -185,7 +186,7 @@ class StreamAssembler:
                 self._head[field] = value
 
     def _take_choice(self, choice: _ChoiceDelta) -> Iterator[ReplyDelta]:
-        if choice.finish_reason:  # some servers say "" of a reply that goes on
+        if choice.finish_reason:  # some servers send "" while the reply continues
             self.finish = choice.finish_reason
         delta = choice.delta if choice.delta is not None else choice.message
         if choice.text is not None and (delta is None or (choice.text and not delta.content)):
@@ -214,8 +215,10 @@ class StreamAssembler:
             yield ReplyDelta(text)
 
     def _call_of(self, part: _ToolCallDelta, function: _FunctionDelta) -> _CallAssembly:
-        """The call that this is a part of. Some servers leave the index out, or say 0 of all: a name is a new call
-        where the id is new, or where a call without one has its arguments.
+        """Return the call that this is a part of.
+
+        Some servers omit the index, or send 0 for all calls. Then a name begins a new call if its id is new, or if the
+        last call has no id and its arguments are complete.
         """
         call_id = "" if part.id is None else str(part.id)
         last = self._calls[-1] if self._calls else None

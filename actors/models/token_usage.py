@@ -1,7 +1,7 @@
-"""What a reply cost, as the server that gave it says. Pure.
+"""Read the token usage from an answer. Pure.
 
-Servers agree on how the tokens of a request and of a reply are named, and not on those of the request that were still
-in a cache: each of the names that are in use is looked for.
+Servers use the same names for the tokens of requests and replies, but several for request tokens that were in a cache:
+all of these names are tried.
 """
 
 import re
@@ -16,7 +16,7 @@ _FIGURES = re.compile(r"[0-9]{1,15}")
 
 
 class UsagePayload(msgspec.Struct):
-    """The object `usage` of an answer."""
+    """Object `usage` of an answer."""
 
     prompt_tokens: Any = None
     completion_tokens: Any = None
@@ -24,27 +24,27 @@ class UsagePayload(msgspec.Struct):
     prompt_tokens_details: Any = None
     """OpenAI, vLLM, llama.cpp: an object with `cached_tokens`."""
     prompt_cache_hit_tokens: Any = None
-    """DeepSeek."""
+    """Name that DeepSeek uses."""
     cache_read_input_tokens: Any = None
-    """Proxies in front of Anthropic."""
+    """Name that proxies for Anthropic use."""
 
 
 class CostFields(msgspec.Struct):
-    """The parts of an answer that say what it cost."""
+    """Fields of an answer with usage figures."""
 
     usage: UsagePayload | None = None
     timings: Any = None
-    """llama.cpp: an object with `cache_n`."""
+    """Object with `cache_n`, from llama.cpp."""
 
 
 BOM = "\ufeff"
-"""The mark of byte order that some servers begin an answer with."""
+"""Byte order mark, with which some servers begin an answer."""
 
 _bills = msgspec.json.Decoder(CostFields)
 
 
 def usage_of(raw: str) -> Usage:
-    """The tokens that `raw` says it cost; zeros where it does not say."""
+    """Return the usage that `raw` reports; zeros if it reports none."""
     try:
         bill = _bills.decode(raw.removeprefix(BOM))
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -53,7 +53,7 @@ def usage_of(raw: str) -> Usage:
 
 
 def usage_in(payload: UsagePayload | None, timings: object = None) -> Usage:
-    """The tokens, each a count that can be. A cached token is one of the prompt's."""
+    """Return the usage with each figure brought into range. A cached token is one of the prompt's."""
     if payload is None:
         return Usage()
     prompt, completion, total = map(_count, (payload.prompt_tokens, payload.completion_tokens, payload.total_tokens))
@@ -66,7 +66,7 @@ def usage_in(payload: UsagePayload | None, timings: object = None) -> Usage:
 
 
 def _cached(payload: UsagePayload, timings: object) -> int:
-    """The first figure above 0 that is a number; those of others are 0 or not there."""
+    """Return the first figure above 0; the figures of other servers are 0 or missing."""
     figures = (
         _within(payload.prompt_tokens_details, "cached_tokens"),
         payload.prompt_cache_hit_tokens,
@@ -81,7 +81,7 @@ def _within(found: object, key: str) -> object:
 
 
 def _count(figure: object) -> int:
-    """A count of tokens that can be: whole, not below 0, and within what the tables hold. Some servers write text."""
+    """Return a valid count of tokens: whole, and from 0 to TOKENS_MAX. Some servers write figures as text."""
     if isinstance(figure, str) and _FIGURES.fullmatch(figure):
         figure = int(figure)
     if isinstance(figure, bool) or not isinstance(figure, int | float):

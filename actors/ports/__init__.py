@@ -1,1 +1,1 @@
-"""What may an agent touch? The protocols of its effects (models, clocks, ids), and the one file with the real ones."""
+"""Effects of an agent (models, clocks, ids) as protocols, and the one file with the real clock and ids."""

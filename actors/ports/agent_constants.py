@@ -1,303 +1,344 @@
-"""Limits of the agents, with their unit last in the name, and where each comes from."""
+"""Limits and defaults of agents, with the unit last in the name. "(MemGPT)": the value is MemGPT's."""
 
 from everlog.events.times import MICROSECONDS
 
 OFFLINE = "offline"
-"""The name of the embedded, rule-based stand-in for a model."""
+"""Name of the embedded, rule-based stand-in for a model."""
 
 SEND_MESSAGE = "send_message"
-"""The function by which an agent speaks to people."""
+"""Name of the function by which an agent sends messages to people."""
 
 RENDERER = 1
-"""Version of `render.py` and `fit.py`: raised when the same context gives other bytes, or is made to fit otherwise."""
+"""Version of the rendered bytes. Raise it when `render_request.py` or `context_fit.py` gives other bytes for the same
+context: `verify` checks only calls whose configuration has this version.
+"""
 
 BLOCK_CHARS = 2000
-"""Limit of a memory block where none is given (MemGPT)."""
+"""Default limit of a memory block in characters (MemGPT)."""
 
 WINDOW_TOKENS = 8192
-"""Context window where none is given and the model is not known."""
+"""Default context window in tokens, for models that are not in WINDOWS_TOKENS."""
 
 WINDOW_TOKENS_MIN = 4096
-"""Smallest window that holds the prompt, the functions and a few messages."""
+"""Smallest context window in tokens: it holds the prompt, the functions and a few messages."""
 
 WINDOW_TOKENS_MAX = 100_000_000
-"""Largest window that is believed."""
+"""Largest accepted context window in tokens. A larger figure is taken for a mistake."""
 
 WINDOWS_TOKENS = {"gpt-4o": 128_000, "gpt-4.1": 1_000_000, "gpt-5": 400_000, "gpt-4-turbo": 128_000}
-"""Context windows of models known by the beginning of their name."""
+"""Context windows in tokens, by the beginning of the model's name."""
 
 REPLY_FRACTION = 1 / 16
-"""Part of the window left free for the reply."""
+"""Fraction of the window that is left free for the reply."""
 
 GGUF_REPLY_FRACTION = 1 / 8
-"""Part of the window that a reply of a model in a file may take where no sampling says so: a base model never ends."""
+"""Maximum length of a reply of a GGUF model, as a fraction of the window, unless sampling sets another: a base model
+never stops by itself.
+"""
 
 TOKENS_PER_BYTE = 0.3
-"""Estimate before the first usage figure: a little more than English text costs."""
+"""Estimated tokens per byte of a request until the first usage figure arrives: a little more than English text
+needs.
+"""
 
 TOKENS_PER_BYTE_OF = {
     "gpt-": 0.27, "o1": 0.27, "o3": 0.27, "o4": 0.27, "gemini": 0.29, "gemma": 0.29, "llama-3": 0.27, "qwen": 0.28,
     "deepseek": 0.28, "claude": 0.33, "mistral": 0.32, "llama-2": 0.34,
 }  # fmt: skip
-"""The same of families of models, by the beginning of the name, or of its last part: a tenth above what requests in
-English cost with a vocabulary of that size. Gemma's was measured (0.268); one reply puts any of them right."""
+"""Like TOKENS_PER_BYTE, for families of models: by the beginning of the model's name, or of the last part of that name.
+Each value is a tenth above the tokens per byte of English requests with a vocabulary of that size. Only Gemma's was
+measured (0.268). The usage figure of the first reply replaces any of these values.
+"""
 
 SCHEMA_SHARE = 0.55
-"""Part of a request held to a schema that the model reads: the schema, about half of it, goes to the grammar."""
+"""Fraction of a request with calling format `schema` that counts as prompt tokens: the schema, about half of the
+request, goes to the endpoint's grammar and not to the model.
+"""
 
 TOKENS_MAX = 2**53
-"""Largest count of tokens that is believed of a provider."""
+"""Largest count of tokens that is accepted from a provider."""
 
 TOKENS_PER_BYTE_MIN, TOKENS_PER_BYTE_MAX = 0.02, 1.0
-"""A token is a byte or more, and hardly ever above fifty."""
+"""Limits of measured tokens per byte, both inclusive: a token has at least one byte, and hardly ever more than
+fifty.
+"""
 
 PAGES_MAX = 1_000_000
-"""Last page of a search that can be asked for."""
+"""Number of the last page of a search. A higher number is taken as this one."""
 
 PAGE_RESULTS = 5
 """Results on one page of a search (MemGPT)."""
 
 ARCHIVAL_CHARS_MAX = 1_000_000
-"""Longest text of one memory: what a person pastes. The index keeps it in parts."""
+"""Maximum characters of one archival memory: room for text that a person pastes. The index stores long texts in
+parts.
+"""
 
 TAGS_MAX = 32
-"""Tags of one memory."""
+"""Maximum number of tags of one memory."""
 
 TAG_CHARS_MAX = 100
-"""Longest tag."""
+"""Maximum characters of one tag."""
 
 RESULT_CHARS_MAX = 3000
-"""Longest function result that the model is shown, searches excepted (MemGPT)."""
+"""Maximum characters of a function result that the model is shown; searches are exempt (MemGPT)."""
 
 PAUSE_MINUTES_MAX = 360
-"""Longest pause of timed heartbeats, inclusive (MemGPT)."""
-
-FIRST_ATTEMPTS_MAX = 10
-"""Replies asked for when the first message is verified (MemGPT)."""
+"""Maximum minutes for which timed heartbeats can be paused, inclusive (MemGPT)."""
 
 SUMMARY_WORDS = 100
-"""Words asked of a summary (MemGPT)."""
+"""Words that the model is asked to write for a summary (MemGPT)."""
 
 SUMMARY_WORDS_SHORTER = 40
-"""Words asked for when the first summary was too long."""
+"""Words that the model is asked to write after a summary that was too long."""
 
 SUMMARY_FRACTION_MAX = 0.15
-"""Part of the window that a summary may take; a longer one is refused."""
+"""Largest fraction of the window that a summary may take; a longer summary is rejected."""
 
 SHOWN_CHARS_MIN = 200
-"""A record or block is never shown shorter than this."""
+"""Smallest number of characters to which a record or block is shortened."""
 
 GATEWAY_ATTEMPTS_MAX = 4
-"""Tries of one request, for failures where trying again can help."""
+"""Maximum attempts for one request. Only failures that another attempt can cure are retried."""
 
 GATEWAY_TIMEOUT_S = 120
-"""Longest wait for one answer; of a stream, for its next byte."""
+"""Seconds in which an endpoint must answer. For a stream: seconds in which its next byte must arrive."""
 
 CONNECT_S = 15
-"""Longest wait for a connection to a model endpoint."""
+"""Seconds in which a connection to a model endpoint must open."""
 
 REPLY_BYTES_MAX = 16 << 20
-"""Longest answer of a model endpoint that is read."""
+"""Maximum bytes of an endpoint's answer. The limit keeps a runaway answer from filling the memory."""
 
 STREAM_END_S = 1
-"""Longest wait for the end of a stream after all of its reply has come."""
+"""Seconds to wait for the end of a stream whose reply is complete. Some servers keep the stream open."""
 
 INBOX_MAX = 1000
-"""Inputs of one agent that may wait for their turn; a further one is refused."""
+"""Maximum inputs of one agent that wait for their turn; a further input is refused with `Busy`."""
 
-LISTENERS_MAX = 1000
-"""Callers of one agent that may wait for answers; a further one is refused."""
+SUBSCRIBERS_MAX = 1000
+"""Maximum subscribers of one agent; a further one is refused with `Busy`."""
 
 WATCH_S = 20
-"""Who watches an agent says so again this often; one who is gone keeps it in memory no longer than this."""
+"""Seconds after which a `watch` subscription expires. Live clients renew it, so a dead client does not keep an agent in
+memory for longer than this.
+"""
 
 IDLE_S = 300
-"""An agent that nobody uses for so long is let go of."""
+"""Seconds without use after which an agent is unloaded."""
 
 LATE_US = 60 * MICROSECONDS
-"""A timed heartbeat that comes later than this after it was due is marked late."""
+"""Microseconds after its due time from which on a timed heartbeat is marked late."""
 
-TIMER_LOOK_S = 60
-"""The schedule looks at the clock at least this often: a clock may be set, a machine may have slept."""
+TIMER_CHECK_S = 60
+"""Maximum seconds between two looks of the timer schedule at the clock: meanwhile the clock may have been set, or the
+machine may have slept.
+"""
 
 TIMER_RETRY_US = 60 * MICROSECONDS
-"""When an agent that could not be woken is tried again."""
+"""Microseconds until a timer is retried whose agent could not be activated."""
 
-BEATS_MAX = 1000
-"""Timed heartbeats that a schedule has under way at once; what is due beyond them waits, and is late."""
+HEARTBEATS_IN_FLIGHT_MAX = 1000
+"""Maximum timed heartbeats in flight in one schedule. Further due heartbeats wait, and may be late."""
 
-BEATS_GATHERED = 100
-"""With so many under way, the next ones are sent together."""
+BEATS_BATCHED_FROM = 100
+"""Heartbeats in flight from which on the schedule collects further ones, and sends them as one batch."""
 
-TIMER_TICK_S = 0.05
-"""So long they are gathered then."""
+HEARTBEAT_BATCH_S = 0.05
+"""Seconds for which such a batch is collected."""
 
 TIMED_AGENTS_MAX = 1_000_000
-"""Agents whose timers one schedule keeps, at about 400 bytes each; those of a further one are left in its log."""
+"""Maximum agents whose timers one schedule keeps in memory, at about 400 bytes each. Timers of further agents stay in
+their logs.
+"""
 
 TIMER_AT_MAX = 253_402_300_799 * MICROSECONDS
-"""Latest time that a timer can be due: the end of the year 9999."""
+"""Latest due time of a timer in microseconds UTC: the end of the year 9999."""
 
 TIMER_EVERY_S_MAX = 100 * 366 * 24 * 3600
-"""Longest time between two heartbeats of a timer: a hundred years."""
+"""Maximum seconds between two heartbeats of a timer: a hundred years."""
 
 RESENDS_MAX = 5
-"""How often a command is sent again because the process that had it died."""
+"""Maximum number of times that a command is sent again after its process died. The command's id makes a repeat
+idempotent.
+"""
 
 RESTARTS_MAX = 3
-"""A host that dies more often in a row is started for nobody's command more than once."""
+"""Deaths of a host in a row up to which a command may restart the host again and again. After more deaths, a command
+starts the host once: the command itself may be the cause.
+"""
 
 RECOVERY_WAIT_S = 4
-"""After a second death in a row, or a start that failed, so long until the next try; then four times as long."""
+"""Seconds until a host is restarted after its second death in a row, or after a failed start. Each further failure
+makes the wait four times as long.
+"""
 
 RECOVERY_WAIT_S_MAX = 3600
-"""The longest time between two tries."""
+"""Maximum seconds between two such restarts."""
 
-STEADY_S = 600
-"""A host that has lived so long does not die in a row."""
+STABLE_HOST_S = 600
+"""Seconds of life after which a host's death no longer counts as one in a row."""
 
-LOOK_AGAIN_S = 60
-"""A host that is dead to everybody but itself may still write for a while: its log is read again after so long."""
+REREAD_LOG_S = 60
+"""Seconds after which the log of a host presumed dead is read again: if the host was only cut off from the network, it
+may have appended records meanwhile.
+"""
 
 RECOVERIES_MAX = 1000
-"""Hosts that finish what was unfinished, at once; the others wait."""
+"""Maximum hosts that finish unfinished turns at the same time; further hosts wait."""
 
 ASKS_MAX = 32
-"""Requests to model endpoints that are under way at once in one gateway."""
+"""Maximum requests to model endpoints that are in flight in one gateway."""
 
 ASKS_WAITING_MAX = 10_000
-"""Requests that may wait in a gateway for their turn; a further one is refused."""
+"""Maximum requests that wait in a gateway for their turn; a further request is refused."""
 
 ASKS_WAITING_AGENT_MAX = 100
-"""Requests of one agent that may wait in a gateway for their turn; a further one is refused."""
+"""Maximum requests of one agent that wait in a gateway for their turn; a further request is refused."""
 
-ASKS_GATHER_S = 0.004
-"""Answers to requests that came together, and are there within so many seconds of each other, go back together."""
+MODEL_REPLIES_GATHER_S = 0.004
+"""Seconds for which answers to a batch of requests are collected: answers that arrive within this time of each other
+are returned together.
+"""
 
 ENDPOINT_IDLE_S = 60
-"""A connection to a model endpoint that nobody needed for so long is closed."""
+"""Seconds after which an unused connection to a model endpoint is closed."""
 
 BACKOFF_S = 0.5
-"""Wait before a request is tried again; it doubles with each try."""
+"""Seconds before a request is tried again. Each further attempt doubles the wait."""
 
 BACKOFF_S_MAX = 8
-"""Longest wait that doubling comes to."""
+"""Maximum seconds that such a wait doubles to."""
 
 PAUSE_S_MAX = 60
-"""An endpoint that asks to be left alone for longer refuses what waits for it; for less, it waits."""
+"""Maximum seconds for which an endpoint's queue waits when the endpoint asks for a pause. If the endpoint asks for a
+longer pause, its waiting requests fail at once.
+"""
 
 PROBE_S = 10
-"""How often an endpoint that refused the key is tried again, by one request."""
+"""Minimum seconds between the single requests that test an endpoint which refused the key."""
 
-BREAK_AFTER = 10
-"""Tries of one model that fail in a row, after which it is left alone for a while."""
+BREAKER_FAILURES = 10
+"""Failed attempts of one model in a row after which its circuit breaker opens: requests to the model fail at once."""
 
-BREAK_S = 30
-"""For so long; then one request finds out whether it answers again."""
+BREAKER_OPEN_S = 30
+"""Minimum seconds for which an open circuit breaker stays open; then one request tests whether the model answers
+again.
+"""
 
 CALLS_MAX = 100
-"""Calls that a Ray actor may have under way: its callers, and what waits for its death."""
-
-GATEWAY_CALLS_MAX = 10_000
-"""The same for the gateway, whose own queues are the fair ones."""
+"""Maximum calls that a Ray actor has in flight: those of its callers, and those that wait for its death."""
 
 ACTIVATIONS_MAX = 4
-"""Hosts that a supervisor starts at once."""
+"""Maximum hosts that a supervisor starts at the same time."""
 
 SHARD_AGENTS_MAX = 4000
-"""Agents of one shard that are in memory at once; the one that was used longest ago makes room for another."""
+"""Maximum agents of one shard in memory. The agent that was used longest ago is unloaded to make room for another."""
 
 SHARD_COMMANDS_MAX = 20_000
-"""Commands of one shard that may be under way, those that only watch included; a further one is refused."""
+"""Maximum commands in flight in one shard, `watch` included; a further command is refused."""
 
 BUSY_S = 2
-"""Who is refused because a queue is full may try again after so long."""
+"""Seconds after which a caller may retry a command that a full queue refused."""
 
-HEARD_MAX = 1000
-"""Commits that may wait for one who watches; what comes after them is told once these were heard."""
+WATCHED_COMMITS_MAX = 1000
+"""Maximum commits queued for one `watch` subscriber. Later commits are not queued: the client reads them from the log
+once it has taken these.
+"""
 
 PREVIEW_CHARS_MAX = 100_000
-"""Characters of a reply on its way that may wait for one who hears of it; the rest is told when it is durable."""
+"""Maximum characters of a streamed reply that are queued for one subscriber. The rest of that reply is not streamed;
+its record is delivered when the reply is durable.
+"""
 
 SHARD_TEND_S = 5
-"""A shard looks this often for idle agents, at what waits to be sealed, and at the memory that it could give back."""
+"""Maximum seconds between two rounds in which a shard unloads idle agents, seals its log and gives back unused
+memory.
+"""
 
 SHARD_SEAL_BYTES = 32 * 2**20
-"""Frames that a shard with commands under way seals; at rest it seals less. Who opens a log that was left with so many
-reads them all, 0.6 s of CPU, and waking one agent from among them takes 30 ms: 18 ms and 1 ms for each MiB.
+"""Bytes of frames at which a shard with commands in flight seals its log; an idle shard seals at fewer. The limit
+bounds the cost of opening a log that was left unsealed: for 32 MiB, 0.6 s of CPU to read it and 30 ms to activate one
+agent (18 ms and 1 ms for each MiB).
 """
 
 SHARD_MEMORY_MB = 2048
-"""Memory that the projections of one shard may use."""
+"""Maximum memory in MB of the DuckDB database that holds the projections of one shard."""
 
 SHARD_RECOVERIES_MAX = 100
-"""Agents of one shard whose unfinished turns are finished at once."""
+"""Maximum agents of one shard whose unfinished turns are finished at the same time."""
 
 STARTS_WAITING_MAX = 1000
-"""Hosts that callers wait for while others are started; a further one is refused."""
+"""Maximum hosts whose start callers wait for while other hosts are started; a further start is refused."""
 
 TIMED_STARTS_WAITING_MAX = 100
-"""The same for hosts that are wanted for a heartbeat only: a further heartbeat is tried again later."""
+"""The same for hosts that are started for a heartbeat only; a further heartbeat is retried later."""
 
-STANDING_BYTES = 64 * 2**20
-"""Records of theirs, in memory."""
+PENDING_READ_BYTES = 64 * 2**20
+"""Bytes of log records at which a batch of agents is searched for unfinished turns and timers. It bounds the memory."""
 
-STANDING_AGENTS = 500
-"""Agents whose logs are looked at together."""
+PENDING_READ_AGENTS = 500
+"""Number of agents at which such a batch is searched."""
 
-ORDERS_MAX = 10_000
-"""Commands that one call carries to a host."""
+COMMANDS_PER_CALL_MAX = 10_000
+"""Maximum commands in one call to a host."""
 
 OBJECT_STORE_BYTES = 100 * 2**20
-"""Shared memory of a local Ray: nothing of ours goes through it."""
+"""Bytes of shared memory of a local Ray cluster. The value is small because everlog puts nothing into it."""
 
 ANSWER_S = 15
-"""A host that says nothing for so long is held up, or hangs."""
+"""Seconds without an answer after which a host counts as unresponsive."""
 
 START_S = 60
-"""A host that has not started by then has no room."""
+"""Seconds in which a new host must start. A host that takes longer counts as one for which the cluster has no room."""
 
 CLOSE_S = 10
-"""Hosts have so long to let go of their agents when the cluster stops."""
+"""Seconds that hosts have to unload their agents when the cluster stops; then they are killed."""
 
 FOLLOW_S, FOLLOW_S_MAX = 0.5, 5.0
-"""Between two looks of the archive at the logs, while there is something new and where there is nothing."""
+"""Shortest and longest wait in seconds between two reads of the logs by the archive. The wait doubles while nothing is
+new.
+"""
 
-FOLLOW_AT_ONCE = 64
-"""Logs that are followed before a question is answered that came meanwhile."""
+FOLLOW_LOGS_BATCH = 64
+"""Number of logs that the archive reads in one go; waiting queries are answered between two goes."""
 
-SEARCH_S, MEANING_S = 15.0, 2.0
-"""How long a host waits for the archive: for a search in it, and for what it can do without."""
+SEARCH_S, OPTIONAL_RANKING_S = 15.0, 2.0
+"""Seconds that a host waits for the archive: for a search, and for an optional ranking by meaning."""
 
-SPARE_S = 5.0
-"""For so long a host that got no answer does without what it can do without: nobody waits again and again."""
+ARCHIVE_RETRY_S = 5.0
+"""Seconds for which a host skips optional rankings after one got no answer. Without the pause, each search would wait
+for MEANING_S while the archive is down.
+"""
 
 ARCHIVE_NICENESS = 5
-"""Of the archive's process: agents come first."""
+"""`nice` value of the archive's process: agents get the CPU first."""
 
 SECTIONS_MAX = 100
-"""Sections of one system prompt."""
+"""Maximum sections of one system prompt."""
 
 SECTION_CHARS_MAX = 200_000
-"""Characters of a section, as a template and as it is shown."""
+"""Maximum characters of a section, both as a template and rendered."""
 
 TEMPLATE_NODES_MAX = 5_000
-"""Parts of one template: a text between two signs is one, an expression some."""
+"""Maximum nodes in the syntax tree of one template: a stretch of plain text is one node, an expression several."""
 
 TEMPLATE_LOOPS_MAX = 2
-"""Loops of a template that stand in each other."""
+"""Maximum depth of nested loops in a template."""
 
 TEXT_CHARS_MAX = 20_000
-"""Characters of a text that a template makes or compares: what stands outside of its signs is not counted."""
+"""Maximum characters of a text that an expression in a template makes or compares. Text outside of expressions does not
+count.
+"""
 
 RANGE_MAX = 1_000
-"""Numbers of one range in a template."""
+"""Maximum numbers of one range in a template."""
 
 DESCRIPTION_CHARS_MAX = 1_000
-"""Characters that say what a memory block is for."""
+"""Maximum characters of a memory block's description."""
 
 BLOCK_CHARS_MAX = 10**8
-"""Largest limit that a block can be given."""
+"""Largest limit, in characters, that a memory block can be given."""
 
 BLOCKS_MAX = 200
-"""Blocks of one agent."""
+"""Maximum memory blocks of one agent."""

@@ -1,6 +1,6 @@
-"""Every effect that an agent may have, as a Protocol: time, chance, the model, search. Nothing else leaves the agent.
+"""Protocols of all effects that an agent may have: time, ids, the model, search. An agent has no other effects.
 
-Real ones are in `real_clock.py` (clock, ids) and in `actors/models/` (models); tests bring their own.
+The real ones are in `real_clock.py` (clock, ids) and in `actors/models/` (models). Tests supply their own.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -15,68 +15,68 @@ if TYPE_CHECKING:
 
 
 class Clock(Protocol):
-    """Where the time comes from."""
+    """Source of the time."""
 
     def now(self) -> int:
-        """Microseconds since 1970-01-01 UTC."""
+        """Return microseconds since 1970-01-01 UTC."""
         ...
 
 
 class Ids(Protocol):
-    """Where ids come from."""
+    """Source of ids."""
 
     def new(self, at: int) -> str:
-        """A fresh UUIDv7 for time `at` (microseconds UTC)."""
+        """Return a fresh UUIDv7 for time `at` (microseconds UTC)."""
         ...
 
 
 class ThreadRunner(Protocol):
-    """Runs what takes long beside the event loop: `asyncio.to_thread`, or in place where a test says so."""
+    """Runner of slow work outside of the event loop: `asyncio.to_thread`, or in place where a test needs that."""
 
     def __call__(self, work: Callable[..., Any], /, *arguments: Any) -> Awaitable[Any]: ...
 
 
 class ModelResponse(msgspec.Struct, frozen=True):
-    """What came back from a model."""
+    """Answer of a model."""
 
     raw: str
-    """The body, verbatim."""
+    """Body of the answer, verbatim."""
     latency_us: int
     attempts: int = 1
 
 
 class ReplyDelta(msgspec.Struct, frozen=True, gc=False):
-    """What came of a reply that is streamed, as it came: some words, or a part of a call."""
+    """One delta of a streamed reply: some text, or a part of a call."""
 
     text: str = ""
-    """Of the reply's content."""
+    """Text that belongs to the reply's content."""
     call: int = -1
-    """Which of its calls the rest is of, from 0; -1: none."""
+    """Index of the call, from 0, that `name` and `arguments` belong to; -1: none."""
     name: str = ""
     arguments: str = ""
     restart: bool = False
-    """What was told before counts for nothing: the request is tried again."""
+    """True if the request is tried again: drop all deltas received so far."""
 
 
 DeltaCallback = Callable[[ReplyDelta], None]
-"""Is told the pieces of a reply in order. What it is told may come to nothing: only the answer counts."""
+"""Called with the deltas of a reply in order. Deltas are not durable and may be void: only the answer counts."""
 
 
 class Spent(msgspec.Struct, frozen=True, gc=False):
-    """What an agent has used up on one day, and what it may."""
+    """Usage of one agent on one day, and its limits."""
 
     day: int = 0
     """Days since 1970-01-01 UTC."""
     models: Mapping[str, Usage] = {}
-    """By the name of the model that was asked."""
+    """Usage by the model name of the requests."""
     tokens_max: int = 0
-    """Tokens that the agent itself may use up on a day; 0: no limit."""
+    """Maximum tokens that the agent may use in a day; 0: no limit."""
     cost_max: float = 0.0
-    """What they may cost; 0: no limit."""
+    """Maximum cost of the agent's tokens in a day; 0: no limit."""
 
     @property
     def tokens(self) -> int:
-        """Of all models."""
+        """Tokens of all models together."""
         return sum(usage.total for usage in self.models.values())
 
 
@@ -87,21 +87,21 @@ class Model(Protocol):
     """One chat-completions endpoint."""
 
     name: str
-    """What requests put into `model`."""
+    """Value of `model` in requests."""
 
     async def ask(
         self, request: bytes, *, on_delta: DeltaCallback | None = None, spent: Spent = NOTHING
     ) -> ModelResponse:
-        """Send exactly these bytes. Raises ModelError; any other exception is our bug.
+        """Send exactly these bytes and return the answer. Raise ModelError; any other exception is a bug in everlog.
 
-        `on_delta` is told the pieces of a reply as they come, where the request asks for a stream and the model gives
-        one; the answer is the reply put together, as if it had not. `spent`: what whoever asks has used up until now,
-        and what they may: held against it where there are budgets.
+        `on_delta` gets the deltas of a reply as they arrive, if the request asks for a stream and the model streams.
+        The answer is the whole reply either way. `spent` is the caller's usage so far with its limits: it is checked
+        where there are budgets.
         """
         ...
 
     async def close(self) -> None:
-        """Let go of connections. Idempotent."""
+        """Close the connections. Idempotent."""
         ...
 
 
@@ -110,19 +110,19 @@ class Hit(msgspec.Struct, frozen=True):
 
     seq: int
     time: int
-    """When it was said or kept, microseconds UTC."""
+    """Time at which it was said or stored, microseconds UTC."""
     role: str
     name: str
     text: str
     ref: str
-    """What a message was imported under; the id of a memory."""
+    """For a message, the reference under which it was imported; for a memory, its id."""
     score: float
     tags: Sequence[str] = ()
     source: str = ""
-    """Where a document was loaded into; empty for what the agent kept itself."""
+    """Source into which the document was loaded; empty for a memory that the agent inserted."""
     document: str = ""
     part: int = 1
-    """Which part of a long text this is, from 1."""
+    """Number of this part of a long text, from 1."""
     parts: int = 1
 
 
@@ -134,67 +134,73 @@ class Page(msgspec.Struct, frozen=True):
     pages: int
     results: Sequence[Hit]
     by_meaning: bool = False
-    """Whether vectors had a part in the order; False: words alone."""
+    """True if vectors influenced the order; False: words alone did."""
     archive_down: bool = False
-    """Whether the archive should have had a part in it and did not answer: words alone found it, in the log."""
+    """True if the archive should have taken part and did not answer:
+    the results were found by words alone, in the log.
+    """
 
 
 class Filters(msgspec.Struct, frozen=True):
-    """What results must be beside what is asked for. An empty field asks for nothing."""
+    """Conditions on results besides the query. An empty field is no condition."""
 
     roles: Sequence[str] = ()
-    """Of messages: `user`, `assistant`."""
+    """Roles of messages: `user`, `assistant`."""
     start: str = ""
     """First day, YYYY-MM-DD in the agent's zone, inclusive."""
     end: str = ""
     """Last day, inclusive."""
     tags: Sequence[str] = ()
-    """Of memories: each has all of them."""
+    """Tags of memories: a result has all of these."""
     source: str = ""
-    """Of documents: where they were loaded into."""
+    """Source into which documents were loaded."""
 
 
 ANYTHING = Filters()
 
 
 class ArchiveClient(Protocol):
-    """The index of what agents keep and say, which lags behind the log and catches up when it is asked.
+    """Index of memories and messages of agents. The index lags behind the log, and catches up before it answers.
 
-    Where nobody answers, every method raises ArchiveDown: whoever asked goes on with words alone.
+    Every method raises ArchiveDown if the archive does not answer; the caller then searches by words alone.
     """
 
     async def search(self, wanted: "ArchiveQuery") -> Page:
-        """What was kept, best match first."""
+        """Return stored texts, best match first."""
         ...
 
     async def meanings(self, agent_id: str, query: str, said_by: int) -> Mapping[int, float]:
-        """How near in meaning each message comes to the query: by seq, up to `said_by`, cosine of -1 to 1."""
+        """Return the similarity of messages to the query: by seq, up to `said_by`, as a cosine from -1 to 1."""
         ...
 
 
 class Searcher(Protocol):
-    """Search in one agent's memory, as of the moment at which it was asked."""
+    """Search in one agent's memory, as of the moment of the call."""
 
     async def recall(self, query: str, page: int, count: int, filters: Filters = ANYTHING) -> Page:
-        """What was said, best match first. Raises FunctionError for a filter that cannot be."""
+        """Return messages, best match first. Raise FunctionError for an invalid filter."""
         ...
 
     async def recall_between(self, start: str, end: str, page: int, count: int) -> Page:
-        """What was said from day `start` to day `end` (YYYY-MM-DD in the agent's zone, both inclusive), in order."""
+        """Return messages from day `start` to day `end` (YYYY-MM-DD in the agent's zone, both inclusive), in order."""
         ...
 
     async def archival(self, query: str, page: int, count: int, filters: Filters = ANYTHING) -> Page:
-        """What the agent kept, best match first."""
+        """Return memories that the agent stored, best match first."""
         ...
 
     async def kept(self, text: str) -> str:
-        """The id of a memory that holds exactly this text, white space around it aside; empty if there is none."""
+        """Return the id of a memory with exactly this text, apart from surrounding white space;
+        empty if there is none.
+        """
         ...
 
-    async def kept_of(self, texts: Sequence[str]) -> Mapping[str, str]:
-        """By text, the ids of the memories that hold one of these texts, which have no white space around them."""
+    async def memories_holding(self, texts: Sequence[str]) -> Mapping[str, str]:
+        """Return the ids of memories by their text, for those of `texts` that are stored.
+        Texts have no surrounding white space.
+        """
         ...
 
     async def memory(self, memory_id: str) -> Hit | None:
-        """The memory of that id as it is; None if there is none, or it was deleted."""
+        """Return the current memory with that id; None if there is none, or it was deleted."""
         ...

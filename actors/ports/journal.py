@@ -1,5 +1,5 @@
-"""Where an agent writes and reads: the log and the projections, always in step. One Protocol, so that a host of many
-agents can commit, project and query them together; a lone agent is a batch of one.
+"""Protocol by which an agent writes and reads its log and projections, always in step. A host of many agents can then
+commit, project and query for all of them together; a single agent is a batch of one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,20 +10,22 @@ from everlog.store import Commit
 
 
 class Journal(Protocol):
-    """The log of one agent and the projections over it."""
+    """Log of one agent, and the projections of that log."""
 
     async def commit(self, agent_id: str, expected_seq: int, drafts: Sequence[Draft]) -> Commit:
-        """Append durably, then project: when this returns, `rows` sees the records."""
+        """Append durably, then project. When the call returns, `rows` includes the records."""
         ...
 
     async def rows(self, name: str, agent_id: str, as_of: int) -> Sequence[Mapping[str, Any]]:
-        """Rows of a projection as of a seq, inclusive."""
+        """Return the rows of a projection as of a seq, inclusive."""
         ...
 
     def read(self, agent_id: str, from_seq: int) -> Iterator[Record]:
-        """The agent's records from a seq (inclusive) on, in order."""
+        """Yield the agent's records from a seq (inclusive) on, in order."""
         ...
 
     def seq_at(self, agent_id: str, time: int) -> int:
-        """The agent's last seq that was recorded up to a time (microseconds UTC, inclusive); 0 for none."""
+        """Return the agent's last seq that was recorded up to a time (microseconds UTC, inclusive);
+        0 if there is none.
+        """
         ...

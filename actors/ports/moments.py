@@ -1,4 +1,4 @@
-"""Moments of a log: which seq a time stands for."""
+"""Translate a moment of a log, a seq or a time, into a seq."""
 
 from datetime import datetime
 
@@ -8,9 +8,10 @@ from everlog.store import LogReader
 
 
 def seq_of(reader: LogReader, agent_id: str, moment: int | datetime) -> int:
-    """The seq that a moment names: itself, or the last that was recorded by then (UTC if it has no zone).
+    """Return the seq of a moment:
+    the seq itself, or the last seq that was recorded up to a time (UTC if it has no zone).
 
-    Raises BadInput, which names the head, for a moment that the agent did not see.
+    Raise BadInput, with the head in the message, for a moment at which the agent has no record.
     """
     head = reader.head(agent_id).seq
     if isinstance(moment, int):

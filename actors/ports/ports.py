@@ -1,4 +1,4 @@
-"""What a process brings along for its agents, as one value: time, chance, threads, and where a person reads notes."""
+"""Bundle the effects that a process supplies to its agents: time, ids, threads, and notes for a person."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,18 +9,18 @@ from everlog.actors.ports.effects import Clock, Ids, ThreadRunner
 from everlog.actors.ports.real_clock import RealClock, RealIds
 
 
-def tell_nobody(_: str) -> None:
-    """Drop a note."""
+def discard_note(_: str) -> None:
+    """Discard a note."""
 
 
 class Ports(msgspec.Struct, frozen=True, kw_only=True):
-    """The effects that whatever runs agents shares. The defaults are the real ones; a test brings its own."""
+    """Effects that all agents of a process share. The defaults are the real ones; a test supplies its own."""
 
     clock: Clock = msgspec.field(default_factory=RealClock)
     ids: Ids = msgspec.field(default_factory=RealIds)
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    """Lets seconds pass."""
+    """Wait for a number of seconds."""
     aside: ThreadRunner = asyncio.to_thread
-    """Runs what takes long beside the event loop."""
-    note: Callable[[str], None] = tell_nobody
-    """Is told what a person should know."""
+    """Run slow work outside of the event loop."""
+    note: Callable[[str], None] = discard_note
+    """Called with each note that a person should read."""

@@ -1,1 +1,1 @@
-"""What does the model see? The context made of records, the system prompt, and how all of it fits the window."""
+"""Build the context that the model sees, render the system prompt, and fit both into the window."""

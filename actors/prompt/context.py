@@ -1,4 +1,4 @@
-"""Make a typed context of the rows of `context_window`: what the model sees before a call, and nothing more. Pure."""
+"""Build a typed context from the rows of `context_window`: exactly what the model sees before a call. Pure."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -41,7 +41,7 @@ class ContextMessage(msgspec.Struct, frozen=True):
     turn: int
     step: int
     at: int
-    """When it was said, as far as known, else recorded: microseconds UTC."""
+    """Time of the message as far as known, else of the record: microseconds UTC."""
     event: AnyEvent
 
 
@@ -51,12 +51,12 @@ class MemoryBlock(msgspec.Struct, frozen=True):
     label: str
     value: str
     limit: int
-    """Characters, inclusive."""
+    """Limit in characters, inclusive."""
     seq: int
     description: str = ""
     read_only: bool = False
     origin: str = ""
-    """The shared block that it follows; empty: it is the agent's own."""
+    """Shared block that this block copies; empty: the agent's own block."""
     origin_version: int = 0
 
 
@@ -69,43 +69,43 @@ class Context(msgspec.Struct, frozen=True):
     blocks: Sequence[MemoryBlock]
     """persona, human, then the others by label."""
     summary: ContextMessage | None
-    """The newest Summary or SummaryExpanded."""
+    """Newest Summary or SummaryExpanded."""
     messages: Sequence[ContextMessage]
     """In order of turn, then seq."""
     trims: Mapping[int | str, ContextTrimmed]
-    """Records (by seq) and blocks (by label) that are shown cut."""
+    """Records (by seq) and blocks (by label) that are shown truncated."""
     recall: int
     archival: int
     modified_at: int
-    """When core memory, summary or configuration last changed, microseconds UTC."""
+    """Time of the last change of core memory, summary or configuration, microseconds UTC."""
     last_reply: ModelReply | None
-    """The newest reply of the log, whether or not its turn is shown: what a byte of request costs is known from it."""
+    """Newest reply of the log, even if its turn is excluded: it gives the tokens per byte of a request."""
     switches: Mapping[int, ModelSwitched] = {}
-    """By turn, what is asked in the place of the agent's own model, or of the one for summaries."""
+    """Switches by turn: the model that replaces the agent's own, or the one for summaries."""
     refusals: Sequence[ContextMessage] = ()
-    """Replies that were refused and are shown to the model."""
+    """Rejected replies that are shown to the model."""
     turn: int = 0
-    """The turn that the call is of; 0: none."""
+    """Turn of the call; 0: none."""
     switched_at: Mapping[int, int] = {}
-    """By turn, the seq at which that was."""
+    """Seq of the switch, by turn."""
     configured_at: int = 0
-    """The seq of the configuration."""
+    """Seq of the configuration."""
     reply_place: tuple[int, int] = (0, 0)
     """Seq and turn of the newest reply."""
 
     @property
     def model(self) -> str:
-        """The model that is asked."""
+        """Name of the model that is called."""
         return self.switches[self.turn].to if self.turn in self.switches else self.config.model
 
     @property
     def summarizer(self) -> str:
-        """The model that is asked for a summary."""
+        """Name of the model that is called for a summary."""
         return self.model if self.turn in self.switches else self.config.summarizer or self.model
 
     @property
     def refused(self) -> ContextMessage | None:
-        """The reply that was refused last, if nothing came after it in the turn: the next one answers it."""
+        """Newest rejected reply, if nothing followed it in the turn: the next reply answers it."""
         last = self.refusals[-1] if self.refusals else None
         if (
             last is None
@@ -117,7 +117,7 @@ class Context(msgspec.Struct, frozen=True):
 
     @property
     def warned(self) -> bool:
-        """The agent was warned of memory pressure since the last summary, and the warning is in view."""
+        """True if the agent was warned of memory pressure since the last summary, and the warning is in view."""
         since = self.summary.seq if self.summary else 0
         return any(is_warning(m.event) for m in self.messages if isinstance(m.event, SystemAlert) and m.seq > since)
 
@@ -128,9 +128,9 @@ class Context(msgspec.Struct, frozen=True):
 
     @property
     def tokens_per_byte(self) -> float:
-        """What a byte of request cost in the newest call of the model that is asked; a guess before the first.
+        """Tokens per byte of request in the newest call of the current model; an estimate before the first call.
 
-        A figure that cannot be, more tokens than the window holds, counts as none.
+        An impossible count, of more tokens than the window holds, is ignored.
         """
         for reply in self._own_replies():
             if reply.context_bytes and 0 < reply.usage.prompt <= self.config.window:
@@ -138,7 +138,7 @@ class Context(msgspec.Struct, frozen=True):
         return _tokens_per_byte_of(self.model) * (SCHEMA_SHARE if self.config.calling == "schema" else 1)
 
     def _own_replies(self) -> Iterator[ModelReply]:
-        """The replies of the model that is asked, as far as they are known, newest first."""
+        """Yield the known replies of the current model, newest first."""
         seq, turn = self.reply_place
         if self.last_reply is not None and self._is_own(self.last_reply, seq, turn):
             yield self.last_reply
@@ -147,8 +147,8 @@ class Context(msgspec.Struct, frozen=True):
                 yield message.event
 
     def _is_own(self, reply: ModelReply, seq: int, turn: int) -> bool:
-        """Whether a reply is of the model that is asked: by who was asked then, where that is known, else by its own
-        word for itself.
+        """Return True if a reply is of the current model: by the model that was recorded as asked, if that is known,
+        else by the name that the endpoint reported.
         """
         if turn in self.switches and seq > self.switched_at[turn]:
             return self.switches[turn].to == self.model
@@ -158,19 +158,19 @@ class Context(msgspec.Struct, frozen=True):
 
 
 def is_version(named: str, model: str) -> bool:
-    """Whether an endpoint that calls itself `named` seems to be `model`, or a version of it."""
+    """Return True if an endpoint that reports the name `named` seems to serve `model`, or a version of it."""
     return bool(named) and named.rpartition("/")[2].startswith(model.rpartition("/")[2])
 
 
 def _tokens_per_byte_of(model: str) -> float:
-    """What a byte costs by the family of a model: by the longest name that it begins with."""
+    """Return the tokens per byte of a model's family: the longest known name that the model's name begins with."""
     name = model.rpartition("/")[2].lower()
     fits = [family for family in TOKENS_PER_BYTE_OF if name.startswith(family)]
     return TOKENS_PER_BYTE_OF[max(fits, key=len)] if fits else TOKENS_PER_BYTE
 
 
 def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> Context:
-    """The context from the rows of `context_window`, in the order of the log. The agent must have been configured."""
+    """Build the context from the rows of `context_window`, in the order of the log. The agent must be configured."""
     shown: list[ContextMessage] = []
     trims: dict[int | str, ContextTrimmed] = {}
     hidden: set[int] = set()
@@ -233,7 +233,7 @@ _COLUMNS = (
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> Iterable[tuple[Any, ...]]:
-    """What `context_of` reads of each row. A dict for each would cost as much as all the rest."""
+    """Return the values of each row that `context_of` reads. A dict for each row would cost as much as all the rest."""
     from everlog.projections import Rows
 
     return rows.values(*_COLUMNS) if isinstance(rows, Rows) else map(itemgetter(*_COLUMNS), rows)
@@ -243,25 +243,25 @@ _CONFIGURED = AgentConfigured.kind
 _CHANGES = frozenset(
     {ContextTrimmed.kind, TurnsHidden.kind, ReplyRethought.kind, ModelSwitched.kind, ReplyRejected.kind}
 )
-"""Kinds of records that are heeded and are no messages themselves."""
+"""Kinds of records that change the context and are not messages themselves."""
 
 
 @lru_cache(maxsize=256)
 def configuration_of(version: int, text: str | None, payload: str) -> AnyEvent:
-    """The configuration in a record, one for all agents that are set up alike: prompt and schemas are large."""
+    """Decode a configuration; cached for all agents with the same setup, because prompt and schemas are large."""
     return decode(AgentConfigured.kind, version, text, payload)
 
 
 def _in_view(
     messages: Sequence[ContextMessage], hidden: Collection[int], rethought: Mapping[int, str]
 ) -> list[ContextMessage]:
-    """The messages in order, without those of `hidden` turns, and replies as they were rethought."""
+    """Return the messages in order, without those of `hidden` turns, and with replaced thoughts."""
     seen = [m for m in messages if m.turn not in hidden or is_imported(m.event)] if hidden else messages
-    told = [_reworded(m, rethought) for m in seen] if rethought else seen
-    return sorted(told, key=attrgetter("turn"))  # they come by seq, and stay so within a turn
+    reworded = [_with_replaced_thought(m, rethought) for m in seen] if rethought else seen
+    return sorted(reworded, key=attrgetter("turn"))  # stable: within a turn they stay in the order of seq
 
 
-def _reworded(message: ContextMessage, rethought: Mapping[int, str]) -> ContextMessage:
+def _with_replaced_thought(message: ContextMessage, rethought: Mapping[int, str]) -> ContextMessage:
     text = rethought.get(message.seq)
     if text is None or not isinstance(message.event, ModelReply):
         return message
@@ -269,18 +269,18 @@ def _reworded(message: ContextMessage, rethought: Mapping[int, str]) -> ContextM
 
 
 def is_imported(event: AnyEvent) -> bool:
-    """Whether the words are of a past conversation that was taken in: they are of no turn."""
+    """Return True for a message of an imported conversation, which belongs to no turn."""
     return isinstance(event, UserMessage | MessageSent) and event.imported
 
 
 def is_warning(event: AnyEvent) -> bool:
-    """Whether the agent is warned of memory pressure."""
+    """Return True for a warning of memory pressure."""
     return isinstance(event, SystemAlert) and event.source == "memory_pressure"
 
 
 def of_turn(context: Context, turn: int) -> Context:
-    """The context of a call in `turn`: inputs that wait for a later turn are not in it, and where another model is
-    asked than the agent's own, it is called in its own way.
+    """Return the context of a call in `turn`, without inputs that wait for a later turn. After a switch of the model,
+    the settings of the new model apply.
     """
     messages = context.messages
     if messages and messages[-1].turn > turn:
@@ -290,7 +290,7 @@ def of_turn(context: Context, turn: int) -> Context:
 
 
 def config_of(config: AgentConfigured, switched: ModelSwitched | None) -> AgentConfigured:
-    """The configuration by which a turn goes: how the model that is asked is called. `model` stays the agent's own."""
+    """Return the configuration of a turn, with the settings of the model switched to. `model` stays the agent's own."""
     if switched is None:
         return config
     return msgspec.structs.replace(
@@ -300,7 +300,7 @@ def config_of(config: AgentConfigured, switched: ModelSwitched | None) -> AgentC
 
 
 def _blocks(slots: Mapping[str, ContextMessage]) -> list[MemoryBlock]:
-    """Blocks in a stable order: persona, human, then the others by label."""
+    """Return the blocks in a stable order: persona, human, then the others by label."""
     first = {"persona": 0, "human": 1}
     blocks = [
         _block(message.event, message.seq) for message in slots.values() if isinstance(message.event, MemoryEdited)
@@ -316,6 +316,6 @@ def _block(edited: MemoryEdited, seq: int) -> MemoryBlock:
 
 
 def summary_of(context: Context) -> Summary | SummaryExpanded | None:
-    """The summary that the context shows; None before the first, or when it was taken back to the beginning."""
+    """Return the summary that the context shows; None before the first, or if every summary was undone."""
     event = context.summary.event if context.summary else None
     return event if isinstance(event, Summary | SummaryExpanded) and event.text else None

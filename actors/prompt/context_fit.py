@@ -1,8 +1,8 @@
-"""How a context is made to fit its window, one measure at a time, until it does or nothing is left to do. Pure.
+"""Fit a context into its window, one measure at a time, until it fits or no measure is left. Pure.
 
-The caller loops: render, estimate, ask `measure`, do what it says, render again. The loop always ends, because each
-measure moves something that can only move so far: a summary moves `kept_from` up, a trim shows fewer characters of one
-record or block (never under SHOWN_CHARS_MIN), and when neither is left the turn is given up with the figures.
+The caller loops: render, estimate, call `measure`, apply the measure, render again. The loop always ends, because each
+measure moves a value that can only move so far: a summary moves `kept_from` up, a trim shows fewer characters of one
+record or block (never under SHOWN_CHARS_MIN), and when neither is left the turn is abandoned with the figures.
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from everlog.actors.prompt.context import Context, ContextMessage
 from everlog.events import ContextTrimmed, FunctionResult, MessageSent, ModelReply, Summary, TurnAbandoned
 
 MessageGroup = Sequence[ContextMessage]
-"""Messages that are never parted: a reply and its results, or one message."""
+"""Messages that are never separated: a reply and its results, or one message."""
 
 
 class SummaryMeasure(msgspec.Struct, frozen=True):
-    """Replace the messages up to `covers_to` by a summary; the context goes on at `kept_from`."""
+    """Replace the messages up to `covers_to` by a summary; the context continues at `kept_from`."""
 
     covers_from: int
     covers_to: int
@@ -30,42 +30,43 @@ FitMeasure = SummaryMeasure | ContextTrimmed | TurnAbandoned
 
 
 def tokens_of(size: int, context: Context) -> int:
-    """Estimated tokens of a request of `size` bytes, by what a byte cost in the last call."""
+    """Estimate the tokens of a request of `size` bytes, from the tokens per byte of the last call."""
     return int(size * context.tokens_per_byte) + 1
 
 
 def tokens_max(context: Context) -> int:
-    """Tokens that a request may take, inclusive: the window less the room for the reply."""
+    """Return the most tokens that a request may have, inclusive: the window less the room for the reply."""
     window = context.config.window
     return window - int(window * REPLY_FRACTION)
 
 
 def summary_bytes_max(context: Context) -> int:
-    """Bytes that a summary's words may take, inclusive."""
+    """Return the most bytes that the text of a summary may have, inclusive."""
     return int(context.config.window * SUMMARY_FRACTION_MAX / context.tokens_per_byte)
 
 
 def summary_room(context: Context, covers_to: int) -> int:
-    """Bytes that a summary of the messages up to `covers_to` may take, inclusive: no more than they take themselves."""
+    """Return the most bytes of a summary of the messages up to `covers_to`, inclusive: at most their own size."""
     covered = sum(len((m.event.text or "").encode()) + 80 for m in context.messages if m.seq <= covers_to)
     return min(summary_bytes_max(context), covered)
 
 
 def summary_fault(text: str, room: int) -> str | None:
-    """Why a model's summary is refused; None if it is not."""
+    """Return why a model's summary is rejected; None if it is accepted."""
     size = len(text.strip().encode())
     return None if 0 < size <= room else f"the summary has {size} bytes, and may have 1 to {room}"
 
 
 def transcript_bytes_max(context: Context) -> int:
-    """Bytes of transcript that a request for a summary may hold, so that it fits the window with room to spare."""
+    """Return the most bytes of transcript in a request for a summary, so that it fits the window with a margin."""
     return max(2000, int(tokens_max(context) * 0.8 / context.tokens_per_byte))
 
 
 def measure(context: Context, tokens: int) -> FitMeasure:
-    """The next thing to do about a request of `tokens` tokens that is too long."""
+    """Return the next measure for a request of `tokens` tokens that is too long."""
     item, size = _largest(context)
     limit = tokens_max(context)
+    # A record or block of more than half the limit is truncated first: a summary of everything else would not help.
     if size * context.tokens_per_byte > limit / 2:
         trim = _trim(context, item, size, tokens - limit)
         if trim is not None:
@@ -74,9 +75,9 @@ def measure(context: Context, tokens: int) -> FitMeasure:
 
 
 def summarize(context: Context, keep: int | None = None) -> SummaryMeasure | None:
-    """The oldest part of the messages, as much as the configuration says; None if there is nothing to summarize.
+    """Choose the oldest messages to summarize, as many as the configuration says; None if there are none.
 
-    The last `keep_last` messages stay; only where nothing else is left, the last one alone.
+    The last `keep_last` messages stay; if nothing is left to summarize then, only the last message stays.
     """
     units = units_of(context.messages)
     keeps = [keep] if keep is not None else [context.config.keep_last, 1]
@@ -91,7 +92,7 @@ def summarize(context: Context, keep: int | None = None) -> SummaryMeasure | Non
 
 
 def units_of(messages: Sequence[ContextMessage]) -> list[list[ContextMessage]]:
-    """The messages in order, each reply together with the results of its calls."""
+    """Group the messages in order: each reply together with the results of its calls."""
     units: list[list[ContextMessage]] = []
     replies: dict[tuple[int, int], list[ContextMessage]] = {}
     for message in messages:
@@ -106,7 +107,7 @@ def units_of(messages: Sequence[ContextMessage]) -> list[list[ContextMessage]]:
 
 
 def _trim_count(units: Sequence[MessageGroup], fraction: float, keep: int) -> int:
-    """How many units, from the oldest, hold `fraction` of all bytes and leave at least `keep` messages."""
+    """Count the oldest groups that hold `fraction` of all bytes and leave at least `keep` messages."""
     sizes = [sum(_bytes(message) for message in unit) for unit in units]
     wanted, taken, cut = fraction * sum(sizes), 0, 0
     left = sum(len(unit) for unit in units)
@@ -118,8 +119,8 @@ def _trim_count(units: Sequence[MessageGroup], fraction: float, keep: int) -> in
 
 
 def _at(units: Sequence[MessageGroup], cut: int) -> SummaryMeasure | None:
-    """The summary of the first `truncate_text` units; None where an input that waited would be hidden, or nothing would
-    be.
+    """Return the summary of the first `cut` groups; None if no group would stay, or if an input that waited, and comes
+    in a later turn, would be hidden.
     """
     if cut >= len(units):
         return None
@@ -131,14 +132,14 @@ def _at(units: Sequence[MessageGroup], cut: int) -> SummaryMeasure | None:
 
 
 def _bytes(message: ContextMessage) -> int:
-    """About the bytes of the message in a request."""
+    """Estimate the bytes of the message in a request."""
     event = message.event
     calls = sum(len(call.arguments) for call in event.calls) if isinstance(event, ModelReply) else 0
     return len((event.text or "").encode()) + calls + 80
 
 
 def _largest(context: Context) -> tuple[int | str, int]:
-    """The record (by seq) or block (by label) of which most bytes are shown, and how many."""
+    """Return the record (by seq) or block (by label) with the most shown bytes, and their number."""
     sizes: list[tuple[int, int | str]] = [
         (
             len(
@@ -159,7 +160,7 @@ def _largest(context: Context) -> tuple[int | str, int]:
 
 
 def _trim(context: Context, key: int | str, size: int, excess: int) -> ContextTrimmed | None:
-    """Show so much less of one item that `excess` tokens go, as far as it has them; None if it is short already."""
+    """Show less of one item, so that `excess` tokens go, as far as the item has them; None if it is short already."""
     if size <= SHOWN_CHARS_MIN * 2:
         return None
     whole = _characters(context, key)
@@ -199,7 +200,7 @@ def _abandoned_turn(tokens: int, limit: int) -> TurnAbandoned:
 
 
 def mechanical(context: Context, covered: Sequence[ContextMessage], bytes_max: int) -> str:
-    """A summary without a model: who said how much, and the first words of what was said, as far as they fit."""
+    """Write a summary without a model: the number of records, and the beginnings of messages, as far as they fit."""
     said = [m for m in covered if isinstance(m.event, MessageSent) or type(m.event).__name__ == "UserMessage"]
     before = context.summary.event if context.summary else None
     head = f"{before.text[: bytes_max // 3]}\n" if isinstance(before, Summary) and before.text else ""

@@ -1,6 +1,6 @@
-"""How each event reads to the model: small JSON objects, MemGPT's shapes. Pure.
+"""Render each event for the model: small JSON objects in MemGPT's shapes. Pure.
 
-Times are the record's own (`said_at` of an import, else `recorded_at`), told in the agent's zone.
+Times are the record's own (`said_at` of an import, else `recorded_at`), in the agent's zone.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ _json = msgspec.json.Encoder()
 
 
 class _InputEnvelope(msgspec.Struct, omit_defaults=True, gc=False):
-    """What the model is told of an event; what is None is left out."""
+    """JSON shape of an event for the model; fields that are None are left out."""
 
     type: str
     message: str | None = None
@@ -44,7 +44,7 @@ class _ResultEnvelope(msgspec.Struct, gc=False):
 
 @lru_cache(maxsize=4096)
 def _clock(seconds: int, zone: str) -> str:
-    """As `strftime("%Y-%m-%d %I:%M:%S %p %Z%z")` has it, in half the time, and whatever the locale."""
+    """Format as `strftime("%Y-%m-%d %I:%M:%S %p %Z%z")` does, in half the time, and independent of the locale."""
     at = datetime.fromtimestamp(seconds, ZoneInfo(zone))
     half = "PM" if at.hour >= 12 else "AM"
     time = f"{at.hour % 12 or 12:02}:{at.minute:02}:{at.second:02} {half}"
@@ -53,46 +53,46 @@ def _clock(seconds: int, zone: str) -> str:
 
 @lru_cache(maxsize=256)
 def _offset(offset: timedelta) -> str:
-    """The offset of a zone as +HHMM, and its seconds where it has any."""
+    """Format the offset of a zone as +HHMM, with seconds if it has any."""
     minutes, seconds = divmod(abs(int(offset.total_seconds())), 60)
     sign = "-" if offset < timedelta() else "+"
     return f"{sign}{minutes // 60:02}{minutes % 60:02}" + (f"{seconds:02}" if seconds else "")
 
 
 def format_time(at: int, zone: str) -> str:
-    """Time `at` (microseconds UTC) as the model is told it, in the IANA `zone`."""
+    """Format time `at` (microseconds UTC) for the model, in the IANA `zone`."""
     return _clock(at // MICROSECONDS, zone)
 
 
 def day(at: int, zone: str) -> str:
-    """The day of time `at` in `zone`, YYYY-MM-DD."""
+    """Return the day of time `at` (microseconds UTC) in `zone`, as YYYY-MM-DD."""
     return datetime.fromtimestamp(at / MICROSECONDS, UTC).astimezone(ZoneInfo(zone)).strftime("%Y-%m-%d")
 
 
 def truncate_text(text: str, shown: int | None, seq: int) -> str:
-    """The first `shown` characters and a handle to the whole; all of it where `shown` is None."""
+    """Return the first `shown` characters and a reference to the whole; all of it if `shown` is None."""
     if shown is None or len(text) <= shown:
         return text
     return f"{text[:shown]} [... {len(text) - shown} more characters; the whole is record {seq} of the log]"
 
 
-def _dump(told: _InputEnvelope | _ResultEnvelope) -> str:
-    return _json.encode(told).decode()
+def _dump(envelope: _InputEnvelope | _ResultEnvelope) -> str:
+    return _json.encode(envelope).decode()
 
 
 def user_message(event: UserMessage, at: int, zone: str, text: str) -> str:
-    """A user's words."""
+    """Render a user's message."""
     return _dump(_InputEnvelope("user_message", message=text, name=event.name or None, time=format_time(at, zone)))
 
 
 def login(event: UserLogin, at: int, zone: str) -> str:
-    """A user logged in."""
+    """Render the login of a user."""
     last = format_time(event.last_login, zone) if event.last_login else "Never (first login)"
     return _dump(_InputEnvelope("login", last_login=last, time=format_time(at, zone)))
 
 
 def heartbeat(event: Heartbeat, at: int, zone: str) -> str:
-    """The agent runs again, and why."""
+    """Render a heartbeat, with its reason."""
     reason = event.text or _REASONS[event.reason]
     if event.timer:
         reason = f"{reason} ({event.timer}{', late' if event.late else ''})"
@@ -100,12 +100,12 @@ def heartbeat(event: Heartbeat, at: int, zone: str) -> str:
 
 
 def alert(at: int, zone: str, text: str) -> str:
-    """A word from the system."""
+    """Render a system alert."""
     return _dump(_InputEnvelope("system_alert", message=text, time=format_time(at, zone)))
 
 
 def function_result(event: FunctionResult, at: int, zone: str, text: str) -> str:
-    """What a function gave back."""
+    """Render the result of a function."""
     return _encoded_result(ok=event.ok, message=text or None, time=format_time(at, zone))
 
 
@@ -114,12 +114,12 @@ def _encoded_result(*, ok: bool, message: str | None, time: str) -> str:
 
 
 def no_result(at: int, zone: str) -> str:
-    """What stands in for the result of a call that has none: a request is never sent with an orphaned call."""
+    """Render the result of a call that has none: a request is never sent with a call that lacks a result."""
     return _encoded_result(ok=False, message="The call has no result yet.", time=format_time(at, zone))
 
 
 def summary(event: Summary | SummaryExpanded, at: int, zone: str) -> str:
-    """The summary, and how much it hides."""
+    """Render a summary, and the number of messages that it hides."""
     message = (
         f"Note: prior messages ({event.hidden} of {event.total} total messages) have been hidden from view due to "
         f"conversation memory constraints.\nThe following is a summary of the previous {event.summarized} messages:\n"
@@ -129,11 +129,11 @@ def summary(event: Summary | SummaryExpanded, at: int, zone: str) -> str:
 
 
 def shown_chars(trims: Mapping[int | str, ContextTrimmed], key: int | str) -> int | None:
-    """How many characters of a record (by seq) or block (by label) are shown; None for all."""
+    """Return the number of characters shown of a record (by seq) or block (by label); None for all."""
     trim = trims.get(key)
     return trim.shown_chars if trim else None
 
 
 def plain_ok(time: str) -> str:
-    """The result of an imported message: it was sent."""
+    """Render the result of an imported message: it was sent."""
     return _encoded_result(ok=True, message=None, time=time)

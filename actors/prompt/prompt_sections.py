@@ -1,7 +1,7 @@
-"""The system prompt as a list of sections: what it may be, what it gives, and how a person changes it. Pure.
+"""System prompt as a list of sections: check, render and edit the sections. Pure.
 
-A section is plain text or a template. What a template gave when the agent was set up is recorded with it, and holds
-until something that it may show is another: the model, its window, the zone, or the functions.
+A section is plain text or a template. The output of a template is recorded at configuration, and holds until a fact
+that it may show changes: the model, its window, the zone, or the functions.
 """
 
 import re
@@ -17,14 +17,14 @@ from everlog.events import AgentConfigured, BadInput, Section
 _SIGNS = re.compile(r"\{\{|\{%|\{#")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _SET = re.compile(r'\{%[-+]?\s*set\s+(\w+)\s*=\s*"(?:[^"\\]|\\.)*"\s*[-+]?%\}')
-"""A variable that was written into a template."""
+"""Matches a variable that was written into a template."""
 _VARIABLE = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 FACTS = ("agent", "model", "window", "zone", "functions", "blocks")
-"""What everlog tells a template."""
+"""Facts that everlog passes to a template."""
 
 
 class SectionAgent(Protocol):
-    """What is asked of an agent."""
+    """Interface of the agent that this module uses."""
 
     agent_id: str
 
@@ -32,15 +32,15 @@ class SectionAgent(Protocol):
 
 
 class TemplateContext(msgspec.Struct, frozen=True):
-    """What a template may show of an agent."""
+    """Facts of an agent that a template may show."""
 
     agent: str
     blocks: Sequence[Mapping[str, Any]]
-    """Of each block its label, description, limit, and whether it is read_only."""
+    """Label, description, limit and read_only of each block."""
 
 
 def facts_of(agent_id: str, blocks: Iterable[Mapping[str, Any]]) -> TemplateContext:
-    """The facts of an agent with these blocks."""
+    """Return the facts of an agent with these blocks."""
     keys = ("label", "description", "limit", "read_only")
     return TemplateContext(agent_id, [{key: block[key] for key in keys} for block in blocks])
 
@@ -48,13 +48,13 @@ def facts_of(agent_id: str, blocks: Iterable[Mapping[str, Any]]) -> TemplateCont
 async def template_facts(
     agent: SectionAgent, given: Sequence[Section] | None, recorded: AgentConfigured | None
 ) -> TemplateContext:
-    """The facts of an agent now; nothing is asked where there is nothing to render."""
+    """Return the current facts of an agent; nothing is queried if there is nothing to render."""
     templates = given or (recorded is not None and recorded.sections)
     return facts_of(agent.agent_id, await agent.rows("core_memory") if templates else ())
 
 
 def system_prompt(configured: AgentConfigured, schemas: Iterable[str], facts: TemplateContext) -> str:
-    """The system prompt: what the visible sections of `configured` give. Raises BadInput, with the section and line.
+    """Render the visible sections of `configured`. Raise BadInput, naming the section and line.
 
     `schemas`: the JSON schema texts of its functions.
     """
@@ -72,7 +72,7 @@ def system_prompt(configured: AgentConfigured, schemas: Iterable[str], facts: Te
 
 
 def _render(section: Section, known: Mapping[str, Any]) -> str:
-    """What a section gives. Jinja is imported by whom it is needed for."""
+    """Render a section. Jinja is imported only for a section that is a template."""
     text = section.text.replace("\r\n", "\n")
     if _SIGNS.search(text):
         from everlog.actors.prompt import templates
@@ -87,14 +87,14 @@ def _function(schema: str) -> Mapping[str, str]:
 
 
 def has_changed_facts(configured: AgentConfigured, recorded: AgentConfigured) -> bool:
-    """Whether what templates show of `configured` is not what it was when `recorded` was made."""
+    """Return True if facts that templates may show differ between `configured` and `recorded`."""
     return any(
         getattr(configured, name) != getattr(recorded, name) for name in ("model", "window", "zone", "functions")
     )
 
 
 def check_sections(sections: Sequence[Section]) -> list[Section]:
-    """The sections as they may be recorded. Raises BadInput."""
+    """Return the sections if they may be recorded. Raise BadInput."""
     names = [section.name for section in sections]
     if len(names) > SECTIONS_MAX:
         raise BadInput(f"A system prompt has {SECTIONS_MAX} sections at most, not {len(names)}. Nothing was changed.")
@@ -115,10 +115,10 @@ def check_sections(sections: Sequence[Section]) -> list[Section]:
 
 
 def of(configured: AgentConfigured) -> list[Section]:
-    """The sections of an agent; the whole prompt as one, `custom`, where it was given as a text.
+    """Return the sections of an agent; a prompt that was given as a text is one section, `custom`.
 
-    That of a preset is what was recorded, whatever is shipped today: its sections are those of today only where they
-    give that text.
+    The prompt of a preset is what was recorded, even if the shipped preset changed since: the sections of the shipped
+    preset are returned only if they give the recorded text.
     """
     from everlog.actors.prompt import presets
 
@@ -130,17 +130,17 @@ def of(configured: AgentConfigured) -> list[Section]:
 
 
 def raw(text: str) -> str:
-    """A text as a template that gives it."""
+    """Escape a text as a template that renders to it."""
     if not _SIGNS.search(text):
         return text
     return re.sub(r"\{[{%#]", lambda sign: '{{ "' + sign[0] + '" }}', text)
 
 
 def with_variables(sections: Sequence[Section], variables: Mapping[str, str]) -> list[Section]:
-    """The sections with a user's own variables written into those templates that name them, on their first line.
+    """Write a user's variables into the templates that name them, on their first line.
 
-    So what is recorded needs nothing beside itself. A value that was written there before gives way to the new one.
-    Raises BadInput for a name that cannot be, or that none names.
+    So the recorded sections need nothing else. A value that was written there before is replaced. Raises BadInput for
+    an invalid name, or a name that no section uses.
     """
     for name in variables:
         if not _VARIABLE.fullmatch(name) or name in FACTS:
@@ -151,7 +151,7 @@ def with_variables(sections: Sequence[Section], variables: Mapping[str, str]) ->
     used: set[str] = set()
     made = []
     for section in sections:
-        text = _unset(section.text, variables)
+        text = _without_replaced_variables(section.text, variables)
         names = [name for name in variables if _SIGNS.search(text) and _names(text, name)]
         used.update(names)
         head = "".join([f"{{% set {name} = {_quoted(variables[name])} %}}" for name in names])
@@ -161,8 +161,8 @@ def with_variables(sections: Sequence[Section], variables: Mapping[str, str]) ->
     return made
 
 
-def _unset(text: str, variables: Mapping[str, str]) -> str:
-    """The template without those of the values at its very beginning that these variables replace."""
+def _without_replaced_variables(text: str, variables: Mapping[str, str]) -> str:
+    """Remove from the beginning of a template the values of variables that are replaced."""
     kept = ""
     while begins := _SET.match(text):
         kept += "" if begins[1] in variables else begins[0]
@@ -187,7 +187,7 @@ def _at(sections: Sequence[Section], name: str) -> int:
 
 
 def add_section(sections: Sequence[Section], section: Section, place: int | None) -> list[Section]:
-    """With one more section, at a place from 1; None: at the end. Raises BadInput where there is one of that name."""
+    """Add a section, at a place from 1 or (None) at the end. Raise BadInput if the name is taken."""
     if any(known.name == section.name for known in sections):
         raise BadInput(
             f"The prompt has a section {section.name!r} already; `everlog prompt set` gives it another text."
@@ -198,7 +198,7 @@ def add_section(sections: Sequence[Section], section: Section, place: int | None
 
 
 def reworded(sections: Sequence[Section], name: str, text: str) -> list[Section]:
-    """With another template in a section."""
+    """Replace the text of a section."""
     left = list(sections)
     at = _at(left, name)
     left[at] = msgspec.structs.replace(left[at], text=text)
@@ -206,7 +206,7 @@ def reworded(sections: Sequence[Section], name: str, text: str) -> list[Section]
 
 
 def move_section(sections: Sequence[Section], name: str, place: int) -> list[Section]:
-    """With a section at another place, from 1."""
+    """Move a section to another place, from 1."""
     left = list(sections)
     section = left.pop(_at(left, name))
     left.insert(_place(place, len(sections)), section)
@@ -214,7 +214,7 @@ def move_section(sections: Sequence[Section], name: str, place: int) -> list[Sec
 
 
 def shown(sections: Sequence[Section], name: str, *, visible: bool) -> list[Section]:
-    """With a section shown, or kept and not shown."""
+    """Show a section, or hide it."""
     left = list(sections)
     at = _at(left, name)
     left[at] = msgspec.structs.replace(left[at], visible=visible)
@@ -222,7 +222,7 @@ def shown(sections: Sequence[Section], name: str, *, visible: bool) -> list[Sect
 
 
 def removed(sections: Sequence[Section], name: str) -> list[Section]:
-    """Without a section. Raises BadInput for the last one."""
+    """Remove a section. Raise BadInput for the last one."""
     left = list(sections)
     left.pop(_at(left, name))
     if not left:
@@ -241,6 +241,6 @@ def _place(place: int, places: int) -> int:
 def render_section(
     configured: AgentConfigured, section: Section, schemas: Iterable[str], facts: TemplateContext
 ) -> str:
-    """What one section gives, whether or not it is shown."""
+    """Render one section, even if it is hidden."""
     alone = msgspec.structs.replace(section, visible=True)
     return system_prompt(msgspec.structs.replace(configured, sections=[alone]), schemas, facts)

@@ -1,4 +1,4 @@
-"""What a setting may be: the range of each number, the name of each key of sampling, and the rules of a block. Pure."""
+"""Check settings: the range of each number, the names of sampling settings, and the rules of a block. Pure."""
 
 import difflib
 import math
@@ -11,7 +11,7 @@ from everlog.actors.ports.agent_constants import BLOCK_CHARS_MAX, BLOCKS_MAX, DE
 from everlog.events import BadInput, Sampling
 
 SettingRange = tuple[float, float, str]
-"""Smallest, largest, and how that is said."""
+"""Smallest value, largest value, and the range in words."""
 
 SETTINGS: Mapping[str, SettingRange] = {
     "steps_max": (1, 1000, "1 to 1,000 model calls"),
@@ -39,7 +39,7 @@ WORD_CHARS_MAX = 64
 
 
 def check(settings: Any) -> None:
-    """Raises BadInput for a setting out of its range; those that are None are not looked at."""
+    """Raise BadInput for a setting out of its range; settings that are None are ignored."""
     for name, bounds in SETTINGS.items():
         _within(name, getattr(settings, name), bounds)
     if settings.sampling is not None:
@@ -51,7 +51,7 @@ def check(settings: Any) -> None:
     for name in ("summarizer", "fallback"):
         model = getattr(settings, name)
         if model and not model.strip():
-            raise BadInput(f"The name of the {name} is blank; an empty one stands for none. Nothing was changed.")
+            raise BadInput(f"The name of the {name} is blank; leave it empty for none. Nothing was changed.")
 
 
 def _within(name: str, value: float | None, bounds: SettingRange) -> None:
@@ -60,7 +60,7 @@ def _within(name: str, value: float | None, bounds: SettingRange) -> None:
 
 
 def sampling(given: Iterable[str]) -> Sampling:
-    """Sampling from words as temperature=0.7; the word `default` alone is none at all. Raises BadInput."""
+    """Parse sampling settings such as temperature=0.7; the word `default` alone clears all. Raise BadInput."""
     words = list(given)
     if words == ["default"]:
         return Sampling()
@@ -84,7 +84,7 @@ def _near(key: str) -> str:
 
 
 def check_label(label: str) -> None:
-    """Raises BadInput for what no memory block of an agent can be called."""
+    """Raise BadInput for an invalid label of a memory block."""
     if not label or len(label) > WORD_CHARS_MAX or not label.replace("_", "a").replace("-", "a").isalnum():
         raise BadInput(
             f"A block's label is up to {WORD_CHARS_MAX} letters, digits, - and _, not {label[:80]!r}. Nothing was "
@@ -93,13 +93,13 @@ def check_label(label: str) -> None:
 
 
 def check_blocks(count: int) -> None:
-    """Raises BadInput for more memory blocks than an agent may have."""
+    """Raise BadInput for more memory blocks than an agent may have."""
     if count > BLOCKS_MAX:
         raise BadInput(f"An agent has {BLOCKS_MAX} memory blocks at most. Nothing was changed.")
 
 
 def check_block(label: str, value: str, limit: int, description: str) -> None:
-    """Raises BadInput for a block that cannot be."""
+    """Raise BadInput for an invalid block."""
     check_label(label)
     if not 1 <= limit <= BLOCK_CHARS_MAX:
         raise BadInput(f"The limit of the block {label!r} is 1 to {BLOCK_CHARS_MAX:,} characters, not {limit}.")
@@ -110,13 +110,12 @@ def check_block(label: str, value: str, limit: int, description: str) -> None:
         )
     if len(description) > DESCRIPTION_CHARS_MAX or not description.isprintable():
         raise BadInput(
-            f"What a block is for is said in one line of up to {DESCRIPTION_CHARS_MAX:,} characters. Nothing was "
-            "changed."
+            f"A block's description is one line of up to {DESCRIPTION_CHARS_MAX:,} characters. Nothing was changed."
         )
     for text in (value, description):
         try:
             text.encode()
         except UnicodeEncodeError as error:
             raise BadInput(
-                f"Half a character (at {error.start}) cannot be written down. Nothing was changed."
+                f"The text holds half a character (at {error.start}), which cannot be stored. Nothing was changed."
             ) from error

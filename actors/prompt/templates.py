@@ -1,9 +1,8 @@
-"""A section of the system prompt as a template: Jinja in its sandbox.
+"""Render a section of the system prompt as a template: Jinja in its sandbox.
 
-What a template may hold is listed here, and everything else is refused before it runs: no macro, no include, no import,
-no call but `range`, no filter of Jinja's own. Memory cannot run away: texts, ranges and what is given have limits.
-Every template comes to an end, for loops stand in loops only so deep; how soon is its author's to say, who could have
-Python run as well. Pure.
+The allowed constructs are listed here, and everything else is refused before it runs: no macro, no include, no import,
+no call but `range`, no filter of Jinja's own. Memory is bounded: texts, ranges and output have limits. Every template
+ends, because loops nest only so deep; the time is up to its author, who could run Python as well. Pure.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,21 +35,21 @@ _NUMBER_MAX = 10**15
 INDENT_MAX = 40
 _FAULTS = (TemplateError, ArithmeticError, TypeError, ValueError, LookupError, AttributeError, NameError,
            RecursionError, SyntaxError)  # fmt: skip
-"""What a template that is wrong may raise while it is read or rendered."""
+"""Exceptions that a wrong template may raise while it is parsed or rendered."""
 
 
 class _Refused(ValueError):
-    """What a template does not come through with."""
+    """A limit or rule that the template broke."""
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
-    """Jinja's sandbox, with arithmetic that cannot grow."""
+    """Jinja's sandbox with bounded arithmetic."""
 
     intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%"})
 
     def call_binop(self, context: Any, sign: str, left: Any, right: Any) -> Any:
         if sign == "+" and isinstance(left, str) and isinstance(right, str):
-            return _trim_error_text(left + right)
+            return _check_text_length(left + right)
         for number in (left, right):
             if not isinstance(number, int | float) or abs(number) > _NUMBER_MAX:
                 raise _Refused(f"{sign} is for numbers up to {_NUMBER_MAX:,}, and + for two texts")
@@ -58,7 +57,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
 
 def rendered(section: Section, facts: Mapping[str, Any]) -> str:
-    """What the template of a section gives. Raises BadInput, with the section and the line."""
+    """Render the template of a section. Raise BadInput, naming the section and the line."""
     sandbox = _Sandbox(
         undefined=StrictUndefined, optimized=False, finalize=_finalized, keep_trailing_newline=True, autoescape=False,
     )  # fmt: skip
@@ -84,11 +83,11 @@ def _raise_template_error(section: Section, error: BaseException) -> NoReturn:
     line = error.lineno if isinstance(error, TemplateSyntaxError) else lines[-1] if lines else None
     where = f", line {line}" if line else ""
     if isinstance(error, RecursionError | SyntaxError):
-        told = "it is nested too deeply"
+        reason = "it is nested too deeply"
     else:
-        told = str(getattr(error, "message", None) or error).rstrip(".")
+        reason = str(getattr(error, "message", None) or error).rstrip(".")
     raise BadInput(
-        f"The section {section.name!r}{where}: {told}. Nothing was changed; docs/prompts.md says what a template may "
+        f"The section {section.name!r}{where}: {reason}. Nothing was changed; docs/prompts.md says what a template may "
         "hold."
     ) from None
 
@@ -103,7 +102,7 @@ def _bounded(pieces: Iterable[str]) -> Iterator[str]:
 
 
 def _check(tree: nodes.Template) -> None:
-    """Raises TemplateSyntaxError for what a template may not hold."""
+    """Raise TemplateSyntaxError for a construct that is not allowed."""
     waiting: list[tuple[nodes.Node, int]] = [(tree, 0)]
     count = 0
     while waiting:
@@ -121,7 +120,7 @@ def _check(tree: nodes.Template) -> None:
 
 
 def _fault(node: nodes.Node) -> str:
-    """Why a node is refused; empty if it is not."""
+    """Return why a node is refused; empty if it is allowed."""
     if not isinstance(node, _ALLOWED):
         return f"a template has no {type(node).__name__.lower()}"
     match node:
@@ -146,7 +145,7 @@ def _fault(node: nodes.Node) -> str:
 
 
 _CHANGING = (nodes.Name, nodes.Call, nodes.Filter, nodes.BinExpr)
-"""What makes a list of things that are not written down: of lists of lists it would double with each line."""
+"""Nodes that make a list of computed values: with lists of lists, memory would double with each line."""
 
 
 def _range(*bounds: int) -> range:
@@ -158,12 +157,12 @@ def _range(*bounds: int) -> range:
 
 @pass_context
 def _finalized(_: object, value: Any) -> Any:
-    """What is written of a value. It asks for the context so that nothing is worked out while a template is read."""
+    """Check a value that is written out. It takes the context so that Jinja computes nothing while it parses."""
     return _shown(value)
 
 
 def _shown(value: Any) -> Any:
-    """What is written of a value: text and numbers only. An undefined one says so itself."""
+    """Return a value that may be written out: text and numbers only. An undefined value raises its own error."""
     if isinstance(value, str | int | float | Undefined):
         return value
     raise _Refused(
@@ -177,17 +176,17 @@ def _kind(value: Any) -> str:
     return "a function" if callable(value) else "a list"
 
 
-def _trim_error_text(text: str) -> str:
+def _check_text_length(text: str) -> str:
     if len(text) > TEXT_CHARS_MAX:
         raise _Refused(_TOO_LONG)
     return text
 
 
 def _join(things: Iterable[Any], between: str = "", attribute: str = "") -> str:
-    told = [str(_shown(thing[attribute] if attribute else thing)) for thing in things]
-    if sum(map(len, told)) + len(between) * (len(told) - 1) > TEXT_CHARS_MAX:
+    reason = [str(_shown(thing[attribute] if attribute else thing)) for thing in things]
+    if sum(map(len, reason)) + len(between) * (len(reason) - 1) > TEXT_CHARS_MAX:
         raise _Refused(_TOO_LONG)
-    return between.join(told)
+    return between.join(reason)
 
 
 def _replace(text: str, old: str, new: str) -> str:
@@ -224,4 +223,4 @@ _FILTERS: Mapping[str, Callable[..., Any]] = {
     "last": lambda things: things[-1], "sort": lambda things, attribute="": sorted(
         things, key=lambda thing: thing[attribute] if attribute else thing),
 }  # fmt: skip
-"""All filters that there are."""
+"""All available filters."""

@@ -1,1 +1,1 @@
-"""Was it really so? An agent rebuilt, its requests verified, two moments compared."""
+"""Replays of a recorded agent: rebuild its projections, verify its requests and replies, compare two moments."""

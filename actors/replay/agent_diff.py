@@ -1,7 +1,7 @@
-"""What is different between two moments of an agent, and the event, turn and cause of each change. Pure.
+"""Compare an agent at two moments, and name the event, turn and cause of each change. Pure.
 
-Changes are what the records between the two moments did, told forwards. Asked backwards, the same changes are told as
-undone: what was before stands after.
+Changes are found in the records between the two moments, in their order. If the first moment is the later one, the same
+changes are reported as undone, with `before` and `after` exchanged.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,15 +28,15 @@ SETTINGS = (
     "summary_fraction", "keep_last", "sections", "calling", "stream", "sampling", "summarizer", "fallback",
     "first_attempts_max", "monologue_chars_max", "day_tokens_max", "day_cost_max",
 )  # fmt: skip
-"""Fields of a configuration that are told of, as far as they differ; `text` is the system prompt."""
+"""Fields of a configuration that are compared; `text` is the system prompt."""
 OUTSIDE = frozenset({"agent_created", "agent_configured", "agent_moved", "agent_deleted", "records_erased"})
-"""Records that are part of no turn, whatever turn was the last."""
+"""Types of records that belong to no turn, although their envelope has the number of the last turn."""
 REPLIES = frozenset({"model_reply", "reply_rejected", "model_failed", "summary"})
-"""Records that a call of a model left, with its tokens."""
+"""Types of records that a model call left, with its tokens."""
 
 
 class RecordReference(msgspec.Struct, frozen=True):
-    """A record, as it is named in another's story."""
+    """Reference to a record that explains another."""
 
     seq: int
     type: str
@@ -44,44 +44,46 @@ class RecordReference(msgspec.Struct, frozen=True):
 
 
 class ChangeCause(msgspec.Struct, frozen=True):
-    """The record that made a change, and how it came to that."""
+    """Record that made a change, with its cause and its turn."""
 
     seq: int
     type: str
     turn: int
-    """0 for none."""
+    """Number of the turn; 0 for none."""
     time: int
-    """When it was recorded, microseconds UTC."""
+    """Time of the record, microseconds UTC."""
     cause: RecordReference | None
-    """The record that it names as its cause, where that is near."""
+    """Record that it names as its cause; None if that record is further back than those read."""
     input: RecordReference | None
-    """What its turn began with, where that is near."""
+    """Input that opened its turn;
+    None if that is the cause or the record itself, or further back than the records read.
+    """
 
 
 class ValueChange(msgspec.Struct, frozen=True):
-    """A value that is another: a memory block, or a field of the configuration."""
+    """Changed value of a memory block, or of a field of the configuration."""
 
     name: str
     before: Any
     after: Any
-    """None on the side where there is none."""
+    """None on the side that has no value."""
     because: Sequence[ChangeCause]
-    """What changed it in between, in order; the last made it what it is."""
+    """Records in between that changed the value, in order. The last of them set the newer value."""
 
 
 class MessageChange(msgspec.Struct, frozen=True):
-    """A chat message of the context that only one side has, or that reads otherwise."""
+    """Chat message that is in the context of one moment only, or whose text differs."""
 
     seq: int
     role: str
     text: str
     was: str | None
-    """Of one that reads otherwise: what it was."""
+    """Former text, if the text differs."""
     because: ChangeCause | None
 
 
 class BlockSnapshot(msgspec.Struct, frozen=True):
-    """A memory block at a moment."""
+    """Memory block at a moment."""
 
     value: str
     limit: int
@@ -90,25 +92,25 @@ class BlockSnapshot(msgspec.Struct, frozen=True):
 
 
 class AgentSnapshot(msgspec.Struct, frozen=True):
-    """One side: what the projections said of the agent then."""
+    """Agent at one moment, as its projections show it."""
 
     seq: int
     time: int
     context: Context | None
-    """None where there is none: not set up yet, or erased."""
+    """None if the agent was not configured yet, or the configuration was erased."""
     blocks: Mapping[str, BlockSnapshot]
     """By label."""
     recall: int
     archival: int
     tokens: int
-    """Of the last call."""
+    """Tokens of the last model call."""
     estimate: int
-    """Of the next."""
+    """Estimated tokens of the next model call."""
     window: int
 
 
 class ModelUsage(msgspec.Struct, frozen=True):
-    """What the model calls between the two moments cost."""
+    """Usage of the model calls between the two moments."""
 
     calls: int = 0
     prompt: int = 0
@@ -117,13 +119,13 @@ class ModelUsage(msgspec.Struct, frozen=True):
 
 
 class AgentDiff(msgspec.Struct, frozen=True):
-    """Everything that is different."""
+    """All differences between two moments."""
 
     before: AgentSnapshot
     after: AgentSnapshot
     events: int
     turns: int
-    """Turns that records in between are of."""
+    """Number of turns that the records in between belong to."""
     memory: Sequence[ValueChange]
     settings: Sequence[ValueChange]
     functions_in: Sequence[str]
@@ -135,16 +137,16 @@ class AgentDiff(msgspec.Struct, frozen=True):
 
     @property
     def is_nothing(self) -> bool:
-        """Nothing that an agent is made of differs. There may be events in between all the same."""
+        """True if no part of the agent differs. There may be events in between all the same."""
         counts = [
             (side.recall, side.archival, side.tokens, side.estimate, side.window) for side in (self.before, self.after)
         ]
-        told = (self.memory, self.settings, self.functions_in, self.functions_out, self.shown_in, self.shown_out)
-        return counts[0] == counts[1] and not any((*told, self.reworded)) and self.spent == ModelUsage()
+        changes = (self.memory, self.settings, self.functions_in, self.functions_out, self.shown_in, self.shown_out)
+        return counts[0] == counts[1] and not any((*changes, self.reworded)) and self.spent == ModelUsage()
 
 
 class ChangeCauses:
-    """The records between two moments, with those a little before them: who did what, and why."""
+    """Records between two moments, and some before them, in which the causes of changes are looked up."""
 
     def __init__(self, between: Sequence[Record], earlier: Sequence[Record]) -> None:
         self.between = between
@@ -157,7 +159,7 @@ class ChangeCauses:
                 self._inputs.setdefault(record.turn, record)
 
     def because(self, record: Record) -> ChangeCause:
-        """How a record came about."""
+        """Return a record with its turn, its cause, and the input that opened its turn."""
         cause = self._by_id.get(record.cause) if record.cause is not None else None
         turn = 0 if record.type in OUTSIDE else record.turn
         began = self._inputs.get(turn)
@@ -171,7 +173,7 @@ class ChangeCauses:
         )
 
     def of(self, kinds: Iterable[str]) -> list[tuple[Record, AnyEvent]]:
-        """The records of some kinds, in order, with their events."""
+        """Return the records of some types, in order, with their events."""
         wanted = frozenset(kinds)
         return [(record, event_of(record)) for record in self.between if record.type in wanted]
 
@@ -183,7 +185,9 @@ def _reference_to(record: Record | None) -> RecordReference | None:
 def difference(
     before: AgentSnapshot, after: AgentSnapshot, between: Sequence[Record], earlier: Sequence[Record]
 ) -> AgentDiff:
-    """What differs. `between` are the records after the one moment up to the other, `earlier` some before those."""
+    """Compare two moments. `between` are the records after the earlier moment up to the later one,
+    `earlier` some before.
+    """
     if before.seq > after.seq:
         return _reversed(difference(after, before, between, earlier))
     story = ChangeCauses(between, earlier)
@@ -207,7 +211,7 @@ def difference(
 
 
 def _reversed(found: AgentDiff) -> AgentDiff:
-    """The same, told backwards."""
+    """Return the same differences with before and after exchanged."""
     return msgspec.structs.replace(
         found,
         before=found.after,
@@ -250,7 +254,7 @@ def _settings(before: Context | None, after: Context | None, story: ChangeCauses
 
 
 def setting_changes(before: AgentConfigured | None, after: AgentConfigured | None) -> list[tuple[str, Any, Any]]:
-    """The settings that two configurations do not share, each with both values in JSON's own kinds."""
+    """Return the settings in which two configurations differ, each with both values as JSON types."""
     found = []
     for name in SETTINGS:
         then, now = (None if side is None else getattr(side, name) for side in (before, after))
@@ -260,7 +264,7 @@ def setting_changes(before: AgentConfigured | None, after: AgentConfigured | Non
 
 
 def _json_value(value: Any) -> Any:
-    """A setting in JSON's own kinds; templates and sampling as lines."""
+    """Convert a setting into JSON types: the sections of a prompt, and sampling, become text."""
     match value:
         case [*sections]:
             return "\n".join([f"[{s.name}{'' if s.visible else ', hidden'}]\n{s.text}" for s in sections])
@@ -272,7 +276,7 @@ def _json_value(value: Any) -> Any:
 
 def _messages(before: Context | None, after: Context | None, story: ChangeCauses
               ) -> tuple[list[MessageChange], list[MessageChange], list[MessageChange]]:  # fmt: skip
-    """What came into the context, what went out of it, and what reads otherwise."""
+    """Return the messages that came into the context, those that went out of it, and those whose text differs."""
     then, now = _by_place(before), _by_place(after)
     came = [_shown(place, now[place], _cause_in_view(place[0], story)) for place in now if place not in then]
     turns = {message.seq: message.turn for message in before.messages} if before is not None else {}
@@ -286,13 +290,13 @@ def _messages(before: Context | None, after: Context | None, story: ChangeCauses
         if place in then and then[place] != now[place]:
             made = story.of(["reply_rethought", "context_trimmed"])
             because = [record for record, event in made if getattr(event, "target_seq", None) == place[0]][-1:]
-            told = story.because(because[0]) if because else None
-            other.append(_shown(place, now[place], told, was=_text(then[place])))
+            changes = story.because(because[0]) if because else None
+            other.append(_shown(place, now[place], changes, was=_text(then[place])))
     return came, went, other
 
 
 def _by_place(context: Context | None) -> dict[tuple[int, int], Mapping[str, Any]]:
-    """The chat messages by seq, and by number among those of one seq; not the system message."""
+    """Map the chat messages, by seq and by number among those of one seq. The system message is left out."""
     found: dict[tuple[int, int], Mapping[str, Any]] = {}
     for seq, message in numbered_messages(context) if context is not None else []:
         number = 0
@@ -309,14 +313,16 @@ def _shown(place: tuple[int, int], message: Mapping[str, Any], because: ChangeCa
 
 
 def _text(message: Mapping[str, Any]) -> str:
-    """What a chat message says: its content, and the calls in it."""
+    """Return the text of a chat message: its content, and the calls in it."""
     calls = (call["function"] for call in message.get("tool_calls") or ())
     said = [str(message["content"])] if message.get("content") else []
     return "\n".join([*said, *(f"{call['name']}({call['arguments']})" for call in calls)])
 
 
 def _cause_in_view(seq: int, story: ChangeCauses) -> ChangeCause | None:
-    """What brought a message into view: itself, or what was before it came back by a summary that was taken back."""
+    """Return the cause of a message in view:
+    its own record, or the newest `summary_expanded`, which undid a summary.
+    """
     for record in story.between:
         if record.seq == seq:
             return story.because(record)
@@ -325,7 +331,7 @@ def _cause_in_view(seq: int, story: ChangeCauses) -> ChangeCause | None:
 
 
 def _hiding_cause(seq: int, turn: int, story: ChangeCauses) -> ChangeCause | None:
-    """What took a message out of view."""
+    """Return the record that took a message out of view."""
     for record, event in story.of(["summary", "summary_expanded", "turns_hidden", "agent_created"]):
         match event:
             case Summary() | SummaryExpanded():
@@ -344,7 +350,7 @@ def _is_summary(seq: int, story: ChangeCauses) -> bool:
 
 
 def spent_in(records: Iterable[Record]) -> ModelUsage:
-    """What the model calls of some records cost."""
+    """Return the usage of the model calls among some records."""
     calls = prompt = completion = tokens = 0
     for record in records:
         event = event_of(record) if record.type in REPLIES else None

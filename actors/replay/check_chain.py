@@ -1,4 +1,4 @@
-"""The chain of a stream, computed again over its records and held against each place where its value is known. Pure."""
+"""Compute the hash chain of a stream again, and compare it with each place where its value is recorded. Pure."""
 
 from collections.abc import Sequence
 
@@ -7,14 +7,16 @@ from everlog.store import Head
 
 
 def faults(records: Sequence[Record], head: Head) -> list[str]:
-    """The first stretch of records that are not those which the chain was computed over; none if all are.
+    """Return the first range of records over which the chain has another value than recorded;
+    an empty list if it has none.
 
-    Its value is known at the head, and where an agent moved or was forked: there it stands in the log.
+    The value is recorded at the head, and in the records of moves and forks.
     """
     chain, good = GENESIS, 0
     for record in records:
         known = _known(record)
         if known is not None and known != (record.seq - 1, chain.hex()):
+            # Every later value of the chain depends on this one, so only the first difference says anything.
             return [_fault(good, record.seq - 1, f"seq {record.seq} ({record.type}) says")]
         if known is not None:
             good = record.seq - 1
@@ -24,7 +26,7 @@ def faults(records: Sequence[Record], head: Head) -> list[str]:
 
 
 def _known(record: Record) -> tuple[int, str] | None:
-    """Seq and chain value before a record that tells them."""
+    """Return the seq and the chain value before a record that names them; None for any other record."""
     if record.type in (AgentMoved.kind, AgentForked.kind):
         event = event_of(record)
         if isinstance(event, AgentMoved):
@@ -36,6 +38,6 @@ def _known(record: Record) -> tuple[int, str] | None:
 
 def _fault(good: int, last: int, who: str) -> str:
     return (
-        f"the chain of records {good + 1:,} to {last:,} is not the one that {who}: at least one of them is not what "
-        "was written"
+        f"the chain of records {good + 1:,} to {last:,} differs from the value that {who}: at least one of these "
+        "records is not what was written"
     )

@@ -1,6 +1,7 @@
-"""Whether what was done about a context, before and instead of a call, is what would be done about it today. Pure.
+"""Check that what was done about the size of a context is what would be done today. Pure.
 
-The estimate of tokens decides it: whether a request is sent, or the context is summarized, trimmed or given up first.
+The estimate of tokens decides: the request is sent, or the context is first summarized or trimmed, or the turn is given
+up.
 """
 
 from collections.abc import Sequence
@@ -10,32 +11,33 @@ from everlog.actors.prompt.context import Context
 from everlog.events import ContextTrimmed, ReplyRejected, Summary, TurnAbandoned
 
 AppliedMeasure = Summary | ContextTrimmed | ReplyRejected | TurnAbandoned
-"""What leaves a measure in the log; a rejected reply only where it is one to a request for a summary."""
+"""Event that a measure against a full context leaves in the log; a rejected reply only if a summary was requested."""
 
 
 def sending_fault(size: int, context: Context) -> str | None:
-    """Why a request of so many bytes would not be sent; None if it would."""
+    """Return why a request of so many bytes would not be sent today; None if it would be."""
     tokens, limit = context_fit.tokens_of(size, context), context_fit.tokens_max(context)
     if tokens <= limit:
         return None
-    return f"the request would not be sent: it is estimated at {tokens:,} tokens today, and may have {limit:,}"
+    return f"the request would not be sent: it is estimated at {tokens:,} tokens today, and the limit is {limit:,}"
 
 
-def taking_fault(taken: AppliedMeasure, size: int, context: Context, *, step: int, overflowed: bool) -> str | None:
-    """Why something else would be done about the context, of which the request has `size` bytes; None if it would not.
+def measure_fault(taken: AppliedMeasure, size: int, context: Context, *, step: int, overflowed: bool) -> str | None:
+    """Return why something else would be done today about a context whose request has `size` bytes; None if the same.
 
-    `overflowed`: the endpoint refused the request as too long. Without a step a person may have asked for a summary.
+    `overflowed`: the endpoint refused the request as too long. In step 0 a person may have asked for the summary.
     """
     tokens, limit = context_fit.tokens_of(size, context), context_fit.tokens_max(context)
     would: list[context_fit.FitMeasure | None] = []
     if tokens > limit or overflowed:
+        # A refusal by the endpoint overrides the estimate: the request counts as too long, whatever its estimate is.
         would.append(context_fit.measure(context, max(tokens, limit + 1)))
     if not step:
         would.append(context_fit.summarize(context))
     if any(measure is not None and _is_same(taken, measure) for measure in would):
         return None
-    estimate = f"the request is estimated at {tokens:,} tokens today, and may have {limit:,}"
-    return f"it would not be done: {estimate}, so that {_worded(would)}"
+    estimate = f"the request is estimated at {tokens:,} tokens, and the limit is {limit:,}"
+    return f"this would not be done today: {estimate}, so {_worded(would)}"
 
 
 def _is_same(taken: AppliedMeasure, measure: context_fit.FitMeasure) -> bool:

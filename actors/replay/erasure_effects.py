@@ -1,7 +1,7 @@
-"""What erased records may have changed of a call that is checked, and what of it is as sure as before. Pure.
+"""Find out which parts of a checked call erased records may have changed. Pure.
 
-A tombstone says of what kind its record was and where it stood. So it is known which parts of a request it may have
-been in: a part that no tombstone can have changed must still be what it was.
+A tombstone keeps the type and the position of its record. From these follow the parts of a request that the record may
+have been in. Every other part must still be what it was.
 """
 
 from bisect import bisect_left
@@ -30,55 +30,57 @@ from everlog.events import (
 )
 
 _CHANGES = frozenset({AgentConfigured.kind, MemoryEdited.kind, BlockRemoved.kind, Summary.kind, SummaryExpanded.kind})
-"""The memory header tells of the newest of these."""
+"""Types of changes of which the newest determines the figures in the memory header."""
 _COUNTED = frozenset({UserMessage.kind, MessageSent.kind, "archival_inserted", "archival_deleted"})
-"""What it counts."""
+"""Types of records that the memory header counts."""
 _IMPORTED = frozenset({UserMessage.kind, MessageSent.kind})
-"""They may have been of a past conversation, which is shown though its turn be hidden."""
+"""Types of records that may belong to an imported conversation, which is shown even if its turn is hidden."""
 _OF_A_CALL = frozenset({ModelReply.kind, FunctionResult.kind})
 
 
 class UncertainParts(msgspec.Struct, frozen=True):
-    """Parts that today may be other than they were, because something was erased."""
+    """Parts of a call that may differ today because records were erased."""
 
     config: bool
     """Prompt, functions, zone, window, model."""
     reply: bool
-    """The figures of the last reply, by which tokens are estimated."""
+    """Usage figures of the last reply, from which tokens are estimated."""
     summary: bool
-    """And where the context begins."""
+    """Summary, and with it the seq at which the context begins."""
     hidden: bool
-    """Turns that were hidden may be shown."""
+    """True if turns that were hidden may be shown."""
     header: bool
     warned: bool
-    """Whether the agent was warned that its context is nearly full."""
+    """True if the agent may have been warned, or not warned, that its context is nearly full."""
     edited: int
-    """Seq of the newest change of a block that was erased; a block that changed later is sure."""
+    """Seq of the newest erased change of a memory block. A block that changed later is certain."""
     blocks: bool
-    """How much is shown of each block."""
+    """True if another number of characters may be shown of each block."""
     messages: Collection[int]
-    """By seq."""
+    """Seqs of messages that may differ."""
     torn: Collection[int]
-    """Those that stand in one group with such a message: a reply and its results."""
+    """Seqs of messages that form a group with such a message: a reply and its results."""
     context: Context
 
     @property
-    def of_transcript(self) -> bool:
-        """The words that a summary was asked of."""
+    def transcript_may_differ(self) -> bool:
+        """True if the text that a summary was requested of may differ."""
         return self.config or self.reply or self.summary or self.hidden or bool(self.messages)
 
     @property
-    def of_any(self) -> bool:
-        """Any part of a request."""
-        return self.of_transcript or self.header or self.blocks or bool(self.edited)
+    def any_may_differ(self) -> bool:
+        """True if any part of a request may differ."""
+        return self.transcript_may_differ or self.header or self.blocks or bool(self.edited)
 
-    def of_desk(self, then: Iterable[str]) -> bool:
-        """What a reply is worked off with; `then`: the names of the parts of its request."""
+    def memory_may_differ(self, then: Iterable[str]) -> bool:
+        """Return True if the memory that a reply is executed on may differ;
+        `then`: the names of its request's parts.
+        """
         labels = [name for name in (*then, *(f"block {b.label}" for b in self.context.blocks)) if _is_block(name)]
         return self.config or self.warned or any(self._is_edited(name) for name in labels)
 
     def excused(self, then: Iterable[str], today: RequestParts, parted: Collection[int] = ()) -> set[str]:
-        """The names of parts that may differ; `today`: the parts as they are grouped in `then`.
+        """Return the names of parts that may differ; `today`: today's parts, grouped as in `then`.
 
         `parted`: seqs of records that are shown in more than one place.
         """
@@ -104,18 +106,18 @@ class UncertainParts(msgspec.Struct, frozen=True):
             case "summary":
                 return self.summary
             case "transcript":
-                return self.of_transcript
+                return self.transcript_may_differ
             case "messages":
                 return self._older_may_differ(newest)
         return _seq_of(name) in self.messages or (self.summary and name not in today)
 
     def _is_edited(self, name: str) -> bool:
-        """Whether an erased change may have been the newest of this block."""
+        """Return True if an erased change may have been the newest of this block."""
         seqs = [b.seq for b in self.context.blocks if f"block {b.label}" == name]
         return self.edited > max(seqs, default=0)
 
     def _older_may_differ(self, newest: Sequence[int]) -> bool:
-        """Whether a doubt is about one that is not among the newest, or stands with one that is."""
+        """Return True if an uncertain message is not among the newest, or forms a group with the first of them."""
         if self.summary or self.hidden or not set(self.messages) <= set(newest):
             return True
         return bool(newest) and newest[0] in self.torn
@@ -126,18 +128,18 @@ def _is_block(name: str) -> bool:
 
 
 def _seq_of(name: str) -> int | None:
-    """Of a message that has a mark of its own; None for any other part."""
+    """Return the seq of a message that has its own fingerprint; None for any other part."""
     digits = name.rstrip("+")
     return int(digits) if digits.isdecimal() else None
 
 
 def newest_of(then: Iterable[str]) -> list[int]:
-    """The seqs of the messages that have a mark of their own."""
+    """Return the seqs of the messages that have their own fingerprint."""
     return [seq for seq in map(_seq_of, then) if seq is not None]
 
 
 class ErasureEffects:
-    """What was erased of an agent, and what that casts doubt on."""
+    """Erased records of an agent, and the parts of calls that are uncertain because of them."""
 
     def __init__(self, history: RecordHistory) -> None:
         self._history = history
@@ -148,25 +150,29 @@ class ErasureEffects:
         self._trims = [index for index, record in enumerate(records) if record.type == ContextTrimmed.kind]
 
     def _standing(self, kind: str) -> list[int]:
-        """Indexes of what is left of a kind, less what the boot said."""
+        """Return the indexes of the records of a type that were not erased.
+        Replies of turn 0, the boot messages, are left out.
+        """
         found = [index for index, record in enumerate(self._history.records) if record.type == kind]
         is_reply = kind == ModelReply.kind
         records = self._history.records
         return [i for i in found if not is_erased(records[i].payload) and (records[i].turn or not is_reply)]
 
     def is_config_sure(self, index: int) -> bool:
-        """Whether the configuration that a call is checked with is the one that it had."""
+        """Return True if the configuration that a call is checked with is certainly the one that it had."""
         records = self._history.records
         gone = [i for i in self._before(self._gone, index) if records[i].type == AgentConfigured.kind]
         return not gone or gone[-1] < self._last(self._configs, index)
 
     def in_step(self, index: int) -> bool:
-        """Whether a record that a reply left, or that stands before it in its step, was erased."""
+        """Return True if an erased record belongs to a reply, or stands before it in its step."""
         step = [*self._history.of_step(index), *self._history.before_in_step(index)]
         return any(is_erased(record.payload) for record in step)
 
     def doubts(self, index: int, context: Context) -> UncertainParts | None:
-        """What is not sure of the call at `index`, which has this context; None where nothing was erased before it."""
+        """Return what is uncertain of the call at `index`, which has this context;
+        None if no record before it was erased.
+        """
         records = self._history.records
         gone = self._before(self._gone, index)
         if not gone:
@@ -199,17 +205,17 @@ class ErasureEffects:
         )
 
     def _before(self, indexes: Sequence[int], index: int) -> Sequence[int]:
-        """Those of the same life before a record."""
+        """Return those indexes that are before a record, in the same incarnation."""
         first = self._history.begin_of(index)
         return indexes[bisect_left(indexes, first) : bisect_left(indexes, index)]
 
     def _last(self, indexes: Sequence[int], index: int) -> int:
-        """The last of them, -1 if there is none."""
+        """Return the last of the indexes before a record; -1 if there is none."""
         some = self._before(indexes, index)
         return some[-1] if some else -1
 
     def _in_view(self, gone: Sequence[int], context: Context, turn: int, *, everything: bool) -> list[int]:
-        """Those that the context may have shown, or heeded."""
+        """Return the indexes of erased records that the context may have shown or applied."""
         begin = getattr(context.summary.event, "kept_from", 0) if context.summary else 0
         shown = {message.seq for message in context.messages}
         records = self._history.records
@@ -221,7 +227,9 @@ class ErasureEffects:
         ]
 
     def _messages(self, view: Sequence[int], context: Context) -> set[int]:
-        """The messages that may be shown otherwise: those that are gone, and those of which they told."""
+        """Return the messages that may be shown differently:
+        the erased ones, and those that erased records were about.
+        """
         records = self._history.records
         found: set[int] = set()
         for i in view:
@@ -238,7 +246,9 @@ class ErasureEffects:
         return found
 
     def _call(self, index: int, of: str = "") -> Iterable[int]:
-        """Seqs of the reply and the results of a step, if the record is one of them."""
+        """Yield the seqs of the reply and the results of a step, if the record is one of them;
+        `of`: of this type only.
+        """
         record = self._history.records[index]
         if record.type not in _OF_A_CALL:
             return

@@ -1,5 +1,5 @@
-"""Two of the four ways to replay an agent: rebuild (are the projections what the log says?), and verify, which has a
-file of its own. Neither writes.
+"""Run two of the four kinds of replay. Rebuild: do the projections agree with the log? Verify has a file of its own.
+Neither writes.
 """
 
 from collections.abc import Sequence
@@ -20,14 +20,16 @@ __all__ = ["ReplayReport", "rebuild", "verify"]
 
 
 def rebuild(view: AgentView) -> ReplayReport:
-    """Build every projection again, commit by commit as the agent did, and compare with the one made at once."""
+    """Rebuild every projection commit by commit, as the agent did,
+    and compare it with the one made from all records at once.
+    """
     records = list(view.reader.read(view.agent_id))
     report = ReplayReport(view.agent_id, faults=check_chain.faults(records, view.head))
     with Projections() as fresh:
         for _, commit in groupby(records, key=lambda record: record.commit):
             fresh.add([_own(record, view.agent_id) for record in commit])
         state = view.reader.state(view.agent_id, DERIVER.maker)
-        if state is not None and not any(is_erased(record.payload) for record in records):  # else it may show less
+        if state is not None and not any(is_erased(record.payload) for record in records):
             report.faults += _state_faults(view, fresh)
         for name in PROJECTIONS:
             report.checked += 1
@@ -38,9 +40,10 @@ def rebuild(view: AgentView) -> ReplayReport:
 
 
 def _state_faults(view: AgentView, fresh: Projections) -> list[str]:
-    """What the agent is activated with, its newest state and the records after it, and does not say as all records do.
+    """Return the projections in which the newest state, with the records after it, differs from all records.
 
-    To be asked before anything is that needs all of them.
+    The agent is activated from that state. Call this first: a projection that needs all records makes the engine read
+    them, and the state is gone.
     """
     return [
         f"{name}: the newest state and what came after it do not give what all records give"
@@ -54,8 +57,9 @@ _COUNTS = ("recall", "archival")
 
 
 def _comparable_rows(name: str, rows: Sequence[Row]) -> object:
-    """What rows say, whatever their order. Of two it is what they come to: of `waking` a state has fewer rows, and in
-    those of `context_window` counts may stand at another record; where there is no configuration they come to nothing.
+    """Return rows in a form that is equal for equal content. Of `waking` and `context_window` the result that the agent
+    uses is compared: a state has fewer rows of `waking`, and other records may carry the counts in `context_window`.
+    Without a configuration there is no such result, and the rows are compared without their counts.
     """
     if name == "waking":
         return activation_state_of(rows)
@@ -65,5 +69,7 @@ def _comparable_rows(name: str, rows: Sequence[Row]) -> object:
 
 
 def _own(record: Record, agent_id: str) -> Record:
-    """The record under the name by which it is asked for: what another wrote is read through."""
+    """Return the record under the name of the agent:
+    a fork's records before the fork point have its ancestor's name.
+    """
     return record if record.agent_id == agent_id else msgspec.structs.replace(record, agent_id=agent_id)

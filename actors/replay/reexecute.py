@@ -1,5 +1,5 @@
-"""A recorded answer of a model, read again and worked off again: the events that it would leave today, beside those
-that it left. Pure.
+"""Parse a recorded reply again and execute it again: compare the events that it would leave today with the recorded
+ones. Pure.
 """
 
 from bisect import bisect_left
@@ -35,16 +35,17 @@ from everlog.events import (
 )
 
 _NOT_OF_A_STEP = frozenset({"turn_abandoned", "turn_cancelled", "summary", "context_trimmed", "reply_rejected"})
+"""Types of records that may stand among the records of a step, and that no reply leaves."""
 
 
 class RecordHistory:
-    """The records of an agent, by life, turn and step."""
+    """Records of an agent by incarnation, turn and step."""
 
     def __init__(self, records: Sequence[Record]) -> None:
         self.records = records
         self._lives: list[int] = []
         self._turns: dict[tuple[int, int], list[int]] = defaultdict(list)
-        """Indexes of the records of each turn of each life."""
+        """Indexes of the records of each turn of each incarnation."""
         self._cuts = {record.seq - 1 for record in records if record.type == AgentForked.kind}
         self._begins = [0]
         life = 0
@@ -56,7 +57,7 @@ class RecordHistory:
             self._turns[life, record.turn].append(index)
 
     def turn_faults(self) -> list[str]:
-        """Turns in which something follows that cannot follow."""
+        """Return the turns in which a record follows another that it cannot follow."""
         found = []
         for (_, turn), indexes in self._turns.items():
             some = [self.records[index] for index in indexes]
@@ -66,16 +67,16 @@ class RecordHistory:
         return found
 
     def begin_of(self, index: int) -> int:
-        """The index of the first record of the life that a record is of."""
+        """Return the index of the first record of the incarnation that a record belongs to."""
         return self._begins[self._lives[index]]
 
     def of_turn(self, index: int) -> Iterator[Record]:
-        """The records of the turn that a record is of."""
+        """Return the records of the turn that a record belongs to."""
         own, _ = self._turn_of(index)
         return (self.records[i] for i in own)
 
     def of_step(self, index: int) -> list[Record]:
-        """The record and those that it left behind: the same turn and step, until the next input or call."""
+        """Return a record and those that it left: the same turn and step, until the next input or call."""
         first = self.records[index]
         found = [first]
         for record in self._later(index):
@@ -85,8 +86,10 @@ class RecordHistory:
                 found.append(record)
         return found
 
-    def is_cut_short(self, index: int) -> bool:
-        """Whether the turn ended before the calls of this reply did: it was cancelled, or the agent forked there."""
+    def ended_early(self, index: int) -> bool:
+        """Return True if the turn ended before the calls of this reply did:
+        it was cancelled, or the agent was forked there.
+        """
         step = self.records[index].step
         return self.of_step(index)[-1].seq in self._cuts or any(
             (record.type == "turn_cancelled" and record.step == step) or _is_forked(record)
@@ -94,7 +97,7 @@ class RecordHistory:
         )
 
     def before_in_step(self, index: int) -> Iterator[Record]:
-        """The records of the same turn and step before this one, the newest first."""
+        """Return the records of the same turn and step before this one, the newest first."""
         own, place = self._turn_of(index)
         step = self.records[index].step
         return (self.records[i] for i in reversed(own[:place]) if self.records[i].step == step)
@@ -104,13 +107,15 @@ class RecordHistory:
         return (self.records[i] for i in own[place + 1 :])
 
     def _turn_of(self, index: int) -> tuple[list[int], int]:
-        """The turn of a record, and the record's place in it."""
+        """Return the turn of a record, and the record's place in it."""
         own = self._turns[self._lives[index], self.records[index].turn]
         return own, bisect_left(own, index)
 
 
 def _is_forked(record: Record) -> bool:
-    """Whether it ends a turn that was open where the agent was forked; it may have, if it was erased."""
+    """Return True if a record ended a turn that was open at a fork point.
+    An erased one may have done so, and counts.
+    """
     event = event_of(record) if record.type == TurnAbandoned.kind else None
     if event is not None and is_erased(record.payload):
         return True
@@ -118,9 +123,9 @@ def _is_forked(record: Record) -> bool:
 
 
 def reply_of(event: ModelReply, context: Context) -> ModelReply:
-    """What the raw reply says today, with what it does not say: of the request, and of the time that it took.
+    """Parse the raw reply, and add what only the recorded event has: latency, attempts and the request's fingerprints.
 
-    Raises ModelError.
+    Raise ModelError.
     """
     parsed = parse_reply.reply(event.raw, context.config.window, context.config.calling)
     return msgspec.structs.replace(
@@ -134,7 +139,7 @@ def reply_of(event: ModelReply, context: Context) -> ModelReply:
 
 
 def refusal_of(event: ReplyRejected, context: Context) -> str | None:
-    """Why the reply would be refused today; None where it would not."""
+    """Return why the reply would be rejected today; None if it would be accepted."""
     try:
         if event.purpose == "summary":
             text = parse_reply.words(event.raw, context.config.window).text
@@ -148,7 +153,7 @@ def refusal_of(event: ReplyRejected, context: Context) -> str | None:
 
 
 def has_overflowed(event: ReplyRejected, context: Context) -> bool:
-    """Whether the request was refused because it or its answer was too long for the window."""
+    """Return True if the request was refused because the request or its reply was too long for the window."""
     try:
         if event.raw:
             parse_reply.reply(event.raw, context.config.window, context.config.calling)
@@ -160,12 +165,12 @@ def has_overflowed(event: ReplyRejected, context: Context) -> bool:
 
 
 def summary_text(event: Summary, context: Context) -> str:
-    """What the raw summary says today. Raises ModelError."""
+    """Return the summary that the raw reply contains, parsed today. Raise ModelError."""
     return parse_reply.words(event.raw, context.config.window).text.strip()
 
 
 def missing(reply: ModelReply, context: Context, tools: Mapping[str, Tool]) -> list[str]:
-    """The functions that the reply calls, which the agent had then, and which are not there now."""
+    """Return the names of functions that the reply calls and the agent had, but that are not available now."""
     had = {function.name for function in context.config.functions}
     return sorted({call.name for call in reply.calls if call.name in had and call.name not in tools})
 
@@ -173,16 +178,17 @@ def missing(reply: ModelReply, context: Context, tools: Mapping[str, Tool]) -> l
 def reply_difference(
     history: RecordHistory, index: int, reply: ModelReply, context: Context, tools: Mapping[str, Tool]
 ) -> RequestDiff | None:
-    """The first event of the step that would not be what it was; None if all would."""
+    """Return the first event of the step that would be different today; None if there is none."""
     recorded = history.of_step(index)
     again = _events_today(history.records[index], reply, context, recorded, tools)
     shapes = [_recorded(record) for record in recorded]
-    if len(again) != len(shapes) and history.is_cut_short(index):
+    # A turn that ended early has fewer events than its reply would leave: only the common part is compared.
+    if len(again) != len(shapes) and history.ended_early(index):
         again, shapes = again[: len(shapes)], shapes[: len(again)]
     for number, (then, now) in enumerate(zip_longest(shapes, again, fillvalue="nothing")):
         if then != now:
             was, would = then.split(" ", 1)[0], now.split(" ", 1)[0]
-            what = f"{would}, another one" if was == would else would
+            what = f"{would} with other content" if was == would else would
             part = f"event {number} of the step was {was}, and would now be {what}"
             return RequestDiff(part=part, against="the log", lines=diff_lines(then, now))
     return None
@@ -191,7 +197,7 @@ def reply_difference(
 def _events_today(
     record: Record, reply: ModelReply, context: Context, recorded: Sequence[Record], tools: Mapping[str, Tool]
 ) -> list[str]:
-    """The events that the reply would leave today; calls that reach outside are given their recorded results."""
+    """Return the events that the reply would leave today. Calls with outside effects get their recorded results."""
     results = {e.call_id: e for e in map(event_of, recorded) if isinstance(e, FunctionResult)}
     desk = FunctionMemory(context.blocks, now=record.recorded_at, zone=context.config.zone)
     step = ReplyExecution(context, reply, tools, desk, f"{record.turn}/{record.step}")
@@ -199,6 +205,7 @@ def _events_today(
         if outside.intended:
             step.started(outside)
         result = results.get(outside.call.id)
+        # The recorded turn ended at this call.
         if result is None:
             break
         step.given(result, _left_by(result, recorded, outside))
@@ -208,7 +215,7 @@ def _events_today(
 
 
 def _left_by(result: FunctionResult, recorded: Sequence[Record], outside: ExternalCall) -> list[Event]:
-    """The events that a call left before its result: what it kept, or what it read of shared blocks that it edits."""
+    """Return the events that a call left before its result: memories that it stored, or shared blocks that it read."""
     kinds = "memory_edited" if outside.tried else "archival_" if outside.tool.searches else "nothing"
     left: list[Event] = []
     for event in map(event_of, recorded):
@@ -222,13 +229,13 @@ def _left_by(result: FunctionResult, recorded: Sequence[Record], outside: Extern
 
 
 def _recorded(record: Record) -> str:
-    """The event of a record as it would be written today."""
+    """Return the event of a record as it would be written today, as text."""
     event = event_of(record)
     return _shape(event) if isinstance(event, Event) else _line(record.type, record.text, record.payload)
 
 
 def _shape(event: Event) -> str:
-    """The event without envelope, as text."""
+    """Return the event without its envelope, as text."""
     bare = draft(event, event_id="", recorded_at=0, turn=0, step=0)
     return _line(bare.type, bare.text, bare.payload)
 

@@ -1,4 +1,4 @@
-"""What a replay found: plain values, for people and for machines. Pure."""
+"""Results of a replay as plain values, for people and for programs. Pure."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -7,77 +7,83 @@ import msgspec
 
 
 class RequestDiff(msgspec.Struct, frozen=True):
-    """The first part of a request that is another today than it was."""
+    """First part of a request that differs today."""
 
     part: str
-    """In words, as `the memory block 'human'`."""
+    """Name of the part for people, such as `the memory block 'human'`."""
     also: list[str] = []
-    """The other parts that differ, in words."""
+    """Names of the other parts that differ."""
     against: str = ""
-    """What today's words are compared with, in words."""
+    """Description of the text that today's text is compared with."""
     lines: list[str] = []
-    """What differs, line by line: `- ` what it is compared with, `+ ` today, `  ` a remark."""
+    """Differences line by line: `- ` the text compared with, `+ ` today's text, `  ` a remark."""
 
 
 class ReplayMismatch(msgspec.Struct, frozen=True):
-    """A record that is not what today's code makes of the log before it."""
+    """Record that differs from what today's code makes of the log before it."""
 
     seq: int
     type: str
     turn: int
     what: Literal["request", "reply", "decision"]
-    """The bytes that were sent; what a reply led to; what was done about a context that did not fit."""
+    """`request`: the bytes that were sent; `reply`: the events that a reply led to; `decision`: what was done about a
+    context that did not fit.
+    """
     text: str
     difference: RequestDiff | None = None
-    """Of a request, where no mismatch before has the same one."""
+    """Difference of a request; None if the mismatch before it differs first in the same part."""
 
     def __str__(self) -> str:
         return f"seq {self.seq} ({self.type}, turn {self.turn}): {self.text}"
 
 
 class CallVerdicts(msgspec.Struct):
-    """The model calls of an agent, each by its seq in the list of what became of it."""
+    """Model calls of an agent: each call's seq is in the list of its verdict."""
 
     calls: int = 0
-    """All that the log has, erased ones included."""
+    """Number of calls in the log, erased ones included."""
     chosen: int = 0
-    """Those that were to be checked: all, or a sample."""
+    """Number of calls selected for checking: all, or a sample."""
     equal: list[int] = []
     mismatch: list[int] = []
     erased: list[int] = []
-    """Records were erased that they were made of, or that they left, or they themselves."""
+    """Calls that erased records leave uncertain:
+    records that they were made of, records that they left, or they themselves.
+    """
     renderer_gone: dict[int, list[int]] = {}
-    """By the renderer that made them, which this everlog does not have."""
+    """Calls by the renderer version that made them, if this everlog has another. These are not checked."""
     reader_gone: dict[int, list[int]] = {}
-    """By the reader that read their replies, which this everlog does not have: the request was checked."""
+    """Calls by the reader version that parsed their replies, if this everlog has another.
+    Only the request is checked.
+    """
     missing_function: dict[str, list[int]] = {}
-    """By function: the request was checked, and what the reply led to was not, for this everlog was not given it."""
+    """Calls by the name of a function that is not available. Only the request is checked, not what the reply led to."""
 
 
 class ReplayReport(msgspec.Struct):
-    """What a replay found."""
+    """Result of a replay."""
 
     agent_id: str
     checked: int = 0
-    """Projections compared, or requests."""
+    """Number of projections, or of requests, that were compared."""
     faults: list[str] = []
-    """What is wrong, in words; mismatches that are the same again are counted with the first of them."""
+    """Faults in words. Mismatches that repeat an earlier one are counted with that one."""
     notes: list[str] = []
-    """What could not be checked, and why."""
+    """Checks that were not possible, and why."""
     mismatches: list[ReplayMismatch] = []
-    """Every one of them."""
+    """All mismatches."""
     calls: CallVerdicts = msgspec.field(default_factory=CallVerdicts)
 
 
 MismatchGroup = Sequence[ReplayMismatch]
-"""Mismatches in a row that are the same again."""
+"""A mismatch, and later ones that repeat it."""
 
 ALIKE_MAX = 10
-"""Of what leads to something else, or would be decided otherwise, so many are told one by one."""
+"""Mismatches of replies, and of decisions, that are listed one by one; further ones count as repeats."""
 
 
 def groups(mismatches: Sequence[ReplayMismatch]) -> Sequence[MismatchGroup]:
-    """Each mismatch that is new, with those that only repeat it."""
+    """Return each new mismatch in a group with those that repeat it."""
     found: list[list[ReplayMismatch]] = []
     last: dict[str, list[ReplayMismatch]] = {}
     count: dict[str, int] = {}
@@ -94,7 +100,7 @@ def groups(mismatches: Sequence[ReplayMismatch]) -> Sequence[MismatchGroup]:
 
 
 def headline(group: MismatchGroup) -> str:
-    """A group in one line."""
+    """Describe a group in one line."""
     if len(group) == 1:
         return str(group[0])
     again = span([mismatch.seq for mismatch in group[1:]])
@@ -102,5 +108,5 @@ def headline(group: MismatchGroup) -> str:
 
 
 def span(seqs: Sequence[int]) -> str:
-    """Seqs as people read them: `seq 7`, or how many, from where to where."""
+    """Describe seqs as people read them: `seq 7`, or the number of seqs and their range."""
     return f"seq {seqs[0]}" if len(seqs) == 1 else f"{len(seqs):,} calls, seq {seqs[0]} to {seqs[-1]}"

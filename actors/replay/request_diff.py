@@ -1,9 +1,10 @@
-"""Where a request that is made again differs from what was sent: the first part of it, and what is known of that. Pure.
+"""Find where a request differs that is rendered again: the first differing part, and what is known of its old text.
+Pure.
 
-The bytes of then are not in the log. What is: their sha256, a mark of each part, and the records they were made of. So
-which part differs first is known; what it said then is known where some other text has the mark of then, and is shown
-as such. Else today's words are shown against the nearest that is known: the same part of the last call whose sha256 is
-the same, or the words of the record.
+The bytes that were sent are not in the log. The log has their sha256, a fingerprint of each part, and the records that
+they were made of. So the first differing part is known. Its old text is known only if some other text has the recorded
+fingerprint; that text is shown as the recorded one. Otherwise today's text is shown against the nearest known text: the
+same part of the last call whose sha256 matches, or the text of the record.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,29 +18,32 @@ from everlog.actors.prompt.context import Context, ContextMessage
 from everlog.actors.replay.replay_report import RequestDiff
 
 LINES_MAX = 12
-"""Of a difference that is shown."""
+"""Maximum lines of a difference that are shown."""
 SHOWN_CHARS = 110
-"""Of one line."""
+"""Maximum characters of one line that are shown."""
 BEFORE_CHARS = 30
-"""Of a long line, before what differs."""
+"""Characters of a long line that are shown before its first difference."""
 
 
 class RebuiltRequest(msgspec.Struct, frozen=True):
-    """A request as it is made today."""
+    """Request as it is rendered today."""
 
     seq: int
-    """Of its record."""
+    """Seq of the record that the call left."""
     context: Context
     parts: RequestParts
     singles: Mapping[int, bytes]
-    """What each record is shown as, by its seq."""
+    """Text that each record is shown as, by its seq."""
     schemas: Mapping[str, str]
 
 
 def difference(
     then: Mapping[str, str], now: RebuiltRequest, matched: RebuiltRequest | None, seen: Mapping[int, str]
 ) -> RequestDiff:
-    """The first part that differs, from the marks of `then`. `seen`: marks of single messages in earlier requests."""
+    """Return the first differing part, found by the recorded fingerprints `then`.
+
+    `matched`: the last call whose request is the same. `seen`: fingerprints of single messages in earlier requests.
+    """
     today = fingerprints(now.parts)
     changed = [name for name in _merged_names(list(then), list(today)) if then.get(name) != today.get(name)]
     if not changed:
@@ -52,7 +56,7 @@ def difference(
 
 
 def _merged_names(then: Sequence[str], today: Sequence[str]) -> list[str]:
-    """The names of both in the order of the body, those that are gone where they stood."""
+    """Return the names of both in the order of the body. A name that is gone stays where it was."""
     found = list(today)
     for place, name in enumerate(then):
         if name not in found:
@@ -62,16 +66,18 @@ def _merged_names(then: Sequence[str], today: Sequence[str]) -> list[str]:
 
 
 def _order_diff(then: Sequence[str], today: Sequence[str]) -> RequestDiff:
-    """All parts are the same, and the whole is not: their order, or what joins them, is another."""
+    """Describe requests with the same parts that differ as a whole:
+    in the order of the parts, or in what joins them.
+    """
     for old, new in zip(then, today, strict=True):
         if old != new:
             lines = [f"- {', '.join(then)}", f"+ {', '.join(today)}"]
-            return RequestDiff(part=f"the order of its parts, at {old!r}", against="the order of then", lines=lines)
-    return RequestDiff(part="what joins its parts, which are all the same")
+            return RequestDiff(part=f"the order of its parts, at {old!r}", against="the recorded order", lines=lines)
+    return RequestDiff(part="the text between its parts, which are all the same")
 
 
 def _part_label(name: str, now: RebuiltRequest) -> str:
-    """A part, as people call it."""
+    """Return the name of a part for people."""
     if name.startswith("block "):
         return f"the memory block {name.removeprefix('block ')!r}"
     if name.startswith("function "):
@@ -84,7 +90,9 @@ def _part_label(name: str, now: RebuiltRequest) -> str:
 
 
 def _describe_item(name: str, now: RebuiltRequest, matched: RebuiltRequest | None, seen: Mapping[int, str]) -> str:
-    """One function, or one message, where it is known to be that one."""
+    """Return the one function or message in which `functions` or `messages` differ, if it is known;
+    otherwise `name`.
+    """
     if name == "functions":
         for function in now.context.config.functions:
             if sha256(now.schemas[function.sha256].encode()).hexdigest() != function.sha256:
@@ -103,7 +111,7 @@ def _describe_item(name: str, now: RebuiltRequest, matched: RebuiltRequest | Non
 
 
 def _text(name: str, made: RebuiltRequest) -> str | None:
-    """A part of a request in words; None where it has no such part."""
+    """Return the text of a part; None if the request has no such part."""
     if name.startswith("function "):
         named = {function.name: function.sha256 for function in made.context.config.functions}
         return made.schemas.get(named.get(name.removeprefix("function "), ""))
@@ -114,21 +122,22 @@ def _text(name: str, made: RebuiltRequest) -> str | None:
 def _describe_part(
     name: str, then: str | None, now: RebuiltRequest, matched: RebuiltRequest | None
 ) -> tuple[str, str | None]:
-    """What today's words are held against, in words, and itself; None where nothing is known."""
+    """Return a description of the text that today's text is compared with, and that text; None if no text is known."""
     today = _text(name, now)
     if then is None or today is None:
         return "", None
     old = _text(name, matched) if matched is not None else None
     if matched is not None and old is not None and old != today:
+        # A fingerprint equal to the recorded one proves that the matched call's text is the recorded text.
         said = fingerprint(old.encode()) == then
-        what = "what it said then, as it did" if said else "the same part of the last call that is equal,"
+        what = "the recorded text, found" if said else "the same part of the last matching call,"
         return f"{what} at seq {matched.seq}", old
     recorded = _recorded(name, now.context)
-    return ("the words in the log", recorded) if recorded and recorded != today else ("", None)
+    return ("the text in the log", recorded) if recorded and recorded != today else ("", None)
 
 
 def _recorded(name: str, context: Context) -> str | None:
-    """The words of the record that a part was made of."""
+    """Return the text of the record that a part was made of."""
     if name == "prompt":
         return context.config.text
     if name == "summary":
@@ -142,14 +151,14 @@ def _recorded(name: str, context: Context) -> str | None:
 def _said(name: str, then: Mapping[str, str], now: RebuiltRequest) -> list[str]:
     today = _text(name, now)
     if today is None:
-        return ["  It was in the request of then, and is not in today's."]
+        return ["  It was in the recorded request, and is not in today's."]
     known = name in then or name not in now.parts
-    told = "What it said then is not known. Today it says:" if known else "It was not in the request of then. Today:"
-    return [f"  {told}", *diff_lines("", today)]
+    note = "Its recorded text is not known. Today's text:" if known else "It was not in the recorded request. Today:"
+    return [f"  {note}", *diff_lines("", today)]
 
 
 def diff_lines(known: str, now: str) -> list[str]:
-    """What differs between two texts, line by line, each line cut to where it differs."""
+    """Return the differences of two texts line by line, each line truncated around the first difference."""
     ours, theirs = ([line for line in text.splitlines() if line] for text in (known, now))
     found: list[str] = []
     for tag, a, b, c, d in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
@@ -171,7 +180,7 @@ def _replaced(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[str]:
 
 
 def _common(one: str, other: str) -> int:
-    """Characters that both begin with."""
+    """Return the number of characters with which both texts begin."""
     return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 

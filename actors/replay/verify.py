@@ -1,5 +1,5 @@
-"""Verify, one of the four ways to replay an agent: are the bytes that I would send today the bytes that I sent then,
-and do the recorded replies still mean the same? It writes nothing and asks no model.
+"""Verify an agent, one of the four kinds of replay: render each request again, execute each reply again, and compare
+both with the log. It writes nothing and calls no model.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,18 +45,21 @@ from everlog.events import (
 from everlog.projections import Row
 
 ModelCall = ModelReply | ReplyRejected | ModelFailed | Summary
+"""Event that a call of a model left in the log."""
 
 _CALL_KINDS = frozenset(cls.kind for cls in MODEL_CALLS)
 _KINDS = _CALL_KINDS | {ContextTrimmed.kind, TurnAbandoned.kind}
 
 CALLS_AT_ONCE = 128
 BYTES_AT_ONCE = 8 * 2**20
-"""Contexts asked of the projections in one query: so many, or as many as have so many bytes of request."""
+"""Contexts that are queried together: so many, or as many as have so many bytes of requests. The limits bound the
+memory.
+"""
 
 
 def sampled(count: int, sample: int, seed: str) -> list[int]:
-    """`sample` of the numbers below `count`, spread over all: one of each of as many equal stretches. The same `seed`
-    always gives the same ones; all of them where there are no more.
+    """Return `sample` of the numbers below `count`, spread over all: one from each of as many equal ranges. The same
+    `seed` always gives the same numbers. If there are no more than `sample` numbers, return all.
     """
     if sample >= count:
         return list(range(count))
@@ -69,10 +72,12 @@ def sampled(count: int, sample: int, seed: str) -> list[int]:
 
 
 class Verifier:
-    """Makes every request of one agent again, and works every reply off again."""
+    """Verifier of one agent: renders each request again, and executes each reply again."""
 
     def __init__(self, view: AgentView, tools: Mapping[str, Tool], sample: int | None = None, seed: str = "") -> None:
-        """`sample`: only so many model calls; `seed` chooses them, by itself the head of the chain."""
+        """Check all calls, or only a `sample` of so many. `seed` selects them; the default is the head of the chain, so
+        that the same log always gives the same sample.
+        """
         self.report = ReplayReport(view.agent_id)
         self._calls: CallVerdicts = self.report.calls
         self._view = view
@@ -84,14 +89,16 @@ class Verifier:
         self._records: Sequence[Record] = records
         self._erasures = ErasureEffects(self._history)
         self._matched: tuple[Record, ModelCall, Context] | None = None
-        """The last call whose request is the same."""
+        """Last call whose request is the same: its text is the nearest to that of a request that differs."""
         self._seen: dict[int, str] = {}
-        """Marks that single messages had in the requests so far, by seq."""
+        """Fingerprints of single messages in the requests so far, by seq."""
         self._part: str | None = None
-        """The part in which the last request that differed differed first."""
+        """Part in which the last request that differed differed first. The next one is reported in full only if its
+        part is another.
+        """
 
     def run(self) -> ReplayReport:
-        """Check every model call of the agent, in order, those of earlier lives included."""
+        """Check the selected model calls in order, those of earlier incarnations included."""
         self.report.faults += check_chain.faults(self._records, self._view.head)
         for some in _groups(self._chosen()):
             contexts = self._contexts([self._records[index] for index, _ in some])
@@ -103,7 +110,9 @@ class Verifier:
         return self.report
 
     def _chosen(self) -> list[tuple[int, AnyEvent]]:
-        """What is to be checked, by index: model calls, and without a sample what was done where none would fit."""
+        """Return the records to check, with their indexes:
+        model calls and, without a sample, measures against full contexts.
+        """
         found = [(index, event_of(r)) for index, r in enumerate(self._records) if r.type in _KINDS]
         calls = [item for item in found if isinstance(item[1], MODEL_CALLS) and item[1].context_sha256]
         gone = [r.seq for r in self._records if r.type in _CALL_KINDS and r.turn and is_erased(r.payload)]
@@ -117,9 +126,9 @@ class Verifier:
         return chosen
 
     def _contexts(self, records: Sequence[Record]) -> Iterator[Context | None]:
-        """For each call the context that it was made of: what the log held just before, less inputs of later turns.
+        """Return for each call its context: what the log held just before the call, without inputs of later turns.
 
-        None where its configuration was erased.
+        None if the call's configuration was erased.
         """
         wanted = [(self.report.agent_id, record.seq - 1) for record in records]
         answers = self._view.projections.answers("context_window", wanted)
@@ -132,8 +141,9 @@ class Verifier:
         return context if all(function.sha256 in self._schemas for function in context.config.functions) else None
 
     def _judge(self, index: int, record: Record, event: AnyEvent, context: Context | None) -> None:
-        """Check a record. What differs is no fault where what was erased may be why."""
+        """Check one record. A difference is no fault if an erased record may be the reason."""
         is_call = isinstance(event, MODEL_CALLS) and bool(event.context_sha256)
+        # Another renderer version gives other bytes for the same context: a comparison would say nothing.
         if context is not None and context.config.renderer != RENDERER:
             if is_call and not self._erasures.is_config_sure(index):
                 self._calls.erased.append(record.seq)
@@ -150,7 +160,8 @@ class Verifier:
     def _mismatches(
         self, index: int, record: Record, event: AnyEvent, context: Context
     ) -> Iterator[ReplayMismatch | None]:
-        """All that is not as it was; None for what may be another because something was erased."""
+        """Yield each mismatch; None in place of one whose reason may be an erased record."""
+        # Effects of erasure are costly to find and needed only if something differs, so they are computed on demand.
         doubts = cache(partial(self._erasures.doubts, index, context))
         if isinstance(event, MODEL_CALLS) and event.context_sha256:
             yield from self._of_request(record, event, context, doubts)
@@ -165,20 +176,20 @@ class Verifier:
     def _is_reply_excused(
         self, index: int, event: ModelReply | ReplyRejected | Summary, doubts: UncertainParts | None
     ) -> bool:
-        """Whether what the reply leads to may be another because of what was erased."""
+        """Return True if erased records may be the reason that the reply leads to something else."""
         if isinstance(event, ModelReply) and self._erasures.in_step(index):
             return True
         if doubts is None or isinstance(event, Summary):
             return doubts is not None and doubts.config
         if isinstance(event, ModelReply):
-            return doubts.of_desk(request_fingerprints.decode_fingerprints(event.parts))
-        return doubts.config or (event.purpose == "summary" and doubts.of_transcript)
+            return doubts.memory_may_differ(request_fingerprints.decode_fingerprints(event.parts))
+        return doubts.config or (event.purpose == "summary" and doubts.transcript_may_differ)
 
     def _is_measure_excused(self, index: int, event: AnyEvent, doubts: UncertainParts | None) -> bool:
-        """Whether something else may be done about the context because of what was erased."""
+        """Return True if erased records may be the reason that something else would be done about the context."""
         if not _is_measure(event):
             return doubts is not None and (doubts.config or doubts.reply)
-        return (doubts is not None and doubts.of_any) or self._erasures.in_step(index)
+        return (doubts is not None and doubts.any_may_differ) or self._erasures.in_step(index)
 
     def _of_request(
         self, record: Record, event: ModelCall, context: Context, doubts: Callable[[], UncertainParts | None]
@@ -193,12 +204,13 @@ class Verifier:
                 f"{event.context_bytes:,} bytes ({event.context_sha256[:12]}), and has {len(body):,} ({digest[:12]})"
             )
             yield self._differing(record, event, context, doubts(), sizes)
+        # Added last: a request is compared with the fingerprints of earlier requests only.
         self._seen.update((int(name), mark) for name, mark in marks.items() if name.isdecimal())
 
     def _differing(
         self, record: Record, event: ModelCall, context: Context, doubts: UncertainParts | None, sizes: str
     ) -> ReplayMismatch | None:
-        """Where a request differs; None if only in what may differ."""
+        """Return where a request differs; None if it differs only in parts that erased records may have changed."""
         then = request_fingerprints.decode_fingerprints(event.parts)
         now = self._made(record, event, context)
         if doubts is not None:
@@ -215,9 +227,13 @@ class Verifier:
     def _sure(
         self, then: dict[str, str], event: ModelCall, now: RebuiltRequest, doubts: UncertainParts
     ) -> tuple[dict[str, str], RebuiltRequest] | None:
-        """Marks of then and parts of today less those that may differ; None if nothing else does."""
+        """Return the recorded fingerprints and today's parts, without the uncertain ones;
+        None if nothing else differs.
+        """
         today, parted = now.parts, set[int]()
         if not _asks_summary(event):
+            # Today's messages are grouped like the recorded ones.
+            # Otherwise parts of one name would hold different messages.
             request = render_request.compose(now.context, self._schemas)
             today = request_fingerprints.of_request(now.context, request, set(newest_of(then)))
             parted = request_fingerprints.repeated_seqs(request)
@@ -227,10 +243,12 @@ class Verifier:
         rest = {name: part for name, part in today.items() if name not in excused_names}
         if list(sure.items()) != list(request_fingerprints.fingerprints(rest).items()):
             return sure, msgspec.structs.replace(now, parts=rest)
+        # No certain part differs. If even the uncertain parts are the same, the difference is outside of all parts, and
+        # no erased record explains it.
         return None if found != then or doubts.config else (then, msgspec.structs.replace(now, parts=today))
 
     def _made(self, record: Record, event: ModelCall, context: Context) -> RebuiltRequest:
-        """A request and its parts, as they are made today."""
+        """Render a request again, and split it into its parts."""
         if _asks_summary(event):
             asked = render_request.summary_parts(context, event.covers_to, event.words, transcript_bytes_max(context))
             return RebuiltRequest(
@@ -243,7 +261,9 @@ class Verifier:
     def _of_reply(
         self, index: int, record: Record, event: ModelReply | ReplyRejected | Summary, context: Context
     ) -> Iterator[ReplayMismatch]:
-        """Read the raw reply again: it must say what it said, be refused as it was, leave what it left."""
+        """Yield what differs when the raw reply is read again:
+        its text, its rejection, or the events that it leaves.
+        """
         try:
             if isinstance(event, ReplyRejected):
                 again = reexecute.refusal_of(event, context)
@@ -261,8 +281,9 @@ class Verifier:
             yield _mismatch(record, "reply", f"the raw reply can no longer be read: {error}")
 
     def _of_answer(self, index: int, record: Record, event: ModelReply, context: Context) -> Iterator[ReplayMismatch]:
-        """Read a reply again and work it off: it must leave what it left."""
+        """Parse a reply and execute it again: it must leave the recorded events."""
         reply = reexecute.reply_of(event, context)
+        # Without the function's code the events of a call cannot be computed. That is reported, and is no fault.
         if gone := reexecute.missing(reply, context, self._tools):
             for name in gone:
                 self._calls.missing_function.setdefault(name, []).append(record.seq)
@@ -272,18 +293,21 @@ class Verifier:
             yield _mismatch(record, "reply", difference.part, difference)
 
     def _measure_fault(self, index: int, record: Record, event: AnyEvent, context: Context) -> str | None:
-        """Why something else would be done about the size of the context today."""
+        """Return why something else would be done today about the size of the context;
+        None if the same would be done.
+        """
         if not _is_measure(event):
             if not isinstance(event, MODEL_CALLS) or not event.context_sha256:
                 return None
             return check_fitting.sending_fault(event.context_bytes, context)
         size = len(render_request.request(context, self._schemas))
         overflowed = self._overflowed(index, context)
-        return check_fitting.taking_fault(event, size, context, step=record.step, overflowed=overflowed)
+        return check_fitting.measure_fault(event, size, context, step=record.step, overflowed=overflowed)
 
     def _overflowed(self, index: int, context: Context) -> bool:
-        """Whether the endpoint had just refused a request as too long, or a reply had run out of the window."""
+        """Return True if the endpoint had just refused a request as too long, or a reply had exceeded the window."""
         for record in self._history.before_in_step(index):
+            # A switch of the model, or a rejected summary, may stand between the overflow and the measure against it.
             event = event_of(record)
             if not isinstance(event, ModelSwitched) and not (_asks_summary(event) and isinstance(event, ReplyRejected)):
                 return isinstance(event, ReplyRejected) and reexecute.has_overflowed(event, context)
@@ -291,7 +315,7 @@ class Verifier:
 
 
 def _groups(items: Sequence[tuple[int, AnyEvent]]) -> Iterator[list[tuple[int, AnyEvent]]]:
-    """As many at a time as are looked at together."""
+    """Split the items into groups that are checked together."""
     some: list[tuple[int, AnyEvent]] = []
     size = 0
     for item in items:
@@ -305,14 +329,14 @@ def _groups(items: Sequence[tuple[int, AnyEvent]]) -> Iterator[list[tuple[int, A
 
 
 def _is_measure(event: AnyEvent) -> TypeGuard[check_fitting.AppliedMeasure]:
-    """Whether it was done, or tried, because a context did not fit."""
+    """Return True if an event was a measure, or an attempt at one, against a context that did not fit."""
     if isinstance(event, TurnAbandoned):
         return event.reason == "context"
     return isinstance(event, ContextTrimmed) or _asks_summary(event)
 
 
 def _asks_summary(event: AnyEvent) -> TypeGuard[Summary | ReplyRejected]:
-    """Whether its request was one for a summary."""
+    """Return True if the event's request asked for a summary."""
     return isinstance(event, Summary) or (isinstance(event, ReplyRejected) and event.purpose == "summary")
 
 
@@ -329,7 +353,8 @@ def _other_summary(record: Record, event: Summary, today: str) -> ReplayMismatch
 
 
 def _rejection_mismatch(record: Record, event: ReplyRejected, again: str | None) -> ReplayMismatch:
-    text = f"the reply was refused because {event.text!r}, and would now be because {again!r}"
+    today = "it would be accepted" if again is None else f"the reason would be {again!r}"
+    text = f"the reply was rejected because {event.text!r}; today {today}"
     return _mismatch(record, "reply", text)
 
 
@@ -339,18 +364,18 @@ def _mismatch(record: Record, what: str, text: str, difference: RequestDiff | No
 
 
 def _notes(calls: CallVerdicts, sample: int | None) -> list[str]:
-    """What was not checked, in words."""
+    """Describe in words what was not checked."""
     notes = []
     if sample is not None and calls.chosen < calls.calls:
         notes.append(f"a sample: {calls.chosen:,} of {calls.calls:,} model calls were looked at")
     for renderer, seqs in sorted(calls.renderer_gone.items()):
-        notes.append(f"renderer {renderer} gone: this everlog has {RENDERER}; not made again: {span(seqs)}")
+        notes.append(f"renderer {renderer} gone: this everlog has {RENDERER}; requests not checked: {span(seqs)}")
     if calls.erased:
-        notes.append(f"erased: not all that it takes is left to make them again: {span(sorted(calls.erased))}")
+        notes.append(f"erased: records needed for a full check were erased: {span(sorted(calls.erased))}")
     for reader, seqs in sorted(calls.reader_gone.items()):
-        notes.append(f"reader {reader} gone: this everlog has {parse_reply.READER}; not read again: {span(seqs)}")
+        notes.append(f"reader {reader} gone: this everlog has {parse_reply.READER}; replies not checked: {span(seqs)}")
     for name, seqs in sorted(calls.missing_function.items()):
-        notes.append(f"missing function {name}: what its calls led to was not worked off again: {span(seqs)}")
+        notes.append(f"missing function {name}: replies that call it were not executed again: {span(seqs)}")
     return notes
 
 

@@ -1,1 +1,1 @@
-"""How is the fleet? Questions to all agents at once, figures, exports."""
+"""Report on the whole fleet: SQL over all agents, figures, exports."""

@@ -1,4 +1,4 @@
-"""Exports of agents into a file, and restoring them: what the store does, with what only projections know."""
+"""Export agents into a file and restore them: the store's part, with what only projections know."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +12,9 @@ from everlog.store import ExportHeader, FileStore, Progress, RestoreReport, expo
 def export_agent(system: LocalSystem, store: FileStore, agent_id: str, path: Path, *, clock: Clock,
                  with_sources: bool = False, replace: bool = False, progress: Progress | None = None
                  ) -> ExportHeader:  # fmt: skip
-    """Write an agent into the file `path`, and what it is read through. Raises what `AgentSystem.export` does."""
+    """Export an agent, and all that it needs, into the file `path`. Return the header. Raises as `AgentSystem.export`
+    does.
+    """
     view = system.view(agent_id)
     try:
         sources = sorted(row["source"] for row in view.rows("sources") if row["source"])
@@ -32,11 +34,11 @@ def export_agent(system: LocalSystem, store: FileStore, agent_id: str, path: Pat
 
 
 def _loaded_streams(store: FileStore, sources: Sequence[str]) -> list[str]:
-    """The streams of those sources that something was loaded into."""
+    """Return the streams of those sources that have documents."""
     streams = [stream_of(source) for source in sources if source in store.sources()]
     return [stream for stream in streams if store.reader(stream).head(stream).seq]
 
 
 def restore_agent(store: FileStore, path: Path, progress: Progress | None = None) -> RestoreReport:
-    """Take in what an export holds. Raises what `AgentSystem.restore` does."""
+    """Import a file of `export_agent`. Return a report. Raises as `AgentSystem.restore` does."""
     return store.restore(path, DERIVER, progress)

@@ -1,6 +1,6 @@
-"""How a whole fleet is doing: questions, each with its answer in words and the figures that it is drawn from.
+"""Answer questions about the whole fleet, each in words and with the figures behind the answer.
 
-Everything is read from the views of `everlog.projections.fleet_views`. The same logs, prices and moment give the same.
+All data comes from the views of `everlog.projections.fleet_views`. Equal logs, prices and times give equal answers.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,9 +12,9 @@ import msgspec
 from everlog.projections.fleet_views import FleetViews
 
 TOP = 10
-"""Agents, models, kinds of failure that a chart shows at most."""
+"""Largest number of agents, models or failure kinds in a chart."""
 DAYS_MAX = 60
-"""Days that a chart shows at most: the last ones."""
+"""Largest number of days in a chart: the last ones."""
 
 FigureRow = dict[str, Any]
 
@@ -25,25 +25,25 @@ class ChartPoint(msgspec.Struct, frozen=True):
     label: str
     value: float
     note: str = ""
-    """What else is known of it."""
+    """Further facts about the bar."""
 
 
 class Chart(msgspec.Struct, frozen=True):
-    """A question, its answer, and the figures."""
+    """One question with its answer and its figures."""
 
     key: str
     title: str
     answer: str
     unit: str
-    """Of the values."""
+    """Unit of the values."""
     over: str
-    """What the labels are."""
+    """Meaning of the labels."""
     form: Literal["days", "bars"]
     points: list[ChartPoint]
 
 
 class FleetFigures(msgspec.Struct, frozen=True):
-    """All of it."""
+    """All figures of the fleet."""
 
     agents: int
     deleted: int
@@ -55,18 +55,20 @@ class FleetFigures(msgspec.Struct, frozen=True):
     cached_tokens: int
     completion_tokens: int
     cost: float | None
-    """Of calls whose price is known, in the currency of the prices; None where none is. The offline model is free."""
+    """Cost of the calls with a known price, in the currency of the prices; None if there are none. The offline model is
+    free.
+    """
     latency_ms: dict[str, float]
-    """p50, p90, p99 of model calls; empty where there was none."""
+    """p50, p90, p99 of model calls in milliseconds; empty if there were none."""
     failures: int
     edits: int
     near: int
-    """Agents at or above the part of their window at which they are warned."""
+    """Agents whose context window is filled at least up to the fraction at which they are warned."""
     charts: list[Chart]
 
 
 def figures(views: FleetViews, currency: str) -> FleetFigures:
-    """Ask everything; `currency` is that of the prices. Raises CorruptLog, BadInput."""
+    """Return all figures. `currency`: that of the prices. Raises CorruptLog, BadInput."""
 
     def ask(query: str) -> list[FigureRow]:
         found: list[FigureRow] = views.table(query).to_pylist()
@@ -114,7 +116,7 @@ QueryRunner = Callable[[str], list[FigureRow]]
 
 
 def _days(ask: QueryRunner) -> list[ChartPoint]:
-    """Messages of each day, from the first to the last; days without any are 0."""
+    """Return the messages of each day from the first to the last; days without messages are 0."""
     rows = ask("SELECT day, count(*) AS n FROM messages GROUP BY day ORDER BY day")
     if not rows:
         return []

@@ -1,6 +1,6 @@
-"""SQL over every agent of a store: the views of `everlog.projections.fleet_views` over one `everlog.store.snapshot`.
+"""Run SQL over all agents of a store: the views of `everlog.projections.fleet_views` over a snapshot of the logs.
 
-It reads what is there and asks no host, so that writers go on as they were; it may run while they do.
+Only files are read and no host is asked, so writers are not blocked.
 """
 
 from collections.abc import Iterator
@@ -27,15 +27,15 @@ def fleet_views(
     limits: QueryLimits = QUERY_LIMITS,
     prices: PriceList | None = None,
 ) -> Iterator[tuple[FleetViews, Snapshot]]:
-    """The views of the whole fleet, and the position that they are of, while the block runs.
+    """Open the views of the whole fleet, with the position of the logs that they show, while the block runs.
 
-    `as_of`: only what was recorded by then, microseconds UTC, inclusive. `agent`: only the records of that one; a name
-    that nobody has gives none. `skip_damaged`: every sealed file is checked first, and partitions with damage are left
-    out (`Snapshot.left_out`). `prices`: what calls cost; None: as the
-    store's `models.toml` and the list that everlog ships say. Raises CorruptLog, StoreError, BadInput.
+    `as_of`: only records up to this time, microseconds UTC, inclusive. `agent`: only records of this agent; an unknown
+    name gives none. `skip_damaged`: check every sealed file first, and leave out damaged partitions
+    (`Snapshot.left_out`). `prices`: prices of calls; None: those of the store's `models.toml` and of the list that
+    everlog ships. Raises CorruptLog, StoreError, BadInput.
     """
     if limits.memory_mb < MEMORY_MB_MIN:
-        raise BadInput(f"A query cannot do with {limits.memory_mb} MB of memory: give it at least {MEMORY_MB_MIN}.")
+        raise BadInput(f"A query needs at least {MEMORY_MB_MIN} MB of memory, not {limits.memory_mb}: raise the limit.")
     name = None if agent is None else name_of(agent)
     with (
         snapshot(store, skip_damaged=skip_damaged) as position,
@@ -56,6 +56,6 @@ def fleet_views(
 def fleet_sql(
     store: FileStore, query: str, *, as_of: int | None = None, agent: str | None = None, prices: PriceList | None = None
 ) -> pa.Table:
-    """The answer of one SELECT over the views of the whole fleet. See `fleet_views`."""
+    """Return the rows of one SELECT over the views of the whole fleet. See `fleet_views`."""
     with fleet_views(store, as_of=as_of, agent=agent, prices=prices) as (views, _):
         return views.table(query)

@@ -1,1 +1,1 @@
-"""What if? A fork that is given the same inputs again, with another model, prompt or memory."""
+"""Reruns ("what if"): a fork gets the same inputs again, with another model, prompt or memory."""

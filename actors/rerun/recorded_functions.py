@@ -1,9 +1,8 @@
-"""The functions of an agent in a rerun: what came of the same call then is what comes of it now; nothing else reaches
-outside unasked.
+"""Answer the function calls of a rerun with recorded results. A rerun has no outside effect unless the user allows it.
 
-Functions that edit memory or search it run for real, on the fork. Of the others a call that was made then, with the
-same arguments and as often, is given the result of then. Any other call is a difference, and told as one: what only
-reads is run, where the function is there; what acts is refused, unless the person allows it.
+Functions that edit or search memory run for real, on the fork. Any other call that was recorded with the same arguments
+gets its recorded result, as often as it was recorded. A call that was not recorded counts as a difference: a function
+that only reads is run if it is available; a function with an outside effect is refused unless the user allows it.
 """
 
 import inspect
@@ -18,25 +17,27 @@ from everlog.actors.rerun.recorded_past import RecordedResults, canonical, edits
 from everlog.events import FunctionError, FunctionResult, FunctionStarted, Record, UsageError, event_of
 
 ResultOrigin = Literal["own", "recorded", "ran", "refused"]
-"""How a call was answered: `own`, by a function of memory; from the record; by a function that ran; not at all."""
+"""Origin of a call's result: `own`, a function of memory; `recorded`, the log; `ran`, a function that ran; `refused`,
+none.
+"""
 
 REFUSED = "refused: this is a rerun, and the call was not made then"
-"""What the model is told of a call that is not run."""
+"""Error text that the model gets for a call that is refused."""
 
 SEARCHES = ("conversation_search", "conversation_search_date", "archival_memory_search")
-"""Functions whose results depend on more than the log: what found by meaning depends on the index."""
+"""Functions whose results depend on more than the log: ranking by meaning depends on the index."""
 
 BeforeResultHook = Callable[[], Awaitable[None]]
-"""What is awaited before a result of then is given."""
+"""Hook that is awaited before a recorded result is returned."""
 
 
 def is_refusal(result: FunctionResult) -> bool:
-    """Whether a call was refused because it was made in a rerun."""
+    """Return True if the call was refused because it was made in a rerun."""
     return not result.ok and result.text.endswith(REFUSED)
 
 
 def schema_only_tool(schema: str, effect: Effect) -> Tool:
-    """A function of which nothing is there but its schema: it can be asked for, and not run."""
+    """Build a function from its schema alone: the model can call the function, but its code is not available."""
     shape = msgspec.json.decode(schema)
     parameters = shape["parameters"]
     required = parameters.get("required", ())
@@ -68,11 +69,13 @@ def _never_run(**_: Any) -> FunctionResult:
 def schema_only_tools(
     agent_id: str, records: Sequence[Record], schemas: Mapping[str, str], tools: Mapping[str, Tool], cut: int
 ) -> dict[str, Tool]:
-    """A stand-in for each function that the agent had and that is not among `tools`, by name.
+    """Return a schema-only function, by name, for each function that the agent had and that is not among `tools`.
 
-    `records` are all of the agent's. Raises UsageError for one that edited memory after the cut: its result alone is
-    not what it did.
+    `records` are all records of the agent. Raise UsageError for a function that edited memory after `cut`: its recorded
+    result does not repeat the edit.
     """
+    # A function that was called without a `function_started` is read-only: such calls record no start. A function that
+    # was never called gets the strictest class.
     effects = {event.name: event.effect for event in map(event_of, records) if isinstance(event, FunctionStarted)}
     called = {name for _, name, _, result in results_of(records) if result is not None}
     made = {}
@@ -82,15 +85,15 @@ def schema_only_tools(
             continue
         if edits_of(records[cut:], name):
             raise UsageError(
-                f"{name}, a function of {agent_id!r}, edits memory, and its results alone are not what it did: give it "
-                "with --tools. Nothing was begun."
+                f"The function {name!r} of {agent_id!r} edits memory, and a recorded result does not repeat the edit. "
+                "Pass the function's code with --tools. No fork was made."
             )
         made[name] = schema_only_tool(schema, effects.get(name, "read_only" if name in called else "at_most_once"))
     return made
 
 
 class FunctionReplayer:
-    """Gives functions the results of then. What it refuses or lets run is told by the log of the fork."""
+    """Wrapper that makes functions return recorded results. The fork's log shows which calls were refused or run."""
 
     def __init__(
         self,
@@ -101,8 +104,11 @@ class FunctionReplayer:
         recorded: bool,
         meanwhile: BeforeResultHook,
     ) -> None:
-        """`tools`: all that there are, stand-ins too. `live`: what acts may run. `recorded`: nothing is run, not even
-        a search of the fork, whose index need not be that of then.
+        """Read the recorded results from `then`.
+
+        `tools`: all functions, schema-only ones included. `live`: functions with outside effects may run. `recorded`:
+        no function runs, nor a search of the fork, whose index may differ from the recorded one. `meanwhile` is awaited
+        before each recorded result.
         """
         self._live = live
         self._recorded = recorded
@@ -113,11 +119,12 @@ class FunctionReplayer:
                 self._results.add(key_of(tools.get(name), name, text), result)
 
     def wrap(self, tool: Tool) -> Tool:
-        """The function as a rerun has it."""
+        """Return the function as the rerun calls it."""
         if tool.effect == "pure" and not (self._recorded and tool.name in SEARCHES):
             return tool
 
         async def answered(*desk: Any, **given: Any) -> Any:
+            # The key of a call contains the agent's id, so that the fork's keys differ from the recorded ones.
             bare = {name: value for name, value in given.items() if name != "idempotency_key" or not tool.takes_key}
             result = self._results.take((tool.name, canonical(bare)))
             if result is not None:
@@ -131,11 +138,11 @@ class FunctionReplayer:
         return msgspec.structs.replace(tool, function=answered)
 
     def _runs(self, tool: Tool) -> bool:
-        """Whether a call that was not made then may run."""
+        """Return True if a call that was not recorded may run."""
         there = tool.function is not _never_run and not self._recorded
         return there and (self._live or tool.effect == "read_only")
 
 
 def refusal(name: str) -> FunctionResult:
-    """What comes of a call that is refused."""
+    """Return the result of a call that is refused."""
     return FunctionResult(text=failure(name, FunctionError(REFUSED)), call_id="", name=name, ok=False)

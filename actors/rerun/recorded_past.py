@@ -1,7 +1,7 @@
-"""What is done again in a rerun, and what came of it then: the past of an agent from a seq on. Pure.
+"""Split the recorded past of an agent, from a seq on, into external inputs and their consequences. Pure.
 
-A rerun begins between turns. What was written from there on is of two sorts: acts, which are what people, timers and
-programs did, and are done again; and what followed from them, which follows anew.
+A rerun begins between turns. It repeats the external inputs: what people, timers and programs did. The consequences
+(replies, results, edits) are not repeated; the fork makes its own.
 """
 
 from collections import defaultdict
@@ -19,12 +19,16 @@ from everlog.events import INPUTS, Event, FunctionError, FunctionResult, ModelRe
 ExternalInputKind = Literal[
     "input", "by_hand", "configured", "import", "hide", "retry", "rethink", "summarize", "expand"
 ]
-"""`by_hand`: an edit that names no record, as a timer or a memory; the others are as the agent's methods are called."""
+"""Kind of an external input. `by_hand`: an edit that names no record, such as a timer or a memory. The other kinds are
+named after the agent's methods.
+"""
 
-_PLUMBING = frozenset({"agent_forked", "agent_moved", "records_erased"})
-"""Where records are, not what happened: the commit of one is passed over."""
+_STORAGE_TYPES = frozenset({"agent_forked", "agent_moved", "records_erased"})
+"""Types of records that say where records are, not what happened. A commit that begins with such a record is
+skipped.
+"""
 
-_ACTS: Mapping[str, ExternalInputKind] = {
+_INPUT_KINDS: Mapping[str, ExternalInputKind] = {
     **dict.fromkeys(INPUTS, "input"),
     "message_sent": "import",
     "agent_configured": "configured",
@@ -41,45 +45,50 @@ _ACTS: Mapping[str, ExternalInputKind] = {
         "by_hand",
     ),
 }  # fmt: skip
-_FOLLOWING = frozenset({"context_trimmed", "turn_abandoned", "turn_cancelled"})
-"""What may be written outside of a step and is no act."""
+"""Kind of an external input, by the type of its first record."""
+_CONSEQUENCE_TYPES = frozenset({"context_trimmed", "turn_abandoned", "turn_cancelled"})
+"""Types of records that may be written outside of a step without being an external input."""
 
 
 class ExternalInput(msgspec.Struct, frozen=True):
-    """Something that was done to the agent: one commit of step 0."""
+    """One external input to the agent: one commit of step 0."""
 
     kind: ExternalInputKind
     index: int
-    """Place of its first record in the past, from 0."""
+    """Index of its first record in `RecordedPast.records`, from 0."""
     records: Sequence[Record]
 
     @property
     def opens(self) -> bool:
-        """Whether it opens a turn."""
+        """True if the input opens a turn."""
         return self.kind in ("input", "retry")
 
 
 class RecordedPast(msgspec.Struct, frozen=True):
-    """The records from a seq on to the end of that life, and the acts among them."""
+    """Records from a seq to the end of that incarnation, and the external inputs among them."""
 
     cut: int
-    """Seq of the last record before."""
+    """Fork point: seq of the last record before these."""
     records: Sequence[Record]
     acts: Sequence[ExternalInput]
     left_out: Sequence[Record]
-    """What was done and cannot be done again: it was erased, or is of a kind that this everlog does not know."""
+    """First record of each input that cannot be repeated: it was erased, or a rerun does not know its type."""
 
     @property
     def inputs(self) -> list[ExternalInput]:
-        """The acts that opened turns."""
+        """External inputs that open turns."""
         return [act for act in self.acts if act.opens]
 
     def upto(self, turns: int | None) -> "RecordedPast":
-        """The past with so many turns at most; None: all. Acts by hand after the last of them are left out too."""
+        """Return the past with at most so many turns; None: all of it.
+        Inputs after the last of them are left out too.
+        """
         inputs = self.inputs
         if turns is None or len(inputs) <= turns:
             return self
         last, over = inputs[turns - 1].records[0].turn, inputs[turns]
+        # The next input may arrive before the last kept turn ends:
+        # that turn's steps stay, although they come after the input.
         kept = [
             record for number, record in enumerate(self.records)
             if record.turn <= last and (number < over.index or record.step)
@@ -88,15 +97,16 @@ class RecordedPast(msgspec.Struct, frozen=True):
 
 
 def commits(records: Sequence[Record]) -> Iterator[list[Record]]:
-    """The commits of a stretch of records, in order."""
+    """Yield the commits of consecutive records, in order."""
     for _, commit in groupby(records, key=lambda record: (record.agent_id, record.commit)):
         yield list(commit)
 
 
 def first_of_commit(records: Sequence[Record], seq: int) -> int:
-    """The seq at which the commit begins that holds this one; after the birth of the agent, if that holds it.
+    """Return the seq of the first record of the commit that holds `seq`. If the commit creates the agent, return the
+    seq after it.
 
-    `records` are all of the agent's, from seq 1 on.
+    `records` are all records of the agent, from seq 1 on.
     """
     for commit in commits(records):
         if commit[0].seq <= seq <= commit[-1].seq:
@@ -105,29 +115,31 @@ def first_of_commit(records: Sequence[Record], seq: int) -> int:
 
 
 def past_of(records: Sequence[Record], cut: int) -> RecordedPast:
-    """What came after the cut, of all records of an agent, until it was deleted."""
+    """Return the records after seq `cut` until the agent was deleted. `records` are all records of the agent."""
     then: list[Record] = []
     for commit in commits(records[cut:]):
         if commit[0].type == "agent_deleted":
             break
-        if commit[0].type not in _PLUMBING:
+        if commit[0].type not in _STORAGE_TYPES:
             then += commit
     return RecordedPast(cut, then, *_acts(then))
 
 
 def last_input(records: Sequence[Record]) -> int:
-    """Seq of the last record, of all of an agent's, that opened a turn; 0 if none did."""
+    """Return the seq of the last record that opened a turn, among all records of an agent; 0 if there is none."""
     return max((act.records[0].seq for act in _acts(records)[0] if act.opens), default=0)
 
 
 def _acts(then: Sequence[Record]) -> tuple[list[ExternalInput], list[Record]]:
+    """Return the external inputs, and the first record of each input that cannot be repeated."""
     acts: list[ExternalInput] = []
     left_out: list[Record] = []
     index = 0
-    tried = False  # a summary by hand was asked for, and its next attempt is no act of its own
+    tried = False  # True after a rejected summary by hand: its next attempt is no input of its own
     for commit in commits(then):
         kind = _kind(commit)
         if kind == "summarize":
+            # An import summarizes by itself, and a rejected summary is tried again: neither was asked for by a person.
             follows = tried or (bool(acts) and acts[-1].kind == "import")
             tried = commit[0].type == "reply_rejected"
             kind = None if follows else kind
@@ -140,13 +152,13 @@ def _acts(then: Sequence[Record]) -> tuple[list[ExternalInput], list[Record]]:
 
 
 def _kind(commit: Sequence[Record]) -> ExternalInputKind | Literal["unknown"] | None:
-    """What a commit is as an act; None where it followed from others."""
+    """Return the kind of the external input that a commit is; None if the commit followed from other records."""
     first = commit[0]
-    if first.step or first.type in _FOLLOWING:
+    if first.step or first.type in _CONSEQUENCE_TYPES:
         return None
     if is_erased(first.payload):
         return "unknown"
-    kind: ExternalInputKind | Literal["unknown"] = _ACTS.get(first.type, "unknown")
+    kind: ExternalInputKind | Literal["unknown"] = _INPUT_KINDS.get(first.type, "unknown")
     if kind == "input" and getattr(event_of(first), "imported", False):
         return "import"
     if kind == "input" and any(record.type == "turns_hidden" for record in commit):
@@ -159,10 +171,11 @@ CallKey = tuple[str, str]
 
 
 def key_of(tool: Tool | None, name: str, text: str) -> CallKey:
-    """What a call is known by: its arguments as the function would get them, without the heartbeat."""
+    """Return the key of a call: the arguments as the function would get them, without the request for a heartbeat."""
     try:
         given = arguments(text)
     except (ValueError, TypeError):
+        # Arguments that are not valid JSON are compared as text.
         return name, text
     given.pop(HEARTBEAT, None)
     try:
@@ -172,17 +185,17 @@ def key_of(tool: Tool | None, name: str, text: str) -> CallKey:
 
 
 def canonical(given: Mapping[str, Any]) -> str:
-    """Arguments as text: the same for the same values, in whatever order."""
+    """Encode arguments as text that is the same for the same values in any order."""
     return msgspec.json.encode(msgspec.to_builtins(dict(given)), order="sorted").decode()
 
 
 def plain_name(name: str) -> str:
-    """The name of a function today."""
+    """Return today's name of a function, which may be recorded under an alias."""
     return ALIASES.get(name, name)
 
 
 def results_of(records: Sequence[Record]) -> Iterator[tuple[Record, str, str, FunctionResult | None]]:
-    """Every call among records: the record of its reply, its name and arguments, and its result, if it has one."""
+    """Yield every call among records: the record of its reply, its name and arguments, and its result or None."""
     answered: dict[tuple[int, int, str], FunctionResult] = {}
     asked: list[tuple[Record, ModelReply]] = []
     for record in records:
@@ -197,23 +210,25 @@ def results_of(records: Sequence[Record]) -> Iterator[tuple[Record, str, str, Fu
 
 
 class RecordedResults:
-    """Results of the past, each given once: to the same call, as often as it was made. There is no next best."""
+    """Recorded function results. Each result is returned once, and for an identical call only."""
 
     def __init__(self) -> None:
         self._left: dict[CallKey, list[FunctionResult]] = defaultdict(list)
 
     def add(self, key: CallKey, result: FunctionResult) -> None:
-        """Another result of that call."""
+        """Add a result of that call."""
         self._left[key].append(result)
 
     def take(self, key: CallKey) -> FunctionResult | None:
-        """What came of the call then, the first that was not taken yet; None if it was not made so often."""
+        """Return the oldest result of the call that was not taken yet; None if no more are left."""
         left = self._left.get(key)
         return left.pop(0) if left else None
 
 
 def edits_of(records: Sequence[Record], name: str) -> bool:
-    """Whether a function of that name edited memory in one of these calls: its result alone is not what it did."""
+    """Return True if a function of that name edited memory in one of these calls.
+    Its result alone does not repeat the edit.
+    """
     edited = False
     for record in records:
         if record.type == "function_result":
@@ -228,17 +243,18 @@ def edits_of(records: Sequence[Record], name: str) -> bool:
 
 
 def events_in(records: Sequence[Record]) -> list[Event]:
-    """The typed events of an act, of those kinds that are known."""
+    """Return the typed events of an input's records. Records of unknown types are skipped."""
     return [event for event in map(event_of, records) if isinstance(event, Event)]
 
 
 def fork_point_before(records: Sequence[Record], seq: int, open_at: Callable[[int], Sequence[int]]) -> int:
-    """The cut of a rerun from `seq` on: the last record before it at which no commit and no turn is cut in two.
+    """Return the fork point of a rerun from `seq` on: the last seq before it that splits no commit and no turn.
 
-    `records` are all of the agent's; `open_at` tells at which seqs the turns began that are open as of a seq. The
-    birth of an agent is not done again: from within it, the cut is its end.
+    `records` are all records of the agent. `open_at(s)` returns the seqs at which the turns began that are open as of
+    `s`. The creation of an agent is not repeated: for a `seq` within it, the fork point is its last record.
     """
     start = first_of_commit(records, seq)
+    # Moving back to the begin of an open turn may lead into another turn that was open there.
     while (begun := open_at(start - 1)) and min(begun) < start:
         start = first_of_commit(records, min(begun))
     return start - 1

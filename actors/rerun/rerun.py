@@ -1,7 +1,7 @@
-"""What if: an agent forked at a moment of its past, and told again there what it was told then.
+"""Run a "what if": fork an agent at a moment of its past, and repeat there the inputs that it got from then on.
 
-The fork lives in the time of then. Its model is a live one; or it is the record, and then everything is as it was, to
-the byte, until a change makes a request another one: there it stops, and says so.
+The fork's clock starts at the recorded time. A live model answers, or the recorded replies do. With recorded replies
+the fork's records are those of its parent until a change alters a request: the rerun stops there and reports it.
 """
 
 from collections import defaultdict
@@ -41,47 +41,48 @@ from everlog.events.times import since_epoch, with_zone
 from everlog.store import Store, name_of
 
 TurnPairCallback = Callable[[TurnPair], None]
-"""Is told each turn as it has ended, beside that of then."""
+"""Called with each turn that has ended, paired with the recorded turn."""
 
 COMMAND = "everlog rerun"
+"""Name under which a rerun opens the fork's log."""
 
 
 class RerunOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be done again, and what is to be otherwise."""
+    """Options of a rerun: which inputs are repeated, and with which changes."""
 
     agent_id: str
     from_seq: int | datetime
-    """The first record that is done again, or a time (UTC if it has no zone): the first at or after it. In the middle
-    of a turn: that turn's first.
+    """First record to repeat, or a time (UTC if it has no zone): the first record at or after it. A record in the
+    middle of a turn stands for that turn's first record.
     """
     fork: str
-    """Name of the agent that does it."""
+    """Name of the new agent, the fork."""
     settings: Settings = Settings()
-    """Of these `model`, `window`, `system`, and `blocks`, which edit those that there are. None: as it was."""
+    """Changes: `model`, `window`, `system`; `blocks`: known ones are edited, others created. None: unchanged."""
     turns: int | None = None
-    """How many turns, at most; None: all."""
+    """Maximum number of turns; None: all."""
     recorded: bool = False
-    """No model is called: the recorded replies are given, as long as each request is the one of then."""
+    """True to call no model: recorded replies are used, as long as each request is identical to the recorded one."""
     live_tools: bool = False
-    """Whether functions that act outside the log may run for calls that were not made then."""
+    """True if functions with outside effects may run for calls that were not recorded."""
 
 
 class RerunOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rerun did. The fork stays, and can be talked to."""
+    """Result of a rerun. The fork remains, and can be talked to."""
 
     comparison: RerunComparison
     left_out: Sequence[Record]
-    """What was done then and was not done again: it names records, was erased, or had nothing to change."""
+    """First records of inputs that were not repeated: erased, of an unsupported type, or without effect on the fork."""
     diverged: RerunDiverged | None = None
-    """Of recorded replies: where and how it is not any more as it was."""
+    """With recorded replies: the first difference from the record; None if there is none."""
     renumbered: int = 0
-    """Of recorded replies: requests that were the same but for the numbers of records, which a fork counts anew."""
+    """With recorded replies: number of requests that differ in seqs alone, since a fork counts its own seqs."""
     error: ModelError | None = None
-    """How a live model failed: nothing was run after that."""
+    """Error of a live model. No turn was run after it."""
 
 
 class RerunEnvironment(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rerun works with."""
+    """Store, models and functions that a rerun works with."""
 
     store: Store
     ports: Ports
@@ -92,31 +93,32 @@ class RerunEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     prices: TokenPrices = TokenPrices()
 
     def system(self, **more: object) -> LocalSystem:
-        """The agents of the store, of this stage; `more` are others of System."""
+        """Return the agents of the store, with the parts of this environment;
+        `more` are other arguments of LocalSystem.
+        """
         services = AgentServices(archive=self.archive, blocks=IsolatedBlocks())
         given = {"ports": self.ports, "models": self.models, "services": services, **more}
         return LocalSystem(self.store, tools=self.tools, grants=self.grants, **given)  # type: ignore[arg-type]
 
 
 async def rerun(what: RerunOptions, stage: RerunEnvironment, notify: TurnPairCallback = lambda _: None) -> RerunOutcome:
-    """Fork the agent before a seq of its past, and do again there what was done to it from then on.
+    """Fork the agent before a seq of its past, and repeat there the external inputs that it got from then on.
 
-    Its parent is read, and never written to. Calls that were made then have the results of then. Raises BadInput for a
-    seq that is not there, where nothing is to be done again, for a change that cannot be, and a name that is taken;
-    UsageError where a function is needed that is not there; UnknownAgent. A model that fails ends it: see
-    `RerunOutcome`.
+    The parent is only read. Recorded calls get their recorded results. A failure of the model ends the rerun: see
+    `RerunOutcome`. Raise BadInput if the seq does not exist, there is no input to repeat, a change is invalid or the
+    fork's name is taken; UsageError if a function is needed that is not available; UnknownAgent.
     """
     system, what = stage.system(), msgspec.structs.replace(what, fork=name_of(what.fork))
     with closing(system.view(name_of(what.agent_id))) as view:
-        scene = _Scene(what, stage, system, view)
+        scene = _RerunPlan(what, stage, system, view)
         system.fork(view.agent_id, what.fork, at=scene.past.cut)
         return await scene.play(notify)
 
 
 def compare(agent_id: str, fork: str, stage: RerunEnvironment) -> RerunComparison:
-    """An agent and a fork of it, turn by turn from the cut on, as far as the fork has come. Writes nothing.
+    """Compare an agent with a fork of it, turn by turn from the fork point to the fork's head. Write nothing.
 
-    Raises BadInput for what is no fork of it, UnknownAgent.
+    Raise BadInput if `fork` is not a fork of the agent; UnknownAgent.
     """
     system = stage.system()
     with closing(system.view(agent_id)) as parent, closing(system.view(fork)) as child:
@@ -124,7 +126,8 @@ def compare(agent_id: str, fork: str, stage: RerunEnvironment) -> RerunCompariso
         if ancestor is None or ancestor[0] != parent.agent_id:
             of = "no fork" if ancestor is None else f"a fork of {ancestor[0]!r}"
             raise BadInput(
-                f"{child.agent_id!r} is {of}, and not one of {parent.agent_id!r}: there is nothing to compare."
+                f"{child.agent_id!r} is {of}, so it cannot be compared with {parent.agent_id!r}. Name an agent and a "
+                "fork of that agent."
             )
         cut = ancestor[1]
         now = list(child.reader.read(child.agent_id, cut + 1))
@@ -136,8 +139,8 @@ def compare(agent_id: str, fork: str, stage: RerunEnvironment) -> RerunCompariso
         return comparer.whole(parent.agent_id, child.agent_id, cut)
 
 
-class _Scene:
-    """What is done again, and with what: everything is looked at before the fork is made."""
+class _RerunPlan:
+    """Inputs, functions and changes of one rerun, checked before the fork is made: an invalid rerun leaves no fork."""
 
     def __init__(self, what: RerunOptions, stage: RerunEnvironment, system: LocalSystem, view: AgentView) -> None:
         self._what, self._stage, self._view = what, stage, view
@@ -148,15 +151,15 @@ class _Scene:
         self.past = self._whole.upto(what.turns)
         if not self.past.inputs:
             raise _nothing(view.agent_id, records, first)
-        view.request(cut)  # it can be asked for: its configuration and schemas were not erased
+        view.request(cut)  # raises if the configuration or a schema was erased
         self._before = view.context(cut)
         self._blocks = _edits(what.settings, self._before)
         self._tools = _all_tools(view, records, system, cut)
         self._change = ConfigurationChange(msgspec.structs.replace(what.settings, blocks=()), self._tools, stage.tools)
-        self._change.of(self._before.config, view.schemas())  # a change that cannot be is told before anything is made
+        self._change.of(self._before.config, view.schemas())  # raises if the change is invalid, before anything is made
 
     async def play(self, notify: TurnPairCallback) -> RerunOutcome:
-        """Run it, in the fork that is there."""
+        """Run the inputs in the fork, which exists already."""
         what, stage, past = self._what, self._stage, self.past
         script = RecordedScript(past, stage.ports.clock, stage.ports.ids)
         time = RerunClock(stage.ports.clock, past.records[0].recorded_at)
@@ -166,11 +169,11 @@ class _Scene:
             if driver is not None and what.recorded:
                 await driver.meanwhile(script)
 
-        heard: dict[int, list[Record]] = defaultdict(list)
+        records_by_turn: dict[int, list[Record]] = defaultdict(list)
 
         def on_commit(records: Sequence[Record]) -> None:
             for record in records:
-                heard[record.turn].append(record)
+                records_by_turn[record.turn].append(record)
             if what.recorded:
                 script.written(records)
 
@@ -178,11 +181,11 @@ class _Scene:
             self._whole.records, self._tools, live=what.live_tools, recorded=what.recorded, meanwhile=meanwhile
         )
         model = RecordedModel(script, self._request, meanwhile)
-        ids = script if what.recorded else _Fresh(stage.ports.ids, stage.ports.clock)
+        ids = script if what.recorded else _RealTimeIds(stage.ports.ids, stage.ports.clock)
         system = stage.system(
             ports=msgspec.structs.replace(stage.ports, clock=script if what.recorded else time, ids=ids),
             models=(lambda _: model) if what.recorded else stage.models,
-            refit=lambda tools: {
+            transform_tools=lambda tools: {
                 name: recorder.wrap(tool) for name, tool in {**self._tools, **tools}.items()
             },
         )  # fmt: skip
@@ -191,13 +194,18 @@ class _Scene:
         opened = system.agent(what.fork, create=False, keep_configuration=True, command=COMMAND, on_commit=on_commit)
         async with opened as agent:
             agent.repeats = next(agent.records(past.cut + 1)).event_id
-            driver = RerunDriver(agent, past, self._change, lambda turn: notify(comparer.turn(turn, heard.pop(turn))))
+            driver = RerunDriver(
+                agent, past, self._change, lambda turn: notify(comparer.turn(turn, records_by_turn.pop(turn)))
+            )
             try:
+                # `begin` comes after the changes: from there on each record of the fork is compared with the recorded
+                # one, and the changes have no recorded counterpart.
                 await self._set_up(agent, driver)
                 model.agent = agent
                 script.begin(agent)
                 failed = await (driver.recorded(script) if what.recorded else driver.live(time))
             finally:
+                # A rerun that stops early leaves a turn open. The fork must be idle, so that it can be talked to.
                 await orphaned_turns.end(agent, agent.open_turns)
         return RerunOutcome(
             comparison=comparer.whole(self._view.agent_id, agent.agent_id, past.cut),
@@ -208,31 +216,31 @@ class _Scene:
         )
 
     async def _set_up(self, agent: Agent, driver: RerunDriver) -> None:
-        """Make the changes, before anything is done again."""
+        """Commit the changes, before any input is repeated."""
         if self._blocks:
             await agent.commit(self._blocks, turn=agent.turn, step=0)
         await driver.configure(self._before.config, always=False)
 
     def _request(self, record: Record, event: RecordedCall) -> bytes:
-        """The request of a recorded call, rendered again."""
+        """Render the request of a recorded call again."""
         rows = self._view.rows("context_window", record.seq - 1)
         context = of_turn(context_of(self._view.agent_id, record.seq - 1, rows), record.turn)
         return rendered(context, self._view.schemas(), event)
 
 
-class _Fresh:
-    """Ids of the present, whatever time it is in the rerun."""
+class _RealTimeIds:
+    """Ids of the real time, although the clock of the rerun shows another."""
 
     def __init__(self, ids: Ids, clock: Clock) -> None:
         self._ids, self._clock = ids, clock
 
     def new(self, at: int) -> str:
-        """A fresh UUIDv7."""
+        """Return a fresh UUIDv7 of the real time."""
         return self._ids.new(self._clock.now())
 
 
 def _first(view: AgentView, records: Sequence[Record], moment: int | datetime) -> int:
-    """The seq that a moment names: itself, or the first that was recorded then or later."""
+    """Return the seq of a moment: the seq itself, or the first seq that was recorded at or after a time."""
     if isinstance(moment, int):
         return moment
     at = since_epoch(moment)
@@ -246,6 +254,7 @@ def _first(view: AgentView, records: Sequence[Record], moment: int | datetime) -
 
 
 def _fork_point(view: AgentView, records: Sequence[Record], seq: int) -> int:
+    """Return the fork point of a rerun from `seq` on. Raise BadInput if the agent has no such record."""
     head = view.head.seq
     if not 1 <= seq <= head:
         raise BadInput(f"{view.agent_id!r} cannot be run again from seq {seq}: it has records 1 to {head}, the head.")
@@ -258,16 +267,17 @@ def _fork_point(view: AgentView, records: Sequence[Record], seq: int) -> int:
 
 def _nothing(agent_id: str, records: Sequence[Record], seq: int) -> BadInput:
     found = last_input(records)
-    last = f"the last input is at seq {found}" if found else "nobody has ever told it anything"
-    return BadInput(f"There is nothing to run again of {agent_id!r} from seq {seq} on: {last}. No fork was made.")
+    last = f"the last input is at seq {found}" if found else "the agent has never had an input"
+    return BadInput(f"{agent_id!r} has no input to run again from seq {seq} on: {last}. No fork was made.")
 
 
 def _edits(settings: Settings, before: Context) -> list[MemoryEdited]:
-    """The edits that put other values into blocks of the fork. Raises BadInput for one that is too long."""
+    """Return the edits that set blocks of the fork to other values. Raise BadInput for a value that is too long."""
     had = {block.label: block for block in before.blocks}
     edits = []
     for block in settings.blocks:
         known = had.get(block.label)
+        # The default limit means that none was given: the block's own limit remains.
         limit = known.limit if known is not None and block.limit == BLOCK_CHARS else block.limit
         check_block(block.label, block.value, limit, block.description)
         edit = MemoryEdited(
@@ -283,14 +293,14 @@ def _edits(settings: Settings, before: Context) -> list[MemoryEdited]:
 
 
 def _all_tools(view: AgentView, records: Sequence[Record], system: LocalSystem, cut: int) -> dict[str, Tool]:
-    """The functions that there are, and a stand-in for each that the agent had beside them."""
+    """Return the available functions, and a schema-only one for each other function that the agent had."""
     missing = schema_only_tools(view.agent_id, records, view.schemas(), system.tools, cut)
     own = {name: tool for name, tool in system.tools.items() if name not in EXTRAS}
     return {**own, **missing, **system.tools}
 
 
 def _first_values(now: Sequence[Record]) -> dict[str, str]:
-    """Values of blocks that a fork was given before its first turn."""
+    """Return the values of blocks, by label, that a fork was given outside of its turns."""
     changed: dict[str, str] = {}
     for record in now:
         event = event_of(record)

@@ -1,6 +1,6 @@
-"""A rerun beside what it repeats: turn by turn, from the two logs alone. Pure.
+"""Compare a rerun with the record, turn by turn, from the two logs alone. Pure.
 
-Nothing here was noted while the rerun ran: the same report can be made of any agent and a fork of it, at any time.
+A rerun notes nothing while it runs: the same report can be made of any agent and a fork of it, at any time.
 """
 
 from collections import defaultdict
@@ -31,37 +31,38 @@ from everlog.events import (
 )
 
 MILLION = 1_000_000
+"""Number of tokens that a price is for."""
 
 TurnAspect = Literal["answers", "calls", "results", "memory", "end"]
-"""What of a turn can differ; `end`: that it failed, or was ended."""
+"""Part of a turn that can differ. `end`: the turn failed, or was ended early."""
 
 
 class TokenPrices(msgspec.Struct, frozen=True):
-    """Money for a million tokens, of requests and of replies; both 0: not known."""
+    """Prices of a million tokens of requests and of replies; both 0: unknown."""
 
     sent: float = 0.0
     replied: float = 0.0
 
     @property
     def known(self) -> bool:
-        """Whether there is a price."""
+        """True if there is a price."""
         return bool(self.sent or self.replied)
 
 
 class FunctionCall(msgspec.Struct, frozen=True):
-    """A call of a function, `send_message` excepted."""
+    """One function call. Successful calls of `send_message` are answers, and not listed as calls."""
 
     name: str
     arguments: str
-    """The model's own JSON text."""
+    """JSON text as the model wrote it."""
     outcome: Literal["ok", "failed", "unknown", "open"]
     result: str
     answered: ResultOrigin | None = None
-    """Of a call in the fork: how it was answered; None then, and while it is open."""
+    """Origin of the result of a call in the fork; None for the parent, and for a call without a result."""
 
 
 class BlockDifference(msgspec.Struct, frozen=True):
-    """A block of core memory that has another value after a turn."""
+    """Memory block that has another value after a turn."""
 
     label: str
     before: str
@@ -69,20 +70,20 @@ class BlockDifference(msgspec.Struct, frozen=True):
 
 
 class CallCosts(msgspec.Struct):
-    """What model calls took."""
+    """Tokens, calls and time of one turn or several."""
 
     steps: int = 0
     calls: int = 0
-    """Of functions."""
+    """Number of function calls."""
     prompt: int = 0
     completion: int = 0
     tokens: int = 0
     latency_us: int = 0
     cost: float | None = None
-    """Money, where prices are known."""
+    """Amount of money; None if there are no prices."""
 
     def add(self, other: "CallCosts") -> None:
-        """Take in what another took."""
+        """Add the costs of another turn."""
         self.steps += other.steps
         self.calls += other.calls
         self.prompt += other.prompt
@@ -94,45 +95,45 @@ class CallCosts(msgspec.Struct):
 
 
 class TurnTrace(msgspec.Struct, frozen=True):
-    """A turn as it went in one of the two."""
+    """One turn in the parent or in the fork."""
 
     seq: int
-    """Of the input that opened it."""
+    """Seq of the input that opened the turn."""
     thoughts: Sequence[str]
     answers: Sequence[str]
     calls: Sequence[FunctionCall]
     memory: Sequence[BlockDifference]
     costs: CallCosts
     ended: str = ""
-    """Why it ended before the agent was idle."""
+    """Reason for which the turn ended before the agent was idle; empty if there is none."""
 
 
 class TurnPair(msgspec.Struct, frozen=True):
-    """A turn, then and now; None on the side that does not have it."""
+    """One turn as recorded in the parent (`then`) and in the fork (`now`); None on the side that lacks it."""
 
     turn: int
     input: str
-    """Kind of the event that opened it."""
+    """Type of the event that opened the turn."""
     said: str
     at: int
-    """When it was opened then, microseconds UTC."""
+    """Time at which the turn was opened in the parent, microseconds UTC."""
     then: TurnTrace | None
     now: TurnTrace | None
     differs: Sequence[TurnAspect] = ()
 
 
 class Divergence(msgspec.Struct, frozen=True):
-    """Where the two first differ in what was said and done."""
+    """First turn that differs in the parent and the fork."""
 
     turn: int
     then_seq: int
-    """Of the input that opened the turn then; 0: there was none."""
+    """Seq of the input that opened the turn in the parent; 0: the parent has no such turn."""
     now_seq: int
     parts: Sequence[TurnAspect]
 
 
 class RerunComparison(msgspec.Struct, frozen=True):
-    """An agent and its fork, from the cut on."""
+    """Comparison of an agent with its fork, from the fork point on."""
 
     agent_id: str
     fork: str
@@ -141,23 +142,25 @@ class RerunComparison(msgspec.Struct, frozen=True):
     then: CallCosts
     now: CallCosts
     answered: Mapping[ResultOrigin, int]
-    """Calls of the fork, by how they were answered."""
+    """Number of the fork's calls, by the origin of their results."""
     diverged: Divergence | None
 
 
 class TurnReader:
-    """Reads turns out of the records of one side."""
+    """Reader of turns from the records of one side. It keeps the memory blocks as of the last turn read."""
 
     def __init__(
         self, blocks: Mapping[str, str], prices: TokenPrices, judged: "AnswerClassifier | None" = None
     ) -> None:
-        """`blocks`: core memory at the cut, value by label; `judged`: how calls were answered, for the fork's side."""
+        """Begin at the fork point. `blocks`: core memory there, value by label. `judged`: finds the origin of results,
+        for the fork's side.
+        """
         self._blocks = dict(blocks)
         self._prices = prices
         self._judge = judged
 
     def side(self, records: Sequence[Record]) -> TurnTrace:
-        """A turn, of its records and those of step 0 before it."""
+        """Return one turn, from its input and the records of its steps."""
         opened = next(record for record in records if _opens(record))
         events = [event_of(record) for record in records]
         calls = self._calls(records)
@@ -206,7 +209,7 @@ _ENDINGS = ModelFailed | TurnAbandoned | TurnCancelled | BudgetExceeded
 
 
 class AnswerClassifier:
-    """Tells of calls of the fork, in their order, how they were answered."""
+    """Classifier of the fork's calls by the origin of their results. It must be given the calls in their order."""
 
     def __init__(self, then: Sequence[Record], tools: Mapping[str, Tool]) -> None:
         self._tools = tools
@@ -216,7 +219,7 @@ class AnswerClassifier:
                 self._results.add(key_of(tools.get(name), name, text), result)
 
     def answered(self, name: str, text: str, result: FunctionResult | None) -> ResultOrigin | None:
-        """How this call was answered; None while it has no result."""
+        """Return the origin of this call's result; None while there is no result."""
         if result is None:
             return None
         tool = self._tools.get(name)
@@ -229,7 +232,7 @@ class AnswerClassifier:
 
 
 class ForkComparer:
-    """Compares a fork with its parent, turn by turn, in order."""
+    """Comparison of a fork with its parent, turn by turn, in order."""
 
     def __init__(
         self,
@@ -240,9 +243,9 @@ class ForkComparer:
         tools: Mapping[str, Tool],
         prices: TokenPrices,
     ) -> None:
-        """`then`: the parent's records after the cut; `blocks`: core memory there, by label.
+        """Begin at the fork point. `then`: the parent's records after it; `blocks`: core memory there, by label.
 
-        `changed`: values of blocks that the fork was given before its first turn. `tools`: all that either of them had.
+        `changed`: values of blocks that the fork was given before its first turn. `tools`: all functions of both sides.
         """
         self._then = TurnReader(blocks, prices)
         self._now = TurnReader({**blocks, **changed}, prices, AnswerClassifier(then, tools))
@@ -250,7 +253,9 @@ class ForkComparer:
         self.pairs: list[TurnPair] = []
 
     def turn(self, turn: int, now: Sequence[Record]) -> TurnPair:
-        """The next turn of the fork, from its records, beside that of then: the one that came as many turns later."""
+        """Return the fork's next turn, from the fork's records, paired with the parent's next turn. Turns are paired by
+        their order, not by their number.
+        """
         mine, then = by_turn(now)[turn], next(self._turns, None)
         opened = next(record for record in (then or mine) if _opens(record))
         pair = TurnPair(
@@ -261,7 +266,7 @@ class ForkComparer:
         return self.pairs[-1]
 
     def whole(self, agent_id: str, fork: str, cut: int) -> RerunComparison:
-        """All turns that were compared."""
+        """Return the comparison of all turns that were compared so far."""
         pairs = self.pairs
         return RerunComparison(
             agent_id, fork, cut, pairs, _sum(p.then for p in pairs), _sum(p.now for p in pairs), _count_origins(pairs),
@@ -270,7 +275,7 @@ class ForkComparer:
 
 
 def by_turn(records: Sequence[Record]) -> dict[int, list[Record]]:
-    """The records of each turn that was opened among these, by its number, in order; not where its input was erased."""
+    """Group records by the turns that were opened among them, in order. A turn whose input was erased is left out."""
     turns: dict[int, list[Record]] = defaultdict(list)
     opened = {record.turn for record in records if _opens(record)}
     for record in records:
@@ -292,7 +297,7 @@ def _outcome(result: FunctionResult | None) -> Literal["ok", "failed", "unknown"
 
 
 def _differs(pair: TurnPair) -> list[TurnAspect]:
-    """What of a turn is not as it was."""
+    """Return the parts in which the turn differs from the recorded one."""
     if pair.then is None or pair.now is None:
         return ["answers"]
     then, now = pair.then, pair.now

@@ -1,4 +1,4 @@
-"""A rerun under way: what was done to the agent then is done to the fork, in its order, and its turns are run."""
+"""Drive a rerun: apply the recorded external inputs to the fork, in order, and run its turns."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -10,27 +10,27 @@ from everlog.actors.agent.agent_setup import Settings, configuration, same
 from everlog.actors.agent.conversation_import import ImportedMessage
 from everlog.actors.functions.tools import Tool
 from everlog.actors.rerun.recorded_past import ExternalInput, RecordedPast, events_in
-from everlog.actors.rerun.rerun_effects import MEANWHILE, RecordedScript, RerunClock, RerunDiverged
+from everlog.actors.rerun.rerun_effects import DURING_TURN_KINDS, RecordedScript, RerunClock, RerunDiverged
 from everlog.events import AgentConfigured, BadInput, ModelError, Record, ReplyRethought, TurnsHidden
 
 SUMMARIES = ("summary", "reply_rejected")
-"""What a summary by hand begins with."""
+"""Types of the first record of a summary by hand."""
 
 TurnCallback = Callable[[int], None]
-"""Is told the number of each turn of the fork that has ended."""
+"""Called with the number of each turn of the fork that has ended."""
 
 
 class ConfigurationChange(msgspec.Struct, frozen=True):
-    """How the configuration of the fork differs from that of its parent, whenever it was configured."""
+    """Changes that apply to each configuration that the fork repeats."""
 
     settings: Settings
     tools: Mapping[str, Tool]
-    """All that there are."""
+    """All functions by name."""
     given: Sequence[Tool] = ()
-    """Those that the person gave: where one is new, or is not as it was, the agent is set up with all."""
+    """Functions that the user passed. If one is new, or differs from the recorded one, the fork gets all functions."""
 
     def of(self, recorded: AgentConfigured, known: Mapping[str, str]) -> AgentConfigured:
-        """A recorded configuration with the changes, and nothing else that is new. Raises BadInput."""
+        """Return a recorded configuration with the changes, and with nothing else that is new. Raise BadInput."""
         had = {(function.name, function.sha256) for function in recorded.functions}
         as_they_were = all((tool.name, tool.sha256) in had for tool in self.given)
         if self.settings == Settings() and as_they_were:
@@ -38,6 +38,8 @@ class ConfigurationChange(msgspec.Struct, frozen=True):
         if self.settings.sections is not None:
             raise BadInput("A rerun takes another system prompt as a text, not as sections. No fork was made.")
         made = configuration(self.settings, recorded, self.tools, known)
+        # `configuration` takes today's prompt and functions.
+        # The recorded ones are put back unless the user changed them.
         if self.settings.system is None:
             made = msgspec.structs.replace(made, text=recorded.text, preset=recorded.preset, sections=recorded.sections)
         if as_they_were:
@@ -47,7 +49,7 @@ class ConfigurationChange(msgspec.Struct, frozen=True):
 
 
 class RerunDriver:
-    """Does the acts of then again."""
+    """Driver of a rerun: applies the recorded external inputs to the fork."""
 
     def __init__(self, agent: Agent, past: RecordedPast, change: ConfigurationChange, ended: TurnCallback) -> None:
         self.agent = agent
@@ -55,10 +57,10 @@ class RerunDriver:
         self._change = change
         self._ended = ended
         self.left_out: list[Record] = []
-        """What was done then and could not be done again."""
+        """First records of inputs that could not be repeated."""
 
     async def configure(self, recorded: AgentConfigured, *, always: bool) -> None:
-        """Set the fork up as its parent was, with the changes."""
+        """Configure the fork like its parent, with the changes. `always`: commit even if nothing changed."""
         configured = self._change.of(recorded, self.agent.schemas)
         if not always and same(configured, recorded):
             return
@@ -67,7 +69,7 @@ class RerunDriver:
         await self.agent.models.keep()
 
     async def do(self, act: ExternalInput) -> None:
-        """Do again what was done."""
+        """Apply one external input to the fork."""
         agent, first = self.agent, act.records[0]
         events = events_in(act.records)
         match act.kind:
@@ -87,7 +89,7 @@ class RerunDriver:
                 await self._take_back(act, events[0])
 
     async def _take_back(self, act: ExternalInput, event: Any) -> None:
-        """What changes the view of what was; where there is nothing of the kind to change now, it is left out."""
+        """Repeat an input that changes earlier turns or the summary. Skip it if the fork has nothing to change."""
         doing: Awaitable[Any]
         match act.kind:
             case "hide" if isinstance(event, TurnsHidden):
@@ -108,14 +110,14 @@ class RerunDriver:
             self.left_out.append(act.records[0])
 
     async def _retry(self, act: ExternalInput) -> None:
-        """Say the words again; where those before them are no longer in view, without taking anything back."""
+        """Retry the last message. If it is no longer in view, send its words again without excluding a turn."""
         try:
             await self.agent.retry()
         except BadInput:
             await self.agent.receive(events_in(act.records)[0])
 
     async def _run(self) -> ModelError | None:
-        """Run the oldest turn that waits; how the model failed it, if so."""
+        """Run the oldest waiting turn. Return the model's error if the turn failed."""
         ran = await self.agent.run_next()
         if ran is None:
             return None
@@ -123,12 +125,12 @@ class RerunDriver:
         return ran[1]
 
     async def live(self, time: RerunClock) -> ModelError | None:
-        """One act after the other, each turn to its end. Stops where the model fails, and gives its error back."""
+        """Apply the inputs one by one, and run each turn to its end. Stop at the model's first error; return it."""
         for act in self.past.acts:
             time.put(act.records[0].recorded_at)
             try:
                 await self.do(act)
-            except ModelError as error:  # nobody answered a summary by hand
+            except ModelError as error:  # the model failed at a summary by hand, which is no turn
                 return error
             while self.agent.waiting:
                 error_of_turn = await self._run()
@@ -137,15 +139,17 @@ class RerunDriver:
         return None
 
     async def meanwhile(self, script: RecordedScript) -> None:
-        """What was done while a call was under way."""
-        while (act := script.act) is not None and act.kind in MEANWHILE:
+        """Apply the inputs that were recorded while a call was in flight."""
+        while (act := script.act) is not None and act.kind in DURING_TURN_KINDS:
             await self.do(act)
 
     async def recorded(self, script: RecordedScript) -> RerunDiverged | None:
-        """Record for record as it was. Stops where it is not any more, and says where that is."""
+        """Repeat the recorded past record by record. Stop at the first difference and return it."""
         while (record := script.record) is not None and script.fault is None:
             place = script.place
-            by_hand = not self.agent.waiting and record.type in SUMMARIES  # after an import, which may make some itself
+            # A summary that belongs to no recorded input follows an import or a rejected attempt: the fork, which is
+            # idle, makes it only if it is asked to.
+            by_hand = not self.agent.waiting and record.type in SUMMARIES
             try:
                 if (
                     act := script.act or (ExternalInput("summarize", place, [record]) if by_hand else None)
@@ -155,8 +159,9 @@ class RerunDriver:
                     return error
             except RerunDiverged as error:
                 return error
-            except ModelError:  # as then
+            except ModelError:  # the recorded call failed too; continue
                 pass
+            # Each round must write a record, or the loop would never end.
             if script.place == place:
                 return RerunDiverged(record.seq, f"{record.type} was not written again")
         return script.fault

@@ -1,7 +1,7 @@
-"""Time, ids and models of a rerun: the present ones, or those of the record.
+"""Supply time, ids and model of a rerun: either the live ones or the recorded ones.
 
-The time is that of then in both: an input comes at the moment at which it came, and time goes on from there. What the
-model is told of days and hours is what it was told then.
+The clock shows recorded time in both cases: an input arrives at its recorded moment, and time advances from there. So
+the model reads the same dates and times as it did originally.
 """
 
 import difflib
@@ -35,17 +35,18 @@ from everlog.events import (
     upcast_record,
 )
 
-MEANWHILE = ("input", "by_hand")
-"""Kinds of acts that may be done while the agent is at work."""
+DURING_TURN_KINDS = ("input", "by_hand")
+"""Kinds of external inputs that may arrive while the agent runs a turn."""
 
 RecordedCall = ModelReply | ReplyRejected | ModelFailed | Summary
+"""Event that a call of a model left in the log."""
 
 DIFFERENCE_LINES_MAX = 60
-"""Lines of a difference between two requests that are kept."""
+"""Maximum lines kept of the difference between two requests."""
 
 
 class RerunDiverged(ModelError):
-    """A rerun that goes by recorded replies came to a request that is not the one of then."""
+    """Divergence of a rerun with recorded replies: a request or a record differs from the recorded one."""
 
     def __init__(self, seq: int, text: str, difference: Sequence[str] = ()) -> None:
         where = f"diverged at seq {seq}: " if seq else "diverged: "
@@ -55,22 +56,24 @@ class RerunDiverged(ModelError):
 
 
 RecordShape = tuple[str, int, int, int | None, str, Mapping[str, Any]]
-"""Type, turn, step, when it was said, words, and the other fields."""
+"""Type, turn, step, time at which it was said, text, and the other fields of a record."""
 
 _SEQS = ("covers_from", "covers_to", "kept_from", "summary_seq", "target_seq")
+"""Fields of events that name a record by its seq."""
 
 
 def shape_of(record: Record, then: Callable[[int], int] = int) -> RecordShape:
-    """What a record says, and where: all but its ids and times, its number, and keys, which are of one agent.
+    """Return the content and position of a record, for comparing. Left out are its ids, times, seq and keys, which
+    differ between agents.
 
-    `recorded_seq` tells which number a record had that it names.
+    `then` maps the seq of a record that is named in the content to its recorded seq.
     """
     payload = msgspec.json.decode(upcast_record(record).payload)
-    payload.pop("parts", None)  # of a request, which is known by its sha256
+    payload.pop("parts", None)  # the fingerprints of a request: its sha256 identifies it
     payload |= {name: then(payload[name]) for name in _SEQS if payload.get(name)}
     if record.type == FunctionStarted.kind:
         payload.pop("key", None)
-    words = "" if record.type == ContextTrimmed.kind else record.text or ""  # they name a record, as a field does
+    words = "" if record.type == ContextTrimmed.kind else record.text or ""  # its text names a seq
     return record.type, record.turn, record.step, record.said_at, words, payload
 
 
@@ -83,7 +86,7 @@ def _difference_text(then: Record | None, now: Record) -> str:
 
 
 class RerunAgent(Protocol):
-    """What is needed of the agent that runs again."""
+    """Attributes and methods that a rerun needs of the fork."""
 
     agent_id: str
     head: int
@@ -94,26 +97,26 @@ class RerunAgent(Protocol):
 
 
 class RerunClock:
-    """The clock of a rerun with a live model: put to the moment of an input, it goes on as the real one does."""
+    """Clock of a rerun with a live model: set to the recorded time of each input, it advances with the real clock."""
 
     def __init__(self, real: Clock, start: int) -> None:
         self._real = real
         self._ahead = start - real.now()
 
     def now(self) -> int:
-        """Microseconds since 1970-01-01 UTC."""
+        """Return microseconds since 1970-01-01 UTC."""
         return self._real.now() + self._ahead
 
     def put(self, at: int) -> None:
-        """Go on from `at`, unless it is later than that already."""
+        """Set the clock to `at`, unless it is later than that already: time never goes back."""
         now = self._real.now()
         self._ahead = max(self._ahead, at - now)
 
 
 class RecordedScript:
-    """The record as what the fork is to write: its place in it, and with it the times and ids of then.
+    """Recorded events as the expected output of the fork: tracks the position, supplies recorded times and ids.
 
-    A `Clock` and an `Ids`: record for record, what the fork writes next is written when, and under the id that, it was.
+    As a `Clock` and an `Ids` it gives each record that the fork writes the time and the id of its recorded counterpart.
     """
 
     def __init__(self, past: RecordedPast, clock: Clock, ids: Ids) -> None:
@@ -121,40 +124,41 @@ class RecordedScript:
         self._clock, self._ids = clock, ids
         self._agent: RerunAgent | None = None
         self._base = 0
-        """Seq of the fork's last record before it begins."""
+        """Seq of the fork's last record before the first one that is compared."""
         self._given = (0, 0)
-        """At which head of the fork ids were given last, and how many."""
+        """Head of the fork when ids were last given, and the number of ids given since."""
         self._acts = {act.index: act for act in past.acts}
         self.renumbered: dict[str, tuple[str, int]] = {}
-        """Requests that differ from those of then in the numbers of records alone: by sha256, sha256 and bytes of then.
+        """Requests that differ from the recorded ones in seqs alone:
+        from their sha256 to the recorded sha256 and bytes.
         """
         self.fault: RerunDiverged | None = None
-        """The first record of the fork that is not that of then."""
+        """First difference of a record of the fork from its recorded counterpart."""
 
     def begin(self, agent: RerunAgent) -> None:
-        """What the fork writes from now on is what the record holds."""
+        """Compare the agent's records with the recorded ones from now on."""
         self._agent, self._base = agent, agent.head
 
     @property
     def place(self) -> int:
-        """How many records of then have been written again."""
+        """Number of recorded records that the fork has written again."""
         return 0 if self._agent is None else self._agent.head - self._base
 
     @property
     def record(self) -> Record | None:
-        """The record that comes next; None at the end."""
+        """Next recorded record; None at the end."""
         return self._at(self.place)
 
     @property
     def act(self) -> ExternalInput | None:
-        """What was done next; None where the next record followed from others."""
+        """Next recorded input; None if the next record followed from others."""
         return self._acts.get(self.place)
 
     @property
-    def after_acts(self) -> Record | None:
-        """The next record that is not of an act which may be done while a call is under way."""
+    def after_inputs(self) -> Record | None:
+        """Next record after the inputs that may be recorded while a call is in flight."""
         place = self.place
-        while place in self._acts and self._acts[place].kind in MEANWHILE:
+        while place in self._acts and self._acts[place].kind in DURING_TURN_KINDS:
             place += len(self._acts[place].records)
         return self._at(place)
 
@@ -162,20 +166,21 @@ class RecordedScript:
         return self.past.records[place] if place < len(self.past.records) else None
 
     def now(self) -> int:
-        """When the next record was written."""
+        """Return the time at which the next record was recorded."""
         records = self.past.records
         return records[min(self.place, len(records) - 1)].recorded_at
 
     def new(self, at: int) -> str:
-        """The id of the next record; a fresh one before the beginning and after the end."""
+        """Return the recorded id of the next record; before the beginning and after the end, a fresh id."""
         head = 0 if self._agent is None else self._agent.head
+        # A commit takes several ids before the head moves: the count since the last move selects the record.
         given = self._given[1] if self._given[0] == head else 0
         self._given = (head, given + 1)
         record = None if self._agent is None else self._at(self.place + given)
         return self._ids.new(self._clock.now()) if record is None else record.event_id
 
     def written(self, records: Sequence[Record]) -> None:
-        """Compare what the fork wrote with what was written then. The first that differs is the fault."""
+        """Compare records of the fork with their recorded counterparts. The first difference becomes `fault`."""
         for record in records if self._agent is not None and self.fault is None else ():
             then = self._at(record.seq - self._base - 1)
             if then is None or self.shape(record) != shape_of(then):
@@ -183,7 +188,7 @@ class RecordedScript:
                 return
 
     def shape(self, record: Record) -> RecordShape:
-        """What a record of the fork says, with the seqs that its records had then."""
+        """Return the content of a record of the fork, with recorded seqs in place of the fork's own."""
         shape = shape_of(record, self.recorded_seq)
         known = self.renumbered.get(shape[-1].get("context_sha256", ""))
         if known is None:
@@ -191,13 +196,15 @@ class RecordedScript:
         return (*shape[:-1], {**shape[-1], "context_sha256": known[0], "context_bytes": known[1]})
 
     def recorded_seq(self, seq: int) -> int:
-        """Which seq a record of the fork had then."""
+        """Return the recorded seq of a record of the fork."""
         record = self._at(seq - self._base - 1) if seq > self._base else None
         return seq if record is None else record.seq
 
 
 class RecordedModel:
-    """The model of a rerun by recorded replies: it says what was said then to the same request, and nothing else."""
+    """Model of a rerun with recorded replies:
+    it returns the recorded reply to an identical request, and nothing else.
+    """
 
     name = "recorded"
 
@@ -207,7 +214,9 @@ class RecordedModel:
         request_of: Callable[[Record, RecordedCall], bytes],
         meanwhile: Callable[[], Awaitable[None]],
     ) -> None:
-        """`request_of` renders the request of a recorded call again; `meanwhile` does what was done while it ran."""
+        """Replay `script`. `request_of` renders the request of a recorded call again; `meanwhile` applies the inputs
+        that were recorded during the call.
+        """
         self._script = script
         self._request_of = request_of
         self._meanwhile = meanwhile
@@ -216,15 +225,20 @@ class RecordedModel:
     async def ask(
         self, request: bytes, *, on_delta: DeltaCallback | None = None, spent: Spent = NOTHING
     ) -> ModelResponse:
-        """The recorded reply to exactly this request. Raises Diverged, and the ModelError that it ended with then."""
+        """Return the recorded reply to exactly this request.
+
+        Raise RerunDiverged if the request is not the recorded one,
+        or the ModelError with which the recorded call ended.
+        """
         if self._script.fault is not None:
             raise self._script.fault
-        record = self._script.after_acts
+        record = self._script.after_inputs
         event = None if record is None else event_of(record)
         if record is None or not isinstance(event, (*MODEL_CALLS, BudgetExceeded)):
             gone = record is not None and is_erased(record.payload)
             said = "what came of the request was erased" if gone else "no request was sent there then"
             raise RerunDiverged(0 if record is None else record.seq, said)
+        # A refusal for the budget records no request, so there is nothing to compare.
         if not isinstance(event, BudgetExceeded) and not await self._is_same(request, record, event):
             then = self._request_of(record, event)
             raise RerunDiverged(record.seq, "the request is another one", difference(then, request))
@@ -232,10 +246,10 @@ class RecordedModel:
         return answer_of(event)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there are no connections."""
 
     async def _is_same(self, request: bytes, record: Record, event: RecordedCall) -> bool:
-        """Whether the request is that of then, or would be if the records had the numbers that they had then."""
+        """Return True if the request is the recorded one, or would be with recorded seqs in place of the fork's own."""
         if render_request.sha256(request) == event.context_sha256:
             return True
         assert self.agent is not None
@@ -250,14 +264,14 @@ class RecordedModel:
 
 
 def rendered(context: Context, schemas: Mapping[str, str], event: RecordedCall) -> bytes:
-    """The request of a call in this context: for a reply, or for a summary."""
+    """Render the request of a call in this context: for a reply or for a summary."""
     if isinstance(event, Summary) or (isinstance(event, ReplyRejected) and event.purpose == "summary"):
         return render_request.summary_request(context, event.covers_to, event.words, transcript_bytes_max(context))
     return render_request.request(context, schemas)
 
 
 def renumbered(context: Context, then: Callable[[int], int]) -> Context:
-    """The context with the seqs that its records had then."""
+    """Return the context with recorded seqs in place of the fork's own."""
     replace = msgspec.structs.replace
     return replace(
         context,
@@ -269,7 +283,7 @@ def renumbered(context: Context, then: Callable[[int], int]) -> Context:
 
 
 def answer_of(event: RecordedCall | BudgetExceeded) -> ModelResponse:
-    """What came back then. Raises the ModelError that came instead."""
+    """Return the recorded answer. Raise the recorded ModelError if the call failed."""
     match event:
         case BudgetExceeded():
             raise OverBudget(event.text, budget=event.budget, limit=event.limit, spent=event.spent)
@@ -284,7 +298,7 @@ def answer_of(event: RecordedCall | BudgetExceeded) -> ModelResponse:
 
 
 def difference(then: bytes, now: bytes) -> list[str]:
-    """Where two requests differ, as lines of a diff: `-` of then, `+` of now."""
+    """Return the differences of two requests as lines of a diff: `-` recorded, `+` now."""
     lines = difflib.unified_diff(_lines(then), _lines(now), "then", "now", lineterm="", n=1)
     found = [line for line in lines if not line.startswith(("---", "+++"))]
     more = len(found) - DIFFERENCE_LINES_MAX
@@ -292,7 +306,7 @@ def difference(then: bytes, now: bytes) -> list[str]:
 
 
 def _lines(request: bytes) -> list[str]:
-    """A request, one fact in a line."""
+    """Split a request into lines with one fact each."""
     shape = msgspec.json.decode(request)
     lines = [f"{key}: {msgspec.json.encode(value).decode()}" for key, value in shape.items() if key not in _PARTS]
     for tool in shape.get("tools", ()):
@@ -306,10 +320,13 @@ def _lines(request: bytes) -> list[str]:
 
 
 _PARTS = ("messages", "tools")
+"""Parts of a request that `_lines` shows in lines of their own."""
 
 
 def usage_in(record: Record) -> tuple[int, int, int, int]:
-    """Tokens of request and reply, all tokens, and microseconds, that a record of a model call says it took."""
+    """Return the tokens of request and reply, all tokens,
+    and the latency in microseconds that a model call recorded.
+    """
     event = event_of(record)
     if not isinstance(event, ModelReply | ReplyRejected | Summary):
         return 0, 0, 0, 0

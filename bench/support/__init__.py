@@ -1,1 +1,1 @@
-"""What several benchmarks share: harness, rigs, peers, history."""
+"""Shared parts of benchmarks: harness, rigs, peers, history."""

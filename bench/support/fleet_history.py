@@ -1,4 +1,4 @@
-"""Agents with a past, made fast: one imports a conversation, the others get its records, as many as they need."""
+"""Create agents with a past, fast: one imports a conversation, the others get its records, as many as they need."""
 
 import itertools
 import json
@@ -14,14 +14,14 @@ from everlog.projections import DERIVER
 from everlog.store import FileStore
 
 MESSAGES = 980
-"""That the template imports: with what an agent begins with, and its summaries, about a thousand records."""
+"""Number of messages that the template imports: with its first records and its summaries, about a thousand records."""
 COMMIT_RECORDS = 20_000
 FIRST_SAID_AT = 1_700_000_000_000_000
 SPOKEN = ("user_message", "message_sent")
 
 
 async def template(store: Path, pairs: Sequence[Pair], shards: int) -> Sequence[Record]:
-    """The records of an agent that has imported a conversation."""
+    """Return the records of an agent that has imported a conversation."""
     said = itertools.islice(itertools.cycle(itertools.chain.from_iterable(pairs)), MESSAGES)
     kinds = (UserMessage, MessageSent)
     past = [
@@ -35,7 +35,7 @@ async def template(store: Path, pairs: Sequence[Pair], shards: int) -> Sequence[
 
 
 def grow(store: FileStore, records: Sequence[Record], ages: Mapping[str, int]) -> None:
-    """Make agents with so many events each, in their shards, and seal them."""
+    """Create agents with so many events each, in their shards, and seal them."""
     store.register_many(ages, shared=True)
     places = store.assigned()
     for partition, names in itertools.groupby(sorted(ages, key=places.__getitem__), key=places.__getitem__):
@@ -43,7 +43,7 @@ def grow(store: FileStore, records: Sequence[Record], ages: Mapping[str, int]) -
         try:
             for name in names:
                 seq = 0
-                drafts = _drafts(aged(records, ages[name]))
+                drafts = _drafts(repeated_history(records, ages[name]))
                 while some := list(itertools.islice(drafts, COMMIT_RECORDS)):
                     log.append(name, seq, some)
                     seq += len(some)
@@ -52,8 +52,8 @@ def grow(store: FileStore, records: Sequence[Record], ages: Mapping[str, int]) -
             log.close()
 
 
-def aged(records: Sequence[Record], events: int) -> Iterator[Record]:
-    """The records of a life of `events` events, at least as many as there are: what was said comes again and again."""
+def repeated_history(records: Sequence[Record], events: int) -> Iterator[Record]:
+    """Yield a history of `events` records, at least as many as `records`: the messages are repeated."""
     spoken = [record for record in records if record.type in SPOKEN]
     first = next(place for place, record in enumerate(records) if record.type in SPOKEN)
     rest = [record for record in records[first:] if record.type not in SPOKEN]
@@ -64,7 +64,7 @@ def aged(records: Sequence[Record], events: int) -> Iterator[Record]:
 
 
 def _later(record: Record, by: int) -> Record:
-    """A summary, with that much more that it stands for."""
+    """Return a record; a summary is extended to cover `by` more records."""
     if record.type != "summary" or not by:
         return record
     payload = json.loads(record.payload)

@@ -1,4 +1,4 @@
-"""The cluster that `bench.fleet` measures: Ray on this machine, a store with shards, and agents in it."""
+"""Run the cluster that `bench.fleet` measures: Ray on this machine, a store with shards, and agents in it."""
 
 import os
 import time
@@ -25,18 +25,18 @@ CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Round(msgspec.Struct, frozen=True):
-    """Every agent told so many messages."""
+    """Results of a round in which every agent got so many messages."""
 
     tally: load.LoadTally
     driver_ms: float
-    """CPU of this process, for each message."""
+    """CPU milliseconds of this process, for each message."""
     hosts_ms: float
-    """CPU of all hosts, for each message."""
+    """CPU milliseconds of all hosts, for each message."""
 
 
 @asynccontextmanager
 async def cluster(root: Path, base_url: str) -> AsyncIterator[AgentSystem]:
-    """The agents of a store under a Ray of its own: another that runs on this machine is not joined."""
+    """Run the agents of a store under a Ray of its own; another Ray on this machine is not joined."""
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     os.environ.setdefault("OPENAI_API_KEY", "none")
     ports = Ports()
@@ -53,19 +53,20 @@ async def cluster(root: Path, base_url: str) -> AsyncIterator[AgentSystem]:
 
 
 async def hosts(system: AgentSystem) -> Sequence[HostStatus]:
-    """How each host is doing."""
+    """Return the status of each host."""
     assert isinstance(system.runtime, StatusSource)
     return (await system.runtime.status()).hosts
 
 
 async def hosts_bytes(system: AgentSystem) -> int:
-    """What the processes of all hosts share with no other."""
+    """Return the private memory of the processes of all hosts, in bytes."""
     return sum(host.memory_bytes for host in await hosts(system))
 
 
 def actors_mib() -> float:
-    """Private memory of every process that runs an actor of ours: hosts, supervisor, gateway. Ray's idle workers, its
-    raylet and the rest of it are its own base; that an empty worker costs 60 MiB is counted as ours.
+    """Return the private memory of every process that runs an everlog actor: hosts, supervisor, gateway.
+
+    Ray's idle workers, its raylet and its other processes are not counted; the 60 MiB of an empty worker are.
     """
     return sum(private_mb(pid) for pid in descendants(os.getpid()) if _runs_an_actor(pid))
 
@@ -79,13 +80,13 @@ def _runs_an_actor(pid: int) -> bool:
 
 
 async def make(system: AgentSystem, names: Sequence[str], model: str | None = None) -> None:
-    """Make agents, or bring them into memory."""
+    """Create agents, or activate them."""
     failed = await load.make(system, names, Settings(model=model), at_once=1000)
     assert not failed, failed[0].error
 
 
 async def talk(system: AgentSystem, names: Sequence[str], lines: Sequence[str], messages: int) -> Round:
-    """Tell each agent so many messages, as fast as they answer; all of it is in the logs, once."""
+    """Send each agent so many messages, as fast as they answer. Raises AssertionError if any message failed."""
     pids = [host.pid for host in await hosts(system)]
     driver, others = time.process_time(), sum(map(_cpu_s, pids))
     run = load.LoadRun(system, names, lines, messages, at_once=len(names), now=monotonic_us)
@@ -101,7 +102,7 @@ def _cpu_s(pid: int) -> float:
 
 
 async def opened_ms(system: AgentSystem, name: str) -> float:
-    """Milliseconds until an agent that exists can be talked to, driver to host and back."""
+    """Return the milliseconds until an existing agent is open, from driver to host and back."""
     begun = time.perf_counter()
     await system.agent(name, create=False)
     return (time.perf_counter() - begun) * 1000

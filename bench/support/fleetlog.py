@@ -1,7 +1,7 @@
-"""A fleet's sealed logs without the fleet: records made by the column, written by the store's own Parquet writer.
+"""Write a fleet's sealed logs without the fleet: records made by the column, written by the store's own Parquet writer.
 
-Each agent repeats a turn of four records (what a user says, the reply, the function's result, the message), after its
-creation and its configuration. The chains in the manifest are placeholders: nothing that is asked here reads them.
+Each agent repeats a turn of four records (a user's message, the reply, the function's result, the answer), after its
+creation and its configuration. The chains in the manifest are placeholders: no question here reads them.
 """
 
 import json
@@ -26,7 +26,7 @@ from everlog.store.sealed.parquet_file import save
 SHARDS = 8
 PHRASE = "lighthouse keeper"
 PHRASES_IN = 500
-"""One text in so many holds the phrase."""
+"""One text in so many contains the phrase."""
 DAY_US = 86_400_000_000
 BEGAN_US = 1_767_225_600_000_000
 DAYS = 30
@@ -40,15 +40,15 @@ ROWS_A_FILE = 320_000
 
 
 class Fleet(msgspec.Struct, frozen=True):
-    """How much is made."""
+    """Size of a fleet."""
 
     agents: int
     events: int
-    """Of each agent: at least 2."""
+    """Number of events of each agent: at least 2."""
 
 
 def make(folder: Path, fleet: Fleet, seed: int = 7) -> FileStore:
-    """A store of that fleet, in sealed files."""
+    """Create a store of that fleet, in sealed files."""
     clock = RealClock()
     store = FileStore.create(folder, clock.now, RealIds().new(clock.now()), shards=SHARDS)
     names = [f"agent-{number:05}" for number in range(fleet.agents)]
@@ -63,7 +63,7 @@ def make(folder: Path, fleet: Fleet, seed: int = 7) -> FileStore:
 
 
 def _write(store: FileStore, home: str, names: list[str], fleet: Fleet, seed: int) -> None:
-    """The partition `home`, of these agents."""
+    """Write the partition `home`, of these agents."""
     partition = store.partition(home)
     partition.path.mkdir(parents=True, exist_ok=True)
     maker = Maker(fleet, np.random.default_rng(seed))
@@ -103,7 +103,7 @@ class Maker:
         self._schemas = json.dumps({"x" * 64: "{" + "s" * 400 + "}"})
 
     def files(self, names: list[str]) -> Iterator[pa.Table]:
-        """All records of these agents, a stretch of their seqs in each file."""
+        """Yield all records of these agents, one table for each file, with a range of their seqs."""
         each = max(1, ROWS_A_FILE // len(names))
         for start in range(1, self._fleet.events + 1, each):
             seqs = np.arange(start, min(start + each, self._fleet.events + 1))

@@ -1,8 +1,8 @@
-"""What every benchmark shares: figures with the floor they are held against, the noise of the machine, and the output.
+"""Run and report benchmarks: figures with their floors, the noise of the machine, and the output.
 
-A benchmark prints a table for people and, as its last line, one JSON object
-`{bench, noise, figures: [{key, value, unit, floor}]}`. A floor is the raw cost of the same work (a bare write and sync,
-a bare import), measured in the same run and in turns with what it is the floor of, so that a busy minute hits both.
+A benchmark prints a table for people and, as its last line, one JSON object `{bench, noise, figures: [{key, value,
+unit, floor}]}`. A floor is the raw cost of the same work (a bare write and sync, a bare import), measured in the same
+run and in turns with the figure, so that a busy minute affects both.
 """
 
 import argparse
@@ -27,7 +27,7 @@ SYNC_BYTES = 4096
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """One number that a benchmark claims, and the raw figure that it was held against."""
+    """One number that a benchmark claims, and the floor with which it is compared."""
 
     key: str
     value: float
@@ -36,14 +36,16 @@ class Figure(msgspec.Struct, frozen=True):
 
 
 class Noise(msgspec.Struct, frozen=True):
-    """How far this machine can be trusted in this minute: 1.0 to 1.1 is quiet; above 1.5, believe no wall time."""
+    """Noise of the machine during the measurement: a spread of 1.0 to 1.1 is quiet; above 1.5, wall times are
+    unreliable.
+    """
 
     loop_ms: float
-    """Median of a fixed Python loop."""
+    """Median milliseconds of a fixed Python loop."""
     loop_spread: float
-    """Its p90 over its p50."""
+    """p90 of the loop over its p50."""
     fdatasync_ms: float
-    """Median of a bare append of 4 KiB and its fdatasync, on the volume that is measured."""
+    """Median milliseconds of a bare append of 4 KiB and its fdatasync, on the measured volume."""
     fdatasync_spread: float
 
 
@@ -58,35 +60,35 @@ class Line(msgspec.Struct, frozen=True):
 
 
 def median(values: Sequence[float]) -> float:
-    """The middle value; of an even number, the mean of the two in the middle."""
+    """Return the middle value; of an even number of values, the mean of the two in the middle."""
     return float(statistics.median(values))
 
 
 def quantile(values: Sequence[float], part: float) -> float:
-    """The value that `part` of them do not exceed, by nearest rank."""
+    """Return the value that a fraction `part` of the values do not exceed, by nearest rank."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, max(0, -(-int(part * 1000) * len(ordered) // 1000) - 1))]
 
 
 def spread(values: Sequence[float]) -> float:
-    """p90 over p50."""
+    """Return p90 over p50."""
     return quantile(values, 0.9) / median(values)
 
 
 def ratios(over: Sequence[float], under: Sequence[float]) -> list[float]:
-    """Each over its counterpart."""
+    """Return each value over its counterpart."""
     return [a / b for a, b in zip(over, under, strict=True)]
 
 
 def timed(work: Callable[[], object]) -> float:
-    """Wall milliseconds of one call."""
+    """Return the wall milliseconds of one call."""
     begun = time.perf_counter()
     work()
     return (time.perf_counter() - begun) * 1000
 
 
 def together(work: Callable[[int], None], count: int) -> float:
-    """Seconds until so many threads, which begin at once, have done their work; each is given its number."""
+    """Return the seconds until `count` threads, started together, have done `work`; each gets its number."""
     workers = [threading.Thread(target=work, args=(number,)) for number in range(count)]
     begun = time.perf_counter()
     for worker in workers:
@@ -97,7 +99,7 @@ def together(work: Callable[[int], None], count: int) -> float:
 
 
 class BareFile:
-    """The floor of a durable write: the same bytes appended to a plain file and synced, with nothing around them."""
+    """Floor of a durable write: the same bytes appended to a plain file and synced, and nothing else."""
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -134,7 +136,7 @@ def _loop() -> int:
 
 @contextmanager
 def workspace() -> Iterator[Path]:
-    """A folder on the current folder's file system, removed afterwards."""
+    """Create a folder on the current folder's file system; remove it afterwards."""
     path = Path(tempfile.mkdtemp(prefix=".bench-", dir=Path.cwd()))
     try:
         yield path
@@ -148,7 +150,7 @@ def options(
     argv: Sequence[str] | None = None,
     more: Callable[[argparse.ArgumentParser], None] = lambda _: None,
 ) -> argparse.Namespace:
-    """The arguments that every benchmark has, and those that `more` adds."""
+    """Parse the arguments that every benchmark has, and those that `more` adds."""
     parser = argparse.ArgumentParser(
         prog=f"python -m bench.{bench}",
         description=about,
@@ -160,18 +162,18 @@ def options(
 
 
 def among(values: Sequence[float], digits: int = 2) -> str:
-    """The runs behind a median, lowest to highest."""
+    """Return the range of the runs behind a median, lowest to highest."""
     return f"{min(values):.{digits}f} to {max(values):.{digits}f} ({len(values)})" if len(values) > 1 else "1"
 
 
 def line(figure: Figure, goal: str = "", runs: str = "") -> Line:
-    """A figure as a row of the table."""
+    """Return a figure as a row of the table."""
     return Line(figure.key, f"{figure.value:.3g} {figure.unit}", f"{figure.floor:.3g}", goal, runs)
 
 
 def show(bench: str, noise: Noise, figures: Sequence[Figure], lines: Sequence[Line]) -> None:
-    """Print the table, then the line for machines."""
-    keys = Column("figure", min_width=max(len(row.name) for row in lines))  # a key is never cut short
+    """Print the table, then the JSON line."""
+    keys = Column("figure", min_width=max(len(row.name) for row in lines))  # a key is never truncated
     table = Table(keys, "value", "floor", "goal", "runs", title=f"bench.{bench}", title_justify="left")
     for row in lines:
         table.add_row(row.name, row.value, row.floor, row.goal, row.runs)
@@ -186,7 +188,7 @@ def show(bench: str, noise: Noise, figures: Sequence[Figure], lines: Sequence[Li
 
 
 def last_line(bench: str, noise: Noise, figures: Sequence[Figure]) -> str:
-    """The line for machines."""
+    """Return the JSON line."""
     rounded = [msgspec.structs.replace(f, value=_rounded(f.value), floor=_rounded(f.floor)) for f in figures]
     return msgspec.json.encode({"bench": bench, "noise": noise, "figures": rounded}).decode()
 

@@ -1,6 +1,6 @@
-"""What a search by words costs a host: CPU time in some hundred messages, alone and among hundreds of agents.
+"""Measure a host's CPU time for a search by words in some hundred messages, for a single agent and among hundreds.
 
-All agents of a host share one engine, and have talked in turns: the rows of each lie scattered among those of all.
+All agents of a host share one engine and have talked in turns, so the rows of each are scattered among those of all.
 """
 
 import random
@@ -16,16 +16,18 @@ KEYS = ("search_ms", "search_ms_500", "search_new_ms_500", "attached_ms_500")
 GOALS = (4, 6, 6, 2)
 MESSAGES = 300
 NEW = 4
-"""Messages since an agent searched last: it said something, heard something, twice."""
+"""Number of messages since an agent's last search: two from the user, two answers."""
 AT_ONCE, SEARCHED_AFTER = 4, 50
-"""Messages of each agent that come before it is the next one's turn, and before it searches."""
+"""Number of consecutive messages of each agent before the next agent's turn, and before it searches."""
 SEARCHES = 40
 MESSAGE_WORDS, QUERY_WORDS = 20, 6
 START_US, PAUSE_US = 1_700_000_000_000_000, 90_000_000
 
 
 def _said(agent: str, seqs: range, chance: random.Random) -> Iterator[Record]:
-    """An agent's records of these seqs: the first one makes it, in the others two take turns to speak."""
+    """Yield an agent's records of these seqs: the first creates it, the others are messages of user and agent in
+    turn.
+    """
     for seq in seqs:
         time_us = START_US + seq * PAUSE_US
         event: Event = AgentCreated()
@@ -36,8 +38,8 @@ def _said(agent: str, seqs: range, chance: random.Random) -> Iterator[Record]:
         yield place(made, agent, seq, seq)
 
 
-def _talked(engine: Projections, names: Sequence[str], chance: random.Random) -> None:
-    """All of them talk, in turns, and search now and then."""
+def _add_talk(engine: Projections, names: Sequence[str], chance: random.Random) -> None:
+    """Add messages of all agents, in turns, with a search from time to time."""
     for first in range(1, MESSAGES + 1, AT_ONCE):
         seqs = range(first, first + AT_ONCE)
         engine.add([record for name in names for record in _said(name, seqs, chance)])
@@ -47,7 +49,7 @@ def _talked(engine: Projections, names: Sequence[str], chance: random.Random) ->
 
 
 def _ms(ask: Callable[[str], object], names: Sequence[str], begin: Callable[[str], object] = len) -> float:
-    """The median CPU time of asking something of one agent after the other; what `begin` costs is not counted."""
+    """Return the median CPU milliseconds of `ask` for one agent after the other; the cost of `begin` is not counted."""
     taken = []
     for number in range(SEARCHES):
         name = names[number * 7 % len(names)]
@@ -59,11 +61,11 @@ def _ms(ask: Callable[[str], object], names: Sequence[str], begin: Callable[[str
 
 
 def _measured(agents: int, chance: random.Random) -> tuple[float, float, float, float]:
-    """Of a search, of one after new messages, of the sources attached, and of the plainest question to the engine."""
+    """Return the times of a search, of one after new messages, of the attached sources, and of the simplest query."""
     names = [f"agent-{number:05}" for number in range(agents)]
     heads = dict.fromkeys(names, MESSAGES + 1)
     with Projections() as engine:
-        _talked(engine, names, chance)
+        _add_talk(engine, names, chance)
 
         def search(name: str) -> object:
             return RecallSearch(engine, name, heads[name]).recall(words(chance, QUERY_WORDS), 0, 5)
@@ -82,7 +84,9 @@ def _measured(agents: int, chance: random.Random) -> tuple[float, float, float, 
 
 
 def figures(agents: int) -> list[Figure]:
-    """The four; the last three among so many agents. The floor is the plainest question to the same engine."""
+    """Return the four figures; the last three among `agents` agents. The floor is the simplest query to the same
+    engine.
+    """
     chance = random.Random(1)
     alone, *_, bare = _measured(1, chance)
     *others, bare_among = _measured(agents, chance)
@@ -91,7 +95,7 @@ def figures(agents: int) -> list[Figure]:
 
 
 def lines(found: Sequence[Figure], agents: int) -> list[Line]:
-    """The rows of the table."""
+    """Return the rows of the table."""
     return [
         Line(one.key, f"{one.value:.3g} ms", f"{one.floor:.3g}", f"{goal}", f"{MESSAGES} messages, {agents} agents")
         for one, goal in zip(found, GOALS, strict=True)

@@ -1,4 +1,4 @@
-"""Others that do the same work, to be compared with: SQLite as a log, and the library `eventsourcing`."""
+"""Run the same work with other systems for comparison: SQLite as a log, and the library `eventsourcing`."""
 
 import importlib.util
 import sqlite3
@@ -13,7 +13,7 @@ EVENTSOURCING = "eventsourcing"
 
 
 class Rows:
-    """SQLite as a log: one row a commit."""
+    """SQLite as a log: one row for each commit."""
 
     def __init__(self, path: Path) -> None:
         self._db = sqlite3.connect(path, isolation_level=None)
@@ -32,7 +32,7 @@ class Rows:
 
 
 def eventsourced(folder: Path, records: Sequence[Record]) -> Callable[[], object] | None:
-    """What replays as many events by `eventsourcing`, from its SQLite; None where it is not installed."""
+    """Return a function that replays as many events with `eventsourcing`, from SQLite; None if it is not installed."""
     if importlib.util.find_spec(EVENTSOURCING) is None:
         return None
     from eventsourcing.application import Application

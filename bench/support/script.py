@@ -1,4 +1,4 @@
-"""What benchmarks feed an agent: a model that answers at once, varied messages of a realistic length, and a disk that
+"""Provide the input of benchmarks: a model that answers at once, varied messages of realistic length, and a disk that
 counts its syncs.
 """
 
@@ -25,7 +25,7 @@ TOKEN_BYTES = 4
 
 
 def words(chance: random.Random, about: int) -> str:
-    """A message of about so many words."""
+    """Return a message of about so many words."""
     count = max(3, round(chance.gauss(about, about / 4)))
     return " ".join(chance.choice(WORDS) for _ in range(count)).capitalize() + "."
 

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 
 from docs.make.blocks import UnknownBlock, escaped, table
-from everlog.interfaces.cli.args_shared import CommandSpec
+from everlog.interfaces.cli.command_spec import CommandSpec
 from everlog.interfaces.cli.command_parser import COMMANDS, GROUPS
 
 EVERYWHERE = ("--help", "--store", "--json")

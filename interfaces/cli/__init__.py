@@ -1,1 +1,1 @@
-"""What can be typed? The parser, its arguments, and one run of the command line."""
+"""The command line: its parser, its arguments, and one run of a command."""

@@ -1,9 +1,8 @@
-"""Arguments of the commands for archival memory and documents."""
+"""Arguments and help of the commands for archival memory and documents."""
 
 import argparse
 
 from everlog.interfaces.cli.args_shared import (
-    CommandSpec,
     as_of,
     base_url,
     filters,
@@ -16,29 +15,32 @@ from everlog.interfaces.cli.args_shared import (
     text,
     words,
 )
+from everlog.interfaces.cli.command_spec import CommandSpec
 from everlog.interfaces.common import argument_values
 
 _ARCHIVE_KEEPING = """\
-No turn is run and no model is asked: the agent finds it by its own search from
-its next request on. A text that a memory holds already is not kept again."""
+No turn runs and no model is called. The agent's own search finds the text from
+its next request on. A text that is stored already is not stored again."""
 
 _ARCHIVE_DELETING = """\
-It is no longer found. The log still says what it was, and `--as-of` shows it;
-`everlog erase` takes it out of the log too."""
+Searches no longer find the memory. The log still contains it, and `--as-of`
+shows it; `everlog erase` removes it from the log too."""
 
 _ARCHIVE_SEARCHING = """\
-Finds what archival_memory_search finds, documents of the agent's sources
-included. A "phrase in quotes" is looked for exactly as it stands."""
+Finds the same results as the agent's function archival_memory_search, including
+documents of its sources. A "phrase in quotes" must match exactly."""
 
 _ARCHIVE_REBUILDING = """\
-The old index answers until the new one takes its place. What was embedded once
-by the same model is not embedded again. OPENAI_API_KEY is the endpoint's key."""
+Searches use the old index until the new one is complete. Texts that the same
+model has embedded before are not embedded again. An endpoint gets the key in
+OPENAI_API_KEY."""
 
 _LOAD = """\
-Reads txt, md, html, pdf, docx, csv, json and jsonl, and folders of them. What
-is in the source already, word for word, is left as it is. A file that cannot be
-read is named and the rest goes on (exit code 1). The agent is made if need be,
-and can search the source from then on, as can others after `everlog attach`."""
+Reads txt, md, html, pdf, docx, csv, json and jsonl files, and folders of them.
+Unchanged documents are left as they are. Unreadable files are reported on
+stderr, and the others are still loaded (exit code 1). Creates the agent if it
+does not exist, and lets it search the source; `everlog attach` lets other
+agents search it."""
 
 
 def _memory(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +50,9 @@ def _memory(parser: argparse.ArgumentParser) -> None:
 
 
 def _no_tags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--no-tags", action="store_true", help="take its tags away (without --tag they stay)")
+    parser.add_argument(
+        "--no-tags", action="store_true", help="remove all tags (default: keep them, unless --tag is given)"
+    )
 
 
 def _embedder(parser: argparse.ArgumentParser) -> None:
@@ -56,23 +60,28 @@ def _embedder(parser: argparse.ArgumentParser) -> None:
         "--embedder",
         metavar="MODEL",
         type=argument_values.words,
-        help="whose vectors: `wordllama-256` (offline), or a model of an endpoint (the one that it has)",
+        help="embedding model: `wordllama-256` (offline) or a model of an endpoint (default: the index's model)",
     )
     base_url(parser)
 
 
 def _loading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "paths", metavar="PATH", nargs="*", help="files and folders; with --sql: databases of DuckDB that it reads"
+        "paths",
+        metavar="PATH",
+        nargs="*",
+        help="files and folders; with --sql: DuckDB database files that the query reads",
     )
-    parser.add_argument("--source", metavar="SOURCE", help="the source to load into (that of the agent's own name)")
+    parser.add_argument("--source", metavar="SOURCE", help="name of the source (default: the agent's name)")
     parser.add_argument(
-        "--sql", metavar="QUERY", help="load each row of a SELECT over Parquet, CSV, JSON or a database of DuckDB"
+        "--sql", metavar="QUERY", help="load each row of a SELECT over Parquet, CSV, JSON or a DuckDB database"
     )
     parser.add_argument(
-        "--prune", action="store_true", help="take out what was loaded from there before and is there no longer"
+        "--prune",
+        action="store_true",
+        help="remove documents that were loaded from the same place and no longer exist there",
     )
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be done; write nothing")
 
 
 def _source(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +92,7 @@ COMMANDS = (
     CommandSpec(
         "archive insert",
         "manage.archive_commands:insert",
-        "keep a text in an agent's archival memory",
+        "store a text in an agent's archival memory",
         'everlog archive insert sam "The gold is under the oak" --tag gold',
         (name, text, tags, json, runtime),
         _ARCHIVE_KEEPING,
@@ -91,21 +100,23 @@ COMMANDS = (
     CommandSpec(
         "archive list",
         "manage.archive_commands:list_command",
-        "list what an agent keeps, in order",
+        "list the archival memory of an agent, in order",
         "everlog archive list sam --tag gold",
         (name, filters, as_of, json),
+        reads_only=True,
     ),
     CommandSpec(
         "archive show",
         "manage.archive_commands:show",
-        "show one memory whole",
+        "show one memory in full",
         "everlog archive show sam 01a3b6c2-4f00-7000-8000-000000000001",
         (name, _memory, as_of, json),
+        reads_only=True,
     ),
     CommandSpec(
         "archive update",
         "manage.archive_commands:update",
-        "put another text in the place of a memory",
+        "replace the text of a memory",
         'everlog archive update sam 01a3b6c2-4f00-7000-8000-000000000001 "The elm"',
         (name, _memory, text, tags, _no_tags, json, runtime),
     ),
@@ -120,29 +131,33 @@ COMMANDS = (
     CommandSpec(
         "archive search",
         "manage.archive_commands:search",
-        "search what an agent keeps, and the documents that it can read",
+        "search the archival memory and the documents of an agent",
         'everlog archive search sam "where is the gold" --since 2024-01-01',
         (name, query, filters, words, as_of, json),
         _ARCHIVE_SEARCHING,
+        reads_only=True,
+        usage="NAME QUERY",
     ),
     CommandSpec(
         "archive status",
         "manage.index_commands:status",
-        "tell how far the index of all memories is, and whose vectors it has",
+        "show the size, progress and embedding model of the search index",
         "everlog archive status",
         (json,),
+        reads_only=True,
     ),
     CommandSpec(
         "archive check",
         "manage.index_commands:check",
-        "hold the index of all memories against the logs, row for row",
+        "compare the search index with the logs, row by row",
         "everlog archive check",
         (json,),
+        reads_only=True,
     ),
     CommandSpec(
         "archive rebuild",
         "manage.index_commands:rebuild",
-        "make the index of all memories anew, from the logs alone",
+        "rebuild the search index from the logs",
         "everlog archive rebuild --embedder text-embedding-3-small",
         (_embedder, json),
         _ARCHIVE_REBUILDING,
@@ -150,7 +165,7 @@ COMMANDS = (
     CommandSpec(
         "load",
         "manage.document_commands:load",
-        "load documents into a source, for an agent to search",
+        "load documents into a source that an agent can search",
         "everlog load sam handbook/ --source handbook",
         (name, _loading, json, opening),
         _LOAD,
@@ -165,7 +180,7 @@ COMMANDS = (
     CommandSpec(
         "detach",
         "manage.document_commands:detach",
-        "keep a source from an agent",
+        "stop an agent from searching a source",
         "everlog detach ann handbook",
         (name, _source, json, runtime),
     ),

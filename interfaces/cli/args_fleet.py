@@ -1,11 +1,8 @@
-"""The commands about many agents, the cluster that runs them and the files that they are kept in: their arguments and
-what the help says of them. Imports nothing heavy.
-"""
+"""Arguments and help of the commands for many agents, for clusters and for log files. Imports nothing heavy."""
 
 import argparse
 
 from everlog.interfaces.cli.args_shared import (
-    CommandSpec,
     base_url,
     follow,
     json,
@@ -15,31 +12,33 @@ from everlog.interfaces.cli.args_shared import (
     runtime,
     shards,
 )
+from everlog.interfaces.cli.command_spec import CommandSpec
 from everlog.interfaces.common import argument_values
 
 _FLEET = """\
-Each agent is told its next message once it has answered the one before. At the
-end every message that was acknowledged is looked up in the logs. Exit code 1 if
-one is lost or doubled, or if anything failed. Ctrl-C ends it with a report."""
+Each agent gets its next message when it has answered the one before. At the end
+every acknowledged message is looked up in the logs. Exit code 1 if a message is
+lost or duplicated, or if anything failed. Ctrl-C ends the run with a report."""
 _UP = """\
-Agents then run as Ray actors, each in a process of its own, and every command
-finds them. What they were at is in their logs, whenever it stops."""
+Agents then run as Ray actors, in processes of their own, and every command
+finds them. All their state is in their logs, so Ray may stop at any time."""
 _STATUS = """\
-Totals, nodes, and hosts with the busiest first. It looks twice, a second apart:
-rates are what happened in between."""
+Shows totals, nodes and hosts, the busiest hosts first. The cluster is measured
+twice, one second apart, to compute rates."""
 _STATS = """\
-Amplification is bytes on the disk, everything in the folder, against bytes of
-text and payload, as they were written."""
+Amplification is the size of all files in the folder, divided by the size of the
+texts and payloads that were written."""
 _SEALING = """\
-Logs do so by themselves when an agent is opened or closed and a megabyte waits.
-A log that another process has open is left alone and told of (exit code 1)."""
+Logs are also sealed automatically, when an agent is opened or closed and one
+megabyte is unsealed. A log that another process has open is skipped and
+reported (exit code 1)."""
 
 
 def _load_size(parser: argparse.ArgumentParser) -> None:
     for option, default, what in (
-        ("--agents", 100, "how many agents (100): fleet-00001 and so on, made where there are none"),
-        ("--messages", 5, "messages that each of them is told (5)"),
-        ("--at-once", 1000, "messages under way at once, at most (1000)"),
+        ("--agents", 100, "number of agents, fleet-00001 and so on; created if they do not exist (default: 100)"),
+        ("--messages", 5, "messages to send to each agent (default: 5)"),
+        ("--at-once", 1000, "most messages in progress at once (default: 1000)"),
     ):
         parser.add_argument(option, metavar="N", type=argument_values.count, default=default, help=what)
     placement(parser, "shared")
@@ -47,15 +46,17 @@ def _load_size(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--file",
         metavar="FILE",
-        help="what is said: text, one message a line; or a .jsonl as `import` reads it (sixty everyday lines)",
+        help="messages to send: text with one message per line, or a .jsonl for `import` (default: 60 built-in lines)",
     )
-    model(parser, "as with `create` (offline)")
+    model(parser, "model of the agents, as for `create` (default: offline)")
     base_url(parser)
 
 
 def _deep(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--deep", action="store_true", help="every record of sealed files too, and make the states again to compare"
+        "--deep",
+        action="store_true",
+        help="also check every record of sealed files, and recompute stored states to compare",
     )
 
 
@@ -63,22 +64,28 @@ COMMANDS = (
     CommandSpec(
         "fleet",
         "fleet.fleet_command:fleet",
-        "talk to many agents at once, and report what it took",
+        "run a load test with many agents, and report the results",
         "everlog fleet --agents 2000 --messages 5",
         (_load_size, json, runtime),
         _FLEET,
     ),
-    CommandSpec("up", "fleet.cluster_commands:up", "keep a local Ray running for this store", "everlog up", (), _UP),
     CommandSpec(
-        "down", "fleet.cluster_commands:down", "stop the Ray that `everlog up` keeps running", "everlog down", ()
+        "up",
+        "fleet.cluster_commands:up",
+        "start a local Ray for this store, and keep it running",
+        "everlog up",
+        (),
+        _UP,
     ),
+    CommandSpec("down", "fleet.cluster_commands:down", "stop the Ray that `everlog up` started", "everlog down", ()),
     CommandSpec(
         "cluster status",
         "fleet.cluster_commands:status",
-        "show how the cluster is doing: hosts, agents, queues, rates",
+        "show the hosts, agents, queues and rates of the cluster",
         "everlog cluster status --follow",
         (follow, json),
         _STATUS,
+        reads_only=True,
     ),
     CommandSpec(
         "log check",
@@ -86,19 +93,21 @@ COMMANDS = (
         "check every byte of an agent's log",
         "everlog log check sam --deep",
         (name_or_all, _deep, json),
+        reads_only=True,
     ),
     CommandSpec(
         "log stats",
         "show.log_commands:stats",
-        "tell what a log holds and what it costs on the disk",
+        "show the contents of a log and its size on disk",
         "everlog log stats --all",
         (name_or_all, json),
         _STATS,
+        reads_only=True,
     ),
     CommandSpec(
         "log seal",
         "show.log_commands:seal",
-        "bring logs into their small lasting form, and compact them",
+        "seal logs into compact Parquet files, and merge small files",
         "everlog log seal --all",
         (name_or_all, json),
         _SEALING,

@@ -1,10 +1,9 @@
-"""Arguments of the commands that create, configure, fork, move, copy and end agents."""
+"""Arguments and help of the commands that create, configure, fork, move, copy and delete agents."""
 
 import argparse
 
 from everlog.interfaces.cli.args_shared import (
     ENDS,
-    CommandSpec,
     base_url,
     json,
     model,
@@ -18,55 +17,62 @@ from everlog.interfaces.cli.args_shared import (
     shards,
     yes_option,
 )
+from everlog.interfaces.cli.command_spec import CommandSpec
 
 _CONFIGURE = """\
-What is not named stays as it is. The change is one event; what it changed is
-printed. Without options: how the agent is set up."""
+Options that are not given stay as they are. The change is one event, and the
+changed settings are printed. Without options: prints the current settings. The
+defaults below are those of a new agent."""
 
 _FORK = """\
-Nothing is copied and nothing is written to the agent: the fork reads it up to
-the cut, and goes on by itself, with a log, memories and timers of its own. It
-costs the same however long the log is. A turn that was open at the cut is
-closed in the fork; what it had begun stays with the agent."""
+Nothing is copied, and nothing is written to the agent. The fork reads the
+agent's records up to the fork point, and has a log, memories and timers of its
+own from there on. The cost does not depend on the length of the log. A turn
+that is open at the fork point is closed in the fork; the agent completes it."""
 
 _ERASING = """\
-All records up to the head, or those of --from and --to. Order, counts and the
-chain stay as they were; search, memory and context know nothing of them any
-more. It cannot be undone. What other records repeat of them (the model's reply,
-a summary) is content of those: erase them too. Backups, and files of `everlog
-export`, are yours to look after."""
+Erases the content of all records, or of those from --from to --to. The order
+and the number of records and the hash chain stay. Search, memory and context no
+longer contain the content. This cannot be undone. Other records may repeat the
+content (the model's reply, a summary): erase them too. Backups and files of
+`everlog export` are not changed; delete them yourself."""
 
 _EXPORT = """\
-One Parquet file with every record of the agent, its ancestors' too if it is a
-fork, and checksums. The agent may be at work meanwhile: what it had when the
-command began is in it. Words that were erased are not; files that were exported
-before an erasure still have them."""
+Writes one Parquet file with checksums and every record of the agent, and of its
+ancestors if it is a fork. The agent may be running: the file contains the
+records up to the moment the command began. Erased content is not exported, but
+files that were exported before the erasure still contain it."""
 
 _RESTORE = """\
-Every byte and every record is checked first; a file that is damaged changes
-nothing. An agent comes back under its own name with the same chain. One that is
-here already with these records is left as it is, and gets those that it lacks;
-a name that is somebody else here is refused. After an interruption, say it
-again."""
+Every byte and every record is checked first; a damaged file changes nothing.
+The agent gets its name and its hash chain back. If the agent exists with the
+same records, only missing records are added. A name used by another agent is
+rejected. If interrupted, run the same command again."""
 
 _MODELS = """\
-Those of models.toml (EVERLOG_MODELS, else in the store), and those of endpoints
-that were asked what they can do. `everlog models test NAME` asks: a few small
-requests to the endpoint, or a look into the file. What is found is kept in the
-store, and agents that get this model from then on are set up by it."""
+Lists the models of models.toml (EVERLOG_MODELS, else the file in the store) and
+of endpoints that were tested. `everlog models test NAME` sends a few small
+requests to the endpoint, or reads the model file. The result is saved in the
+store, and sets up the agents that get this model from then on."""
 
 
 def _importing(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE.jsonl", help="lines of {role, content, time, name?, ref?}")
-    parser.add_argument("--again", action="store_true", help="import it although every ref in it is known already")
+    parser.add_argument(
+        "file", metavar="FILE.jsonl", help="file with one object {role, content, time, name?, ref?} per line"
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="import the file even if every ref in it was imported before"
+    )
 
 
 def _model(parser: argparse.ArgumentParser) -> None:
-    model(parser, "the model that is asked from now on")
+    model(parser, "model to use from now on")
 
 
 def _fork_point(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--as-of", metavar="SEQ|TIME", help="the cut: the last record that both share (the newest)")
+    parser.add_argument(
+        "--as-of", metavar="SEQ|TIME", help="fork point: the last record that both agents share (default: the newest)"
+    )
 
 
 def _new_placement(parser: argparse.ArgumentParser) -> None:
@@ -74,24 +80,28 @@ def _new_placement(parser: argparse.ArgumentParser) -> None:
 
 
 def _with_forks(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--with-forks", action="store_true", help="end its forks too, which else keep it from ending")
+    parser.add_argument(
+        "--with-forks",
+        action="store_true",
+        help="also delete its forks; without this, an agent that has forks is not deleted",
+    )
 
 
 def _exporting(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE.everlog", help="the file to write")
+    parser.add_argument("file", metavar="FILE.everlog", help="file to write")
     parser.add_argument(
-        "--with-sources", action="store_true", help="with the documents of all sources that it can search"
+        "--with-sources", action="store_true", help="include the documents of all sources that the agent can search"
     )
-    parser.add_argument("--force", action="store_true", help="replace a file that is there")
+    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
 
 
 def _restoring(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE.everlog", help="a file that `everlog export` made")
+    parser.add_argument("file", metavar="FILE.everlog", help="file that `everlog export` wrote")
 
 
 def _testing(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", metavar="test", nargs="?", choices=("test",), help="ask what a model can do")
-    parser.add_argument("model", metavar="MODEL", nargs="?", help="the model that is tested")
+    parser.add_argument("action", metavar="test", nargs="?", choices=("test",), help="find out what MODEL can do")
+    parser.add_argument("model", metavar="MODEL", nargs="?", help="name of the model to test")
     base_url(parser)
 
 
@@ -106,14 +116,14 @@ COMMANDS = (
     CommandSpec(
         "import",
         "manage.agent_commands:import_",
-        "import a past conversation; creates the agent if need be",
+        "import a conversation; creates the agent if it does not exist",
         "everlog import sam conversation.jsonl",
         (name, _importing, json, opening),
     ),
     CommandSpec(
         "configure",
         "manage.configure_command:configure",
-        "change how an agent is set up",
+        "show or change the settings of an agent",
         "everlog configure sam --model gpt-4o --sampling temperature=0.3",
         (name, _model, settings, *ENDS),
         _CONFIGURE,
@@ -121,7 +131,7 @@ COMMANDS = (
     CommandSpec(
         "fork",
         "manage.fork_command:fork",
-        "begin another agent as what this one was at any moment",
+        "create an agent from any moment of another agent's past",
         "everlog fork sam --as-of 40 --new-name sam-before-the-trip",
         (name, _fork_point, new_name, placement, json, runtime),
         _FORK,
@@ -129,21 +139,21 @@ COMMANDS = (
     CommandSpec(
         "move",
         "manage.agent_commands:move",
-        "let an agent live among others, or by itself",
+        "move an agent to shared or dedicated placement",
         "everlog move sam --placement shared",
         (name, _new_placement, runtime),
     ),
     CommandSpec(
         "delete",
         "manage.fork_command:delete",
-        "end an agent; its records stay",
+        "delete an agent; its records stay in the log",
         "everlog delete sam --yes",
         (name, _with_forks, yes_option, runtime),
     ),
     CommandSpec(
         "erase",
         "manage.erase_command:erase",
-        "take out what records say, in every file; their places stay",
+        "erase the content of records from all files of the store",
         "everlog erase sam --from 12 --to 14",
         (name, records, yes_option, json, runtime),
         _ERASING,
@@ -151,7 +161,7 @@ COMMANDS = (
     CommandSpec(
         "export",
         "manage.export_commands:export",
-        "write an agent into one file, with checksums",
+        "write an agent to one file, with checksums",
         "everlog export sam sam.everlog",
         (name, _exporting, json),
         _EXPORT,
@@ -159,7 +169,7 @@ COMMANDS = (
     CommandSpec(
         "restore",
         "manage.export_commands:restore",
-        "take in what an export holds, checked on the way in",
+        "restore an agent from an export, after checking the file",
         "everlog restore sam.everlog",
         (_restoring, json),
         _RESTORE,
@@ -167,10 +177,12 @@ COMMANDS = (
     CommandSpec(
         "models",
         "manage.models_command:models",
-        "list models and what they can do, or test one",
+        "list models and their abilities, or test one",
         "everlog models test qwen3 --base-url http://127.0.0.1:8000/v1",
         (_testing, json),
         _MODELS,
+        reads_only=True,
+        usage="[test MODEL]",
     ),
 )
 """In the order of the help."""

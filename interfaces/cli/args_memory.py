@@ -1,10 +1,9 @@
-"""Arguments of the commands for what an agent has in its context: its prompt, its memory blocks, shared blocks."""
+"""Arguments and help of the commands for an agent's context: its prompt, its memory blocks and shared blocks."""
 
 import argparse
 
 from everlog.interfaces.cli.args_shared import (
     ENDS,
-    CommandSpec,
     as_of,
     block_options,
     json,
@@ -13,49 +12,54 @@ from everlog.interfaces.cli.args_shared import (
     text,
     variables,
 )
+from everlog.interfaces.cli.command_spec import CommandSpec
 from everlog.interfaces.common import argument_values
 
 _PROMPT_SHOW = """\
-With a SECTION: its template, and what it gives. A section is counted in
-characters and in tokens as they are estimated."""
+With SECTION: its template and the rendered text. Sizes are in characters and in
+estimated tokens."""
 
 _PROMPT_SETTING = """\
-The text may be a template: docs/prompts.md says what it can hold. A template
-that is wrong is refused with its line, and nothing is changed."""
+The text may be a template (docs/prompts.md). A faulty template is rejected with
+the number of its line, and nothing is changed."""
 
 _PROMPT_RENDER = """\
-It is done by itself where the model, its window, the zone or the functions
-change; do it by hand after a change of memory blocks that a template shows."""
+Templates are rendered automatically when the model, its window, the zone or the
+functions change. Run this command after changing memory blocks that a template
+shows."""
 
 _BLOCK_EDITING = """\
-No turn is run: it is one event, and the model sees it in its next request. A
-turn that runs is waited for. `everlog memory NAME` shows the blocks."""
+No turn runs. The change is one event, and the model sees it in its next
+request. If a turn is running, the command waits for its end. `everlog memory
+NAME` shows the blocks."""
 
 _BLOCK_REMOVING = """\
-The agent no longer sees it. The log still says what it held, and `--as-of`
+The agent no longer sees the block. The log still contains it, and `--as-of`
 shows it."""
 
 _SHARED_CREATING = """\
-A shared block is a memory block that several agents have in their core memory:
-what one writes there, all read before their next answer. `everlog shared
-attach` gives it to an agent."""
+A shared block is a memory block in the core memory of several agents. When one
+agent edits the block, the others read the new text before their next answer.
+`everlog shared attach` attaches a block to an agent."""
 
 _SHARED_SETTING = """\
-Agents that follow it read it before their next answer. --base refuses to undo
-what somebody wrote since you looked (`everlog shared show`)."""
+Attached agents read the new text before their next answer. With --base the edit
+is rejected if the block has changed since that version, which `everlog shared
+show` prints."""
 
 _SHARED_ATTACHING = """\
-No turn is run. From its next request on the agent reads the block, and what it
-writes there with core_memory_append, core_memory_replace and core_memory_remove
-is read by all who follow it."""
+No turn runs. The agent reads the block from its next request on. Its edits with
+core_memory_append, core_memory_replace and core_memory_remove are read by all
+agents that have the block."""
 
 _SHARED_DELETING = """\
-Agents that follow it keep what it said, are told that it is gone, and can no
-longer edit it. Its log stays, and `everlog shared create` goes on with it."""
+Attached agents keep the last text, see that the block was deleted, and can no
+longer edit it. The log of the block stays; `everlog shared create` with the
+same name continues it."""
 
 _SHARED_HISTORY = """\
-An edit that was erased (`everlog erase block:NAME`) says so. Copies stand in
-the logs of agents, and are erased there."""
+Edits that were erased (`everlog erase block:NAME`) are marked as erased. The
+logs of agents hold copies, which must be erased there."""
 
 
 def _section(parser: argparse.ArgumentParser) -> None:
@@ -63,19 +67,23 @@ def _section(parser: argparse.ArgumentParser) -> None:
 
 
 def _any_section(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("section", metavar="SECTION", nargs="?", help="name of one section (all)")
+    parser.add_argument("section", metavar="SECTION", nargs="?", help="name of one section (default: all sections)")
 
 
 def _place(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--place", metavar="N", type=argument_values.count, help="its place, from 1 (the last)")
+    parser.add_argument(
+        "--place", metavar="N", type=argument_values.count, help="position of the section, from 1 (default: the last)"
+    )
 
 
 def _new_place(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("place", metavar="N", type=argument_values.count, help="its new place, from 1")
+    parser.add_argument("place", metavar="N", type=argument_values.count, help="new position of the section, from 1")
 
 
 def _preset(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--preset", metavar="PRESET", default="chat", help="which preset: chat, docs, extras (chat)")
+    parser.add_argument(
+        "--preset", metavar="PRESET", default="chat", help="preset: chat, docs or extras (default: chat)"
+    )
 
 
 def _label(parser: argparse.ArgumentParser) -> None:
@@ -87,17 +95,24 @@ def _block(parser: argparse.ArgumentParser) -> None:
 
 
 def _base(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--base", metavar="VERSION", type=int, help="only if this is still its version")
+    parser.add_argument(
+        "--base", metavar="VERSION", type=int, help="edit the block only if VERSION is still its current version"
+    )
 
 
 def _version(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--as-of", metavar="VERSION|TIME", help="as it was at this version, at this ISO time, or so long ago (2h)"
+        "--as-of", metavar="VERSION|TIME", help="show the block as of a version, an ISO time, or an age such as 2h"
     )
 
 
 def _own_label(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--label", metavar="LABEL", default="", help="what the agent calls it (the block's own name)")
+    parser.add_argument(
+        "--label",
+        metavar="LABEL",
+        default="",
+        help="label of the block in the agent's core memory (default: the block's name)",
+    )
 
 
 COMMANDS = (
@@ -108,6 +123,7 @@ COMMANDS = (
         "everlog prompt show sam",
         (name, _any_section, as_of, json),
         _PROMPT_SHOW,
+        reads_only=True,
     ),
     CommandSpec(
         "prompt add",
@@ -120,7 +136,7 @@ COMMANDS = (
     CommandSpec(
         "prompt set",
         "manage.section_commands:set_",
-        "give a section another text",
+        "replace the text of a section",
         'everlog prompt set sam tools "You are on {{ model }}."',
         (name, _section, text, variables, *ENDS),
         _PROMPT_SETTING,
@@ -128,21 +144,21 @@ COMMANDS = (
     CommandSpec(
         "prompt move",
         "manage.section_commands:move",
-        "put a section at another place",
+        "move a section to another position",
         "everlog prompt move sam memory 1",
         (name, _section, _new_place, *ENDS),
     ),
     CommandSpec(
         "prompt hide",
         "manage.section_commands:hide",
-        "keep a section, and leave it out of the prompt",
+        "leave a section out of the prompt, without removing it",
         "everlog prompt hide sam tools",
         (name, _section, *ENDS),
     ),
     CommandSpec(
         "prompt unhide",
         "manage.section_commands:unhide",
-        "take a hidden section into the prompt again",
+        "put a hidden section back into the prompt",
         "everlog prompt unhide sam tools",
         (name, _section, *ENDS),
     ),
@@ -156,7 +172,7 @@ COMMANDS = (
     CommandSpec(
         "prompt reset",
         "manage.section_commands:reset",
-        "go back to a preset, with its functions",
+        "restore the prompt and the functions of a preset",
         "everlog prompt reset sam",
         (name, _preset, *ENDS),
     ),
@@ -171,7 +187,7 @@ COMMANDS = (
     CommandSpec(
         "block add",
         "manage.block_commands:add",
-        "give an agent another memory block",
+        "add a memory block to an agent",
         'everlog block add sam rules "Be kind." --read-only --limit 500',
         (name, _label, text, block_options, json, runtime),
         _BLOCK_EDITING,
@@ -179,7 +195,7 @@ COMMANDS = (
     CommandSpec(
         "block set",
         "manage.block_commands:set_",
-        "change a memory block: value, limit, description, protection",
+        "change a memory block: value, limit, description, read-only flag",
         'everlog block set sam rules "Be kind and brief."',
         (name, _label, text, block_options, json, runtime),
         _BLOCK_EDITING,
@@ -187,7 +203,7 @@ COMMANDS = (
     CommandSpec(
         "block remove",
         "manage.block_commands:remove",
-        "take a memory block out of core memory",
+        "remove a memory block from core memory",
         "everlog block remove sam rules",
         (name, _label, json, runtime),
         _BLOCK_REMOVING,
@@ -195,7 +211,7 @@ COMMANDS = (
     CommandSpec(
         "shared create",
         "manage.shared_commands:create",
-        "make a memory block that agents can share",
+        "create a memory block that agents can share",
         'everlog shared create team "The captain is Ann." --limit 4000',
         (_block, text, block_options, json, runtime),
         _SHARED_CREATING,
@@ -203,21 +219,23 @@ COMMANDS = (
     CommandSpec(
         "shared list",
         "manage.shared_commands:listed",
-        "list the shared blocks, and who follows each",
+        "list shared blocks, and the agents that have them",
         "everlog shared list",
         (json,),
+        reads_only=True,
     ),
     CommandSpec(
         "shared show",
         "manage.shared_commands:show",
-        "show what a shared block says, now or then",
+        "show a shared block, now or at an earlier moment",
         "everlog shared show team --as-of 2h",
         (_block, _version, json),
+        reads_only=True,
     ),
     CommandSpec(
         "shared set",
         "manage.shared_commands:set_",
-        "rewrite a shared block",
+        "replace the text of a shared block",
         'everlog shared set team "The captain is Bob."',
         (_block, text, _base, json, runtime),
         _SHARED_SETTING,
@@ -225,14 +243,14 @@ COMMANDS = (
     CommandSpec(
         "shared describe",
         "manage.shared_commands:describe",
-        "change the limit, description or protection of a shared block",
+        "change the limit, description or read-only flag of a shared block",
         'everlog shared describe team --description "Who is who on board"',
         (_block, block_options, json, runtime),
     ),
     CommandSpec(
         "shared attach",
         "manage.shared_commands:attach",
-        "have an agent follow a shared block",
+        "attach a shared block to an agent",
         "everlog shared attach sam team",
         (name, _block, _own_label, json, runtime),
         _SHARED_ATTACHING,
@@ -240,22 +258,23 @@ COMMANDS = (
     CommandSpec(
         "shared detach",
         "manage.shared_commands:detach",
-        "take a shared block out of an agent's core memory",
+        "detach a shared block from an agent",
         "everlog shared detach sam team",
         (name, _block, json, runtime),
     ),
     CommandSpec(
         "shared history",
         "manage.shared_commands:history",
-        "list every edit of a shared block, and who made it",
+        "list all edits of a shared block, with their authors",
         "everlog shared history team",
         (_block, json),
         _SHARED_HISTORY,
+        reads_only=True,
     ),
     CommandSpec(
         "shared delete",
         "manage.shared_commands:delete",
-        "end a shared block; what agents know of it stays",
+        "delete a shared block; agents keep its last text",
         "everlog shared delete team",
         (_block, json, runtime),
         _SHARED_DELETING,

@@ -1,11 +1,8 @@
-"""The commands that show, search and prove what is there, and write nothing but a fork: their arguments and what the
-help says of them. Imports nothing heavy.
-"""
+"""Arguments and help of the commands that read agents and write nothing but a fork. Imports nothing heavy."""
 
 import argparse
 
 from everlog.interfaces.cli.args_shared import (
-    CommandSpec,
     as_of,
     filters,
     follow,
@@ -18,55 +15,63 @@ from everlog.interfaces.cli.args_shared import (
     tools,
     words,
 )
+from everlog.interfaces.cli.command_spec import CommandSpec
 from everlog.interfaces.common import argument_values
 from everlog.interfaces.replay_console.playback import SPEED_MAX, SPEED_MIN
 
 FORMATS = ("table", "csv", "json", "parquet", "arrow")
 
 _REPLAY = """\
-On a terminal: a console with the context gauge, core memory with what changes
-in it, and everything that happens, at the pace of then. Space pauses, arrows
-step, n s e f go to the next turn, summary, memory edit or failure, F forks the
-agent here, ? shows all keys. Pauses of then are cut to two seconds. Elsewhere
-the story is printed at once."""
+On a terminal: an interactive console with the context gauge, core memory and
+its changes, and every event with its recorded timing; pauses are capped at two
+seconds. Space pauses, arrows step, n s e f jump to the next turn, summary,
+memory edit or failure, F forks the agent at this point, ? shows all keys.
+Without a terminal all events are printed at once."""
 _DIFFING = """\
-Memory by block, configuration, what came into the context and went out of it,
-counts, pressure, and what was spent in between; with each change the event that
-made it, its turn and its cause. B may lie before A: then it is told backwards."""
+Compares memory by block, configuration, the messages in the context, counts,
+pressure and usage. Each change is shown with the event that made it, its turn
+and its cause. If B is earlier than A, the changes are shown in reverse."""
 _SQL = """\
 Views: agents, messages, turns, steps, model_calls, function_calls,
-memory_history, pressure, summaries, heartbeats, failures, prices, and records,
-the log itself. `DESCRIBE turns` lists columns; docs/analytics.md explains them.
-It asks the logs at one position, while agents go on, and can change nothing."""
+memory_history, pressure, summaries, heartbeats, failures, prices, and records
+(the log itself). `DESCRIBE turns` lists columns; docs/analytics.md explains
+them. The query reads all logs at one position. It changes nothing, and agents
+keep running meanwhile."""
 _REPORT = """\
-What the fleet costs, how long models take, what fails, what is remembered, who
-is near the end of its window, who is busy. Money is at the prices of now;
-`everlog sql "FROM prices"` shows them."""
+Shows costs, model latency, failures, memory use, agents whose context window is
+nearly full, and the busiest agents. Costs are at current prices, which
+`everlog sql "FROM prices"` lists."""
 _COST = """\
-Tokens and money by day (UTC) and model, at the prices of now, cached tokens at
-theirs. Of one agent also what its budget leaves it today. Prices come from
-models.toml, from EVERLOG_GATEWAY_PRICE_IN and _OUT, or from the list that
-everlog ships; `everlog sql "FROM prices"` shows them."""
+Tokens and costs by day (UTC) and model, at current prices; cached tokens at
+their own price. For one agent also the rest of its budget for today. Prices
+come from models.toml, from EVERLOG_GATEWAY_PRICE_IN and _OUT, or from the list
+that everlog ships; `everlog sql "FROM prices"` lists them."""
 _VERIFY = """\
-A request that is not the same, to the byte, is a mismatch (exit code 1), and
-the first part of it that differs is shown. What cannot be checked is told apart
-and is no fault: its renderer is gone, records were erased, a function is
-missing. A sample is spread over the agent's life, and is the same each time
-until the log grows; the chain and the order of records are checked whole."""
+A rendered request that differs from the recorded one in any byte is a mismatch
+(exit code 1), and its first differing part is shown. Requests that cannot be
+checked are counted separately and are not failures: the renderer is gone,
+records were erased, or a function is missing. A sample is spread over the whole
+log and stays the same until the log grows. The hash chain and the order of
+records are always checked completely."""
 
 
 def _types(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--type", dest="kinds", metavar="TYPE", action="append", default=[], help="only this type (repeatable)"
+        "--type",
+        dest="kinds",
+        metavar="TYPE",
+        action="append",
+        default=[],
+        help="show only records of this type; repeatable",
     )
 
 
 def _full(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--full", action="store_true", help="show everything, and every message whole")
+    parser.add_argument("--full", action="store_true", help="show all details, and messages in full")
 
 
 def _factor(text: str) -> float:
-    """8, 8x or 0.5x."""
+    """Return the speed factor of a text such as 8, 8x or 0.5x; raise ArgumentTypeError if it is out of range."""
     try:
         factor = float(text.lower().removesuffix("x"))
     except ValueError:
@@ -77,12 +82,16 @@ def _factor(text: str) -> float:
 
 
 def _speed(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--speed", metavar="X", type=_factor, default=1.0, help="how many times as fast, as 8x (1x)")
+    parser.add_argument(
+        "--speed", metavar="X", type=_factor, default=1.0, help="playback speed, such as 8x (default: 1x)"
+    )
 
 
 def _moments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("first", metavar="A", help="a seq, an ISO time, or how long ago (2h)")
-    parser.add_argument("last", metavar="B", nargs="?", help="the other, before or after it (the head)")
+    parser.add_argument("first", metavar="A", help="first moment: a seq, an ISO time, or an age such as 2h")
+    parser.add_argument(
+        "last", metavar="B", nargs="?", help="second moment, before or after A (default: the newest record)"
+    )
 
 
 def _searching(parser: argparse.ArgumentParser) -> None:
@@ -92,54 +101,72 @@ def _searching(parser: argparse.ArgumentParser) -> None:
         choices=("recall", "archival"),
         metavar="WHERE",
         default="recall",
-        help="`recall`: what was said, or `archival`: what the agent kept (recall)",
+        help="search `recall` (the conversation) or `archival` (archival memory and documents) (default: recall)",
     )
-    parser.add_argument("--role", metavar="ROLE", action="append", default=[], help="only what was said as user, or as "
-                        "assistant")  # fmt: skip
+    parser.add_argument("--role", metavar="ROLE", action="append", default=[], help="show only messages of this role: "
+                        "user or assistant; repeatable")  # fmt: skip
     parser.add_argument("--scores", action="store_true", help="show the score of each result")
-    parser.add_argument("--queries", metavar="FILE", help="answer a file of queries, one line of JSON each")
+    parser.add_argument(
+        "--queries", metavar="FILE", help="run each line of FILE as a query; prints one JSON line per query"
+    )
 
 
 def _sources(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", nargs="?", help="only those that this agent can search")
-    parser.add_argument("--source", metavar="SOURCE", help="list the documents in this source instead")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="show only sources that this agent can search")
+    parser.add_argument("--source", metavar="SOURCE", help="list the documents of this source instead")
 
 
 def _asking(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("query", metavar="QUERY", nargs="?", help="one SELECT; - reads it from stdin")
-    parser.add_argument("--file", metavar="FILE", help="a file with the query instead")
+    parser.add_argument("query", metavar="QUERY", nargs="?", help="one SELECT statement; - reads it from stdin")
+    parser.add_argument("--file", metavar="FILE", help="read the query from FILE")
     parser.add_argument(
         "--format",
         choices=FORMATS,
         metavar="FORMAT",
-        help=f"how the answer is given: {', '.join(FORMATS)} (table); --json is the same as --format json",
+        help=f"output format: {', '.join(FORMATS)}; --json is the same as --format json (default: table)",
     )
-    parser.add_argument("--out", metavar="FILE", help="write the answer into this file, once it is whole")
+    parser.add_argument("--out", metavar="FILE", help="write the result to FILE; the file appears when it is complete")
     parser.add_argument(
-        "--rows", metavar="N", type=argument_values.rows, help="rows of a table at most; 0 for all (50)"
+        "--rows",
+        metavar="N",
+        type=argument_values.rows,
+        help="print at most N rows of a table; 0 prints all (default: 50)",
     )
-    parser.add_argument("--position", action="store_true", help="say on stderr how far each partition is read")
+    parser.add_argument(
+        "--position", action="store_true", help="print on stderr up to which record each partition is read"
+    )
 
 
 def _over_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--as-of", metavar="TIME", help="only what was recorded up to then: an ISO time, or 2h for that long ago"
+        "--as-of", metavar="TIME", help="use only records up to TIME: an ISO time, or an age such as 2h"
     )
-    parser.add_argument("--agent", metavar="NAME", help="only the records of this agent")
-    parser.add_argument("--memory", metavar="MB", type=argument_values.count, help="memory that it may use (2048)")
+    parser.add_argument("--agent", metavar="NAME", help="use only the records of this agent")
     parser.add_argument(
-        "--skip-damaged", action="store_true", help="check every file first, and leave out partitions with damage"
+        "--memory",
+        metavar="MB",
+        type=argument_values.count,
+        help="limit the memory of the query, in MB (default: 2048)",
+    )
+    parser.add_argument(
+        "--skip-damaged", action="store_true", help="check every file first, and skip damaged partitions"
     )
 
 
 def _reporting(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--html", metavar="FILE", help="write it as one page with charts, which needs nothing else")
+    parser.add_argument(
+        "--html", metavar="FILE", help="write the report to FILE, as one self-contained HTML page with charts"
+    )
 
 
 def _costing(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", nargs="?", help="name of the agent (all together)")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="name of the agent (default: all agents together)")
     parser.add_argument(
-        "--days", metavar="N", type=argument_values.count, default=7, help="the last N days, with today (7)"
+        "--days",
+        metavar="N",
+        type=argument_values.count,
+        default=7,
+        help="show the last N days, including today (default: 7)",
     )
 
 
@@ -148,12 +175,14 @@ def _sampling(parser: argparse.ArgumentParser) -> None:
         "--sample",
         metavar="N",
         type=argument_values.count,
-        help="check only N model calls of each agent (1 to 1000000)",
+        help="check only N model calls of each agent; 1 to 1,000,000 (default: all)",
     )
-    parser.add_argument("--seed", metavar="TEXT", help="what chooses the sample, for the same one in a log that grew")
+    parser.add_argument(
+        "--seed", metavar="TEXT", help="seed of the sample; choose the same sample after the log has grown"
+    )
 
 
-COMMANDS = (
+READERS = (
     CommandSpec(
         "agents", "show.show_commands:agents", "list the agents of the store", "everlog agents --json", (as_of, json)
     ),
@@ -167,14 +196,14 @@ COMMANDS = (
     CommandSpec(
         "context",
         "show.show_commands:context",
-        "show what the model sees, now or then",
+        "show what the model sees, now or at an earlier moment",
         "everlog context sam --as-of 12",
         (name, as_of, _full, json),
     ),
     CommandSpec(
         "memory",
         "show.show_commands:memory",
-        "show the memory blocks, now or then",
+        "show the memory blocks, now or at an earlier moment",
         "everlog memory sam --as-of 2024-01-31T12:00",
         (name, as_of, json),
     ),
@@ -191,21 +220,22 @@ COMMANDS = (
     CommandSpec(
         "sources",
         "manage.document_commands:sources",
-        "list the sources of documents, and who can search them",
+        "list document sources, and the agents that can search them",
         "everlog sources",
         (_sources, as_of, json),
     ),
     CommandSpec(
         "search",
         "show.search_command:search",
-        "search what was said, or what the agent kept",
-        'everlog search sam "sailing trip" --page 1',
+        "search the conversation or the archival memory of an agent",
+        'everlog search sam "sailing trip" --page 2',
         (name, query, _searching, filters, words, as_of, json),
+        usage="NAME QUERY",
     ),
     CommandSpec(
         "replay",
         "replay_console.replay_command:replay",
-        "watch an agent live again, event by event",
+        "replay the log of an agent, event by event",
         "everlog replay sam --speed 8x",
         (name, _speed, records, follow, json, runtime),
         _REPLAY,
@@ -213,7 +243,7 @@ COMMANDS = (
     CommandSpec(
         "diff",
         "show.diff_command:diff",
-        "tell what is different between two moments of an agent",
+        "compare two moments of an agent",
         "everlog diff sam 12 40",
         (name, _moments, _full, json),
         _DIFFING,
@@ -221,14 +251,14 @@ COMMANDS = (
     CommandSpec(
         "rebuild",
         "show.verify_command:rebuild",
-        "build all derived state again from the log, and compare",
+        "rebuild all derived state from the log, and compare",
         "everlog rebuild sam",
         (name_or_all, json),
     ),
     CommandSpec(
         "verify",
         "show.verify_command:verify",
-        "render every request ever sent again, and compare",
+        "render every recorded request again, and compare byte by byte",
         "everlog verify --all",
         (name_or_all, _sampling, tools, json),
         _VERIFY,
@@ -236,7 +266,7 @@ COMMANDS = (
     CommandSpec(
         "sql",
         "show.sql_command:sql",
-        "ask all agents one SQL question",
+        "query all agents with SQL",
         'everlog sql "SELECT agent_id, sum(tokens) FROM model_calls GROUP BY ALL"',
         (_asking, _over_option, json),
         _SQL,
@@ -244,7 +274,7 @@ COMMANDS = (
     CommandSpec(
         "report",
         "show.report_command:report",
-        "show how the whole fleet is doing",
+        "report on all agents: costs, latency, failures, memory",
         "everlog report --html report.html",
         (_reporting, _over_option, json),
         _REPORT,
@@ -252,10 +282,11 @@ COMMANDS = (
     CommandSpec(
         "cost",
         "show.cost_command:cost",
-        "tell what models cost, by day and model",
+        "show the costs of models, by day and model",
         "everlog cost sam --days 30",
         (_costing, json),
         _COST,
     ),
 )
+COMMANDS = tuple(command._replace(reads_only=True) for command in READERS)
 """In the order of the help."""

@@ -8,14 +8,41 @@ import shutil
 from collections.abc import Sequence
 from typing import NoReturn, TypeAlias
 
-from everlog.interfaces.cli import args_archive, args_fleet, args_manage, args_memory, args_show, args_talk
-from everlog.interfaces.cli.args_shared import CommandSpec
-from everlog.interfaces.common.error_output import sanitize
+from everlog.interfaces.cli import args_archive, args_fleet, args_learn, args_manage, args_memory, args_show, args_talk
+from everlog.interfaces.cli.command_spec import CommandSpec
+from everlog.interfaces.common.error_output import complain
+from everlog.interfaces.common.exits import USAGE_ERROR
+
+SUGGESTIONS_MAX = 3
+"""Most commands that are suggested for a word that is not a command."""
 
 
 class _Parser(argparse.ArgumentParser):
+    """A parser that prints the reason of a usage error first, and then one line of usage."""
+
     def error(self, message: str) -> NoReturn:
-        super().error(sanitize(message))
+        """Print the reason and the usage on stderr, and exit with 2."""
+        complain(message)
+        lists = "commands" if self._subparsers is not None else "options"
+        self.exit(USAGE_ERROR, f"usage: {self.usage or self.prog}; `{self.prog} --help` lists the {lists}\n")
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        """Raise ArgumentError for a word that is not a command; it names similar commands and not all of them."""
+        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:  # noqa: SLF001
+            raise argparse.ArgumentError(None, unknown_command(self.prog, str(value)))
+        super()._check_value(action, value)
+
+    def set_usage(self, positionals: str = "") -> None:
+        """Set a usage line of positional and required arguments only. `positionals` replaces the parser's own."""
+        known = [_usage_of(action) for action in self._get_positional_actions()]
+        required = [f"{action.option_strings[-1]} {action.metavar}" for action in self._get_optional_actions()
+                    if action.required]  # fmt: skip
+        self.usage = " ".join([self.prog, *([positionals] if positionals else known), *required, "[options]"])
+
+
+def _usage_of(action: argparse.Action) -> str:
+    name = str(action.metavar)
+    return {"?": f"[{name}]", "*": f"[{name} ...]"}.get(str(action.nargs), name)
 
 
 _Subparsers: TypeAlias = "argparse._SubParsersAction[_Parser]"  # noqa: SLF001 - it has no public name
@@ -33,34 +60,45 @@ COMMANDS = (
     *args_memory.COMMANDS,
     *args_archive.COMMANDS,
     *args_fleet.COMMANDS,
+    *args_learn.COMMANDS,
 )
-"""Every command, in the order of the help. A name of two words is one of a group's."""
+"""Every command, in the order of the help. A name of two words belongs to a group."""
 
 GROUPS = {
-    "archive": "keep, change and search memories, and look after their index",
+    "archive": "search and edit archival memory, and maintain its index",
     "block": "add, change and remove memory blocks",
-    "cluster": "look after a cluster: status",
-    "log": "look after the files of a log: check, stats, seal",
+    "cluster": "show the state of a cluster",
+    "log": "check, measure and seal the files of a log",
     "prompt": "show and change the sections of a system prompt",
-    "shared": "memory blocks that several agents have: make, edit, attach them",
+    "shared": "create, edit and attach memory blocks that agents share",
 }
-"""What the help says of the commands that have commands of their own."""
+"""Summaries of the commands that have commands of their own."""
+
+
+_EPILOG = """\
+example:
+  everlog chat sam
+
+`everlog COMMAND --help` has an example of each. `everlog tour` teaches everlog
+in ten minutes."""
 
 
 def parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
-    """Return the parser of the command that `words` name; that of the whole command line where they name none.
+    """Return the parser of the command that `words` name; that of all commands if they name none.
 
-    What a command accepts is the same in both, but hundreds of options that nobody asked for are not put together.
+    Both accept the same arguments for a command. The parser of one command is faster to build: it does not add the
+    hundreds of options of the others.
     """
     root = _Parser(
         prog="everlog",
         description="Agents with memory, whose whole state is their log of events.",
-        epilog="example:\n  everlog chat sam\n\n`everlog COMMAND --help` has an example of each.",
+        epilog=_EPILOG,
         formatter_class=_Formatter,
         allow_abbrev=False,
     )
-    root.add_argument("--store", metavar="DIR", help="folder of the store (EVERLOG_STORE, else ~/.everlog)")
+    root.add_argument("--store", metavar="DIR", help=STORE_HELP)
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    root.usage = "everlog COMMAND [arguments]"
     groups: dict[str, _Subparsers] = {}
     for command in _named(words) or COMMANDS:
         group, _, name = command.name.rpartition(" ")
@@ -70,8 +108,24 @@ def parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     return root
 
 
+STORE_HELP = "folder of the store (default: EVERLOG_STORE, else ~/.everlog)"
+
+
+def unknown_command(prog: str, word: str) -> str:
+    """Return the error for a word that is not a command of `prog`, with the commands of similar names."""
+    from difflib import get_close_matches
+
+    group = f"{prog} ".removeprefix("everlog ")
+    names = [name for name in (*GROUPS, *(command.name for command in COMMANDS)) if name.startswith(group)]
+    last_words = [name.split()[-1] for name in names]
+    near = [word] if word in last_words else get_close_matches(word, dict.fromkeys(last_words), SUGGESTIONS_MAX, 0.7)
+    meant = [f"`everlog {name}`" for one in near for name in names if name.split()[-1] == one][:SUGGESTIONS_MAX]
+    hint = f"; did you mean {' or '.join(meant)}?" if meant else "."
+    return f"there is no command {group + word!r}{hint}"
+
+
 def _named(words: Sequence[str]) -> Sequence[CommandSpec]:
-    """Return the command whose name the words begin with, as the one of a list; an empty list if there is none."""
+    """Return a list of the one command that `words` begin with, without --store; an empty list if there is none."""
     said: list[str] = []
     rest = iter(words)
     for word in rest:
@@ -83,7 +137,7 @@ def _named(words: Sequence[str]) -> Sequence[CommandSpec]:
 
 
 def _group(commands: "_Subparsers", group: str) -> "_Subparsers":
-    """The parser of a command that only has commands of its own; its help has an example of each."""
+    """Add the parser of a command that only has commands of its own; its help has an example of each."""
     examples = [f"  {command.example}" for command in COMMANDS if command.name.startswith(f"{group} ")]
     summary = GROUPS[group]
     sub = commands.add_parser(
@@ -94,8 +148,10 @@ def _group(commands: "_Subparsers", group: str) -> "_Subparsers":
         formatter_class=_Formatter,
         allow_abbrev=False,
     )
-    sub.add_argument("--store", metavar="DIR", default=argparse.SUPPRESS, help="folder of the store")
-    return sub.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    sub.add_argument("--store", metavar="DIR", default=argparse.SUPPRESS, help=STORE_HELP)
+    within = sub.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    sub.usage = f"{sub.prog} COMMAND [arguments]"
+    return within
 
 
 def _add(commands: "_Subparsers", name: str, command: CommandSpec) -> None:
@@ -110,5 +166,6 @@ def _add(commands: "_Subparsers", name: str, command: CommandSpec) -> None:
     )
     for add in command.arguments:
         add(sub)
-    sub.add_argument("--store", metavar="DIR", default=argparse.SUPPRESS, help="folder of the store")
-    sub.set_defaults(handler=command.handler, command=command.name, fail=sub.error)
+    sub.add_argument("--store", metavar="DIR", default=argparse.SUPPRESS, help=STORE_HELP)
+    sub.set_usage(command.usage)
+    sub.set_defaults(handler=command.handler, command=command.name, reads_only=command.reads_only, fail=sub.error)

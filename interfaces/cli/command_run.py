@@ -1,4 +1,4 @@
-"""One run of the command line: from what was typed to an exit code. An exception that is no EverlogError propagates."""
+"""Run one command line: from its words to an exit code. An exception that is no EverlogError propagates."""
 
 import importlib
 import os
@@ -10,39 +10,48 @@ from typing import TYPE_CHECKING, cast
 from everlog.events import EverlogError
 from everlog.interfaces.cli.command_parser import parser
 from everlog.interfaces.common.error_output import complain
-from everlog.interfaces.common.exits import FAILED, MISUSED, UNREAD, interruptible
+from everlog.interfaces.common.exits import FAILED, PIPE_CLOSED, USAGE_ERROR, interruptible
 
 if TYPE_CHECKING:
     from everlog.interfaces.common.front_end import CommandEnvironment
 
-_SHOWN, _KEPT = "backslashreplace", "surrogateescape"
-"""What becomes of characters that cannot be written, and of bytes that are no text: `checked` refuses those."""
+NOTHING_LOST = "nothing is lost."
+"""Message for Ctrl-C during a command that writes, if the command itself has none."""
+
+_SHOWN, _KEEP_BYTES = "backslashreplace", "surrogateescape"
+"""Error handlers of the streams: output escapes characters that it cannot encode; input keeps bytes that are no text,
+and `input_text.check_text` rejects them.
+"""
 
 CommandHandler = Callable[[Namespace, "CommandEnvironment"], int]
 
 
 def run(argv: Sequence[str] | None, world: "CommandEnvironment | None") -> int:
-    """The exit code. Raises KeyboardInterrupt, however the Ctrl-C was told."""
+    """Run the command and return its exit code.
+
+    Raises KeyboardInterrupt for Ctrl-C, with what the user should know as its text; empty for a command that only
+    reads.
+    """
     try:
-        with interruptible():
-            return _run(_parsed(argv), world)
+        return _run(parse(argv), world)
     except SystemExit as error:  # argparse: 0 after --help, 2 after bad usage
-        return error.code if isinstance(error.code, int) else MISUSED
+        return error.code if isinstance(error.code, int) else USAGE_ERROR
     except EverlogError as error:
         complain(error)
         return FAILED
     except BrokenPipeError:
+        # Point stdout at the null device: Python flushes stdout at its exit, and would print the error again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return UNREAD
+        return PIPE_CLOSED
 
 
-def _parsed(argv: Sequence[str] | None) -> Namespace:
-    """The arguments. The one text of a command, and paths, may come after its options: argparse alone takes them
-    only before.
+def parse(argv: Sequence[str] | None) -> Namespace:
+    """Return the arguments. Raises SystemExit as argparse does.
+
+    The one text of a command, and paths, may come after its options: argparse alone takes them only before.
     """
     words = sys.argv[1:] if argv is None else argv
-    commands = parser(words)
-    args, rest = commands.parse_known_args(words)
+    args, rest = parser(words).parse_known_args(words)
     if len(rest) == 1 and not rest[0].startswith("-"):
         empty = next((name for name in ("text", "query") if getattr(args, name, "") is None), None)
         if empty is not None:
@@ -51,19 +60,25 @@ def _parsed(argv: Sequence[str] | None) -> Namespace:
         args.paths += rest
         rest = []
     if rest:
-        commands.error(f"unrecognized arguments: {' '.join(rest)}")
+        args.fail(f"unrecognized arguments: {' '.join(rest)}")
     return args
 
 
 def _run(args: Namespace, world: "CommandEnvironment | None") -> int:
     from everlog.interfaces.common.front_end import CommandEnvironment
 
-    for stream, errors in ((sys.stdout, _SHOWN), (sys.stderr, _SHOWN), (sys.stdin, _KEPT)):
+    for stream, errors in ((sys.stdout, _SHOWN), (sys.stderr, _SHOWN), (sys.stdin, _KEEP_BYTES)):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors=errors)
     module, name = args.handler.split(":")
     handler = cast("CommandHandler", getattr(importlib.import_module(f"everlog.interfaces.{module}"), name))
-    code = handler(args, world or CommandEnvironment())
-    sys.stdout.flush()
+    try:
+        with interruptible():
+            code = handler(args, world or CommandEnvironment())
+            sys.stdout.flush()
+    except KeyboardInterrupt as error:
+        if args.reads_only or str(error):
+            raise
+        raise KeyboardInterrupt(NOTHING_LOST) from error
     return code

@@ -1,7 +1,7 @@
 """The `everlog` command.
 
-0: done. 1: it failed, and stderr says why in one paragraph. 2: bad usage. 130: Ctrl-C. 141: nobody reads the output.
-What is imported is imported inside, so that Ctrl-C is answered from the first moment on.
+Exit codes: 0 done; 1 failed, and stderr says why in one paragraph; 2 bad usage; 130 Ctrl-C; 141 the reader of the
+output has closed it.
 """
 
 import sys
@@ -18,17 +18,18 @@ INTERRUPTED = 130
 
 
 def main(argv: "Sequence[str] | None" = None, world: "CommandEnvironment | None" = None) -> int:
-    """Run the command line and return the exit code; `world` is what a test brings instead of the real one."""
-    said = "nothing is lost."
+    """Run the command line and return the exit code. `world` replaces the real environment in tests."""
     try:
+        # Imported inside `try`, so that Ctrl-C during the imports ends without a traceback too.
         from everlog.interfaces.cli.command_run import run
 
         return run(argv, world)
     except KeyboardInterrupt as error:
-        said = str(error) or said
-    from everlog.interfaces.common.error_output import complain
+        said = str(error)
+    if said:
+        from everlog.interfaces.common.error_output import complain
 
-    complain(f"interrupted; {said}")
+        complain(f"interrupted; {said}")
     return INTERRUPTED
 
 

@@ -1,1 +1,1 @@
-"""What do all commands need? Settings, values, moments, errors, and the objects they are composed of."""
+"""Parts that all commands share: values of arguments, times, errors, and the objects that a command is made of."""

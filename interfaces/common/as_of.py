@@ -1,4 +1,4 @@
-"""The moments of --as-of: a seq, a time, or how long ago."""
+"""Parse the moments of --as-of: a seq, a time, or a length of time before now."""
 
 import re
 from argparse import ArgumentTypeError, Namespace
@@ -10,12 +10,15 @@ from everlog.interfaces.common import argument_values, time_text
 from everlog.interfaces.common.front_end import CommandEnvironment
 
 SEQ_DIGITS_MAX = 20
-"""Digits of the longest number that is looked at as a seq."""
+"""Largest number of digits of a seq: longer numbers are cut before int(), which raises ValueError for thousands of
+digits.
+"""
 _AGO = re.compile(r"-?((?:\d+[smhd])+)(?: ago)?")
 
 
 def moment_of_option(given: str | None, world: CommandEnvironment) -> int | datetime | None:
-    """The moment that --as-of names: a seq, or a time; "2h" and "2h ago" are that long before now.
+    """Return the seq or the time that --as-of names; None if it was not given. "2h" and "2h ago" are two hours before
+    now.
 
     Raises BadInput for anything else.
     """
@@ -30,17 +33,19 @@ def moment_of_option(given: str | None, world: CommandEnvironment) -> int | date
         return time_text.moment(time_text.microseconds(given))
     except (ValueError, OverflowError, ArgumentTypeError) as error:
         raise BadInput(
-            f"{given!r} is neither a seq (from 1 to the head) nor a time, as "
-            "2024-01-31T12:00, or 2h and 1d12h for one that long ago."
+            f"{given!r} is not a moment. Give a seq (from 1 to the head), a time such as 2024-01-31T12:00 (UTC), "
+            "or a length of time before now such as 2h or 1d12h."
         ) from error
 
 
-def time_in(args: Namespace, world: CommandEnvironment) -> int | None:
-    """The time that --as-of names where many agents are told of, microseconds UTC; None where it is not given.
+def time_of_option(args: Namespace, world: CommandEnvironment) -> int | None:
+    """Return the time of --as-of for a command that reads many agents, microseconds UTC; None if it was not given.
 
-    Raises BadInput for a seq, which is one agent's own.
+    Raises BadInput for a seq, because each agent has seqs of its own.
     """
     when = moment_of_option(args.as_of, world)
     if isinstance(when, int):
-        raise BadInput(f"{when} is a seq, which is one agent's own. Give a time, such as 2024-01-31T12:00 or 2h.")
+        raise BadInput(
+            f"--as-of {when} is a seq, and each agent has seqs of its own. Give a time, such as 2024-01-31T12:00 or 2h."
+        )
     return None if when is None else time_text.since_epoch(when)

@@ -1,4 +1,4 @@
-"""From arguments to a store, a system and the settings of an agent: what every command begins with."""
+"""Make the store, the system, and the settings of an agent from the arguments of a command."""
 
 import asyncio
 import importlib.util
@@ -36,19 +36,21 @@ DEFAULT_STORE = "~/.everlog"
 
 
 def root_of(args: Namespace) -> Path:
-    """The folder of the store: --store, else EVERLOG_STORE, else ~/.everlog."""
+    """Return the folder of the store: --store, else EVERLOG_STORE, else ~/.everlog."""
     return Path(args.store or os.environ.get("EVERLOG_STORE") or DEFAULT_STORE).expanduser()
 
 
 def store_of(args: Namespace, world: CommandEnvironment, *, create: bool = False) -> FileStore:
-    """The store. Raises StoreError where there is none, unless it may be created."""
+    """Open the store. Raises StoreError if there is none and `create` is false."""
     if create:
         return make_store(root_of(args), world.clock, world.ids)
     return FileStore(root_of(args), world.clock.now)
 
 
 def system_of(args: Namespace, world: CommandEnvironment, archive: ArchiveClient | None = None) -> LocalSystem:
-    """The agents of the store, for reading, with the user's own functions. `archive`: see `searching`."""
+    """Return the agents of the store for reading, with the functions of --tools. `archive`: the index, see
+    `searching`.
+    """
     grants = grants_of(args)
     tools = [tool for path in getattr(args, "tools", []) for tool in tools_in(Path(path))]
     return LocalSystem(
@@ -62,10 +64,10 @@ def system_of(args: Namespace, world: CommandEnvironment, archive: ArchiveClient
 
 @contextmanager
 def searching(args: Namespace, world: CommandEnvironment) -> Iterator[AgentView]:
-    """An agent for searching: by words and by meaning, or by words alone where --words says so. See `open_view`."""
+    """Open an agent for a search by words and by meaning, or with --words by words alone. See `open_view`."""
     archive = None if args.words else local_archive(store_of(args, world), "wait", note=warn)
     try:
-        with viewing(args, world, archive) as view:
+        with opened_view(args, world, archive) as view:
             yield view
     finally:
         if archive is not None:
@@ -75,11 +77,12 @@ def searching(args: Namespace, world: CommandEnvironment) -> Iterator[AgentView]
 def agents_of(
     args: Namespace, world: CommandEnvironment, *, timers: bool = False
 ) -> AbstractAsyncContextManager[AgentSystem]:
-    """The agents of the store, where --runtime says that they run; the store is made if there is none.
+    """Open the agents of the store in the runtime of --runtime; the store is created if there is none.
 
-    `timers`: whether they go off in this process. A command that ends at once would only begin what they lead to.
+    `timers`: True if timers of agents fire in this process. A command that ends at once would only begin the turns that
+    timers start, so only a command that stays open passes True.
     """
-    grants = grants_of(args)  # first: a file that an agent may write to is not run
+    grants = grants_of(args)  # before the tools are imported: a file that the agent may write to must not be run
     return open_system(
         root_of(args),
         runtime=args.runtime,
@@ -95,7 +98,7 @@ def agents_of(
 
 
 def ports_of(world: CommandEnvironment) -> Ports:
-    """What a command brings for agents; notes are warnings on stderr."""
+    """Return the clock and ids of a command for its agents; notes are printed as warnings on stderr."""
     return Ports(clock=world.clock, ids=world.ids, note=warn)
 
 
@@ -105,8 +108,8 @@ def _models(world: CommandEnvironment) -> Callable[[str, str], Model] | None:
 
 
 @asynccontextmanager
-async def owning(args: Namespace, system: AgentSystem, name: str, settings: Settings) -> AsyncIterator[AgentRef]:
-    """Open an agent, or begin it. What is the matter with its log is told; Fenced names the agent."""
+async def opened_agent(args: Namespace, system: AgentSystem, name: str, settings: Settings) -> AsyncIterator[AgentRef]:
+    """Open an agent, or create it, and print warnings about its log. A Fenced error names the agent."""
     command = f"everlog {args.command}"
     try:
         agent = await system.agent(name, settings, command=command, take_over=args.take_over)
@@ -114,18 +117,20 @@ async def owning(args: Namespace, system: AgentSystem, name: str, settings: Sett
             warn(warning)
         yield agent
     except Fenced as error:
-        raise Fenced(f"Another process took the agent {name!r} over, and this one must stop: {error}") from error
+        raise Fenced(
+            f"Another process took over the agent {name!r}, so this process must stop writing: {error}"
+        ) from error
 
 
 def warn_of_unused(args: Namespace, agent: AgentRef) -> None:
-    """Say on stderr which options for a new agent were given for one that there was already."""
+    """Warn on stderr of options for new agents that were given for an existing one."""
     unused = [f"--{key}" for key in ("persona", "human", "block") if getattr(args, key)]
     if unused and not agent.opened.born:
-        complain(f"{args.name} exists; {', '.join(unused)} changes a new agent only.")
+        complain(f"{args.name!r} exists already, and {', '.join(unused)} has an effect on a new agent only.")
 
 
 def warn(text: str) -> None:
-    """Say on stderr what a person should know."""
+    """Print a warning on stderr."""
     complain(f"warning: {text}")
 
 
@@ -133,22 +138,27 @@ def warn(text: str) -> None:
 def open_view(
     system: LocalSystem | AgentSystem, name: str, *, notify: bool = True, as_of: int | datetime | None = None
 ) -> Iterator[AgentView]:
-    """An agent for reading, now or as of a moment. A torn tail is warned about, with `notify` a deleted agent too;
-    nothing is changed.
+    """Open an agent for reading, now or as of a moment. Warn of a damaged end of its log and, with `notify`, if the
+    agent was deleted. Nothing is changed.
     """
     view = system.view(name_of(name), as_of=as_of)
     try:
         warn_of_damage(view.reader)
         if notify and view.rows("standing")[0]["deleted"]:
-            complain(f"{view.agent_id!r} was deleted; this is how it was when it ended.")
+            complain(f"{view.agent_id!r} was deleted; this is its state at the deletion.")
         yield view
     finally:
         view.close()
 
 
 @contextmanager
-def viewing(args: Namespace, world: CommandEnvironment, archive: ArchiveClient | None = None) -> Iterator[AgentView]:
-    """The agent that a command reads, as of its --as-of. See `open_view`. Raises BadInput, which names the head."""
+def opened_view(
+    args: Namespace, world: CommandEnvironment, archive: ArchiveClient | None = None
+) -> Iterator[AgentView]:
+    """Open the agent that a command reads, as of its --as-of. See `open_view`.
+
+    Raises BadInput, with the seq of the head, if --as-of is not a moment of the agent.
+    """
     system = system_of(args, world, archive)
     try:
         moment = moment_of_option(args.as_of, world)
@@ -160,7 +170,7 @@ def viewing(args: Namespace, world: CommandEnvironment, archive: ArchiveClient |
 
 
 async def release(args: Namespace, world: CommandEnvironment, names: Iterable[str]) -> None:
-    """Have the cluster, if one runs agents of this store, let go of agents, so that this process can have them."""
+    """Unload agents in the cluster, if one runs on this store, so that this process can open their logs."""
     if place_of(args.runtime, root_of(args)) == "ray" and running(root_of(args)):
         async with agents_of(args, world) as system:
             for name in names:
@@ -168,45 +178,47 @@ async def release(args: Namespace, world: CommandEnvironment, names: Iterable[st
 
 
 @contextmanager
-def leaving_alone() -> Iterator[None]:
-    """For a command that takes nothing over: a log that is open elsewhere is said to be, and nothing about a fence."""
+def without_take_over() -> Iterator[None]:
+    """Translate PartitionBusy for a command that takes over no log: the error does not offer a take-over."""
     try:
         yield
     except PartitionBusy as error:
         raise PartitionBusy(
-            f"{str(error).rpartition('; ')[0]}; close it there first. Nothing was changed.", error.pid
+            f"{str(error).rpartition('; ')[0]}. Close it there and run the command again. Nothing was changed.",
+            error.pid,
         ) from error
 
 
 def warn_of_damage(reader: object) -> None:
-    """Say on stderr what the last read found after the last whole frame."""
+    """Warn on stderr of damage that the last read found after the last whole frame."""
     damage = getattr(reader, "damage", None)
     if damage is not None:
         complain(f"warning: {damage}.")
 
 
 def text_of(path: str) -> str:
-    """The text of a file, without the line breaks at its end. Raises BadInput."""
+    """Return the text of a file, without the line breaks at its end. Raises BadInput."""
     try:
         return Path(path).expanduser().read_text(encoding="utf-8").rstrip("\r\n")
     except OSError as error:
-        raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
+        raise BadInput(f"{path!r} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
-        raise BadInput(f"{path} is not text in UTF-8: {error.reason} at byte {error.start}.") from error
+        raise BadInput(f"{path!r} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
 
 
 def lines_of(path: str) -> Iterator[bytes]:
-    """The lines of a file. Raises BadInput."""
+    """Yield the lines of a file. Raises BadInput."""
     try:
         with Path(path).expanduser().open("rb") as file:
             yield from file
     except OSError as error:
-        raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
+        raise BadInput(f"{path!r} cannot be read: {error.strerror}.") from error
 
 
 def settings_of(args: Namespace, world: CommandEnvironment) -> Settings:
-    """What the arguments ask of an agent; files are read here, and an endpoint that nobody knows is asked what it can
-    do. Raises BadInput.
+    """Return the settings that the arguments name. Files are read, and an endpoint that is not known yet is probed.
+
+    Raises BadInput.
     """
     from everlog.interfaces.common.model_choice import chosen_model
 
@@ -235,7 +247,10 @@ def settings_of(args: Namespace, world: CommandEnvironment) -> Settings:
 
 
 def grants_of(args: Namespace) -> Grants:
-    """What the arguments allow the agent; nothing where the command has none. Raises BadInput."""
+    """Return the capabilities that the arguments grant to the agent; none if the command has no such options.
+
+    Raises BadInput.
+    """
     folder = getattr(args, "workspace", None)
     return Grants(
         workspace=_workspace(folder, root_of(args), args.tools) if folder is not None else "",
@@ -245,52 +260,66 @@ def grants_of(args: Namespace) -> Grants:
 
 
 def _workspace(folder: str, store: Path, tools: Sequence[str]) -> str:
-    """The whole path of a workspace: a folder apart from the store and from code, which no function may write to."""
+    """Return the absolute path of a workspace. Raises BadInput if it overlaps with the store or holds a file of
+    --tools.
+
+    The agent can write to its workspace: it must not be able to change the log, or code that a later command imports.
+    """
     try:
         path, root = Path(folder).expanduser().resolve(strict=True), store.resolve()
         code = [file for file in tools if Path(file).resolve().is_relative_to(path)]
     except (OSError, RuntimeError) as error:
-        raise BadInput(f"--workspace {folder}: there is no such folder ({error}).") from error
+        raise BadInput(f"--workspace {folder}: the folder cannot be found ({error}).") from error
     if not path.is_dir():
-        raise BadInput(f"--workspace {folder}: this is no folder.")
+        raise BadInput(f"--workspace {folder}: this is not a folder.")
     if root.is_relative_to(path) or path.is_relative_to(root):
-        raise BadInput(f"--workspace {folder}: it holds the store {root}, or lies in it. Give a folder apart from it.")
+        raise BadInput(
+            f"--workspace {folder}: it contains the store {root}, or lies inside it. Give a folder outside the store."
+        )
     if code:
-        raise BadInput(f"--workspace {folder}: {code[0]} lies in it, and the agent could change what it runs. Move it.")
+        raise BadInput(
+            f"--workspace {folder}: {code[0]} lies inside it, so the agent could change code that is run. "
+            "Move the file out of the workspace."
+        )
     return str(path)
 
 
 def _preset_file(label: str, given: str, known: Sequence[str]) -> str:
     if not Path(given).expanduser().exists():
-        raise BadInput(f"--{label} {given}: there is no such file, and no such preset; presets: {', '.join(known)}.")
+        raise BadInput(
+            f"--{label} {given}: there is neither a file nor a preset of that name; presets: {', '.join(known)}."
+        )
     return text_of(given)
 
 
 def _block(text: str) -> InitialBlock:
-    """LABEL=FILE or LABEL=FILE:LIMIT; a file whose name ends so is taken at its word."""
+    """Return the block of LABEL=FILE or LABEL=FILE:LIMIT. If a file named `FILE:LIMIT` exists, the colon is part of its
+    name.
+    """
     label, _, path = text.partition("=")
     limit = BLOCK_CHARS
     head, colon, tail = path.rpartition(":")
     if colon and tail.isdecimal() and not Path(path).expanduser().exists():
         path, limit = head, int(tail[: len(str(BLOCK_CHARS_MAX)) + 1])
         if limit > BLOCK_CHARS_MAX:
-            raise BadInput(f"--block {text}: a block holds at most {BLOCK_CHARS_MAX:,} characters.")
+            raise BadInput(f"--block {text}: the limit of a block is at most {BLOCK_CHARS_MAX:,} characters.")
     return InitialBlock(label, text_of(path), limit)
 
 
 def tools_in(path: Path) -> list[Tool]:
-    """Every Tool in a Python file. Raises BadInput naming the file and the line, where it cannot be loaded."""
+    """Return every Tool of a Python file. Raises BadInput with the file and the line if the file cannot be imported."""
     spec = importlib.util.spec_from_file_location(f"everlog_tools_{path.stem}", path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise BadInput(f"--tools {path}: this is no Python file (it should end in .py).")
+        raise BadInput(f"--tools {path}: there is no Python file of that name (it should end in .py).")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # so that type hints in it can be resolved
+    sys.modules[spec.name] = module  # type hints are resolved by the name of the module
     try:
         spec.loader.exec_module(module)
     except _LOADING as error:
         del sys.modules[spec.name]
         raise BadInput(
-            f"--tools {path}{_line_in(path, error)}: {_text_of(error)}. Nothing was loaded; `python {path}` shows more."
+            f"--tools {path}{_line_in(path, error)}: {_text_of(error)}. Nothing was loaded; run `python {path}` for "
+            "the whole traceback."
         ) from error
     found = [value for value in vars(module).values() if isinstance(value, Tool)]
     if not found:
@@ -299,11 +328,11 @@ def tools_in(path: Path) -> list[Tool]:
 
 
 _LOADING = (Exception, SystemExit)
-"""What a user's file may raise while it is loaded: all of it is its own fault."""
+"""Exceptions that the import of a user's file may raise. Any of them is a fault of that file and not of everlog."""
 
 
 def _line_in(path: Path, error: BaseException) -> str:
-    """`, line N` of that file, as far as it is known."""
+    """Return ", line N" for the line of that file which raised the error; empty if it is not known."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return f", line {error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)
@@ -312,7 +341,7 @@ def _line_in(path: Path, error: BaseException) -> str:
 
 
 def _text_of(error: BaseException) -> str:
-    """An exception in words."""
+    """Return an exception as text for an error message."""
     if isinstance(error, SystemExit):
         return f"the file ends the program (SystemExit: {error.code})"
     if isinstance(error, BadInput):

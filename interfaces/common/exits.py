@@ -1,17 +1,17 @@
-"""How a run of the command line ends: its exit codes, and Ctrl-C wherever it comes. Imports nothing heavy."""
+"""Exit codes of the command line, and Ctrl-C during a query. Imports nothing heavy."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-FAILED, MISUSED, UNREAD = 1, 2, 141
+FAILED, USAGE_ERROR, PIPE_CLOSED = 1, 2, 141
 
 DUCKDB_INTERRUPTED = "Query interrupted"
-"""What DuckDB says when Ctrl-C comes during a query, instead of a KeyboardInterrupt."""
+"""Message of the RuntimeError that DuckDB raises when Ctrl-C interrupts a query, in place of a KeyboardInterrupt."""
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raise KeyboardInterrupt for a Ctrl-C that comes during a query of DuckDB, as for any other."""
+    """Raise KeyboardInterrupt for a Ctrl-C during a query of DuckDB, as Python does for any other Ctrl-C."""
     try:
         yield
     except RuntimeError as error:

@@ -1,8 +1,8 @@
-"""What an interface is, what a front end is, and the world that a command runs in: Protocols, and the real defaults.
+"""Protocols of interfaces and front ends, and the environment that a command runs in, with its real defaults.
 
-Whoever is told what happened to an agent is told on one of two levels. An interface hears records: JSON lines do
-(`shapes.JsonLines`), and so does whatever counts, filters or passes on. A front end hears words: the terminal does
-(`terminal.Terminal`), and so would a bot. `narrator.Narrator` is the interface that tells a front end.
+There are two levels of callbacks. An interface gets records: `json_shapes.JsonLines` is one, and so is anything that
+counts, filters or forwards records. A front end gets text for people: `terminal_output.TerminalFrontEnd` is one, and a
+chat bot would be another. `narrator.Narrator` is the interface that translates records for a front end.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ from everlog.interfaces.common.process_limits import hold_memory
 
 
 class Interface(Protocol):
-    """The level of records: who is told what happened, as it happens, and adds nothing to it."""
+    """Callbacks with the committed records of an agent, in the order of its log. They add nothing to the log."""
 
     def on_records(self, records: Sequence[Record]) -> None:
-        """A commit is durable: these are its records, in order."""
+        """Handle the records of one durable commit, in order."""
         ...
 
     def on_error(self, error: EverlogError) -> None:
-        """What was asked could not be done; what had been said before is kept."""
+        """Handle the failure of a command. Records that were committed before are kept."""
         ...
 
 
@@ -46,72 +46,79 @@ Notice = Literal[
     "budget_exceeded",
     "unknown",
 ]
-"""What a notice is about: its event's kind; but a warning is `memory_pressure`, and a newer everlog's is `unknown`."""
+"""Kind of the event that a notice is about. A memory warning has `memory_pressure`, and an event of a newer everlog
+`unknown`.
+"""
 
 
 class FrontEnd(Protocol):
-    """The level of words: how people are told what happened, in the order of the log, once it is durable.
+    """Callbacks with text for people, in the order of the log, once the records are durable.
 
-    Inherit from it and write only what you show: the rest does nothing. Text comes as it was said; where control
-    characters could do harm it is the front end that escapes them.
+    Inherit from this class and override only the methods that you need: the others do nothing. Text is passed as it is
+    in the log; a front end for which control characters are dangerous has to escape them.
     """
 
     def user_message(self, text: str, name: str) -> None:
-        """A user said `text`; `name` is empty where the log does not say who."""
+        """Handle a message of a user; `name` is empty if the log does not name the user."""
         return
 
     def inner_monologue(self, text: str) -> None:
-        """What the agent thinks, and the user is not told; never empty."""
+        """Handle a thought of the agent, which is not sent to the user; `text` is never empty."""
         return
 
     def assistant_message(self, text: str, name: str) -> None:
-        """The agent said `text` to the user; `name` is the agent's, or who said it in an imported conversation."""
+        """Handle a message from the agent to the user; `name` is the agent's, or the speaker's of an imported
+        conversation.
+        """
         return
 
     def function_call(self, call: Call) -> None:
-        """The agent called a function; its arguments are the model's own text, not checked.
+        """Handle a function call; its arguments are the model's own text and are not validated.
 
-        A call of `send_message` is not told: its words come as an assistant message.
+        Calls of `send_message` are left out: their text is passed to `assistant_message`.
         """
         return
 
     def function_message(self, call: Call, text: str, *, ok: bool) -> None:
-        """The call ended, and the agent was told `text`; not `ok`: it failed, and `text` says why.
+        """Handle the result of a function call as the agent got it. If `ok` is false the call failed, and `text` is the
+        reason.
 
-        Of `send_message` only a failure is told. The arguments are empty where the call was not heard: it was made
-        before this front end listened, or was erased. What was heard without arguments has `{}`.
+        Results of `send_message` are left out unless it failed. The arguments are empty if this front end did not get
+        the call: the call was made before the front end subscribed, or was erased. A call that was made without
+        arguments has `{}`.
         """
         return
 
     def notice(self, about: Notice, text: str) -> None:
-        """Something else happened that people may want to see; `text` says all of it."""
+        """Handle anything else that people may want to see; `text` describes all of it."""
         return
 
     def preview(self, preview: Preview, name: str) -> None:
-        """Some words of a reply that is on its way, of the agent `name`: not durable, and they may come to nothing.
+        """Handle a part of a reply of the agent `name` that is still streamed: it is not durable, and may be discarded.
 
-        Each of them is told again, by the methods above, when it is final.
+        When the reply is durable, its text is passed again to the methods above.
         """
         return
 
     def error(self, error: EverlogError) -> None:
-        """What was asked could not be done; what had been said before is kept.
+        """Handle the failure of a command. Records that were committed before are kept.
 
-        Whoever asked is told. Where the model failed, the notice `model_failed` comes before it, for everybody.
+        Only the front end of the caller gets the error. If the model failed, every front end got the notice
+        `model_failed` before it.
         """
         return
 
 
 LineReader = Callable[[str], str]
-"""Ask the person: a prompt in, a line out. Raises EOFError where there is nobody, or no more."""
+"""Ask the person at the terminal: prompt in, line out. Raises EOFError if there is no terminal, or no more input."""
 
 
 Probe = Callable[[str, str, str], ProbeFindings]
-"""Asks an endpoint what it can do: its address, a model's name, the name of the variable with the key."""
+"""Probe what an endpoint can do: its address, the name of a model, and the name of the variable with the key."""
 
 
 def real_probe(url: str, model: str, key_name: str) -> ProbeFindings:
-    """What the endpoint at `url` can do with `model`, asked now."""
+    """Probe now what the endpoint at `url` can do with `model`."""
     from everlog.actors.models.probe import probe
     from everlog.actors.models.probe_http import sender
 
@@ -121,21 +128,21 @@ def real_probe(url: str, model: str, key_name: str) -> ProbeFindings:
 NICENESS = 10
 
 
-def give_way() -> None:
-    """Let other processes go first from now on: for a command that others should not notice."""
+def lower_priority() -> None:
+    """Lower the priority of this process for the rest of its life, for a command that should not slow down others."""
     os.nice(NICENESS)
 
 
 class CommandEnvironment(msgspec.Struct, frozen=True, kw_only=True):
-    """Every effect that the command line has beside its streams and files; a test brings its own."""
+    """Every effect of the command line besides its streams and files. Tests pass their own."""
 
     clock: Clock = msgspec.field(default_factory=RealClock)
     ids: Ids = msgspec.field(default_factory=RealIds)
     model: Callable[[str, str | None], Model] | None = None
-    """From a name and the address where it is served to a model; None: the real ones."""
+    """Make a model from its name and the address where it is served; None: the real models."""
     probe: Probe | None = real_probe
-    """None: nobody is asked, and what files say is all that is known."""
+    """None: no endpoint is probed, and only the model descriptions and earlier probes are used."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     ask: LineReader = input
-    give_way: Callable[[], None] = give_way
+    lower_priority: Callable[[], None] = lower_priority
     hold_memory: Callable[[int], None] = hold_memory

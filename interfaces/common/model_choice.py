@@ -1,4 +1,4 @@
-"""Which model is meant at the command line, where it is served, and, the first time, what it can do."""
+"""Resolve the model that a command names: its name in the log, its address, and, on first use, its abilities."""
 
 from argparse import Namespace
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from everlog.actors.models.model_catalogue import catalogue_of, descriptions_of, request_url, save_probe
 from everlog.actors.models.model_types import ModelAddress, ProbeFindings, is_gguf, same_url
-from everlog.actors.models.probe import is_own
+from everlog.actors.models.probe import is_openai
 from everlog.actors.ports.agent_constants import OFFLINE
 from everlog.events import BadInput
 from everlog.interfaces.common.error_output import complain
@@ -14,10 +14,11 @@ from everlog.interfaces.common.front_end import CommandEnvironment
 
 
 def chosen_model(args: Namespace, world: CommandEnvironment, root: Path, warn: Callable[[str], None]) -> str | None:
-    """The name that the log will have for --model; None where none is given.
+    """Return the name that the log will have for --model; None if it was not given.
 
-    Where the name says where it is served (ENDPOINT/MODEL), that becomes --base-url. An endpoint of which nothing is
-    known is asked what it can do, unless --no-probe says not to. Raises BadInput for a file that cannot be run.
+    If the name contains its endpoint (ENDPOINT/MODEL), the address of that endpoint is written to `args.base_url`. An
+    endpoint of which nothing is known is probed, unless --no-probe is given. Raises BadInput for a file that cannot be
+    run.
     """
     name: str | None = args.model
     if name is None or name == OFFLINE:
@@ -31,42 +32,43 @@ def chosen_model(args: Namespace, world: CommandEnvironment, root: Path, warn: C
         return str(path)
     place = model_address(name, args.base_url, root)
     if place.url:
+        # `bootstrap.agents_of` reads `args.base_url`, so commands make their settings before they open agents.
         args.base_url = place.url
     url = request_url(place.url)
     if world.probe is not None and not getattr(args, "no_probe", False) and not is_known(place.name, url, root):
         found = probe_and_save(place.name, url, world, root)
         if found.fault:
             warn(
-                f"nothing could be found out about {place.name!r}: {found.fault} It is asked with native tools, unless "
-                "--calling says otherwise."
+                f"probing {place.name!r} failed: {found.fault} Its requests use native tool calls, unless --calling "
+                "names another format."
             )
     return place.name
 
 
 def model_address(name: str, base_url: str | None, root: Path) -> ModelAddress:
-    """Where a model is asked. Raises BadInput where --base-url says otherwise than its description."""
+    """Return where a model is served. Raises BadInput if --base-url contradicts the model's description."""
     place = catalogue_of(root).place(name, base_url or "")
     if base_url and place.endpoint and not same_url(place.url, base_url):
         raise BadInput(
-            f"--base-url is {base_url}, but {descriptions_of(root)} has {name!r} at the endpoint {place.endpoint!r}, "
-            f"{place.url}. Leave --base-url out, or correct the file."
+            f"--base-url is {base_url}, but {descriptions_of(root)} describes {name!r} at the endpoint "
+            f"{place.endpoint!r}, {place.url}. Leave --base-url out, or correct the file."
         )
     return place
 
 
 def is_known(name: str, url: str, root: Path) -> bool:
-    """Whether anything is known of what a model at an address can do, and so nobody needs to be asked."""
+    """Return True if the abilities of a model at an address are known, so that it needs no probe."""
     catalogue = catalogue_of(root)
     entry = catalogue.models.get(name)
-    if is_own(url) or (entry is not None and entry.calling is not None):
+    if is_openai(url) or (entry is not None and entry.calling is not None):
         return True
     return catalogue.found_of(name, url) is not None or catalogue.abilities(name, url).preferred_format is not None
 
 
 def probe_and_save(name: str, url: str, world: CommandEnvironment, root: Path) -> ProbeFindings:
-    """Ask an endpoint what it can do, and keep what it was."""
+    """Probe what a model can do at an endpoint. The findings are saved in the store, unless the probe failed."""
     assert world.probe is not None
-    complain(f"asking {url} what it can do with {name!r}, this once (--no-probe leaves it out)")
+    complain(f"probing {url}: what can {name!r} do? The result is saved (--no-probe skips this)")
     found = world.probe(url, name, catalogue_of(root).key_of(url))
     if not found.fault:
         save_probe(root, found)

@@ -1,4 +1,4 @@
-"""The log of an agent, read from its end."""
+"""Read the log of an agent backwards from its head."""
 
 from collections.abc import Iterator
 
@@ -6,11 +6,11 @@ from everlog.events import Record
 from everlog.store import LogReader
 
 BACKWARD_RECORDS = 200
-"""Records that are read together, from the newest back."""
+"""Records that are read from the log at once."""
 
 
 def newest_first(reader: LogReader, name: str) -> Iterator[Record]:
-    """Yield the records of a stream from its head back to its beginning, read a few at a time."""
+    """Yield the records of a stream from its head back to its beginning. They are read BACKWARD_RECORDS at a time."""
     last = reader.head(name).seq
     while last:
         first = max(1, last - BACKWARD_RECORDS + 1)

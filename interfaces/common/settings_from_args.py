@@ -1,4 +1,4 @@
-"""From arguments to settings: those of `args_shared.settings`, wherever a command has them. Files are read here."""
+"""Make settings from the arguments of `args_shared.settings`, for every command that has them. Files are read here."""
 
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
@@ -12,7 +12,7 @@ from everlog.actors.prompt import presets, prompt_sections, setting_limits
 from everlog.events import BadInput, Section
 
 TextReader = Callable[[str], str]
-"""The text of a file. Raises BadInput."""
+"""Return the text of a file. Raises BadInput."""
 _PLAIN = (
     "calling", "stream", "summarizer", "fallback", "first_attempts_max", "monologue_chars_max", "steps_max",
     "keep_last", "day_tokens_max", "pressure_fraction", "summary_fraction", "day_cost_max",
@@ -22,7 +22,7 @@ SECTION_FILES_MAX = 1000
 
 
 def settings_in(args: Namespace, read: TextReader) -> dict[str, Any]:
-    """The settings that the arguments name; a command that has no such argument names none. Raises BadInput."""
+    """Return the settings that the arguments name; empty for a command without such arguments. Raises BadInput."""
     found = {name: value for name in _PLAIN if (value := getattr(args, name, None)) is not None}
     if words := getattr(args, "sampling", None):
         found["sampling"] = setting_limits.sampling(words)
@@ -32,7 +32,9 @@ def settings_in(args: Namespace, read: TextReader) -> dict[str, Any]:
 
 
 def _sections(args: Namespace, read: TextReader) -> list[Section]:
-    """The sections of --sections, then those of --section; one of a name that was there takes its place."""
+    """Return the sections of the folder --sections, then those of --section, which replace sections of the same
+    name.
+    """
     files = getattr(args, "section", None) or []
     folder = getattr(args, "sections", None)
     variables = variables_of(getattr(args, "var", None))
@@ -41,39 +43,45 @@ def _sections(args: Namespace, read: TextReader) -> list[Section]:
         name, _, path = word.partition("=")
         found[name] = Section(name, read(path))
     if variables and not found:
-        raise BadInput("--var is for sections that are given with it: --section or --sections.")
+        raise BadInput("--var sets variables of sections in the same command: give --section or --sections too.")
     return prompt_sections.with_variables(list(found.values()), variables)
 
 
 def variables_of(words: Iterable[str] | None) -> dict[str, str]:
-    """The variables of --var NAME=VALUE. Raises BadInput for one that is given twice."""
+    """Return the variables of --var NAME=VALUE. Raises BadInput for a name that is given twice."""
     found: dict[str, str] = {}
     for word in words or ():
         name, _, value = word.partition("=")
         if name in found:
-            raise BadInput(f"--var {name}: it was given twice.")
+            raise BadInput(f"--var {name}: the name is given twice.")
         found[name] = value
     return found
 
 
 def _folder(folder: str, read: TextReader) -> list[Section]:
-    """Its files that end in .md or .txt, in the order of their names; digits before a name are its place alone."""
+    """Return a section for each .md or .txt file of a folder, in the order of their names.
+
+    Digits at the beginning of a file name only order the files; they are not part of the section's name.
+    """
     path = Path(folder).expanduser()
     try:
         files = sorted(file for file in path.iterdir() if file.suffix in _ENDINGS)
     except OSError as error:
-        raise BadInput(f"--sections {folder}: it cannot be read: {error.strerror}.") from error
+        raise BadInput(f"--sections {folder}: the folder cannot be read: {error.strerror}.") from error
     if not files or len(files) > SECTION_FILES_MAX:
-        raise BadInput(f"--sections {folder}: it has {len(files)} files that end in .md or .txt.")
+        raise BadInput(
+            f"--sections {folder}: the folder has {len(files)} files that end in .md or .txt; expected 1 to "
+            f"{SECTION_FILES_MAX:,}."
+        )
     made = [Section(file.stem.lstrip("0123456789").lstrip("-_ ") or file.stem, read(str(file))) for file in files]
     for number, section in enumerate(made):
         if any(other.name == section.name for other in made[:number]):
-            raise BadInput(f"--sections {folder}: two files give a section named {section.name!r}.")
+            raise BadInput(f"--sections {folder}: two files give the section {section.name!r}. Rename one of them.")
     return made
 
 
 def describe_blocks(blocks: dict[str, InitialBlock], chosen: Mapping[str, str], args: Namespace) -> None:
-    """Add to the blocks of a new agent what --block-description and --block-read-only say of them. Raises BadInput."""
+    """Set the descriptions of --block-description and the flags of --block-read-only in `blocks`. Raises BadInput."""
     for word in getattr(args, "block_description", None) or ():
         label, _, text = word.partition("=")
         blocks[label] = msgspec.structs.replace(_block(label, blocks, chosen, "--block-description"), description=text)
@@ -82,11 +90,11 @@ def describe_blocks(blocks: dict[str, InitialBlock], chosen: Mapping[str, str], 
 
 
 def _block(label: str, blocks: Mapping[str, InitialBlock], chosen: Mapping[str, str], option: str) -> InitialBlock:
-    """The block that is meant; a shipped persona or human with its text."""
+    """Return the block of a label; persona and human exist in every agent, as the chosen preset. Raises BadInput."""
     if label in blocks:
         return blocks[label]
     if label == "persona":
         return InitialBlock(label, presets.persona(chosen.get(label, "sam")))
     if label == "human":
         return InitialBlock(label, presets.human(chosen.get(label, "basic")))
-    raise BadInput(f"{option} {label}: there is no such block; give it with --block {label}=FILE.")
+    raise BadInput(f"{option} {label}: the agent gets no block {label!r}; add one with --block {label}=FILE.")

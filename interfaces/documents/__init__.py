@@ -1,7 +1,8 @@
-"""How does a file become a document? Which files there are in a folder, and the text of each.
+"""Find files in folders and extract the text of each, as a document.
 
-`find` lists the files, `read` takes the text out of one. A file that cannot be read is an `Unreadable` that says why,
-and harms no other. Libraries for a kind of file are imported when the first one of that kind is read.
+`find` lists the files, and `read` extracts the text of one file. For a file that cannot be read, `read` returns an
+`UnreadableDocument` with the reason, and the other files are not affected. The library for a file type is imported when
+the first file of that type is read.
 """
 
 from everlog.interfaces.documents.extract_text import read

@@ -1,4 +1,4 @@
-"""From a file to a document: the text that is in it, in one form whatever it was written on."""
+"""Extract a document from a file: its text, normalized."""
 
 import importlib
 import re
@@ -14,22 +14,20 @@ from everlog.interfaces.documents.find_files import DocumentFile
 
 _LINE_ENDS = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _NO_TEXT = re.compile("[\x00-\x08\x0e-\x1b\x1f\x7f\ufeff\ud800-\udfff]")
-"""What has no place in a text: control characters, byte order marks, halves of characters."""
+"""Characters that are removed from a text: control characters, byte order marks, lone surrogates."""
 _BLANK_ENDS = re.compile(r"(?<![^\S\n])[^\S\n]+$", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n{4,}")
 
 
 def read(file: DocumentFile) -> Document | UnreadableDocument:
-    """The document that a file is. Its size is looked at before it is read."""
+    """Return the document in a file, or the reason why it cannot be read. The size is checked before reading."""
     kind = kind_of(file.path) or kind_of(Path(file.name))
     assert kind is not None, "only files of a known kind are found"
     try:
         if not file.bytes:
             raise BadInput("it is empty")
         if file.bytes > kind.bytes_max:
-            raise BadInput(
-                f"it has {file.bytes:,} bytes, and a file of its kind may have {kind.bytes_max:,}; divide it"
-            )
+            raise BadInput(f"it has {file.bytes:,} bytes, and the limit for its type is {kind.bytes_max:,}; split it")
         module, name = kind.reader.split(":")
         reader = cast(
             "Callable[[Path], ExtractedText]", getattr(importlib.import_module(f"{__package__}.{module}"), name)
@@ -51,7 +49,7 @@ def read(file: DocumentFile) -> Document | UnreadableDocument:
 
 
 def normal(text: str) -> str:
-    """The same words in one form: NFC, a line feed ends a line, no blanks before it, no more than two blank lines."""
+    """Return the text in NFC, with line feeds as line ends, no blanks before them, and at most two blank lines."""
     text = _NO_TEXT.sub("", _LINE_ENDS.sub("\n", text))
     text = _BLANK_LINES.sub("\n\n\n", _BLANK_ENDS.sub("", unicodedata.normalize("NFC", text)))
     return text.strip("\n").rstrip()

@@ -1,4 +1,4 @@
-"""The kinds of files that can be read, by their ending, and what a reader gives back. Imports no reader."""
+"""The supported file types by file extension, and the result of a reader. Imports no reader."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -6,21 +6,21 @@ from typing import NamedTuple
 from everlog.actors.memory.document_load import DOCUMENT_BYTES_MAX
 
 FILE_BYTES_MAX = 256 * 1024 * 1024
-"""Largest file of a kind that holds more than text (pictures, fonts), inclusive."""
+"""Largest size of a file of a type that holds more than text (pictures, fonts), inclusive."""
 
 
 class FileKind(NamedTuple):
-    """A kind of file."""
+    """A file type."""
 
     reader: str
-    """A function from path to Content, as "module:function" in this package; it raises BadInput or OSError."""
+    """Function from a path to an `ExtractedText`, as "module:function" of this package. Raises BadInput, OSError."""
     media_type: str
     bytes_max: int = DOCUMENT_BYTES_MAX
-    """Largest file, inclusive: looked at before it is read."""
+    """Largest size of a file, inclusive; checked before the file is read."""
 
 
 class ExtractedText(NamedTuple):
-    """What was in a file."""
+    """Text and title of a file."""
 
     text: str
     title: str = ""
@@ -48,9 +48,9 @@ KINDS = {
     ".jsonl": _JSON_LINES,
     ".ndjson": _JSON_LINES,
 }
-"""By ending, in lower case."""
+"""File types by extension, in lower case."""
 
 
 def kind_of(path: Path) -> FileKind | None:
-    """The kind of a file, by its ending; None if it cannot be read."""
+    """Return the type of a file by its extension; None if the type is not supported."""
     return KINDS.get(path.suffix.lower())

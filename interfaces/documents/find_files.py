@@ -1,4 +1,4 @@
-"""Which files a load means: those that are named, and all in the folders that are named."""
+"""Find the files that a load reads: the given files, and all files in the given folders."""
 
 import stat
 import unicodedata
@@ -17,34 +17,35 @@ class DocumentFile(NamedTuple):
     """A file that becomes a document."""
 
     name: str
-    """Of the document: the path in the folder that was named, or the file's own name; NFC, with slashes."""
+    """Name of the document: the path relative to the given folder, or the name of the given file; NFC, with slashes."""
     path: Path
     origin: str
-    """The folder or file that was named, as an absolute path."""
+    """Absolute path of the given folder or file."""
     bytes: int
 
 
 class FileSelection(msgspec.Struct):
-    """What a load means."""
+    """The files that a load reads, and those that it cannot read."""
 
     files: list[DocumentFile] = []
-    """By name, each file once."""
+    """Files in the order of their names, each file once."""
     origins: list[str] = []
-    """The folders and files that were named, as far as they could be looked into."""
+    """The given folders and files that could be read."""
     failed: list[UnreadableDocument] = []
     skipped: list[str] = []
-    """Names of files in folders that are of no kind that can be read, sorted."""
+    """Names of files in folders whose type is not supported, sorted."""
 
     @property
     def bytes(self) -> int:
-        """Of all files together."""
+        """Total size of all files."""
         return sum(file.bytes for file in self.files)
 
 
 def find(paths: Sequence[str]) -> FileSelection:
-    """The files in folders, at any depth, and files by themselves. What begins with a dot is passed over in folders.
+    """Find the given files, and all files in the given folders at any depth. Names with a leading dot are skipped.
 
-    A link to a folder is followed unless that folder is met anyway. Raises BadInput for a path that does not exist.
+    A link to a folder is followed, unless the search reaches that folder anyway. Raises BadInput for a path that does
+    not exist.
     """
     found = FileSelection()
     for given in paths:
@@ -65,7 +66,7 @@ def find(paths: Sequence[str]) -> FileSelection:
 
 
 def _add(found: FileSelection, name: str, path: Path, origin: str, *, named: bool = False) -> None:
-    """A file; what is none, or of no kind that can be read, is told of."""
+    """Add a file to `found`: to its files, or to those that cannot be read or are skipped."""
     try:
         name.encode()
         status = path.stat()
@@ -76,14 +77,14 @@ def _add(found: FileSelection, name: str, path: Path, origin: str, *, named: boo
         found.failed.append(UnreadableDocument(name, f"it cannot be read ({error.strerror})"))
         return
     if not stat.S_ISREG(status.st_mode):
-        found.failed.append(UnreadableDocument(name, "it is a device, a pipe or a socket, and no file"))
+        found.failed.append(UnreadableDocument(name, "it is a device, a pipe or a socket, not a file"))
     elif kind_of(path) is not None or (named and kind_of(Path(name)) is not None):
         found.files.append(DocumentFile(name, path, origin, status.st_size))
         if named:
             found.origins.append(origin)
     elif named:
         known = ", ".join(ending.removeprefix(".") for ending in KINDS)
-        found.failed.append(UnreadableDocument(name, f"it is of no kind that can be read; those are {known}"))
+        found.failed.append(UnreadableDocument(name, f"its type is not supported; supported types: {known}"))
     else:
         found.skipped.append(name)
 
@@ -93,16 +94,16 @@ def _name(path: str) -> str:
 
 
 class _Folder:
-    """A folder that was named, and the folders in it."""
+    """A given folder, and the folders in it."""
 
     def __init__(self, root: Path, found: FileSelection) -> None:
         self._root = root
         self._found = found
-        self._met = {root}
-        """Folders that links led to."""
+        self._visited_folders = {root}
+        """The root, and the folders that links led to."""
 
     def search(self) -> None:
-        """Add all files."""
+        """Add all files of the folder to the selection."""
         waiting = [self._root]
         while waiting:
             folder = waiting.pop()
@@ -127,13 +128,16 @@ class _Folder:
         return _name(path.relative_to(self._root).as_posix())
 
     def _is_folder(self, path: Path) -> bool:
-        """Whether to go into a folder: by a link only where it leads out of all that is gone through anyway."""
+        """Return True if the path is a folder to search. A link counts only if no other path of the search leads there.
+
+        A folder is searched once, so a cycle of links ends.
+        """
         if not path.is_dir():
             return False
         if not path.is_symlink():
             return True
         real = path.resolve()
-        if real.is_relative_to(self._root) or self._root.is_relative_to(real) or real in self._met:
+        if real.is_relative_to(self._root) or self._root.is_relative_to(real) or real in self._visited_folders:
             return False
-        self._met.add(real)
+        self._visited_folders.add(real)
         return True

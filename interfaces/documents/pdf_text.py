@@ -1,4 +1,4 @@
-"""The text of a PDF, with pypdf, page by page."""
+"""Extract the text of a PDF page by page, with pypdf."""
 
 import logging
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from everlog.actors.memory.document_load import DOCUMENT_BYTES_MAX
 from everlog.events import BadInput
+from everlog.interfaces.common.plural import plural
 from everlog.interfaces.documents.file_kinds import ExtractedText
 
 if TYPE_CHECKING:
@@ -13,35 +14,35 @@ if TYPE_CHECKING:
 
 
 def read(path: Path) -> ExtractedText:
-    """The text, and the title that it was given. Raises BadInput where there is none, or it cannot be read."""
+    """Return the text and the title of a PDF. Raise BadInput if it has no text or cannot be read."""
     import pypdf
     from pypdf.errors import DependencyError, PyPdfError
 
-    logging.getLogger("pypdf").addHandler(logging.NullHandler())  # what it has to say of small faults is for nobody
+    logging.getLogger("pypdf").addHandler(logging.NullHandler())  # discard its warnings about small faults
     try:
         with pypdf.PdfReader(path) as reader:
             if reader.is_encrypted and not reader.decrypt(""):
-                raise BadInput("it is protected by a password; save it without one")
+                raise BadInput("it is password-protected; save it without a password")
             pages = _pages(reader)
             title = reader.metadata.title if reader.metadata else ""
     except DependencyError as error:
         raise BadInput(f"it is encrypted, and cannot be opened here ({error}); save it without encryption") from error
-    except (PyPdfError, *_NONSENSE) as error:
-        raise BadInput(f"it is no whole PDF ({type(error).__name__}: {str(error)[:200]})") from error
+    except (PyPdfError, *_MALFORMED) as error:
+        raise BadInput(f"it is not a valid PDF ({type(error).__name__}: {str(error)[:200]})") from error
     text = "\n\n".join(page for page in pages if page.strip())
     if not text:
         raise BadInput(
-            f"there is no text on its {len(pages):,} page{'s' * (len(pages) != 1)}, only pictures perhaps: have the "
-            "text recognised (OCR) first"
+            f"there is no text on its {plural(len(pages), 'page')}, perhaps only pictures; run text recognition (OCR) "
+            "on it first"
         )
     return ExtractedText(text, str(title or ""))
 
 
-_NONSENSE = (
+_MALFORMED = (
     ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError, RecursionError, TypeError,
     ValueError,
 )  # fmt: skip
-"""What pypdf raises, too, where a file makes no sense."""
+"""Other exceptions that pypdf raises for a malformed file."""
 
 
 def _pages(reader: "PdfReader") -> list[str]:
@@ -50,5 +51,5 @@ def _pages(reader: "PdfReader") -> list[str]:
         pages.append(page.extract_text())
         chars += len(pages[-1])
         if chars > DOCUMENT_BYTES_MAX:
-            raise BadInput(f"it has more than {DOCUMENT_BYTES_MAX:,} characters of text; divide it")
+            raise BadInput(f"it has more than {DOCUMENT_BYTES_MAX:,} characters of text; split it")
     return pages

@@ -1,4 +1,4 @@
-"""Text as it stands, in UTF-8, or in UTF-16 or UTF-32 that begins with a byte order mark."""
+"""Read a text file in UTF-8, or in UTF-16 or UTF-32 with a byte order mark."""
 
 import codecs
 import re
@@ -10,7 +10,7 @@ from everlog.interfaces.documents.file_kinds import ExtractedText
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),  # before that of UTF-16, which begins it
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark is a prefix of this one
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
@@ -19,19 +19,19 @@ _HEADING = re.compile(r"^#[ \t]+(\S.*)$", re.MULTILINE)
 
 
 def read(path: Path) -> ExtractedText:
-    """The text of the file. Raises BadInput where it is none."""
+    """Return the text of the file. Raise BadInput if the file is not text."""
     return ExtractedText(text_of(path))
 
 
 def read_markdown(path: Path) -> ExtractedText:
-    """The same, with its first heading for a title."""
+    """Return the text of a Markdown file, with its first heading as the title. Raise BadInput if it is not text."""
     text = text_of(path)
     heading = _HEADING.search(text)
     return ExtractedText(text, heading[1].rstrip().rstrip("#").rstrip() if heading else "")
 
 
 def text_of(path: Path, encoding: str = "utf-8") -> str:
-    """What is in a file, in the encoding that its byte order mark names, else in `encoding`. Raises BadInput."""
+    """Return the content of a file, decoded by its byte order mark, else by `encoding`. Raises BadInput."""
     with path.open("rb") as file:
         content = file.read(DOCUMENT_BYTES_MAX + 1)
     if len(content) > DOCUMENT_BYTES_MAX:
@@ -40,7 +40,7 @@ def text_of(path: Path, encoding: str = "utf-8") -> str:
 
 
 def decode_text(content: bytes, encoding: str = "utf-8") -> str:
-    """Bytes as text. Raises BadInput, which says where they are none."""
+    """Decode bytes by their byte order mark, else by `encoding`. Raise BadInput with the position of a bad byte."""
     encoding = next((name for mark, name in _MARKS if content.startswith(mark)), encoding)
     try:
         text = content.decode(encoding)
@@ -50,7 +50,7 @@ def decode_text(content: bytes, encoding: str = "utf-8") -> str:
             "that begins with a byte order mark)"
         ) from error
     except LookupError as error:
-        raise BadInput(f"it says that it is written in {encoding!r}, which nobody knows") from error
+        raise BadInput(f"it declares the encoding {encoding!r}, which is unknown") from error
     if "\0" in text:
-        raise BadInput(f"it is no text, but binary: there is a zero at character {text.index(chr(0)):,}")
+        raise BadInput(f"it is binary and not text: there is a zero at character {text.index(chr(0)):,}")
     return text

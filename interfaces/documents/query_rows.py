@@ -1,4 +1,4 @@
-"""Rows of a query as documents: with DuckDB over Parquet, CSV, JSON, or a database of its own."""
+"""Load the rows of a query as documents, with DuckDB over Parquet, CSV, JSON or a DuckDB database."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,28 +11,28 @@ from everlog.interfaces.documents.table_text import paragraph
 from everlog.projections.external_rows import select
 
 SQL = "sql"
-"""The origin of documents that a query brought."""
+"""Origin of documents from a query."""
 _NAMES = ("document", "id", "title")
-"""Columns that name a document, the first of them that there is."""
+"""Columns that name a document: the first of them that the row has."""
 
 
 def databases(paths: Sequence[str]) -> Mapping[str, Path]:
-    """Files of DuckDB under the names that a query has for them: their own, without the ending. Raises BadInput."""
+    """Return DuckDB files by their names in a query: the file name without its extension. Raises BadInput."""
     found: dict[str, Path] = {}
     for given in paths:
         path = Path(given).expanduser()
         if not path.is_file():
-            raise BadInput(f"{given}: there is no such file. With --sql each PATH is a database of DuckDB.")
+            raise BadInput(f"{given}: there is no such file. With --sql each PATH is a DuckDB database.")
         if path.stem in found:
-            raise BadInput(f"{given}: there is a database {path.stem!r} already. Give one of them another name.")
+            raise BadInput(f"{given}: another database is named {path.stem!r} too. Rename one of the two files.")
         found[path.stem] = path
     return found
 
 
 def rows(query: str, attached: Mapping[str, Path]) -> Iterator[Document | UnreadableDocument]:
-    """Each row as a document: its column `text`, or else all columns as lines `column: value`.
+    """Return an iterator of the rows as documents: the column `text`, or else all columns as lines `column: value`.
 
-    Raises BadInput at once for a query that cannot be, and for a row that cannot be had when it is its turn.
+    Raises BadInput at once for an invalid query, and during the iteration for a row that cannot be computed.
     """
     found = select(query, attached)
     return (_document(number, row) for number, row in enumerate(found, 1))

@@ -1,4 +1,4 @@
-"""Rows and values as lines that can be read: CSV and JSON, a line `column: value` for each, rows apart."""
+"""Extract readable text from CSV and JSON: one line `column: value` for each value, a blank line between rows."""
 
 import csv
 import io
@@ -13,24 +13,24 @@ from everlog.interfaces.documents.file_kinds import ExtractedText
 from everlog.interfaces.documents.plain_text import text_of
 
 SNIFFED_CHARS = 8192
-"""What the separator of a CSV is guessed from."""
+"""Characters at the beginning of a CSV file from which its separator is guessed."""
 _SEPARATORS = ",;\t|"
 
 
 def read_csv(path: Path) -> ExtractedText:
-    """Each row as a paragraph; the first row names the columns. Raises BadInput for a row that is longer than that."""
+    """Return each row as a paragraph. The first row names the columns; raise BadInput for a row with more values."""
     text = text_of(path)
     before = csv.field_size_limit(DOCUMENT_BYTES_MAX)
     try:
         return ExtractedText(_bounded(_rows(text, "\t" if path.suffix.lower() == ".tsv" else _separator(text)), "\n\n"))
     except csv.Error as error:
-        raise BadInput(f"it is no CSV: {error}") from error
+        raise BadInput(f"it is not valid CSV: {error}") from error
     finally:
         csv.field_size_limit(before)
 
 
 def _separator(text: str) -> str:
-    """The separator that occurs most in the line of the columns; a comma where none does."""
+    """Return the separator that is most frequent in the first line; a comma if there is none."""
     line = text[:SNIFFED_CHARS].lstrip().split("\n", 1)[0]
     return max(_SEPARATORS, key=line.count)
 
@@ -54,27 +54,27 @@ def _rows(text: str, separator: str) -> Iterator[str]:
 
 
 def paragraph(cells: Any) -> str:
-    """Pairs of a column and its value as lines; those without a value are left out."""
-    told = ((column, "" if value is None else str(value).strip()) for column, value in cells)
-    return "\n".join(f"{column}: {value}" for column, value in told if value)
+    """Return pairs of a column and its value as lines `column: value`, without empty values."""
+    cells_text = ((column, "" if value is None else str(value).strip()) for column, value in cells)
+    return "\n".join(f"{column}: {value}" for column, value in cells_text if value)
 
 
 def read_json(path: Path) -> ExtractedText:
-    """Each value as a line, under the names that lead to it; the items of a list apart. Raises BadInput."""
+    """Return each value on a line after its path of names; items of a top-level list are separated. Raises BadInput."""
     value = _parsed(text_of(path), "")
     items = value if isinstance(value, list) else [value]
     return ExtractedText(_bounded(_separate_lines(items), "\n"))
 
 
 def read_json_lines(path: Path) -> ExtractedText:
-    """The same, with a value in each line of the file. Raises BadInput, which names the line."""
+    """Return the same for a file with one JSON value per line. Raise BadInput, which names the faulty line."""
     lines = enumerate(text_of(path).split("\n"), 1)
-    values = (_parsed(line, f"line {number:,} is no JSON: ") for number, line in lines if line.strip())
+    values = (_parsed(line, f"line {number:,} is not valid JSON: ") for number, line in lines if line.strip())
     return ExtractedText(_bounded(_separate_lines(values), "\n"))
 
 
 def _separate_lines(values: Iterable[Any]) -> Iterator[str]:
-    """The lines of each value, and an empty one between two."""
+    """Yield the lines of each value, with an empty line between two values."""
     for number, value in enumerate(values):
         if number:
             yield ""
@@ -82,7 +82,7 @@ def _separate_lines(values: Iterable[Any]) -> Iterator[str]:
 
 
 def _bounded(pieces: Iterable[str], between: str) -> str:
-    """All of them as one text. Raises BadInput for one that is too long: names that repeat make much of a little."""
+    """Join the pieces to one text. Raise BadInput if it gets too long: repeated names can make a small file large."""
     kept: list[str] = []
     chars = 0
     for piece in pieces:
@@ -90,7 +90,7 @@ def _bounded(pieces: Iterable[str], between: str) -> str:
         chars += len(piece) + len(between)
         if chars > DOCUMENT_BYTES_MAX:
             raise BadInput(
-                f"with its names beside its values it has more than {DOCUMENT_BYTES_MAX:,} characters; divide it"
+                f"with a name before each value it has more than {DOCUMENT_BYTES_MAX:,} characters; split it"
             )
     return between.join(kept)
 
@@ -100,13 +100,13 @@ def _parsed(text: str, where: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         place = f"character {error.colno:,}" if where else f"line {error.lineno:,}, character {error.colno:,}"
-        raise BadInput(f"{where or 'it is no JSON: '}{error.msg} at {place}") from error
+        raise BadInput(f"{where or 'it is not valid JSON: '}{error.msg} at {place}") from error
     except (RecursionError, ValueError) as error:
-        raise BadInput(f"{where or 'it is no JSON that can be read: '}{error}") from error
+        raise BadInput(f"{where or 'it is not readable JSON: '}{error}") from error
 
 
 def _lines(value: Any, name: str = "") -> Iterator[str]:
-    """A value as lines; what is inside it, under its names with dots between."""
+    """Yield a value as lines; inner values are named by their path, with dots between the names."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from _lines(inner, f"{name}.{key}" if name else str(key))

@@ -1,4 +1,4 @@
-"""The text of a Word document (.docx), with python-docx: paragraphs, and tables row by row."""
+"""Extract the text of a Word document (.docx) with python-docx: paragraphs, and tables row by row."""
 
 import zipfile
 import zlib
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from docx.table import Table
 
 PART_BYTES_MAX = 64 * 1024 * 1024
-"""Largest part of XML, unpacked, inclusive."""
+"""Largest unpacked size of one XML part, inclusive."""
 UNPACKED_BYTES_MAX = 512 * 1024 * 1024
-"""All parts, unpacked, inclusive."""
+"""Largest unpacked size of all parts together, inclusive."""
 CHUNK_BYTES = 1024 * 1024
-"""What is unpacked at a time."""
-_OLD = bytes.fromhex("d0cf11e0a1b11ae1")
-"""How files begin that were made before .docx, and those with a password."""
+"""Bytes that are unpacked at a time."""
+_OLD_FORMAT = bytes.fromhex("d0cf11e0a1b11ae1")
+"""First bytes of old .doc files, and of .docx files with a password."""
 
 
 def read(path: Path) -> ExtractedText:
-    """The text, and the title that it was given. Raises BadInput where it cannot be read."""
+    """Return the text and the title of a document. Raise BadInput if it cannot be read."""
     _check_archive(path)
     import docx
     from docx.opc.exceptions import OpcError
@@ -37,16 +37,16 @@ def read(path: Path) -> ExtractedText:
             for block in document.iter_inner_content()
         ]
         return ExtractedText("\n\n".join(part for part in parts if part.strip()), document.core_properties.title or "")
-    except (OpcError, LxmlError, zipfile.BadZipFile, *_NONSENSE) as error:
-        raise BadInput(f"it is no whole Word document ({type(error).__name__}: {str(error)[:200]})") from error
+    except (OpcError, LxmlError, zipfile.BadZipFile, *_MALFORMED) as error:
+        raise BadInput(f"it is not a valid Word document ({type(error).__name__}: {str(error)[:200]})") from error
 
 
-_NONSENSE = (ArithmeticError, AttributeError, LookupError, NotImplementedError, RecursionError, TypeError, ValueError)
-"""What the libraries raise, too, where a file makes no sense."""
+_MALFORMED = (ArithmeticError, AttributeError, LookupError, NotImplementedError, RecursionError, TypeError, ValueError)
+"""Other exceptions that the libraries raise for a malformed file."""
 
 
 def _rows(table: "Table") -> Iterator[str]:
-    """The rows of a table, cells apart; one that spans several columns is told once."""
+    """Yield the rows of a table, cells separated by " | ". A cell that spans several columns occurs once."""
     for row in table.rows:
         cells: list[Any] = []
         for cell in row.cells:
@@ -56,30 +56,30 @@ def _rows(table: "Table") -> Iterator[str]:
 
 
 def _check_archive(path: Path) -> None:
-    """Raises BadInput for what should not be unpacked, or cannot be."""
+    """Raise BadInput if the file cannot, or should not, be unpacked."""
     with path.open("rb") as file:
-        begins = file.read(len(_OLD))
-    if begins == _OLD:
-        raise BadInput("it is protected by a password, or in Word's format from before .docx; save it as .docx without")
+        begins = file.read(len(_OLD_FORMAT))
+    if begins == _OLD_FORMAT:
+        raise BadInput("it is password-protected, or in the old .doc format; save it as .docx without a password")
     try:
         with zipfile.ZipFile(path) as archive:
             _hold(archive)
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, *_NONSENSE) as error:
-        raise BadInput(f"it is no whole Word document ({type(error).__name__}: {str(error)[:200]})") from error
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, *_MALFORMED) as error:
+        raise BadInput(f"it is not a valid Word document ({type(error).__name__}: {str(error)[:200]})") from error
 
 
 def _hold(archive: zipfile.ZipFile) -> None:
-    """Raises BadInput for an archive that says it is too large, BadZipFile for one with a part that is not as it says.
+    """Raise BadInput if the declared sizes are too large, BadZipFile if a part differs from its declaration.
 
-    A part is unpacked bit by bit: in one go it would be unpacked to its end before its size is looked at.
+    Parts are unpacked chunk by chunk: a part with a false size would fill the memory if it were unpacked at once.
     """
     parts = archive.infolist()
     whole = sum(part.file_size for part in parts)
     largest = max((part.file_size for part in parts if part.filename.endswith((".xml", ".rels"))), default=0)
     if whole > UNPACKED_BYTES_MAX or largest > PART_BYTES_MAX:
         raise BadInput(
-            f"unpacked it has {whole:,} bytes, {largest:,} of them in one part; {UNPACKED_BYTES_MAX:,} and "
-            f"{PART_BYTES_MAX:,} are read at most"
+            f"unpacked it has {whole:,} bytes, {largest:,} of them in one part; the limits are {UNPACKED_BYTES_MAX:,} "
+            f"and {PART_BYTES_MAX:,}"
         )
     for part in parts:
         with archive.open(part) as content:

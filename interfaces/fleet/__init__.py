@@ -1,1 +1,1 @@
-"""How is a fleet run? The cluster's commands and the load that tests it."""
+"""Commands that start, stop and show a cluster, and a load test with many agents."""

@@ -1,6 +1,6 @@
-"""`everlog up` and `everlog down`: a Ray on this machine that goes on running between commands.
+"""`everlog up` and `everlog down`: start and stop a Ray on this machine that keeps running between commands.
 
-`everlog cluster status`: how the cluster is doing, whoever started it.
+`everlog cluster status`: show the state of the cluster, whether `everlog up` or another program started it.
 """
 
 import asyncio
@@ -23,26 +23,26 @@ from everlog.interfaces.common.bootstrap import ports_of, root_of, store_of, war
 from everlog.interfaces.common.error_output import complain, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes
-from everlog.store import caveat, check_storage
+from everlog.store import check_storage, storage_warning
 
 STOP_S = 60
-"""Agents that are at work when the cluster stops are interrupted; it takes no longer than this."""
+"""Seconds to wait for the cluster to stop; it interrupts running agents."""
 LOOK_S = 0.1
-"""Between two looks at a process that is to end."""
+"""Seconds between two checks whether a process has ended."""
 FOLLOW_S = 1.0
-"""Between two looks at a cluster."""
+"""Seconds between two measurements of a cluster."""
 
 
 def up(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `up`."""
-    place_of(None, root_of(args))  # a word in EVERLOG_RUNTIME that is no runtime is refused before a store is made
+    """Run the command `up`."""
+    place_of(None, root_of(args))  # rejects an invalid EVERLOG_RUNTIME before a store is created
     check_storage(root_of(args))
     store = store_of(args, world, create=True)
-    if known := caveat(store.root):
+    if known := storage_warning(store.root):
         warn(f"{known}.")
     address = running(store.root)
     if address:
-        raise UsageError(f"A Ray cluster runs already at {address}; agents of this store run in it.")
+        raise UsageError(f"A Ray cluster is running already, at {address}; agents of this store run in it.")
     complain(f"starting Ray for {sanitize(str(store.root))}; this takes a few seconds")
     with tempfile.TemporaryFile() as errors:
         keeper = subprocess.Popen(
@@ -55,26 +55,28 @@ def up(args: Namespace, world: CommandEnvironment) -> int:
             ended = keeper.wait()
             errors.seek(0)
             said = errors.read().decode(errors="replace")
-            raise ClusterError(_last_line(said) or f"Ray ended with exit code {ended} and said nothing.")
-    print(f"Ray runs at {address} (process {keeper.pid}). `everlog down` stops it.")
+            raise ClusterError(_last_line(said) or f"Ray ended with exit code {ended} and no message.")
+    print(f"Ray is running at {address} (process {keeper.pid}). `everlog down` stops it.")
     return 0
 
 
 def down(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `down`."""
+    """Run the command `down`."""
     root = root_of(args)
     known = local_cluster(root)
     if known is None or not keeps_cluster(known.pid, root):
-        raise UsageError(f"No Ray is kept running for the store {sanitize(str(root))}; `everlog up` starts one.")
+        raise UsageError(f"No Ray of `everlog up` is running for the store {sanitize(str(root))}.")
     os.kill(known.pid, signal.SIGTERM)
     if not asyncio.run(_gone(known.pid, root, world)):
-        raise ClusterError(f"Ray (process {known.pid}) does not stop; end it by hand: kill -9 {known.pid}.")
-    print("Ray is stopped. The agents are in their logs.")
+        raise ClusterError(
+            f"Ray (process {known.pid}) did not stop in {STOP_S} seconds; end it with: kill -9 {known.pid}"
+        )
+    print("Ray is stopped. The agents' state is in their logs.")
     return 0
 
 
 async def _gone(pid: int, root: Path, world: CommandEnvironment) -> bool:
-    """Wait until the process has ended; False if it does not."""
+    """Wait until the process has ended. Return False if it has not ended after STOP_S seconds."""
     for _ in range(int(STOP_S / LOOK_S)):
         if not keeps_cluster(pid, root):
             return True
@@ -83,41 +85,40 @@ async def _gone(pid: int, root: Path, world: CommandEnvironment) -> bool:
 
 
 def _last_line(said: str) -> str:
-    """What an error came to: the last line of a traceback, without the name of its type."""
+    """Return the last line of a traceback, without the name of the error's type."""
     lines = [line for line in said.splitlines() if line.strip()]
     return lines[-1].partition(": ")[2] or lines[-1] if lines else ""
 
 
 def status(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `cluster status`."""
+    """Run the command `cluster status`."""
     root = root_of(args)
     if not running(root):
-        print(json_shapes.line({"running": False}) if args.json else sanitize(_nothing_runs(root)))
+        print(json_shapes.line({"running": False}) if args.json else sanitize(_not_running_text(root)))
         return 0
-    store_of(args, world)  # one that is not there is an error, and is not made
+    store_of(args, world)  # raises if the store does not exist, and does not create it
     asyncio.run(_watch(args, world))
     return 0
 
 
-def _nothing_runs(root: Path) -> str:
+def _not_running_text(root: Path) -> str:
     return (
-        f"No cluster runs for the store {root}: agents run in the process of each command.\n"
-        "`everlog up` starts one on this machine; docs/cluster.md has clusters of several machines, which RAY_ADDRESS "
-        "names."
+        f"No cluster is running for the store {root}: agents run in the process of each command.\n"
+        "`everlog up` starts a cluster on this machine. For several machines, set RAY_ADDRESS (docs/cluster.md)."
     )
 
 
 @asynccontextmanager
 async def source_of(args: Namespace, world: CommandEnvironment) -> AsyncIterator[StatusSource]:
-    """The cluster that runs agents of the store. Raises ClusterError."""
+    """Open the cluster that runs agents of the store. Raises ClusterError."""
     async with open_system(root_of(args), runtime="ray", ports=ports_of(world)) as system:
         if not isinstance(system.runtime, StatusSource):
-            raise ClusterError("This cluster does not say how it is doing. `ray status` shows what Ray knows of it.")
+            raise ClusterError("This cluster reports no status of everlog. `ray status` shows the status of Ray.")
         yield system.runtime
 
 
 async def _watch(args: Namespace, world: CommandEnvironment) -> None:
-    """Look, and look again: rates are what happened in between."""
+    """Show the status. Measure twice, FOLLOW_S apart, to compute rates."""
     async with source_of(args, world) as source:
         before = await source.status()
         await world.sleep(FOLLOW_S)
@@ -143,7 +144,7 @@ def _show(args: Namespace, before: ClusterStatus, now: ClusterStatus) -> None:
 async def _repeat_status(
     args: Namespace, source: StatusSource, world: CommandEnvironment, before: ClusterStatus, now: ClusterStatus
 ) -> None:
-    """A line for each look, until Ctrl-C."""
+    """Print a line for each measurement, until Ctrl-C."""
     from everlog.interfaces.fleet import status_page
 
     while True:
@@ -154,7 +155,7 @@ async def _repeat_status(
 
 
 async def _redraw(source: StatusSource, world: CommandEnvironment, before: ClusterStatus, now: ClusterStatus) -> None:
-    """The page in its place, until Ctrl-C."""
+    """Redraw the page for each measurement, until Ctrl-C."""
     from rich.live import Live
 
     from everlog.interfaces.fleet import status_page

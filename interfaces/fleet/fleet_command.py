@@ -1,4 +1,4 @@
-"""`everlog fleet`: many agents at once, who are said real words to; what it took, and whether anything was lost."""
+"""`everlog fleet`: send messages to many agents at once; report time, memory, and whether a message was lost."""
 
 import asyncio
 import sys
@@ -20,15 +20,16 @@ from everlog.events import BadInput, UsageError, UserMessage
 from everlog.interfaces.common.bootstrap import agents_of, lines_of
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.plural import plural
 from everlog.interfaces.fleet import load_generator as load
 from everlog.interfaces.output import json_shapes, progress_bar
 from everlog.store import Progress
 
 NAME = "fleet-{:05}"
 PROGRESS_PARTS = 10
-"""Where no bar can be shown, a line is printed after each tenth."""
+"""Progress lines that are printed if stderr is not a terminal."""
 EXAMPLE_CHARS = 200
-"""Longest example of an error in the report."""
+"""Length of the longest example of an error in the report."""
 PERCENTILES = (50, 95, 99)
 
 
@@ -39,29 +40,29 @@ class ErrorCount(msgspec.Struct, kw_only=True):
     count: int
     example: str
     refused: bool
-    """A queue was full, and stayed so."""
+    """True if a full queue rejected the message until the retries ended."""
 
 
 class FleetReport(msgspec.Struct, kw_only=True):
-    """All figures: what `--json` prints, key by key."""
+    """All figures of a run: the keys that `--json` prints."""
 
     agents: int
     created_s: float
     messages: int
-    """Answered."""
+    """Answered messages."""
     seconds: float
     messages_per_s: float
     latency_ms: dict[str, float]
-    """p50, p95, p99; empty where nothing was answered."""
+    """p50, p95 and p99; empty if no message was answered."""
     model_calls: int
     searched: int
     acted: int
     retried: int
     errors: list[ErrorCount]
     hosts: int
-    """0: the agents ran in the process of the command."""
+    """0 if the agents ran in the process of the command."""
     memory_bytes: int
-    """More than before in the processes of the hosts, what they share with no other."""
+    """Growth of the memory that the processes of the hosts share with no other process."""
     bytes_per_message: int
     acknowledged: int
     lost: int
@@ -71,23 +72,23 @@ class FleetReport(msgspec.Struct, kw_only=True):
 
     @property
     def fine(self) -> bool:
-        """Nothing is lost or doubled, and nothing was worse than refused."""
+        """True if no message is lost or duplicated, and all errors are rejections by a full queue."""
         return not (self.lost or self.doubled or any(not failed.refused for failed in self.errors))
 
 
 def fleet(args: Namespace, world: CommandEnvironment) -> int:
-    """The command."""
+    """Run the command `fleet`."""
     words = lines(args.file)
     names = [NAME.format(number) for number in range(1, args.agents + 1)]
     report = asyncio.run(_fleet(args, world, names, words))
     print(json_shapes.line(report) if args.json else sanitize(page(report, args.store)), flush=True)
     if report.interrupted:
-        raise KeyboardInterrupt("what was acknowledged is kept, and unfinished turns are finished later.")
+        raise KeyboardInterrupt("acknowledged messages are in the logs, and unfinished turns are completed later.")
     return int(not report.fine)
 
 
 def lines(path: str | None) -> list[str]:
-    """What is said: lines of a text file, or what the user says in a file of `everlog import`; None: everyday words.
+    """Return the messages to send: the lines of a text file, the user's messages of a .jsonl file, or built-in lines.
 
     Raises BadInput.
     """
@@ -99,7 +100,7 @@ def lines(path: str | None) -> list[str]:
     else:
         found = [text for number, line in enumerate(lines_of(path), 1) if (text := _text(line, path, number))]
     if not found:
-        raise BadInput(f"{path} holds nothing that a user says. It is text, one message a line. Nothing was said.")
+        raise BadInput(f"{path} has no messages of a user; write one message per line. Nothing was sent.")
     return found
 
 
@@ -108,7 +109,7 @@ def _text(line: bytes, path: str, number: int) -> str:
         return line.decode().strip()
     except UnicodeDecodeError as error:
         raise BadInput(
-            f"{path}, line {number}: it is not UTF-8 (byte {error.start + 1} of the line). Nothing was said."
+            f"{path}, line {number}: it is not UTF-8 (byte {error.start + 1} of the line). Nothing was sent."
         ) from error
 
 
@@ -156,13 +157,13 @@ async def _make(args: Namespace, world: CommandEnvironment, system: AgentSystem,
         )
     if failed:
         raise UsageError(
-            f"{len(failed):,} of {len(names):,} agents could not be opened, and nothing was said to the others. "
+            f"{len(failed):,} of {plural(len(names), 'agent')} could not be opened, and no message was sent. "
             f"{failed[0].agent_id}: {failed[0].error}"
         )
 
 
 async def _until_interrupted(run: load.LoadRun) -> bool:
-    """Run the load; True if Ctrl-C ended it, which is then done with: the report follows."""
+    """Run the load. Return True if Ctrl-C ended it; the cancellation is then cleared, so that the report follows."""
     try:
         await run.run()
     except asyncio.CancelledError:
@@ -174,9 +175,9 @@ async def _until_interrupted(run: load.LoadRun) -> bool:
 
 
 async def memory_of(system: AgentSystem) -> tuple[int, int]:
-    """Memory that the processes with agents share with no other, in bytes; and how many hosts these are.
+    """Return the memory in bytes that the processes with agents share with no other, and the number of hosts.
 
-    0 hosts: it is this process. 0 bytes where the system does not tell.
+    0 hosts mean that the agents run in this process. 0 bytes mean that the operating system does not report it.
     """
     if isinstance(system.runtime, StatusSource):
         hosts = (await system.runtime.status()).hosts
@@ -185,14 +186,14 @@ async def memory_of(system: AgentSystem) -> tuple[int, int]:
 
 
 def latencies(taken_us: Sequence[int]) -> dict[str, float]:
-    """Percentiles by nearest rank, milliseconds."""
+    """Return percentiles by nearest rank, in milliseconds."""
     ordered = sorted(taken_us)
     return {f"p{part}": ordered[-(-len(ordered) * part // 100) - 1] / 1000 for part in PERCENTILES if ordered}
 
 
 @contextmanager
 def progress_lines(what: str) -> Iterator[Progress]:
-    """How far it is: a bar on a terminal, else a line on stderr after each tenth."""
+    """Show progress: a bar on a terminal, else a line on stderr after each tenth."""
     if sys.stderr.isatty():
         with progress_bar.shown(what) as moved:
             yield moved
@@ -210,24 +211,24 @@ def progress_lines(what: str) -> Iterator[Progress]:
 
 
 def page(report: FleetReport, store: str | None) -> str:
-    """The report for people: what each figure is, then how to look on."""
+    """Return the report as text: the figures, then commands that show more."""
     rows = [
         ("agents", f"{report.agents:,}, ready after {report.created_s:,.1f} s"),
         ("messages", f"{report.messages:,} answered in {report.seconds:,.1f} s: {report.messages_per_s:,.0f}/s"),
         ("latency", ", ".join(f"{part} {_ms(ms)}" for part, ms in report.latency_ms.items()) or "–"),
         ("model calls", _calls(report)),
-        ("memory", f"{_size(report.memory_bytes, report.agents)} an agent, {_more(report)}"),
-        ("log", f"{json_shapes.size(report.bytes_per_message)} a message, before it is sealed"),
+        ("memory", f"{_size(report.memory_bytes, report.agents)} per agent, {_more(report)}"),
+        ("log", f"{json_shapes.size(report.bytes_per_message)} per message, before it is sealed"),
         ("retried", f"{report.retried:,}"),
         *_errors(report),
-        ("lost", f"{report.lost:,} of {report.acknowledged:,} acknowledged, each looked up in the logs"),
+        ("lost", f"{report.lost:,} of {report.acknowledged:,} acknowledged, all looked up in the logs"),
         ("doubled", f"{report.doubled:,}"),
     ]
     if report.unanswered:
         rows.append(("unanswered", f"{report.unanswered:,}: the turn ended, and the agent sent no message"))
     width = max(len(key) for key, _ in rows)
-    told = [f"{key:>{width}}: {value}" for key, value in rows]
-    return "\n".join([*told, "", *_next(report, store)])
+    report_lines = [f"{key:>{width}}: {value}" for key, value in rows]
+    return "\n".join([*report_lines, "", *_next(report, store)])
 
 
 def _ms(ms: float) -> str:
@@ -236,7 +237,7 @@ def _ms(ms: float) -> str:
 
 def _calls(report: FleetReport) -> str:
     searched, acted = _share(report.searched, report), _share(report.acted, report)
-    return f"{report.model_calls:,}; {searched} of the messages had memory searched, {acted} any function called"
+    return f"{report.model_calls:,}; {searched} of the messages led to a memory search, {acted} to any function call"
 
 
 def _share(count: int, report: FleetReport) -> str:
@@ -248,7 +249,7 @@ def _size(count: int, parts: int) -> str:
 
 
 def _more(report: FleetReport) -> str:
-    where = f"{report.hosts:,} host{'s' * (report.hosts != 1)}" if report.hosts else "this process"
+    where = plural(report.hosts, "host") if report.hosts else "this process"
     return f"{json_shapes.size(max(0, report.memory_bytes))} more than before in {where}"
 
 
@@ -258,13 +259,13 @@ def _errors(report: FleetReport) -> Iterator[tuple[str, str]]:
     for failed in report.errors:
         words = " ".join(failed.example.split())
         example = words if len(words) <= EXAMPLE_CHARS else words[: EXAMPLE_CHARS - 1] + "…"
-        yield "refused" if failed.refused else "errors", f"{failed.count:,} {failed.kind}, as: {example}"
+        yield "refused" if failed.refused else "errors", f"{failed.count:,} {failed.kind}, for example: {example}"
 
 
 def _next(report: FleetReport, store: str | None) -> Iterator[str]:
-    """How to look on."""
+    """Yield the commands that show more."""
     everlog = f"everlog --store {store}" if store else "everlog"
     first = NAME.format(1)
-    yield f"Look on: {everlog} chat {first}, {everlog} events {first}, {everlog} log stats --all" + (
+    yield f"See also: {everlog} chat {first}, {everlog} events {first}, {everlog} log stats --all" + (
         f", {everlog} cluster status" if report.hosts else ""
     )

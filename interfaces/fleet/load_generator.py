@@ -1,6 +1,6 @@
-"""A load for many agents at once: each hears its next message once it has answered the one before, at its own pace.
+"""Generate load for many agents at once: each gets its next message when it has answered the one before.
 
-What comes back is counted and nothing of it is believed: `check` looks every acknowledged input up in the logs.
+The results are counted but not trusted: `check` looks up every acknowledged input in the logs.
 """
 
 import asyncio
@@ -19,8 +19,8 @@ from everlog.projections import input_outcomes
 from everlog.store import FileStore, PartitionReader, Progress, is_shared, partition_of
 
 RETRIES_MAX = 20
-"""How often a message that was refused is said again; then it counts as an error."""
-RECALLING = ("conversation_search", "conversation_search_date", "archival_memory_search")
+"""Retries of a message that a full queue rejected; after these it counts as an error."""
+MEMORY_SEARCHES = ("conversation_search", "conversation_search_date", "archival_memory_search")
 """Functions that search memory."""
 
 
@@ -30,47 +30,47 @@ class ErrorTally(msgspec.Struct):
     count: int
     example: str
     refused: bool
-    """It was said to be too much now, again and again."""
+    """True if a full queue rejected the message until the retries ended."""
 
 
 class LoadTally(msgspec.Struct):
-    """What came back of a load."""
+    """Counts of the results of a load."""
 
     answered: int = 0
-    """Messages that were carried out to their end."""
+    """Messages whose turn was completed."""
     latencies_us: list[int] = msgspec.field(default_factory=list)
-    """Of those: from when it was given away until the turn had ended, microseconds."""
+    """Time of each of these from sending to the end of its turn, microseconds."""
     acknowledged: list[str] = msgspec.field(default_factory=list)
-    """Ids of the inputs that were said to be durable."""
+    """Ids of the inputs that were acknowledged as durable."""
     model_calls: int = 0
     searched: int = 0
     """Turns that searched memory."""
     acted: int = 0
     """Turns that called any function but `send_message`."""
     retried: int = 0
-    """Messages that were said again, because they had been refused."""
+    """Messages that were sent again after a rejection."""
     faults: dict[str, ErrorTally] = msgspec.field(default_factory=dict)
-    """By kind: what was not carried out to its end."""
+    """Messages whose turn was not completed, by kind of error."""
     began_us: int = 0
     ended_us: int = 0
 
     @property
     def seconds(self) -> float:
-        """From the first message to the last answer."""
+        """Seconds from the first message to the last answer."""
         return (self.ended_us - self.began_us) / 1e6
 
     @property
     def per_s(self) -> float:
-        """Messages that were answered, by the second."""
+        """Answered messages per second."""
         return self.answered / self.seconds if self.seconds > 0 else 0.0
 
     def fault(self, error: EverlogError) -> None:
-        """Take note of an error."""
+        """Count an error."""
         fault = self.faults.setdefault(kind_of(error), ErrorTally(0, str(error), retry_after_s(error) is not None))
         fault.count += 1
 
     def record_outcome(self, sent: SendOutcome) -> None:
-        """Take note of what followed from a message."""
+        """Count the acknowledgement, the model calls and the function calls of a message."""
         if any(record.event_id == sent.event_id for record in sent.records):
             self.acknowledged.append(sent.event_id)
         kinds = Counter(record.type for record in sent.records)
@@ -78,7 +78,7 @@ class LoadTally(msgspec.Struct):
         called = {_name(record.payload) for record in sent.records if record.type == "function_result"}
         called -= {SEND_MESSAGE}
         self.acted += bool(called)
-        self.searched += any(name in RECALLING for name in called)
+        self.searched += any(name in MEMORY_SEARCHES for name in called)
 
 
 class _CallName(msgspec.Struct):
@@ -93,33 +93,33 @@ def _name(payload: str) -> str:
 
 
 def kind_of(error: EverlogError) -> str:
-    """What errors are counted by."""
+    """Return the kind by which an error is counted."""
     name = type(error).__name__
     return f"{name}: {error.kind}" if isinstance(error, ModelError) else name
 
 
 def retry_after_s(error: EverlogError | None) -> float | None:
-    """When to say again what was refused and not kept, seconds; None for any other error."""
+    """Return the seconds until a rejected message may be sent again; None for any other error."""
     return None if isinstance(error, ModelError) else getattr(error, "retry_after_s", None)
 
 
 class _LoadTurn(msgspec.Struct):
-    """An agent in the load, and what it hears next."""
+    """An agent in the load, and the position of its next message."""
 
     name: str
     place: int
-    """Of its first line."""
+    """Index of its first line."""
     said: int = 0
-    """Messages that it has heard."""
+    """Messages that it has answered, or that failed."""
     tries: int = 0
-    """Of the one that it hears now."""
+    """Retries of the current message."""
 
 
-_News = tuple[SendOutcome, int] | _LoadTurn | BaseException
+_LoadEvent = tuple[SendOutcome, int] | _LoadTurn | BaseException
 
 
 class LoadRun:
-    """Says `messages` lines to each of these agents. `run` it once."""
+    """A load that sends `messages` lines to each of the agents. `run` it once."""
 
     def __init__(
         self,
@@ -133,10 +133,11 @@ class LoadRun:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         moved: Progress = lambda _done, _total: None,
     ) -> None:
-        """`at_once`: messages under way, at most; `now`: a clock in microseconds that never goes back; `moved` is told
-        how many messages are done, of how many.
+        """Prepare the load.
 
-        The lines are a circle: an agent begins where the one before it will end.
+        `at_once`: most messages in progress at once; `now`: a clock in microseconds that never goes back; `moved` is
+        called with the number of completed messages and the total. The lines repeat: an agent begins with the line
+        after the last one of the agent before it.
         """
         self.tally = LoadTally()
         self._system = system
@@ -149,16 +150,16 @@ class LoadRun:
         self._turns = {name: _LoadTurn(name, number * messages % len(lines)) for number, name in enumerate(names)}
         self._ready = deque(self._turns.values() if messages else ())
         self._open = len(self._ready)
-        """Agents that have not heard everything yet."""
+        """Agents that have messages left."""
         self._under_way = 0
         self._done = 0
-        self._news: asyncio.Queue[_News] = asyncio.Queue()
+        self._news: asyncio.Queue[_LoadEvent] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> LoadTally:
-        """Until everything is said and answered. Raises what ends all of it: ClusterError, StoreError.
+        """Send all messages and wait for all answers. Raises ClusterError or StoreError, which end the whole run.
 
-        When it is cancelled, nothing more is said, and what is under way is left to the agents.
+        After a cancellation no more messages are sent, and the agents complete the messages in progress on their own.
         """
         self.tally.began_us = self.tally.ended_us = self._now()
         try:
@@ -176,7 +177,7 @@ class LoadRun:
         return self.tally
 
     def _say(self) -> None:
-        """To all who are ready, as one, as far as there is room."""
+        """Send the next messages of all ready agents in one batch, up to the limit of messages in progress."""
         room = min(len(self._ready), self._at_once - self._under_way)
         if room:
             turns = [self._ready.popleft() for _ in range(room)]
@@ -206,8 +207,8 @@ class LoadRun:
         if error is not None:
             self._news.put_nowait(error)
 
-    def _take(self, news: _News) -> None:
-        """One thing that has happened. Raises the error that ended a whole group of messages."""
+    def _take(self, news: _LoadEvent) -> None:
+        """Handle one outcome, or an agent that is ready again. Raise the error that ended a whole batch."""
         if isinstance(news, BaseException):
             raise news
         if isinstance(news, _LoadTurn):
@@ -249,9 +250,9 @@ async def make(
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     moved: Progress = lambda _done, _total: None,
 ) -> list[SendOutcome]:
-    """Make the agents, and open those that there are, `at_once` of them together; who is refused is tried again.
+    """Create the agents that do not exist and open the others, `at_once` of them together; retry rejected ones.
 
-    Gives those that could not be opened.
+    Return the outcomes of those that could not be opened.
     """
     failed: list[SendOutcome] = []
     left, tries, done = deque(names), 0, 0
@@ -272,25 +273,25 @@ async def make(
 
 
 class LoadCheck(msgspec.Struct, frozen=True):
-    """What the logs say of a load."""
+    """Counts of the inputs of a load in the logs."""
 
     acknowledged: int
     lost: int
-    """Acknowledged, and in no log, or nothing came of it."""
+    """Acknowledged inputs that are in no log, or whose turn did not end."""
     doubled: int
-    """In the logs more than once."""
+    """Inputs that are in the logs more than once."""
     unanswered: int
-    """The turn ended, and the agent sent no message in it."""
+    """Inputs whose turn ended without a message of the agent."""
 
 
 def logs_of(store: FileStore, names: Sequence[str]) -> Iterator[str]:
-    """The partitions that may hold records of these agents: the shared ones, and their own."""
+    """Return the partitions that may hold records of these agents: all shared ones, and their own."""
     own = {partition_of(name) for name in names}
     return (partition for partition in store.partitions() if partition in own or is_shared(partition))
 
 
 def check(store: FileStore, names: Sequence[str], event_ids: Sequence[str]) -> LoadCheck:
-    """Look the inputs up in the logs. Raises StoreError."""
+    """Look up the inputs in the logs. Raises StoreError."""
     logs = (PartitionReader(store.partition(partition)) for partition in logs_of(store, names))
     found = list(input_outcomes(logs, event_ids).values())
     return LoadCheck(
@@ -302,7 +303,7 @@ def check(store: FileStore, names: Sequence[str], event_ids: Sequence[str]) -> L
 
 
 def store_bytes(store: FileStore, names: Sequence[str]) -> int:
-    """Bytes of all files in the partitions that may hold these agents."""
+    """Return the size of all files in the partitions that may hold these agents, in bytes."""
     folders = [store.partition(partition).path for partition in logs_of(store, names)]
     return sum(_size(path) for folder in folders for path in folder.iterdir())
 
@@ -310,5 +311,5 @@ def store_bytes(store: FileStore, names: Sequence[str]) -> int:
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
-    except FileNotFoundError:  # it was sealed, or swept, meanwhile
+    except FileNotFoundError:  # sealing or cleaning removed it meanwhile
         return 0

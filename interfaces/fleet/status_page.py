@@ -1,6 +1,6 @@
-"""What `everlog cluster status` shows of a cluster: totals, nodes, and hosts with the busiest first; or JSON.
+"""Format the status of a cluster for `everlog cluster status`: totals, nodes and hosts, the busiest first; or JSON.
 
-Made of two looks: rates are what happened between them. Pure but for the width of the terminal.
+Rates are computed from two measurements. Everything here is pure, except that it reads the width of the terminal.
 """
 
 from collections.abc import Sequence
@@ -17,15 +17,16 @@ from everlog.actors.hosting.cluster_status import ArchiveStatus, ClusterStatus, 
 from everlog.events.times import MICROSECONDS
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.error_output import sanitize
+from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output.json_shapes import JsonObject, size
 from everlog.interfaces.output.terminal_output import console, one_line
 
 HOSTS_SHOWN = 20
-"""Hosts with a line of their own; the others are counted."""
+"""Most hosts with a line of their own; the others are only counted."""
 PLACE_CHARS = 32
-"""Longest name of a host that is shown whole."""
-LEAST_WANTED = ("pid", "a tick", "unsealed", "commits/s", "node", "passive", "turns")
-"""Columns that are left out where the terminal is narrow, in this order."""
+"""Length of the longest name of a host that is shown in full."""
+OPTIONAL_COLUMNS = ("pid", "a tick", "unsealed", "commits/s", "node", "passive", "turns")
+"""Columns that are left out on a narrow terminal, in this order."""
 COLUMN_GAP = 3
 """Cells between two columns."""
 
@@ -33,7 +34,7 @@ RatesByHost = dict[tuple[str, str, int], HostRates]
 
 
 def shape(before: ClusterStatus, now: ClusterStatus) -> JsonObject:
-    """Everything, for programs; a rate that is not known yet is null."""
+    """Return the whole status in JSON; a rate that is not known yet is null."""
     each = rates(before, now)
     found: JsonObject = msgspec.to_builtins(now)
     found |= {"running": True, "at": time_text.iso(now.at), **_rates(sum_rates(each))}
@@ -55,15 +56,15 @@ def _rates(found: HostRates | None) -> JsonObject:
 
 
 def line(before: ClusterStatus, now: ClusterStatus) -> str:
-    """The totals on one line, as --follow prints them where nobody can redraw."""
+    """Return the totals on one line, as --follow prints them if stdout is not a terminal."""
     sums = sum_rates(rates(before, now))
     rate = "–" if sums is None else f"{_rate(sums.messages)} messages/s, {_rate(sums.commits)} commits/s"
-    silent = f", {_many(now.silent, 'host')} silent" if now.silent else ""
-    return f"{time_text.clock(now.at)}  {_many(len(now.hosts), 'host')}, {_agents(now)}, {_queue(now)}, {rate}{silent}"
+    silent = f", {plural(now.silent, 'host')} silent" if now.silent else ""
+    return f"{time_text.clock(now.at)}  {plural(len(now.hosts), 'host')}, {_agents(now)}, {_queue(now)}, {rate}{silent}"
 
 
 def page(before: ClusterStatus, now: ClusterStatus, shown: int = HOSTS_SHOWN) -> RenderableType:
-    """The whole view; at most `shown` hosts have a line."""
+    """Return the whole page; at most `shown` hosts have a line."""
     each = rates(before, now)
     parts: list[RenderableType] = [_heading(now), Text(""), _totals(now, sum_rates(each))]
     if now.nodes:
@@ -80,13 +81,13 @@ def page(before: ClusterStatus, now: ClusterStatus, shown: int = HOSTS_SHOWN) ->
 
 def _heading(now: ClusterStatus) -> Text:
     return Text.assemble(
-        ("everlog cluster", "bold"), (f" · {sanitize(now.address)} · {time_text.clock(now.at)} UTC", "dim")
+        ("everlog cluster", "bold"), (f" · {sanitize(now.address)} · {time_text.clock(now.at)}", "dim")
     )
 
 
 def _totals(now: ClusterStatus, sums: HostRates | None) -> Table:
     table = Table.grid(padding=(0, 2))
-    table.add_row("agents", f"{_agents(now)} in {_many(len(now.hosts), 'host')}")
+    table.add_row("agents", f"{_agents(now)} in {plural(len(now.hosts), 'host')}")
     done = sum(host.messages for host in now.hosts)
     table.add_row("messages", f"{_text_or_dash(sums, 'messages')}/s, {done:,} since the hosts started")
     tick = "" if sums is None or sums.tick is None else f", {_rate(sums.tick)} in a tick"
@@ -101,23 +102,23 @@ def _totals(now: ClusterStatus, sums: HostRates | None) -> Table:
         table.add_row("archive", _archive(now.archive))
     if now.silent:
         table.add_row(
-            "silent", Text(f"{_many(now.silent, 'host')} did not answer in time, and are not counted", "yellow")
+            "silent", Text(f"{plural(now.silent, 'host')} did not answer in time; not counted here", "yellow")
         )
     return table
 
 
 def _agents(now: ClusterStatus) -> str:
     active, passive = sum(host.active for host in now.hosts), sum(host.passive for host in now.hosts)
-    return f"{active:,} agents active, {passive:,} passive"
+    return f"{plural(active, 'agent')} active, {passive:,} passive"
 
 
 def _queue(now: ClusterStatus) -> str:
     waiting, turns = sum(host.waiting for host in now.hosts), sum(host.turns for host in now.hosts)
     lag = max((host.lag_us for host in now.hosts), default=0)
     refused = sum(host.refused for host in now.hosts)
-    parts = [_many(turns, "turn") + " under way", _many(waiting, "input") + " waiting"]
+    parts = [plural(turns, "turn") + " in progress", plural(waiting, "input") + " waiting"]
     parts += [f"the oldest for {_lag(lag)}"] if lag else []
-    parts += [f"{refused:,} refused"] if refused else []
+    parts += [f"{refused:,} rejected"] if refused else []
     return ", ".join(parts)
 
 
@@ -125,7 +126,7 @@ def _supervised(now: ClusterStatus) -> str:
     found = now.supervisor
     if found is None:
         return "the supervisor did not answer in time"
-    parts = [f"{found.living:,} living"]
+    parts = [f"{found.living:,} running"]
     named = (("starting", found.starting), ("waiting for room", found.waiting))
     parts += [f"{count:,} {what}" for what, count in named if count]
     if found.recoveries or found.recovering:
@@ -144,16 +145,17 @@ def _timers(now: ClusterStatus) -> str:
 def _gateway(now: ClusterStatus) -> str:
     assert now.gateway is not None
     parts = [
-        f"{sanitize(found.endpoint)}: {found.under_way:,} under way, {found.waiting:,} waiting, {found.asked:,} asked, "
-        f"{sum(found.failures.values()):,} failed, {found.tokens:,} tokens"
+        f"{sanitize(found.endpoint)}: {found.under_way:,} in progress, {found.waiting:,} waiting, "
+        f"{plural(found.asked, 'request')}, {sum(found.failures.values()):,} failed, {plural(found.tokens, 'token')}"
         for found in now.gateway.endpoints
     ]
-    return "\n".join(parts) or "none asked yet"
+    return "\n".join(parts) or "no requests yet"
 
 
 def _archive(found: ArchiveStatus) -> str:
-    behind = f", {_many(found.behind, 'log')} behind" if found.behind else ""
-    return f"{found.memories:,} memories, {found.messages:,} messages{behind}, {_bytes(found.memory_bytes)}"
+    behind = f", {plural(found.behind, 'log')} behind" if found.behind else ""
+    counts = f"{plural(found.memories, 'memory', 'memories')}, {plural(found.messages, 'message')}"
+    return f"{counts}{behind}, {_bytes(found.memory_bytes)}"
 
 
 def _nodes(now: ClusterStatus) -> Table:
@@ -176,7 +178,7 @@ def _hosts(hosts: Sequence[HostStatus], each: RatesByHost) -> Table:
 
 
 def _cells(host: HostStatus, found: HostRates | None) -> dict[str, str]:
-    """What each column says of a host, in their order."""
+    """Return the cells of a host by column, in the order of the columns."""
     return {
         "host": one_line(host.place, PLACE_CHARS),
         "node": one_line(host.node, PLACE_CHARS),
@@ -195,9 +197,9 @@ def _cells(host: HostStatus, found: HostRates | None) -> dict[str, str]:
 
 
 def _fitting_columns(rows: Sequence[dict[str, str]], width: int) -> list[str]:
-    """The columns that fit the width beside each other, the least wanted ones left out."""
+    """Return the columns that fit the width, leaving out the least important ones first."""
     widths = {column: max(cell_len(text) for text in (column, *(row[column] for row in rows))) for column in rows[0]}
-    for column in LEAST_WANTED:
+    for column in OPTIONAL_COLUMNS:
         if sum(widths.values()) + COLUMN_GAP * len(widths) <= width:
             break
         del widths[column]
@@ -205,7 +207,7 @@ def _fitting_columns(rows: Sequence[dict[str, str]], width: int) -> list[str]:
 
 
 def _table(columns: Sequence[str], left: int = 1) -> Table:
-    """The first `left` columns are names, the others figures."""
+    """Return an empty table; its first `left` columns are names, the others numbers."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for number, column in enumerate(columns):
         style = "bold cyan" if number == 0 else ""
@@ -219,13 +221,9 @@ def _busiest_first(host: HostStatus, each: RatesByHost) -> tuple[Any, ...]:
 
 
 def _rest(hosts: Sequence[HostStatus], each: RatesByHost) -> str:
-    """The hosts that have no line."""
+    """Return a line about the hosts that have no line of their own."""
     busy = sum(host.busy or any(each.get(host.key, HostRates()).rank) for host in hosts)
-    return f"and {_many(len(hosts), 'more host')}, {f'{busy:,} of them busy' if busy else 'idle'}"
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'s' * (count != 1)}"
+    return f"and {plural(len(hosts), 'more host')}, {f'{busy:,} of them busy' if busy else 'idle'}"
 
 
 def _text_or_dash(found: HostRates | None, what: str) -> str:
@@ -234,7 +232,7 @@ def _text_or_dash(found: HostRates | None, what: str) -> str:
 
 
 def _rate(value: float) -> str:
-    """With a digit after the point only where it is small."""
+    """Return the rate as text, with a digit after the point only if it is below 10."""
     return f"{value:,.0f}" if value >= 10 or value == 0 else f"{value:.1f}"
 
 

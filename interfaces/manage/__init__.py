@@ -1,1 +1,1 @@
-"""How are agents and their memory looked after? Commands that change them."""
+"""Commands that create, change, copy and delete agents, their memory and their documents."""

@@ -1,4 +1,4 @@
-"""The commands that begin an agent and fill it, and that say where it lives: create, import, move."""
+"""The commands that create an agent, import a conversation and change the placement: create, import, move."""
 
 import asyncio
 import sys
@@ -14,22 +14,23 @@ from everlog.events import BadInput, Record, UnknownAgent, UsageError
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.bootstrap import (
     agents_of,
-    leaving_alone,
     lines_of,
     open_view,
-    owning,
+    opened_agent,
     settings_of,
     store_of,
     warn_of_unused,
+    without_take_over,
 )
 from everlog.interfaces.common.error_output import complain, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output import json_shapes
 from everlog.store import check_not_reserved, name_of
 
 
 def create(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `create`."""
+    """Run the command `create`."""
     asyncio.run(_create(args, world))
     return 0
 
@@ -40,14 +41,14 @@ async def _create(args: Namespace, world: CommandEnvironment) -> None:
     settings = settings_of(args, world)
     async with agents_of(args, world) as system:
         if agent_exists(system, name):
-            raise UsageError(f"There is an agent {name!r} already. Talk to it: `everlog chat {name}`.")
-        async with owning(args, system, name, settings) as agent:
+            raise UsageError(f"The agent {name!r} exists already. `everlog chat {name}` talks to it.")
+        async with opened_agent(args, system, name, settings) as agent:
             shape = {"agent": name, "events": agent.opened.head}
     print(json_shapes.line(shape) if args.json else sanitize(f"Created {name}. Talk to it: everlog chat {name}"))
 
 
 def agent_exists(system: AgentSystem, name: str) -> bool:
-    """Whether there is an agent of that name that was not deleted."""
+    """Return True if an agent of that name exists and was not deleted."""
     try:
         with open_view(system, name, notify=False) as view:
             return not view.rows("standing")[0]["deleted"]
@@ -56,7 +57,7 @@ def agent_exists(system: AgentSystem, name: str) -> bool:
 
 
 def import_(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `import`. The whole file is read and checked before anything is written."""
+    """Run the command `import`. The whole file is read and checked before the first write."""
     name = name_of(args.name)
     settings = settings_of(args, world)
     with _with_progress(args.file) as lines:
@@ -65,11 +66,10 @@ def import_(args: Namespace, world: CommandEnvironment) -> int:
     if args.json:
         print(json_shapes.line(shape))
     else:
-        print(
-            f"Imported {shape['messages']:,} messages from {shape['first'][:10]} to {shape['last'][:10]} "
-            f"into {sanitize(name)}; "
-            f"{shape['summaries']} summar{'y was' if shape['summaries'] == 1 else 'ies were'} made."
-        )
+        first, last = shape["first"][:10], shape["last"][:10]
+        days = f"of {first}" if first == last else f"from {first} to {last}"
+        made = f"; wrote {plural(shape['summaries'], 'summary', 'summaries')}" if shape["summaries"] else ""
+        print(f"Imported {plural(shape['messages'], 'message')} {days} into {sanitize(name)}{made}.")
     return 0
 
 
@@ -77,17 +77,17 @@ async def _import(
     args: Namespace, world: CommandEnvironment, name: str, settings: Settings, said: Sequence[ImportedMessage]
 ) -> json_shapes.JsonObject:
     made: list[Record] = []
-    async with agents_of(args, world) as system, owning(args, system, name, settings) as agent:
+    async with agents_of(args, world) as system, opened_agent(args, system, name, settings) as agent:
         warn_of_unused(args, agent)
         agent.notify(made.extend)
         if not args.again:
             _check_not_imported(system, name, said, args.file)
-        with _busy(f"importing {len(said):,} messages"):
+        with _busy(f"importing {plural(len(said), 'message')}"):
             imported = await agent.import_messages(said)
     if imported.delayed is not None:
         complain(
-            f"warning: all {len(said):,} messages are kept, but the model could not be asked for summaries; they are "
-            f"made before the next reply. {imported.delayed}"
+            f"warning: {plural(len(said), 'message')} imported, but the model was not available for summaries, which "
+            f"are made before the next reply. {imported.delayed}"
         )
     spoken = [message.said_at for message in said]
     return {
@@ -100,7 +100,7 @@ async def _import(
 
 
 def _check_not_imported(system: AgentSystem, name: str, said: Sequence[ImportedMessage], path: str) -> None:
-    """Raises BadInput where every message of the file that has a ref is in recall already."""
+    """Raise BadInput if the file has refs and a message with each of them is in recall memory already."""
     refs = {getattr(message.event, "ref", "") for message in said} - {""}
     if not refs:
         return
@@ -108,14 +108,14 @@ def _check_not_imported(system: AgentSystem, name: str, said: Sequence[ImportedM
         known = refs <= {row["ref"] for row in view.rows("recall_memory")}
     if known:
         raise BadInput(
-            f"{Path(path).name} was imported already: {name!r} knows every ref in it. Nothing was kept; to "
-            "import it all the same, say --again."
+            f"{Path(path).name} was imported already: {name!r} has a message for every ref in it. Nothing was "
+            "imported; --again imports it anyway."
         )
 
 
 @contextmanager
 def _busy(what: str) -> Iterator[None]:
-    """A spinner on a terminal: a model that writes summaries takes its time."""
+    """Show a spinner if stderr is a terminal: the model may write summaries, which takes time."""
     if not sys.stderr.isatty():
         yield
         return
@@ -127,7 +127,7 @@ def _busy(what: str) -> Iterator[None]:
 
 @contextmanager
 def _with_progress(path: str) -> Iterator[Iterator[bytes]]:
-    """The lines of a file, under a progress bar on a terminal."""
+    """Open the lines of a file, with a progress bar if stderr is a terminal."""
     if not sys.stderr.isatty() or not Path(path).is_file():
         yield lines_of(path)
         return
@@ -146,12 +146,12 @@ def _with_progress(path: str) -> Iterator[Iterator[bytes]]:
 
 
 def move(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `move`."""
+    """Run the command `move`."""
     name = name_of(args.name)
-    with leaving_alone():
+    with without_take_over():
         asyncio.run(_move(args, world, name))
     store = store_of(args, world)
-    print(sanitize(f"{name} is in {store.partition_of(name)} now; its log goes on there."))
+    print(sanitize(f"Moved {name} to {store.partition_of(name)}; its log continues there."))
     return 0
 
 

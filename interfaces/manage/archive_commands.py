@@ -1,4 +1,4 @@
-"""`everlog archive`: what a person keeps in an agent's archival memory, reads there, changes, deletes and searches."""
+"""`everlog archive`: insert, list, show, update, delete and search memories in an agent's archival memory."""
 
 import asyncio
 from argparse import Namespace
@@ -10,45 +10,53 @@ from everlog.actors.memory.agent_search import AgentSearcher
 from everlog.actors.memory.archival_rules import id_of
 from everlog.actors.ports.effects import Filters, Page
 from everlog.events import BadInput, FunctionError
-from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, open_view, searching, system_of, viewing, warn
+from everlog.interfaces.common.bootstrap import (
+    agents_of,
+    open_view,
+    opened_view,
+    searching,
+    system_of,
+    warn,
+    without_take_over,
+)
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
-from everlog.interfaces.common.input_text import check_text, needed_text
+from everlog.interfaces.common.input_text import check_text, required_text
 from everlog.interfaces.output import json_shapes
 from everlog.store import name_of
 
 LIST_RESULTS = 20
 SEARCH_RESULTS = 5
-"""On a page."""
+"""Results on one page."""
 
 
 def insert(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `archive insert`."""
+    """Run the command `archive insert`."""
     text, tags = _text(args), tuple(map(check_text, args.tags or ()))
-    with open_view(system_of(args, world), args.name, notify=False) as view, leaving_alone():
+    with open_view(system_of(args, world), args.name, notify=False) as view, without_take_over():
         known = asyncio.run(view.searcher().kept(text))
         kept = asyncio.run(_run_on_agent(args, world, lambda agent: agent.archive.insert(text, tags)))
     if args.json:
         print(json_shapes.line({"agent": view.agent_id, "memory": kept, "known": known == kept}))
     else:
-        print(f"Kept already, as {kept}." if known == kept else f"Kept as {kept}.")
+        print(f"Stored already, as {kept}." if known == kept else f"Stored as {kept}.")
     return 0
 
 
 def update(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `archive update`."""
+    """Run the command `archive update`."""
     if args.no_tags and args.tags:
-        args.fail("give either --tag or --no-tags")
+        args.fail("--tag cannot be given with --no-tags")
     text = _text(args)
     tags = list(map(check_text, args.tags)) if args.tags else [] if args.no_tags else None
-    with open_view(system_of(args, world), args.name, notify=False) as view, leaving_alone():
+    with open_view(system_of(args, world), args.name, notify=False) as view, without_take_over():
         asyncio.run(_run_on_agent(args, world, lambda agent: agent.archive.update(args.memory, text, tags)))
     return _print_memory(args, view, "Changed")
 
 
 def delete(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `archive delete`."""
-    with open_view(system_of(args, world), args.name, notify=False) as view, leaving_alone():
+    """Run the command `archive delete`."""
+    with open_view(system_of(args, world), args.name, notify=False) as view, without_take_over():
         asyncio.run(_run_on_agent(args, world, lambda agent: agent.archive.delete(args.memory)))
     return _print_memory(args, view, "Deleted")
 
@@ -62,7 +70,7 @@ def _print_memory(args: Namespace, view: AgentView, what: str) -> int:
 async def _run_on_agent(
     args: Namespace, world: CommandEnvironment, work: Callable[[AgentRef], Awaitable[str | None]]
 ) -> str | None:
-    """Have an agent that exists do something that runs no turn."""
+    """Open an existing agent and await `work` on it, which runs no turn."""
     async with agents_of(args, world) as system:
         agent = await system.agent(
             name_of(args.name), create=False, keep_configuration=True, command=f"everlog {args.command}"
@@ -71,52 +79,53 @@ async def _run_on_agent(
 
 
 def _text(args: Namespace) -> str:
-    """Return the text that is to be kept. Bad usage where it is blank."""
-    text = needed_text(args).strip()
+    """Return the text to store. Exit with a usage error if the text is blank."""
+    text = required_text(args).strip()
     if not text:
-        args.fail("there is nothing to keep: the text is empty")
+        args.fail("TEXT is empty")
     return text
 
 
 def list_command(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `archive list`."""
-    with viewing(args, world) as view:
+    """Run the command `archive list`."""
+    with opened_view(args, world) as view:
         searcher, filters = view.searcher(), _filters(args)
-        page = _ask_page(lambda: searcher.listed(args.page, LIST_RESULTS, filters))
-    return _page(args, page, world, "")
+        page = _ask_page(lambda: searcher.listed(args.page - 1, LIST_RESULTS, filters))
+    return _page(args, page, world, searcher.zone, "")
 
 
 def search(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `archive search`."""
+    """Run the command `archive search`."""
     if args.query is None or not check_text(args.query).strip():
-        args.fail("give a QUERY")
+        args.fail("QUERY is missing")
     with searching(args, world) as view:
         searcher, filters = view.searcher(), _filters(args)
         page = _ask_page(lambda: asyncio.run(_find_page(searcher, args, filters)))
     if page.archive_down:
-        warn("the archive does not answer, so this was found by words alone, and no documents.")
-    return _page(args, page, world, args.query)
+        warn("the archive does not answer: searched by keywords only, and without documents.")
+    return _page(args, page, world, searcher.zone, args.query)
 
 
 async def _find_page(searcher: AgentSearcher, args: Namespace, filters: Filters) -> Page:
-    return await searcher.archival(args.query, args.page, SEARCH_RESULTS, filters)
+    return await searcher.archival(args.query, args.page - 1, SEARCH_RESULTS, filters)
 
 
 def show(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `archive show`."""
-    with viewing(args, world) as view:
-        found = asyncio.run(view.searcher().memory(id_of(args.memory)))
+    """Run the command `archive show`."""
+    with opened_view(args, world) as view:
+        searcher = view.searcher()
+        found = asyncio.run(searcher.memory(id_of(args.memory)))
     if found is None:
         raise BadInput(
             f"{view.agent_id!r} has no memory {args.memory!r} as of seq {view.seq}. `everlog archive list "
-            f"{view.agent_id}` shows those that it has."
+            f"{view.agent_id}` lists its memories."
         )
     if args.json:
         print(json_shapes.line(json_shapes.hit(found)))
         return 0
     from everlog.interfaces.output import show_pages
 
-    show_pages.show(show_pages.one(json_shapes.hit(found), world.clock.now()))
+    show_pages.show(show_pages.one(json_shapes.hit(found), world.clock.now(), zone=searcher.zone))
     return 0
 
 
@@ -127,19 +136,19 @@ def _filters(args: Namespace) -> Filters:
 
 
 def _ask_page(ask: Callable[[], Page]) -> Page:
-    """What is found. Raises BadInput for days or a source that cannot be."""
+    """Return the page that `ask` finds. Raise BadInput for an invalid day or source."""
     try:
         return ask()
     except FunctionError as error:
         raise BadInput(str(error)) from error
 
 
-def _page(args: Namespace, found: Page, world: CommandEnvironment, query: str) -> int:
+def _page(args: Namespace, found: Page, world: CommandEnvironment, zone: str, query: str) -> int:
     shape = json_shapes.page(found)
     if args.json:
         print(json_shapes.line(shape))
         return 0
     from everlog.interfaces.output import show_pages
 
-    show_pages.show(show_pages.search(query, shape, world.clock.now()))
+    show_pages.show(show_pages.search(query, shape, world.clock.now(), zone=zone))
     return 0

@@ -1,4 +1,4 @@
-"""`everlog block`: a person adds, changes and removes memory blocks of an agent. Each change is one event."""
+"""`everlog block`: add, change and remove memory blocks of an agent. Each change is one event."""
 
 import asyncio
 from argparse import Namespace
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.ports.agent_constants import BLOCK_CHARS
-from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, open_view, system_of
+from everlog.interfaces.common.bootstrap import agents_of, open_view, system_of, without_take_over
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.input_text import check_text, given_text
@@ -15,7 +15,7 @@ from everlog.store import name_of
 
 
 def add(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `block add`."""
+    """Run the command `block add`."""
     value = given_text(args) or ""
     limit = BLOCK_CHARS if args.limit is None else args.limit
     description = check_text(args.description or "")
@@ -28,11 +28,11 @@ def add(args: Namespace, world: CommandEnvironment) -> int:
 
 
 def set_(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `block set`."""
+    """Run the command `block set`."""
     value = given_text(args)
     description = None if args.description is None else check_text(args.description)
     if value is None and args.limit is None and description is None and args.read_only is None:
-        args.fail("say what is to change: TEXT, --file, --limit, --description or --read-only")
+        args.fail("nothing to change: give TEXT, --file, --limit, --description or --read-only")
 
     async def work(agent: AgentRef) -> bool:
         return await agent.update_block(
@@ -43,7 +43,7 @@ def set_(args: Namespace, world: CommandEnvironment) -> int:
 
 
 def remove(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `block remove`."""
+    """Run the command `block remove`."""
 
     async def work(agent: AgentRef) -> bool:
         await agent.remove_block(args.label)
@@ -55,13 +55,17 @@ def remove(args: Namespace, world: CommandEnvironment) -> int:
 def _edit_agent(
     args: Namespace, world: CommandEnvironment, work: Callable[[AgentRef], Awaitable[bool]], what: str
 ) -> int:
-    """Have it done to an agent that exists, and say so."""
-    with open_view(system_of(args, world), args.name, notify=False) as view, leaving_alone():
+    """Await `work` on an existing agent, and print the result."""
+    with open_view(system_of(args, world), args.name, notify=False) as view, without_take_over():
         changed = asyncio.run(_perform(args, world, work))
     if args.json:
         print(json_shapes.line({"agent": view.agent_id, "block": args.label, "changed": changed}))
     else:
-        print(sanitize(f"{what} {args.label}." if changed else f"{args.label} is so already: nothing was changed."))
+        print(
+            sanitize(
+                f"{what} {args.label}." if changed else f"{args.label} has these values already; nothing was changed."
+            )
+        )
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The command `configure`: how an agent is set up, and what is to be otherwise. One event, or none."""
+"""The command `configure`: show the settings of an agent, or change them with one event."""
 
 import asyncio
 from argparse import Namespace
@@ -8,21 +8,23 @@ from typing import Any
 import msgspec
 
 from everlog.actors.agent.agent_setup import Settings, check_functions_given
+from everlog.actors.prompt import prompt_sections
 from everlog.actors.replay.agent_diff import SETTINGS, setting_changes
 from everlog.events import AgentConfigured, Section
 from everlog.interfaces.common import settings_from_args
-from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, open_view, system_of, text_of
+from everlog.interfaces.common.bootstrap import agents_of, open_view, system_of, text_of, without_take_over
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output import json_shapes
 from everlog.store import name_of
 
 LINE_CHARS = 100
-"""Longest value that is printed as it is."""
+"""Length of the longest value that is printed in full."""
 
 
 def configure(args: Namespace, world: CommandEnvironment) -> int:
-    """The command."""
+    """Run the command `configure`."""
     wanted = Settings(
         model=args.model,
         window=args.window,
@@ -41,15 +43,15 @@ def configure(args: Namespace, world: CommandEnvironment) -> int:
 def configure_agent(
     args: Namespace, world: CommandEnvironment, wanted: Settings
 ) -> tuple[AgentConfigured, AgentConfigured]:
-    """Set an agent that exists up anew; its configurations before and after. Raises BadInput."""
+    """Change the settings of an existing agent. Return its configurations before and after. Raises BadInput."""
     before = recorded(args, world)
-    with leaving_alone():
+    with without_take_over():
         asyncio.run(_configure(args, world, wanted))
     return before, recorded(args, world)
 
 
 def recorded(args: Namespace, world: CommandEnvironment) -> AgentConfigured:
-    """How the agent is set up now. Raises UsageError where it has functions that --tools does not bring."""
+    """Return the agent's current configuration. Raise UsageError if --tools does not provide one of its functions."""
     system = system_of(args, world)
     with open_view(system, args.name) as view:
         config = view.context().config
@@ -66,7 +68,7 @@ async def _configure(args: Namespace, world: CommandEnvironment, wanted: Setting
 
 
 def print_changes(args: Namespace, before: AgentConfigured, after: AgentConfigured) -> int:
-    """Say what changed: before, and after."""
+    """Print each changed setting with its value before and after. Return the exit code."""
     changes: list[tuple[str, Any, Any]] = list(setting_changes(before, after))
     names = [sorted(function.name for function in side.functions) for side in (before, after)]
     if names[0] != names[1]:
@@ -77,26 +79,38 @@ def print_changes(args: Namespace, before: AgentConfigured, after: AgentConfigur
         return 0
     for name, then, now in changes:
         if name == "sections":
-            then, now = (", ".join(map(_option_of, side.sections)) for side in (before, after))
-        print(sanitize(f"{name}: {_short(then)} -> {_short(now)}"))
+            print(sanitize(f"sections: {_section_changes(prompt_sections.of(before), prompt_sections.of(after))}"))
+        else:
+            own = name == "preset" and not now and after.sections
+            print(sanitize(f"{name}: {_short(then)} -> {'own sections' if own else _short(now)}"))
     if not changes:
-        print("Nothing is different: it was set up so already.")
+        print("Nothing was changed: the agent has these settings already.")
     return 0
 
 
-def _option_of(section: Section) -> str:
-    return section.name if section.visible else f"({section.name})"
+def _section_changes(before: Sequence[Section], after: Sequence[Section]) -> str:
+    """Return what changed between two lists of sections, such as "added manners, hid tools"."""
+    old, new = ({section.name: section for section in side} for side in (before, after))
+    both = [name for name in new if name in old]
+    parts = [f"added {name}" for name in new if name not in old]
+    parts += [f"removed {name}" for name in old if name not in new]
+    parts += [f"changed {name}" for name in both if old[name].text != new[name].text]
+    parts += [f"{'unhid' if new[name].visible else 'hid'} {name}" for name in both
+              if old[name].visible != new[name].visible]  # fmt: skip
+    if both != [name for name in old if name in new]:
+        parts.append(f"now in the order {', '.join(new)}")
+    return ", ".join(parts) or "unchanged"
 
 
 def _short(value: Any) -> str:
     text = str(value)
     if text in {"", "None"}:
         return "none"
-    return text if len(text) <= LINE_CHARS and "\n" not in text else f"a text of {len(text):,} characters"
+    return text if len(text) <= LINE_CHARS and "\n" not in text else f"a text of {plural(len(text), 'character')}"
 
 
 def _show(args: Namespace, world: CommandEnvironment) -> int:
-    """Without options: the settings that there are."""
+    """Print the current settings: the command without options."""
     with open_view(system_of(args, world), args.name) as view:
         config = view.context().config
     blank = AgentConfigured(model="", window=0, renderer=0)

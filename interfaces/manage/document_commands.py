@@ -10,35 +10,36 @@ from everlog.actors.memory.document_load import Document, LoadReport, Unreadable
 from everlog.actors.memory.source_service import Sources
 from everlog.events import BadInput
 from everlog.interfaces.common import time_text
-from everlog.interfaces.common.as_of import time_in
+from everlog.interfaces.common.as_of import time_of_option
 from everlog.interfaces.common.bootstrap import (
     agents_of,
-    leaving_alone,
     open_view,
-    owning,
+    opened_agent,
+    opened_view,
     root_of,
     settings_of,
     store_of,
     system_of,
-    viewing,
     warn_of_unused,
+    without_take_over,
 )
 from everlog.interfaces.common.error_output import complain, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.plural import plural
 from everlog.interfaces.documents import FileSelection, find, query_rows, read
 from everlog.interfaces.output import json_shapes, progress_bar
 from everlog.store import MemoryStore, Progress, name_of, source_of, stream_of
 
 NAMES_SHOWN = 10
-"""Names that are said one by one."""
+"""Most names that are printed one by one."""
 
 
 def load(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `load`. What is asked for is looked at before anything is written."""
+    """Run the command `load`. All arguments are checked before the first write."""
     name, settings = name_of(args.name), settings_of(args, world)
     source = source_of(stream_of(name if args.source is None else args.source))
     if not args.paths and args.sql is None:
-        args.fail("give files or folders to load, or a query (--sql)")
+        args.fail("PATH is missing: give files or folders to load, or a query with --sql")
     rows: Iterable[Document | UnreadableDocument] | None = None
     if args.sql is None:
         found = find(args.paths)
@@ -48,7 +49,7 @@ def load(args: Namespace, world: CommandEnvironment) -> int:
             FileSelection(origins=[query_rows.SQL]),
         )
     attached = False if args.dry_run else asyncio.run(_ensure_attached(args, world, name, source, settings))
-    with leaving_alone(), progress_bar.shown(f"loading into {source}") as moved:
+    with without_take_over(), progress_bar.shown(f"loading into {source}") as moved:
         brought = _read(found, moved) if rows is None else rows
         loaded = _sources(args, world).load(
             source, brought, origins=found.origins, prune=args.prune, dry_run=args.dry_run
@@ -63,7 +64,7 @@ def load(args: Namespace, world: CommandEnvironment) -> int:
 
 
 def _read(found: FileSelection, moved: Progress) -> Iterator[Document | UnreadableDocument]:
-    """The documents in files, one by one."""
+    """Yield the document of each file, or the reason why the file cannot be read."""
     yield from found.failed
     done = 0
     for file in found.files:
@@ -73,7 +74,7 @@ def _read(found: FileSelection, moved: Progress) -> Iterator[Document | Unreadab
 
 
 def _sources(args: Namespace, world: CommandEnvironment) -> Sources:
-    """The sources of the store; none where a dry run finds no store."""
+    """Return the sources of the store; an empty set of sources if a dry run finds no store."""
     if getattr(args, "dry_run", False) and not (root_of(args) / "everlog.json").exists():
         return Sources(MemoryStore(), clock=world.clock, ids=world.ids)
     return Sources(store_of(args, world), clock=world.clock, ids=world.ids)
@@ -82,8 +83,8 @@ def _sources(args: Namespace, world: CommandEnvironment) -> Sources:
 async def _ensure_attached(
     args: Namespace, world: CommandEnvironment, name: str, source: str, settings: Settings
 ) -> bool:
-    """Have the agent search the source, an agent that is made if there is none; False if it could already."""
-    async with agents_of(args, world) as system, owning(args, system, name, settings) as agent:
+    """Attach the source to the agent, which is created if it does not exist. Return False if it was attached before."""
+    async with agents_of(args, world) as system, opened_agent(args, system, name, settings) as agent:
         warn_of_unused(args, agent)
         return await agent.attach_source(source)
 
@@ -102,32 +103,32 @@ def _shape(loaded: LoadReport, found: FileSelection, *, dry_run: bool) -> json_s
 
 
 def _print_load(loaded: LoadReport, found: FileSelection, *, dry_run: bool) -> None:
-    """Say what a load did, or would do."""
+    """Print the result of a load or of a dry run."""
     parts = [f"{len(getattr(loaded, key)):,} {key}" for key in ("new", "changed", "unchanged", "removed")]
     did = ", ".join(part for part in parts if not part.startswith("0 "))
     failed = f"; {len(loaded.failed):,} could not be read" if loaded.failed else ""
     begin = f"{'Would load' if dry_run else 'Loaded'} {_documents(loaded.documents)}"
     print(sanitize(f"{begin}{f' ({did})' if did else ''} into source {loaded.source}{failed}."))
     if loaded.vanished:
-        print(sanitize(f"No longer where they were loaded from: {_some(loaded.vanished)}. They stay, unless --prune."))
+        print(sanitize(f"No longer found where they were loaded from: {_some(loaded.vanished)}. --prune removes them."))
     if found.skipped:
-        print(sanitize(f"Passed over, being of no kind that can be read: {_some(found.skipped)}."))
+        print(sanitize(f"Skipped (unsupported file type): {_some(found.skipped)}."))
 
 
 def _documents(count: int) -> str:
-    return f"{count:,} document{'s' * (count != 1)}"
+    return plural(count, "document")
 
 
 def _some(names: Sequence[str]) -> str:
-    """Names, the first of them where there are many."""
+    """Return the first names, and how many more there are."""
     more = f" and {len(names) - NAMES_SHOWN:,} more" if len(names) > NAMES_SHOWN else ""
     return ", ".join(names[:NAMES_SHOWN]) + more
 
 
 def sources(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `sources`: the sources of the store or of an agent, or the documents in one."""
+    """Run the command `sources`: list the sources of the store or of an agent, or the documents of one source."""
     if args.source is not None:
-        return _list_documents(args, _sources(args, world), time_in(args, world))
+        return _list_documents(args, _sources(args, world), time_of_option(args, world))
     until = _until(args, world)
     known = _sources(args, world)
     attached = known.attached() if until is None else known.attached_at(until)
@@ -142,26 +143,30 @@ def sources(args: Namespace, world: CommandEnvironment) -> int:
         print(json_shapes.line(found))
         return 0
     for one in found:
-        readers = _some(one["agents"]) or "nobody"
-        print(sanitize(f"{one['source']}  {_documents(one['documents'])}, {one['characters']:,} characters  {readers}"))
+        readers = _some(one["agents"]) or "no agents"
+        size = f"{_documents(one['documents'])}, {plural(one['characters'], 'character')}"
+        print(sanitize(f"{one['source']}  {size}  {readers}"))
     if not found:
         whose = "This store has" if args.name is None else f"{args.name} has"
-        print(sanitize(f"{whose} no sources; `everlog load` fills one."))
+        print(sanitize(f"{whose} no sources; `everlog load` creates one."))
     return 0
 
 
 def _until(args: Namespace, world: CommandEnvironment) -> int | None:
-    """The time that --as-of names, microseconds UTC; a seq is one of the agent's. Raises UnknownAgent."""
+    """Return the time of --as-of in microseconds UTC, or None for now. A seq is one of the agent's records.
+
+    Raises UnknownAgent.
+    """
     if args.name is None:
-        return time_in(args, world)
-    with viewing(args, world) as view:
+        return time_of_option(args, world)
+    with opened_view(args, world) as view:
         return next(view.reader.read(view.agent_id, view.seq, view.seq)).recorded_at if view.is_past else None
 
 
 def _list_documents(args: Namespace, known: Sources, until: int | None) -> int:
-    """The documents in a source."""
+    """Print the documents of a source."""
     if args.name is not None:
-        args.fail("give either a NAME or --source")
+        args.fail("NAME cannot be given with --source")
     rows = known.documents(args.source, until)
     shown = [
         {
@@ -182,44 +187,46 @@ def _list_documents(args: Namespace, known: Sources, until: int | None) -> int:
         return 0
     for row in rows:
         title = f"  {row['title']}" if row["title"] else ""
-        print(sanitize(f"{row['document']}  {row['chars']:,} characters{title}"))
+        print(sanitize(f"{row['document']}  {plural(row['chars'], 'character')}{title}"))
     if not rows:
         print(sanitize(f"The source {args.source} is empty."))
     return 0
 
 
 def attach(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `attach`."""
+    """Run the command `attach`."""
     name = name_of(args.name)
     known = _sources(args, world).names()
     if args.source not in known:
-        near = difflib.get_close_matches(args.source, known, 3) or known[:3]
-        hint = f"Near it: {', '.join(near)}." if near else "The store has none yet."
-        raise BadInput(f"There is no source {args.source!r} here. {hint} `everlog load` fills one.")
+        near = difflib.get_close_matches(args.source, known, 3)
+        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        raise BadInput(
+            f"There is no source {args.source!r}.{hint} `everlog sources` lists sources; `everlog load` creates one."
+        )
     changed = _set_attached(args, world, name, attach=True)
     if args.json:
         print(json_shapes.line({"agent": name, "source": args.source, "attached": True, "changed": changed}))
     else:
-        print(sanitize(f"{name} {'can now search' if changed else 'could already search'} the source {args.source}."))
+        print(sanitize(f"{name} can {'now' if changed else 'already'} search the source {args.source}."))
     return 0
 
 
 def detach(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `detach`."""
+    """Run the command `detach`."""
     name = name_of(args.name)
     if not _set_attached(args, world, name, attach=False):
         with open_view(system_of(args, world), name, notify=False) as view:
             own = ", ".join(row["source"] for row in view.rows("sources") if row["source"]) or "none"
-        raise BadInput(f"{name!r} cannot search a source {args.source!r}; those that it can search: {own}.")
+        raise BadInput(f"{name!r} cannot search a source {args.source!r}; its sources: {own}.")
     if args.json:
         print(json_shapes.line({"agent": name, "source": args.source, "attached": False, "changed": True}))
     else:
-        print(sanitize(f"{name} can no longer search the source {args.source}; what is in it stays."))
+        print(sanitize(f"{name} can no longer search the source {args.source}. The source itself stays."))
     return 0
 
 
 def _set_attached(args: Namespace, world: CommandEnvironment, name: str, *, attach: bool) -> bool:
-    with open_view(system_of(args, world), name, notify=False), leaving_alone():  # no store is made, and no agent
+    with open_view(system_of(args, world), name, notify=False), without_take_over():  # creates no store and no agent
         return asyncio.run(_change(args, world, name, attach=attach))
 
 

@@ -1,4 +1,4 @@
-"""The commands that begin an agent from another one's past, and end one: fork, delete."""
+"""The commands that create an agent from another agent's past, and that delete an agent: fork, delete."""
 
 import asyncio
 import sys
@@ -10,15 +10,16 @@ from everlog.actors.agent.fork_agent import NewFork
 from everlog.events import UnknownAgent
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.as_of import moment_of_option
-from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, open_view, system_of
+from everlog.interfaces.common.bootstrap import agents_of, open_view, system_of, without_take_over
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output import json_shapes
 from everlog.store import name_of
 
 
 def fork(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `fork`."""
+    """Run the command `fork`."""
     made = asyncio.run(_fork(args, world, moment_of_option(args.as_of, world)))
     if args.json:
         print(
@@ -30,10 +31,11 @@ def fork(args: Namespace, world: CommandEnvironment) -> int:
             )
         )  # fmt: skip
         return 0
-    print(sanitize(f"{made.agent_id} is {made.parent} as of seq {made.parent_seq}, and goes on by itself from there."))
+    print(sanitize(f"Created {made.agent_id} from {made.parent} as of seq {made.parent_seq}."))
     if made.closed:
-        which = " and ".join(map(str, made.closed))
-        print(f"Turn {which} was open there: it goes on in the parent, and is closed in the fork.")
+        which = "Turn" if len(made.closed) == 1 else "Turns"
+        which += f" {' and '.join(map(str, made.closed))} {'was' if len(made.closed) == 1 else 'were'}"
+        print(f"{which} open at that record: closed in the fork, and unchanged in the parent.")
     return 0
 
 
@@ -43,7 +45,7 @@ async def _fork(args: Namespace, world: CommandEnvironment, at: int | datetime |
 
 
 def delete(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `delete`."""
+    """Run the command `delete`."""
     name = name_of(args.name)
     system = system_of(args, world)
     with open_view(system, name, notify=False) as view:
@@ -56,17 +58,18 @@ def delete(args: Namespace, world: CommandEnvironment) -> int:
         system.check_no_forks(name)
     if not args.yes:
         if not sys.stdin.isatty():
-            args.fail("nobody can be asked here: say --yes")
+            args.fail("stdin is not a terminal: give --yes to confirm")
         said = time_text.relative(row["last_active"], world.clock.now())
         also = f" and its forks {sanitize(', '.join(forks))}" if forks else ""
-        answer = world.ask(f"Delete {sanitize(name)} ({row['messages']:,} messages, last active {said}){also}? [y/N] ")
+        size = plural(row["messages"], "message")
+        answer = world.ask(f"Delete {sanitize(name)} ({size}, last active {said}){also}? [y/N] ")
         if answer.strip().lower() not in ("y", "yes"):
             print("Nothing was deleted.")
             return 1
-    with leaving_alone():
+    with without_take_over():
         ended = asyncio.run(_delete(args, world, name))
     for one in ended:
-        print(sanitize(f"Deleted {one}. Its records stay in the log; `everlog create {one}` begins anew."))
+        print(sanitize(f"Deleted {one}. Its records stay in the log; `everlog create {one}` makes a new agent."))
     return 0
 
 

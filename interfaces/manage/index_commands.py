@@ -1,4 +1,4 @@
-"""The commands that look after the index of memories: archive status, archive rebuild, archive check."""
+"""The commands that maintain the search index: archive status, archive rebuild, archive check."""
 
 from argparse import Namespace
 from collections.abc import Iterator
@@ -11,6 +11,7 @@ from everlog.actors.archive.archive_index import index_of
 from everlog.interfaces.common.bootstrap import store_of
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output import json_shapes, progress_bar
 
 if TYPE_CHECKING:
@@ -18,44 +19,45 @@ if TYPE_CHECKING:
 
 
 def status(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `archive status`. Follows nothing."""
+    """Run the command `archive status`. Does not bring the index up to date."""
     with _opened(args, world) as index:
         found = index.status()
     if args.json:
         print(json_shapes.line(msgspec.to_builtins(found)))
     elif not found.generation:
-        print("Nothing was searched here yet, so there is no index. The first search makes it, from the logs.")
+        print("There is no index yet. The first search builds it from the logs.")
     else:
-        behind = f", {found.behind:,} logs have something new" if found.behind else ", up to date"
+        behind = f"{plural(found.behind, 'log')} with new records" if found.behind else "up to date"
+        memories, messages = plural(found.memories, "memory", "memories"), plural(found.messages, "message")
         print(
-            f"{found.memories:,} memories (parts of long ones counted each) and {found.messages:,} messages of "
-            f"{found.partitions:,} logs{behind}.\n"
-            f"Vectors of {found.embedder} ({found.dimension} numbers), {found.cached:,} kept for a rebuild; "
-            f"{found.bytes / 1e6:,.1f} MB on the disk."
+            f"{memories} (each part of a long one counted) and {messages} of {plural(found.partitions, 'log')}; "
+            f"{behind}.\n"
+            f"Embedding model {found.embedder} ({found.dimension} dimensions), {plural(found.cached, 'vector')} cached "
+            f"for a rebuild; {found.bytes / 1e6:,.1f} MB on disk."
         )
     return 0
 
 
 def rebuild(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `archive rebuild`."""
+    """Run the command `archive rebuild`."""
     from everlog.actors.archive.embedder_choice import embedder_for
 
     embedder = embedder_for(args.embedder, args.base_url or None) if args.embedder else None
-    with _opened(args, world) as index, progress_bar.shown("making the index anew") as moved:
+    with _opened(args, world) as index, progress_bar.shown("rebuilding the index") as moved:
         made = index.rebuild(embedder, moved)
     if args.json:
         print(json_shapes.line({"rows": made.rows, "embedded": made.embedded, "embedder": made.embedder,
                            "dimension": made.dimension}))  # fmt: skip
     else:
         print(
-            f"Made the index anew from the logs: {made.rows:,} rows, vectors of {sanitize(made.embedder)}; "
-            f"{made.embedded:,} texts had to be embedded, the others were known."
+            f"Rebuilt the index from the logs: {plural(made.rows, 'row')}, embedding model {sanitize(made.embedder)}; "
+            f"{plural(made.embedded, 'text')} embedded, the rest were cached."
         )
     return 0
 
 
 def check(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `archive check`: the index held against the logs, row for row."""
+    """Run the command `archive check`: bring the index up to date, and compare it with the logs row by row."""
     with _opened(args, world) as index:
         index.follow()
         faults = index.check()
@@ -64,7 +66,11 @@ def check(args: Namespace, world: CommandEnvironment) -> int:
     else:
         for fault in faults:
             print(sanitize(fault))
-        print("The index says what the logs say." if not faults else "`everlog archive rebuild` makes it anew.")
+        print(
+            "`everlog archive rebuild` rebuilds the index."
+            if faults
+            else "The index was brought up to date, and agrees with the logs."
+        )
     return int(bool(faults))
 
 

@@ -1,4 +1,4 @@
-"""`everlog models`: which models there are, what they can do, and a test of one."""
+"""`everlog models`: list models and their abilities, and test a model."""
 
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,6 +21,7 @@ from everlog.interfaces.common.bootstrap import root_of
 from everlog.interfaces.common.error_output import complain, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.model_choice import model_address, probe_and_save
+from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output import json_shapes
 from everlog.interfaces.output.show_pages import show
 
@@ -32,11 +33,11 @@ ABILITIES = {
     "streaming": "stream",
     "usage": "usage",
 }
-"""Abilities that are shown, and their words."""
+"""Abilities that are printed, with the word for each."""
 
 
 def models(args: Namespace, world: CommandEnvironment) -> int:
-    """The command."""
+    """Run the command `models`."""
     if args.action == "test":
         if not args.model:
             args.fail("MODEL is missing: everlog models test MODEL")
@@ -52,7 +53,7 @@ def models(args: Namespace, world: CommandEnvironment) -> int:
 def _test(args: Namespace, world: CommandEnvironment) -> int:
     root, name = root_of(args), args.model
     if name == OFFLINE:
-        raise BadInput("`offline` is part of everlog and always works: there is nothing to test.")
+        raise BadInput("`offline` is part of everlog and needs no test.")
     if is_gguf(name):
         from everlog.actors.models import gguf_model
 
@@ -63,7 +64,7 @@ def _test(args: Namespace, world: CommandEnvironment) -> int:
         place = model_address(name, args.base_url, root)
         url = request_url(place.url)
         if world.probe is None:
-            raise BadInput("There is nobody here who could ask an endpoint.")
+            raise BadInput("Testing an endpoint is not available in this process.")
         found = probe_and_save(place.name, url, world, root)
     known = defaults_at(root, found.model, found.url)
     shown = {**msgspec.to_builtins(found), "abilities": _abilities(found.abilities), "calling": known.calling}
@@ -77,7 +78,7 @@ def _test(args: Namespace, world: CommandEnvironment) -> int:
 
 
 def rows_of(root: Path) -> Iterator[dict[str, Any]]:
-    """The models that are known, by name: offline first."""
+    """Yield a row in JSON for each known model, the offline model first."""
     catalogue = catalogue_of(root)
     yield _row(OFFLINE, "", "", window_of(OFFLINE), "native", Abilities(tools=True), ModelEntry(), None)
     seen: set[tuple[str, str]] = set()
@@ -89,7 +90,7 @@ def rows_of(root: Path) -> Iterator[dict[str, Any]]:
         seen.add((place.name, at))
         try:
             known = defaults_at(root, name, url)
-        except BadInput as error:  # a file that is described and is not there
+        except BadInput as error:  # models.toml names a file that does not exist
             complain(error)
             continue
         found = catalogue.found_of(place.name, at)
@@ -132,7 +133,7 @@ def _abilities(can: Abilities) -> dict[str, bool | None]:
 
 
 def page(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
-    """The list for people."""
+    """Return the list of models as a table."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
     for column in ("model", "served at", "window", "calling", "can", "price per 1M", "tested"):
         table.add_column(column, justify="right" if column == "window" else "left", overflow="fold")
@@ -154,12 +155,12 @@ def page(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
         )
     if len(rows) > 1:
         return table
-    hint = "No other model is known yet. `everlog models test MODEL --base-url URL` asks an endpoint what it can do."
+    hint = "No other model is known yet. `everlog models test MODEL --base-url URL` tests a model of an endpoint."
     return Group(table, Text(hint, "dim"))
 
 
 def _ability_text(abilities: Mapping[str, bool | None]) -> Text:
-    """What a model can do in green, what it cannot struck through; what is not known is left out."""
+    """Return the abilities of a model: present ones in green, missing ones dim with "no"; unknown ones are left out."""
     words = Text()
     for name, word in ABILITIES.items():
         if abilities[name] is not None:
@@ -171,20 +172,20 @@ def _ability_text(abilities: Mapping[str, bool | None]) -> Text:
 
 def _price(row: Mapping[str, Any]) -> str:
     if row["price_in"] is None and row["price_out"] is None:
-        return "–"
+        return "free" if row["model"] == OFFLINE or is_gguf(row["model"]) else "–"
     return f"{row['price_in'] or 0:g} in, {row['price_out'] or 0:g} out"
 
 
 def test_page(found: ProbeFindings, calling: str) -> RenderableType:
-    """What a test found, for people."""
+    """Return the result of a test as a table."""
     table = Table.grid(padding=(0, 2))
     table.add_row("model", Text(sanitize(found.model), "bold"))
     if found.url:
         table.add_row("served at", Text(sanitize(f"{found.url}{f' ({found.server})' if found.server else ''}")))
     if not found.fault:
-        table.add_row("window", "not told" if found.window is None else f"{found.window:,} tokens")
+        table.add_row("window", "not reported" if found.window is None else plural(found.window, "token"))
         table.add_row("can", _ability_text(_abilities(found.abilities)))
-        table.add_row("calling", calling or "not known; native unless --calling says otherwise")
+        table.add_row("calling", calling or "unknown (default: native)")
     for question, said in found.said.items():
         table.add_row(Text(question, "dim"), Text(sanitize(said), "dim"))
     return table

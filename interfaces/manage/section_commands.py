@@ -1,4 +1,4 @@
-"""`everlog prompt`: the sections of an agent's system prompt, shown and changed. Each change is one event."""
+"""`everlog prompt`: show and change the sections of an agent's system prompt. Each change is one event."""
 
 from argparse import Namespace
 from collections.abc import Callable, Sequence
@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.prompt import prompt_sections
 from everlog.events import BadInput, Section
-from everlog.interfaces.common.bootstrap import viewing
+from everlog.interfaces.common.bootstrap import opened_view
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
-from everlog.interfaces.common.input_text import needed_text
+from everlog.interfaces.common.input_text import required_text
+from everlog.interfaces.common.plural import plural
 from everlog.interfaces.common.settings_from_args import variables_of
 from everlog.interfaces.manage.configure_command import configure_agent, print_changes, recorded
 from everlog.interfaces.output import json_shapes
@@ -18,8 +19,8 @@ SectionTransform = Callable[[Sequence[Section]], list[Section]]
 
 
 def show(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `prompt show`."""
-    with viewing(args, world) as view:
+    """Run the command `prompt show`."""
+    with opened_view(args, world) as view:
         context = view.context()
         blocks = view.rows("core_memory")
         known = view.schemas(context.config.functions)
@@ -34,7 +35,7 @@ def show(args: Namespace, world: CommandEnvironment) -> int:
     ]
     if not rows:
         names = ", ".join(section.name for section in prompt_sections.of(config))
-        raise BadInput(f"The prompt of {agent_id!r} has no section {args.section!r}; it has {names}.")
+        raise BadInput(f"The prompt of {agent_id!r} has no section {args.section!r}; its sections: {names}.")
     shape = {
         "agent": agent_id,
         "as_of": seq,
@@ -66,60 +67,66 @@ def _tokens(text: str, tokens_per_byte: float) -> int:
 def _print(shape: json_shapes.JsonObject, *, one: bool) -> None:
     if not one:
         preset = f", preset {shape['preset']}" if shape["preset"] else ""
-        print(sanitize(f"{shape['agent']}: {shape['characters']:,} characters, ~{shape['tokens']:,} tokens{preset}"))
+        print(sanitize(f"{shape['agent']}: {_size(shape)}{preset}"))
     for row in shape["sections"]:
         hidden = "" if row["visible"] else ", hidden"
-        size = f"{row['characters']:,} characters, ~{row['tokens']:,} tokens"
-        print(sanitize(f"\n{row['place']}. {row['name']} ({size}{hidden})"))
+        print(sanitize(f"\n{row['place']}. {row['name']} ({_size(row)}{hidden})"))
         if one and row["template"] != row["text"]:
-            print(sanitize(f"--- template\n{row['template']}\n--- what it gives"))
+            print(sanitize(f"--- template\n{row['template']}\n--- rendered text"))
         print(sanitize(row["text"]))
 
 
+def _size(shape: json_shapes.JsonObject) -> str:
+    return f"{plural(shape['characters'], 'character')}, ~{plural(shape['tokens'], 'token')}"
+
+
 def add(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `prompt add`."""
+    """Run the command `prompt add`."""
     section = _section(args)
     return _change(args, world, lambda known: prompt_sections.add_section(known, section, args.place))
 
 
 def set_(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `prompt set`."""
+    """Run the command `prompt set`."""
     section = _section(args)
     return _change(args, world, lambda known: prompt_sections.reworded(known, section.name, section.text))
 
 
 def move(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `prompt move`."""
+    """Run the command `prompt move`."""
     return _change(args, world, lambda known: prompt_sections.move_section(known, args.section, args.place))
 
 
 def hide(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `prompt hide`."""
+    """Run the command `prompt hide`."""
     return _change(args, world, lambda known: prompt_sections.shown(known, args.section, visible=False))
 
 
 def unhide(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `prompt unhide`."""
+    """Run the command `prompt unhide`."""
     return _change(args, world, lambda known: prompt_sections.shown(known, args.section, visible=True))
 
 
 def remove(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `prompt remove`."""
+    """Run the command `prompt remove`."""
     return _change(args, world, lambda known: prompt_sections.removed(known, args.section))
 
 
 def render(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `prompt render`."""
+    """Run the command `prompt render`."""
     return _change(args, world, list)
 
 
 def reset(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `prompt reset`."""
+    """Run the command `prompt reset`."""
     return print_changes(args, *configure_agent(args, world, Settings(sections=(), preset=args.preset)))
 
 
 def _change(args: Namespace, world: CommandEnvironment, work: SectionTransform) -> int:
-    """Put other sections in the place of those that the agent has; one that has a text, or a preset, has them now."""
+    """Replace the agent's sections by `work` of them, and print the changes.
+
+    An agent whose prompt is a text or a preset gets sections of its own, if `work` changes them.
+    """
     config = recorded(args, world)
     wanted = work(prompt_sections.of(config))
     if wanted == prompt_sections.of(config) and not config.sections:
@@ -128,6 +135,6 @@ def _change(args: Namespace, world: CommandEnvironment, work: SectionTransform) 
 
 
 def _section(args: Namespace) -> Section:
-    """The section that was typed, read from stdin, or is in the file, with its variables."""
-    (made,) = prompt_sections.with_variables([Section(args.section, needed_text(args))], variables_of(args.var))
+    """Return the section with the text from TEXT, stdin or --file, and with the variables of --var."""
+    (made,) = prompt_sections.with_variables([Section(args.section, required_text(args))], variables_of(args.var))
     return made

@@ -1,4 +1,4 @@
-"""`everlog shared`: memory blocks that several agents have in their core memory."""
+"""`everlog shared`: create, edit, attach and delete memory blocks that several agents have in their core memory."""
 
 import asyncio
 from argparse import Namespace
@@ -13,10 +13,10 @@ from everlog.actors.ports.agent_constants import BLOCK_CHARS
 from everlog.events import BadInput
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.as_of import moment_of_option
-from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, open_view, ports_of, store_of, system_of
+from everlog.interfaces.common.bootstrap import agents_of, open_view, ports_of, store_of, system_of, without_take_over
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
-from everlog.interfaces.common.input_text import check_text, given_text, needed_text
+from everlog.interfaces.common.input_text import check_text, given_text, required_text
 from everlog.interfaces.output import json_shapes
 from everlog.store import name_of
 
@@ -24,7 +24,7 @@ BlockResultT = TypeVar("BlockResultT")
 
 
 def create(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `shared create`."""
+    """Run the command `shared create`."""
     text = (given_text(args) or "").strip()
     limit = BLOCK_CHARS if args.limit is None else args.limit
     made = asyncio.run(
@@ -40,23 +40,23 @@ def create(args: Namespace, world: CommandEnvironment) -> int:
             ),
         )
     )
-    return _print_block(args, made, "Made")
+    return _print_block(args, made, "Created")
 
 
 def set_(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `shared set`."""
-    text = needed_text(args).strip()
-    _check_there(args, world)
+    """Run the command `shared set`."""
+    text = required_text(args).strip()
+    _check_block_exists(args, world)
     made = asyncio.run(_edit_block(args, world, lambda blocks: blocks.set(args.block, text, base=args.base)))
-    return _print_block(args, made, "Rewrote")
+    return _print_block(args, made, "Updated")
 
 
 def describe(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `shared describe`."""
+    """Run the command `shared describe`."""
     if args.limit is None and args.description is None and args.read_only is None:
-        args.fail("say what to change: --limit, --description, --read-only or --no-read-only")
+        args.fail("nothing to change: give --limit, --description, --read-only or --no-read-only")
     description = None if args.description is None else check_text(args.description)
-    _check_there(args, world)
+    _check_block_exists(args, world)
     made = asyncio.run(
         _edit_block(
             args,
@@ -70,8 +70,8 @@ def describe(args: Namespace, world: CommandEnvironment) -> int:
 
 
 def delete(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `shared delete`."""
-    _check_there(args, world)
+    """Run the command `shared delete`."""
+    _check_block_exists(args, world)
     made = asyncio.run(_edit_block(args, world, lambda blocks: blocks.delete(args.block)))
     return _print_block(args, made, "Deleted")
 
@@ -83,8 +83,8 @@ async def _edit_block(
         return await edit(system.shared)
 
 
-def _check_there(args: Namespace, world: CommandEnvironment) -> None:
-    """Raises BadInput where there is no such block, StoreError where there is no store: none is made."""
+def _check_block_exists(args: Namespace, world: CommandEnvironment) -> None:
+    """Raise BadInput if the block does not exist, StoreError if the store does not exist. Creates neither."""
     _reading(args, world).show(args.block)
 
 
@@ -97,30 +97,30 @@ def _print_block(args: Namespace, block: SharedBlock, what: str) -> int:
 
 
 def listed(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `shared list`."""
+    """Run the command `shared list`."""
     blocks = _reading(args, world)
-    followers = blocks.followers()
+    attached_agents = blocks.attached_agents()
     found = []
     for name in blocks.names():
         try:
             block = blocks.show(name)
-        except BadInput:  # all of it was erased
+        except BadInput:  # every edit of the block was erased
             continue
-        follows = [{"agent": one.agent, "label": one.label} for one in followers.get(name, ())]
+        follows = [{"agent": one.agent, "label": one.label} for one in attached_agents.get(name, ())]
         found.append((block, follows))
     if args.json:
         print(json_shapes.line([{**_shape(block), "followers": follows} for block, follows in found]))
         return 0
     for block, follows in found:
-        who = ", ".join(one["agent"] for one in follows) or "nobody"
+        who = ", ".join(one["agent"] for one in follows) or "no agents"
         print(sanitize(f"{block.name}  version {block.version}, {_size(block)}{_flags(block)}  {who}"))
     if not found:
-        print("This store has no shared blocks; `everlog shared create` makes one.")
+        print("This store has no shared blocks; `everlog shared create` creates one.")
     return 0
 
 
 def show(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `shared show`."""
+    """Run the command `shared show`."""
     block = _reading(args, world).show(args.block, as_of=moment_of_option(args.as_of, world))
     if args.json:
         print(json_shapes.line(_shape(block)))
@@ -135,13 +135,13 @@ def show(args: Namespace, world: CommandEnvironment) -> int:
 
 
 def history(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `shared history`."""
+    """Run the command `shared history`."""
     versions = _reading(args, world).history(args.block)
     if args.json:
         print(json_shapes.line([_version(version) for version in versions]))
         return 0
     for version in versions:
-        head = f"{version.version}  {time_text.iso(version.at)}  {version.operation}  {version.author or 'a person'}"
+        head = f"{version.version}  {time_text.clock(version.at)}  {version.operation}  {version.author or 'a person'}"
         print(sanitize(head))
         for line in version.value.split("\n") if version.value else ():
             print(sanitize(f"    {line}"))
@@ -149,7 +149,7 @@ def history(args: Namespace, world: CommandEnvironment) -> int:
 
 
 def attach(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `shared attach`."""
+    """Run the command `shared attach`."""
     changed = _of_agent(args, world, lambda agent: agent.attach_block(args.block, check_text(args.label)))
     name, label = name_of(args.name), args.label or args.block
     if args.json:
@@ -157,24 +157,26 @@ def attach(args: Namespace, world: CommandEnvironment) -> int:
             json_shapes.line({"agent": name, "block": args.block, "label": label, "attached": True, "changed": changed})
         )
     else:
-        print(sanitize(f"{name} {'now follows' if changed else 'followed already'} {args.block}, as {label}."))
+        print(sanitize(f"{args.block} is {'now' if changed else 'already'} attached to {name}, as {label}."))
     return 0
 
 
 def detach(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `shared detach`."""
+    """Run the command `shared detach`."""
     name = name_of(args.name)
     if not _of_agent(args, world, lambda agent: agent.detach_block(args.block)):
-        raise BadInput(f"{name!r} follows no shared block {args.block!r}. `everlog memory {name}` shows its blocks.")
+        raise BadInput(
+            f"The shared block {args.block!r} is not attached to {name!r}. `everlog memory {name}` shows its blocks."
+        )
     if args.json:
         print(json_shapes.line({"agent": name, "block": args.block, "attached": False, "changed": True}))
     else:
-        print(sanitize(f"{name} no longer follows {args.block}; the block stays for others."))
+        print(sanitize(f"Detached {args.block} from {name}. The block itself stays."))
     return 0
 
 
 def _of_agent(args: Namespace, world: CommandEnvironment, work: Callable[[AgentRef], Awaitable[bool]]) -> bool:
-    with open_view(system_of(args, world), name_of(args.name), notify=False), leaving_alone():
+    with open_view(system_of(args, world), name_of(args.name), notify=False), without_take_over():
         return asyncio.run(_run_owned(args, world, work))
 
 
@@ -189,7 +191,7 @@ async def _run_owned(
 
 
 def _reading(args: Namespace, world: CommandEnvironment) -> SharedBlockService:
-    """For reading alone: nothing is owned."""
+    """Return the shared blocks for reading, without owning any log."""
     store = store_of(args, world)
     return SharedBlockService(store, SharedBlockWriter(store, ports_of(world)), clock=world.clock, ids=world.ids)
 
@@ -203,7 +205,7 @@ def _flags(block: SharedBlock) -> str:
 
 
 def _shape(block: SharedBlock) -> json_shapes.JsonObject:
-    """A block for programs."""
+    """Return a block in JSON."""
     return {
         "block": block.name, "version": block.version, "value": block.value, "limit": block.limit,
         "description": block.description, "read_only": block.read_only, "author": block.author or None,

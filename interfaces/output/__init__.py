@@ -1,1 +1,1 @@
-"""How is a thing shown? JSON shapes, pages, the terminal, and what is told while an agent works."""
+"""Output of commands: JSON shapes, pages, the terminal, and the notices that people get while an agent works."""

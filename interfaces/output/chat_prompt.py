@@ -1,4 +1,4 @@
-"""The prompt of a conversation: where the next line comes from, and what is shown while somebody types it."""
+"""Prompt of a conversation: read the next line, and keep a half-typed line intact while other output is printed."""
 
 import contextlib
 import sys
@@ -11,7 +11,7 @@ from everlog.interfaces.common.front_end import Interface, LineReader
 
 
 class Prompt:
-    """A prompt with line editing on a terminal, else the lines of stdin."""
+    """Prompt with line editing on a terminal; otherwise the lines of stdin."""
 
     def __init__(self, ask: LineReader, out: Console) -> None:
         self._ask = ask
@@ -24,7 +24,7 @@ class Prompt:
                 import readline  # noqa: F401 - line editing and history for `input`
 
     def line(self) -> str:
-        """The next line. Raises EOFError where there is none, KeyboardInterrupt."""
+        """Return the next line. Raises EOFError at the end of the input, and KeyboardInterrupt for Ctrl-C."""
         if not self._typed:
             line = sys.stdin.readline()
             if not line:
@@ -37,16 +37,16 @@ class Prompt:
             self._asking = False
 
     def around(self, interface: Interface) -> "PromptInterface":
-        """The interface, which leaves the prompt as it was when something happens while a line is typed."""
+        """Return an interface that prints above the line that is being typed, and then restores that line."""
         return PromptInterface(self, interface)
 
     def cleared(self) -> None:
-        """Something is about to be shown: leave the line on which somebody types."""
+        """Leave the line that is being typed, because output follows."""
         if self._asking:
             print()
 
-    def shown_again(self) -> None:
-        """It was shown: the prompt, and what was typed so far, stand in the last line again."""
+    def restore_line(self) -> None:
+        """Print the prompt and the text typed so far again, after other output."""
         if self._asking:
             readline = sys.modules.get("readline")
             typed = readline.get_line_buffer() if readline is not None else ""
@@ -54,20 +54,20 @@ class Prompt:
 
 
 class PromptInterface:
-    """An interface that people read while they may be typing."""
+    """Interface that prints above the line that a person may be typing."""
 
     def __init__(self, prompt: Prompt, interface: Interface) -> None:
         self._prompt = prompt
         self._interface = interface
 
     def on_records(self, records: Sequence[Record]) -> None:
-        """Show them above the line that is typed."""
+        """Show the records above the typed line."""
         self._prompt.cleared()
         self._interface.on_records(records)
-        self._prompt.shown_again()
+        self._prompt.restore_line()
 
     def on_error(self, error: EverlogError) -> None:
-        """Show it above the line that is typed."""
+        """Show the error above the typed line."""
         self._prompt.cleared()
         self._interface.on_error(error)
-        self._prompt.shown_again()
+        self._prompt.restore_line()

@@ -1,4 +1,4 @@
-"""The machine-readable shapes of the command line, promised in `docs/cli.md`: only ever extended. No colour."""
+"""Machine-readable output of the command line. `docs/cli.md` promises these shapes: keys are added, never changed."""
 
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
@@ -16,12 +16,12 @@ _json = msgspec.json.Encoder()
 
 
 def line(shape: object) -> str:
-    """`shape` as one line of JSON."""
+    """Return `shape` as one line of JSON."""
     return _json.encode(shape).decode()
 
 
 def event(record: Record) -> JsonObject:
-    """The envelope's columns, times in ISO 8601, and the payload as an object."""
+    """Return a record: the columns of its envelope, times in ISO 8601, and the payload as an object."""
     shape = msgspec.structs.asdict(record)
     shape["recorded_at"] = iso(record.recorded_at)
     shape["said_at"] = None if record.said_at is None else iso(record.said_at)
@@ -30,15 +30,15 @@ def event(record: Record) -> JsonObject:
 
 
 def hit(found: Hit) -> JsonObject:
-    """One result of a search."""
+    """Return one result of a search."""
     return {**msgspec.structs.asdict(found), "time": iso(found.time)}
 
 
 def page(found: Page) -> JsonObject:
-    """One page of results."""
+    """Return one page of results. Its number counts from 1, as --page does; `Page.page` counts from 0."""
     return {
         "total": found.total,
-        "page": found.page,
+        "page": found.page + 1,
         "pages": found.pages,
         "by_meaning": found.by_meaning,
         "archive_down": found.archive_down,
@@ -47,12 +47,12 @@ def page(found: Page) -> JsonObject:
 
 
 def answer(query: str, found: Page) -> JsonObject:
-    """The first results of one query of many."""
+    """Return the first results of one of many queries."""
     return {"query": query, "total": found.total, "results": [hit(result) for result in found.results]}
 
 
 def agent(row: Mapping[str, Any]) -> JsonObject:
-    """One row of the projection `agents`, with the parent of a fork."""
+    """Return one row of the projection `agents`, with the parent of a fork."""
     return {
         "agent": row["agent_id"],
         "events": row["events"],
@@ -64,15 +64,15 @@ def agent(row: Mapping[str, Any]) -> JsonObject:
 
 
 def memory(name: str, as_of: int, rows: Sequence[Mapping[str, Any]]) -> JsonObject:
-    """Core memory: rows of the projection `core_memory`, in the order given."""
+    """Return core memory: rows of the projection `core_memory`, in the order given."""
     keys = ("label", "value", "limit", "seq", "description", "read_only", "origin")
     return {"agent": name, "as_of": as_of, "blocks": [{key: row[key] for key in keys} for row in rows]}
 
 
 def pressure(name: str, as_of: int, row: Mapping[str, Any], estimate: int, summaries: int) -> JsonObject:
-    """Memory pressure: the row of the projection, and the estimate of the next request.
+    """Return memory pressure: a row of the projection, and the estimated tokens of the next request.
 
-    Zeros where the row is empty or has no window: the configuration was erased.
+    The numbers are 0 if the row is empty or has no window, because the configuration was erased.
     """
     return {
         "agent": name,
@@ -89,7 +89,7 @@ def pressure(name: str, as_of: int, row: Mapping[str, Any], estimate: int, summa
 
 
 def context(name: str, as_of: int, tokens: int, window: int, numbered: Sequence[tuple[int, JsonObject]]) -> JsonObject:
-    """What the model would see: every chat message with the seq of the record that it shows (0: the system message)."""
+    """Return the chat messages that the model would see, each with the seq of its record (0: the system message)."""
     return {
         "agent": name,
         "as_of": as_of,
@@ -100,7 +100,7 @@ def context(name: str, as_of: int, tokens: int, window: int, numbered: Sequence[
 
 
 def size(count: int) -> str:
-    """A number of bytes for people: 812 B, 12.3 kB, 1.2 GB; a thousand bytes are a kilobyte."""
+    """Return a number of bytes for people, in powers of 1,000: 812 B, 12.3 kB, 1.2 GB."""
     if count < 1000:
         return f"{count} B"
     power = next((power for power in (1, 2, 3) if count < 999_950 * 1000 ** (power - 1)), 4)
@@ -108,7 +108,7 @@ def size(count: int) -> str:
 
 
 class JsonLines:
-    """The interface of programs: one line of JSON for each record, written out as soon as it is durable."""
+    """Interface for programs: one line of JSON for each record, flushed as soon as the record is durable."""
 
     def __init__(self, out: IO[str]) -> None:
         self._out = out
@@ -120,5 +120,5 @@ class JsonLines:
         self._out.flush()
 
     def on_error(self, error: EverlogError) -> None:
-        """Write the paragraph to stderr."""
+        """Print the error to stderr."""
         complain(error)

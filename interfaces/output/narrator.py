@@ -1,4 +1,4 @@
-"""From records to words: the one place that knows which events people are told of, and how. Touches nothing outside."""
+"""Translate records into text for people: only this module decides which events people see. Pure."""
 
 from collections.abc import Collection, Iterable, Sequence
 
@@ -7,16 +7,20 @@ from msgspec.structs import replace
 from everlog.actors.ports.agent_constants import SEND_MESSAGE
 from everlog.events import (
     AnyEvent,
+    BadReply,
     BudgetExceeded,
     Call,
+    ContextOverflow,
     ContextTrimmed,
     EverlogError,
     FunctionResult,
     Heartbeat,
     MessageSent,
+    ModelError,
     ModelFailed,
     ModelReply,
     ModelSwitched,
+    OverBudget,
     Record,
     ReplyRejected,
     Summary,
@@ -30,32 +34,30 @@ from everlog.events import (
     is_erased,
 )
 from everlog.interfaces.common.front_end import FrontEnd, Notice
-
-"""The function whose effect is told as an assistant message."""
-
+from everlog.interfaces.common.plural import plural
 
 _ENDINGS = (ModelReply.kind, ModelFailed.kind, TurnAbandoned.kind, TurnCancelled.kind, BudgetExceeded.kind)
-"""Kinds of which the last one of a turn says how it ended."""
+"""Kinds of events that end a turn; the last one of a turn gives the reason of its end."""
 
 
 class Narrator:
-    """The interface that tells a front end what the records of one agent mean."""
+    """Interface that passes the meaning of an agent's records to a front end."""
 
     def __init__(self, front_end: FrontEnd, *, leave_out: Collection[str] = ()) -> None:
-        """`leave_out`: kinds of events that the front end is not told of, as the caller says them himself."""
+        """`leave_out`: kinds of events that the front end does not get, because the command reports them itself."""
         self._front_end = front_end
         self._leave_out = leave_out
         self._calls: dict[str, Call] = {}
-        """The calls of the newest reply that have not ended, by id."""
+        """Calls of the newest reply that have no result yet, by id."""
 
     def on_records(self, records: Sequence[Record]) -> None:
-        """Tell each record that people are told of."""
+        """Pass each record that people should see to the front end."""
         for record in records:
             if record.type not in self._leave_out:
                 self._narrate(event_of(record), record.agent_id)
 
     def on_error(self, error: EverlogError) -> None:
-        """Tell the error."""
+        """Pass the error to the front end."""
         self._front_end.error(error)
 
     def _narrate(self, event: AnyEvent, agent_id: str) -> None:
@@ -88,16 +90,31 @@ class Narrator:
 
 
 def abandon_reasons(records: Iterable[Record]) -> dict[int, str]:
-    """Return why each turn that was given up was, by its number; `records` hold those turns to their end."""
+    """Return the reasons of abandoned turns by turn number. `records` must hold each turn to its end."""
     last = {record.turn: record for record in records if record.type in _ENDINGS}
     ended = sorted(last.items())
     return {turn: end.text or "the turn was given up." for turn, end in ended if end.type != ModelReply.kind}
 
 
-def notice_of(event: AnyEvent) -> tuple[Notice, str] | None:
-    """What is noticed of an event, and its words; None for an event that is told otherwise, or not at all.
+def abandon_code(records: Iterable[Record], turn: int) -> str:
+    """Return the code of the error page that explains why `turn` was given up; empty if no page does."""
+    last = [record for record in records if record.turn == turn and record.type in _ENDINGS][-1]
+    match event_of(last):
+        case BudgetExceeded():
+            return OverBudget.code
+        case ModelFailed(failure="overflow") | TurnAbandoned(reason="context"):
+            return ContextOverflow.code
+        case ModelFailed() as failed:
+            return BadReply.code if failed.raw else ModelError.code
+        case _:
+            return ""
 
-    Not told: what people do by hand, what a function did (its function message says it), and what was erased.
+
+def notice_of(event: AnyEvent) -> tuple[Notice, str] | None:
+    """Return the notice of an event and its text; None if the event has no notice.
+
+    Events without a notice are those that a person caused, calls of functions (their result has a message of its own),
+    and erased records.
     """
     match event:
         case SystemAlert(source="memory_pressure"):
@@ -105,29 +122,29 @@ def notice_of(event: AnyEvent) -> tuple[Notice, str] | None:
         case Heartbeat() if event.reason != "manual":
             return "heartbeat", f"♥ {event.reason.replace('_', ' ')}"
         case Summary():
-            return "summary", f"summarized {event.summarized} messages: {event.text}"
+            return "summary", f"summarized {plural(event.summarized, 'message')}: {event.text}"
         case SummaryExpanded():
-            return "summary_expanded", "the last summary was taken back"
+            return "summary_expanded", "the last summary was undone"
         case ContextTrimmed():
             return "context_trimmed", event.text
         case ModelSwitched():
-            return "model_switched", f"{event.model} could not be asked, and {event.to} is: {event.text}"
+            return "model_switched", f"{event.model} failed, {event.to} is used instead: {event.text}"
         case ReplyRejected():
             return "reply_rejected", event.text
         case UnknownEvent() if not is_erased(event.payload):
-            return "unknown", f"{event.kind}, version {event.version}: this everlog is too old to know it"
+            return "unknown", f"{event.kind}, version {event.version}: written by a newer everlog, not readable here"
     return _ending(event)
 
 
 def _ending(event: AnyEvent) -> tuple[Notice, str] | None:
-    """What is noticed of an event that ends a turn before the agent is idle."""
+    """Return the notice of an event that ends a turn before the agent is idle."""
     match event:
         case ModelFailed():
             return "model_failed", f"the model failed: {event.text}"
         case TurnAbandoned():
             return "turn_abandoned", f"the turn was given up: {event.text}"
         case TurnCancelled():
-            return "turn_cancelled", "the turn was stopped"
+            return "turn_cancelled", "the turn was cancelled"
         case BudgetExceeded():
             return "budget_exceeded", f"the budget {event.budget} is used up: {event.spent:g} of {event.limit:g}"
     return None

@@ -1,4 +1,4 @@
-"""How far long work is: a bar on stderr, on a terminal only, and gone when the work is done or interrupted."""
+"""Progress bar on stderr: shown on a terminal only, and removed when the work is done or interrupted."""
 
 import sys
 from collections.abc import Iterator
@@ -8,12 +8,12 @@ from everlog.interfaces.output.terminal_output import one_line
 from everlog.store import Progress
 
 WHAT_CHARS = 40
-"""Longest name of a work beside its bar."""
+"""Longest description beside the bar."""
 
 
 @contextmanager
 def shown(what: str) -> Iterator[Progress]:
-    """While the block runs `what` is shown; what it is given tells how much is done, of how much in all."""
+    """Show `what` and a bar while the block runs. The yielded function takes the work done and the work in total."""
     if not sys.stderr.isatty():
         yield _ignore_progress
         return
@@ -27,7 +27,7 @@ def shown(what: str) -> Iterator[Progress]:
         TaskProgressColumn(),
         TimeElapsedColumn(),
     )
-    # What is printed meanwhile must reach stdout, which may be a file, and not the terminal of the bar.
+    # Printed lines must reach stdout, which may be a file. With redirect_stdout they would go to the bar's terminal.
     with Bars(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as bars:
         task = bars.add_task(one_line(what, WHAT_CHARS), total=None)
 
@@ -38,4 +38,4 @@ def shown(what: str) -> Iterator[Progress]:
 
 
 def _ignore_progress(_done: int, _total: int) -> None:
-    """Nobody looks."""
+    """Take a progress report and do nothing: stderr is not a terminal."""

@@ -1,4 +1,4 @@
-"""What the reading commands show to people: tables, gauges and blocks, made of the shapes that programs get."""
+"""Pages of the reading commands for people: tables, gauges and blocks, made from the shapes that programs get."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,24 +12,25 @@ from rich.text import Text
 
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.error_output import sanitize
+from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output.json_shapes import JsonObject, size
 from everlog.interfaces.output.terminal_output import call_text, console, indented, one_line
 from everlog.store import PartitionStats
 
 GAUGE_CELLS = 32
 MESSAGE_CHARS = 400
-"""Longest chat message shown whole without --full."""
+"""Longest chat message that is shown whole without --full."""
 
 MEASURED_CELLS = 10_000
-"""A width in which every table fits, to measure it."""
+"""Width in which every table fits; used to measure tables."""
 
-NO_CONTEXT = "The configuration was erased: there is no window to fill until the agent is sent something again."
+NO_CONTEXT = "The configuration was erased: the agent has no context window until it gets its next message."
 
 ROLES = {"system": "yellow", "user": "bold green", "assistant": "bold cyan", "tool": "magenta", "archival": "magenta"}
 
 
 def show(page: RenderableType) -> None:
-    """Print a page. Where the output is no terminal, no line ends in spaces."""
+    """Print a page. If the output is not a terminal, trailing spaces are removed."""
     out = console()
     if out.is_terminal:
         out.print(page)
@@ -40,7 +41,9 @@ def show(page: RenderableType) -> None:
 
 
 def gauge(value: int, limit: int, mark: float | None = None) -> Text:
-    """How full something is: green, yellow from half of it, red from `mark` (a fraction) or nine tenths."""
+    """Return a bar with its numbers: yellow from half of the limit, red from `mark` (a fraction) or nine tenths
+    of it.
+    """
     share = value / limit if limit else 0.0
     full = min(GAUGE_CELLS, round(share * GAUGE_CELLS) or int(value > 0))
     style = "red" if share >= (mark or 0.9) else "yellow" if share >= 0.5 else "green"
@@ -51,9 +54,9 @@ def gauge(value: int, limit: int, mark: float | None = None) -> Text:
 
 
 def agents(rows: Sequence[Mapping[str, Any]], now: int) -> RenderableType:
-    """The agents of a store."""
+    """Return the table of a store's agents."""
     if not rows:
-        return Text("No agents yet. `everlog chat sam` begins one.", "dim")
+        return Text("No agents yet. Start one with `everlog chat sam`.", "dim")
     out = console()
     table = _agents(rows, now, forks=any(row["parent"] for row in rows))
     needed = out.measure(table, options=out.options.update(max_width=MEASURED_CELLS)).maximum
@@ -61,7 +64,7 @@ def agents(rows: Sequence[Mapping[str, Any]], now: int) -> RenderableType:
 
 
 def _agents(rows: Sequence[Mapping[str, Any]], now: int, *, forks: bool = False) -> Table:
-    """The table, with a column that says whose `forks` they are."""
+    """Return the table; with `forks`, a column names the parent of each fork."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("agent", style="bold cyan", overflow="ellipsis", no_wrap=True)
     table.add_column("events", justify="right")
@@ -77,20 +80,23 @@ def _agents(rows: Sequence[Mapping[str, Any]], now: int, *, forks: bool = False)
 
 
 def memory(name: str, as_of: int, rows: Sequence[Mapping[str, Any]], now: int) -> RenderableType:
-    """Core memory, block by block."""
+    """Return core memory, block by block."""
     out = console()
     parts: list[RenderableType] = [heading(name, "core memory", as_of)]
-    for row in rows:
-        edited = f"seq {row['seq']}, {time_text.relative(row['recorded_at'], now)}"
+    heads = [
+        Text.assemble(
+            (f"{one_line(row['label'])}  ", "bold cyan"),
+            gauge(len(row["value"]), row["limit"]),
+            ("  read-only" if row["read_only"] else "", "yellow"),
+        )
+        for row in rows
+    ]
+    edits = [Text(f"  seq {row['seq']}, {time_text.relative(row['recorded_at'], now)}", "dim") for row in rows]
+    fits = all(head.cell_len + edit.cell_len <= out.width for head, edit in zip(heads, edits, strict=True))
+    for row, head, edit in zip(rows, heads, edits, strict=True):
         parts += [
             Text(""),
-            Text.assemble(
-                (f"{one_line(row['label'])}  ", "bold cyan"),
-                gauge(len(row["value"]), row["limit"]),
-                "  ",
-                (edited, "dim"),
-                ("  read-only" if row["read_only"] else "", "yellow"),
-            ),
+            *([head + edit] if fits else [head, edit]),
             *([Text(f"  {one_line(row['description'])}", "dim italic")] if row["description"] else []),
             indented(Text(sanitize(row["value"])) if row["value"] else Text("(empty)", "dim italic"), out),
         ]
@@ -100,12 +106,12 @@ def memory(name: str, as_of: int, rows: Sequence[Mapping[str, Any]], now: int) -
 
 
 def heading(name: str, what: str, as_of: int) -> Text:
-    """The line that says what a page is about."""
+    """Return the first line of a page: the agent, the subject, and the seq."""
     return Text.assemble((one_line(name), "bold"), (f" · {what} · as of seq {as_of}", "dim"))
 
 
 def pressure(shape: JsonObject) -> RenderableType:
-    """How full the window is, and what will happen about it."""
+    """Return how full the context window is, and at which point the agent is warned."""
     if not shape["window"]:
         return Group(heading(shape["agent"], "memory pressure", shape["as_of"]), Text(NO_CONTEXT, "dim italic"))
     window, mark = shape["window"], shape["fraction"]
@@ -121,16 +127,16 @@ def pressure(shape: JsonObject) -> RenderableType:
 
 
 def context(shape: JsonObject, *, full: bool = False) -> RenderableType:
-    """What the model would see, message by message."""
+    """Return the chat messages that the model would see."""
     parts: list[RenderableType] = [
-        heading(shape["agent"], f"{len(shape['messages'])} messages", shape["as_of"]),
+        heading(shape["agent"], plural(len(shape["messages"]), "message"), shape["as_of"]),
         gauge(shape["tokens"], shape["window"]) if shape["window"] else Text(NO_CONTEXT, "dim italic"),
     ]
     for message in shape["messages"]:
         role = message["role"]
         if role == "tool":
-            told = _shortened(sanitize(readable(message["content"])), full=full)
-            parts.append(Text(f"  → {told}", "dim"))
+            shown_text = _shortened(sanitize(readable(message["content"])), full=full)
+            parts.append(Text(f"  → {shown_text}", "dim"))
             continue
         where = f"seq {message['seq']}" if message["seq"] else "prompt, memory and counts"
         style = ROLES.get(role, "bold")
@@ -154,14 +160,18 @@ def _whole_call(function: Mapping[str, str]) -> str:
 
 
 def readable(content: str) -> str:
-    """An envelope of JSON as "time · words"; anything else as it is."""
+    """Return a JSON envelope of a prompt as its type, name and time and, below, its text; any other content
+    unchanged.
+    """
     try:
         value = msgspec.json.decode(content)
     except msgspec.DecodeError:
         return content
     if not isinstance(value, dict):
         return content
-    known = [str(value[key]) for key in ("type", "name", "status", "time") if value.get(key)]
+    known = [str(value[key]) for key in ("type", "name", "status") if value.get(key)]
+    if value.get("time"):
+        known.append(time_text.clock_of_prompt(str(value["time"])))
     words = next((value[key] for key in ("message", "reason") if isinstance(value.get(key), str)), None)
     return "\n".join(part for part in (" · ".join(known), words) if part) or content
 
@@ -173,42 +183,45 @@ def _shortened(text: str, *, full: bool) -> str:
 
 
 def stats(name: str, found: PartitionStats) -> RenderableType:
-    """What one log holds, and what that costs."""
+    """Return the contents of one log and their size on disk."""
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2))
     table.add_column()
     for _ in range(2):
         table.add_column(justify="right")
     table.add_column(style="dim")
     rows = (
-        ("sealed", found.sealed, "Parquet: the records in their lasting form"),
-        ("states", found.states, "derived: where each agent stands"),
-        ("frames", found.frames, "closed, to be sealed"),
-        ("open", found.open, "where the next records go"),
-        ("other", found.other, "manifests, owners, leftovers"),
+        ("sealed", found.sealed, "records in Parquet files, which never change again"),
+        ("states", found.states, "derived: the state of each agent"),
+        ("frames", found.frames, "closed files that will be sealed"),
+        ("open", found.open, "file that new records are appended to"),
+        ("other", found.other, "manifests, owner files, leftovers"),
         ("disk", found.all, "everything in the folder"),
     )
-    for what, files, told in rows:
+    for what, files, shown_text in rows:
         bold = "bold" if files == found.all else ""
-        count = f"{files.files:,} file{'s' * (files.files != 1)}" if files.files else ""
-        table.add_row(Text(what, bold), Text(count, "dim"), Text(size(files.bytes) if files.files else "–", bold), told)
-    table.add_row(Text("words", "bold"), "", Text(size(found.text_bytes), "bold"), "text and payload of all records")
-    agents_ = f"{found.agents:,} agents, " if found.agents != 1 else ""
-    held = f"{agents_}{found.records:,} records in {found.commits:,} commits"
+        count = plural(files.files, "file") if files.files else ""
+        table.add_row(
+            Text(what, bold), Text(count, "dim"), Text(size(files.bytes) if files.files else "–", bold), shown_text
+        )
+    table.add_row(Text("content", "bold"), "", Text(size(found.text_bytes), "bold"), "text and payload of all records")
+    agents_ = f"{plural(found.agents, 'agent')}, " if found.agents != 1 else ""
+    held = f"{agents_}{plural(found.records, 'record')} in {plural(found.commits, 'commit')}"
     head = Text.assemble((one_line(name), "bold"), (f" · {held}", "dim"))
     return Group(head, Text(""), table, Text(""), Text.assemble("amplification  ", (_ratio(found), "bold cyan"),
-                 ("  bytes on the disk for each byte of words", "dim")))  # fmt: skip
+                 ("  bytes on disk for each byte of content", "dim")))  # fmt: skip
 
 
 def stats_of_all(counted: Sequence[tuple[str, PartitionStats]], total: PartitionStats) -> RenderableType:
-    """What the logs of a store hold, and what that costs: a line for each, and the sum."""
+    """Return the contents of a store's logs and their size on disk: a row for each log, and the sum."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_footer=len(counted) != 1)
-    sums = [f"{len(counted):,} logs", *_figures(total)]
+    sums = [plural(len(counted), "log"), *_figures(total)]
     table.add_column("log", sums[0], style="bold cyan", overflow="ellipsis", no_wrap=True)
-    for what, footer in zip(("records", "words", "open", "sealed", "states", "disk", "ampl."), sums[1:], strict=True):
+    columns = ("records", "content", "open", "sealed", "states", "disk", "ampl.")
+    for what, footer in zip(columns, sums[1:], strict=True):
         table.add_column(what, footer, justify="right", no_wrap=True)
     for name, found in counted:
         table.add_row(one_line(name), *_figures(found))
-    return table if counted else Text("No logs yet. `everlog chat sam` begins one.", "dim")
+    return table if counted else Text("No logs yet. Start an agent with `everlog chat sam`.", "dim")
 
 
 def _figures(found: PartitionStats) -> list[str]:
@@ -221,27 +234,35 @@ def _ratio(found: PartitionStats) -> str:
     return "–" if found.amplification is None else f"{found.amplification:.2f}"
 
 
-def search(query: str, found: JsonObject, now: int, *, more: bool = True, scores: bool = False) -> RenderableType:
-    """One page of results, the best first."""
+def search(
+    query: str, found: JsonObject, now: int, *, zone: str = "UTC", command: str = "", scores: bool = False
+) -> RenderableType:
+    """Return one page of results, the best first, with times in `zone`.
+
+    `command`: text before "--page N" in the line that says how to get the next page.
+    """
+    page, pages = found["page"], found["pages"]
     if not found["results"]:
-        what = "no such page" if found["total"] else "nothing found"
+        what = f"no page {page:,}, only {plural(pages, 'page')} of results" if found["total"] else "nothing found"
         return Text(f"{what} for “{sanitize(query)}”" if query else what, "dim italic")
-    last = found["pages"] - 1
-    shown = f"Showing {len(found['results'])} of {found['total']:,} results (page {found['page']}/{last})"
+    total = plural(found["total"], "result")
+    shown = f"Showing {len(found['results'])} of {total} (page {page:,} of {pages:,})"
     parts: list[RenderableType] = [Text(shown, "dim"), Text("")]
     words = [word for word in query.split() if len(word) > 2]
     for result in found["results"]:
-        parts += [one(result, now, words, score=scores), Text("")]
-    if more and found["page"] < last:
-        parts.append(Text(f"--page {found['page'] + 1} has more", "dim"))
+        parts += [one(result, now, words, zone=zone, score=scores), Text("")]
+    if page < pages:
+        parts.append(Text(f"Next page: {sanitize(command)}--page {page + 1}", "dim"))
     return Group(*parts)
 
 
-def one(result: JsonObject, now: int, words: Sequence[str] = (), *, score: bool = False) -> RenderableType:
-    """A result of a search, with what is known of it; `words` are made to stand out."""
+def one(
+    result: JsonObject, now: int, words: Sequence[str] = (), *, zone: str = "UTC", score: bool = False
+) -> RenderableType:
+    """Return one result of a search, with its time in `zone`; `words` are highlighted."""
     at = time_text.microseconds(result["time"])
     known = [
-        time_text.clock(at),
+        time_text.clock(at, zone),
         time_text.relative(at, now),
         f"seq {result['seq']}",
         f"ref {one_line(result['ref'], 40)}" if result["ref"] else "",

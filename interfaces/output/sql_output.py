@@ -1,4 +1,4 @@
-"""Answers of SQL as people and other tools read them: a table, JSON, CSV, Parquet, Arrow."""
+"""Write the result of a query for people and for other tools: table, JSON, CSV, Parquet, Arrow."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
@@ -15,23 +15,24 @@ from everlog.events import BadInput
 from everlog.events.times import EPOCH
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.error_output import sanitize
+from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output.json_shapes import JsonObject, line
 from everlog.store import Snapshot
 
 CELL_CHARS = 200
-"""Longest value of a table."""
+"""Longest value that a table shows whole."""
 ROWS_AT_ONCE = 1024
-"""Rows that are Python's at a time."""
-_A_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-_ENDLESS, _ENDLESS_DAY = 2**63 - 1, 2**31 - 1
-"""What DuckDB writes for the times `infinity` and, negative, `-infinity`."""
-_EPOCH = EPOCH.replace(tzinfo=None)  # a time without a zone is held against one without a zone
+"""Rows that are converted to Python objects at a time, which bounds memory."""
+_UNITS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_INFINITY, _INFINITY_DAY = 2**63 - 1, 2**31 - 1
+"""Values in which DuckDB stores the times `infinity` and, negative, `-infinity`."""
+_EPOCH = EPOCH.replace(tzinfo=None)  # Python compares only times that both have a zone or both have none
 
 RecordBatches = Iterable[pa.RecordBatch]
 
 
 def head(schema: pa.Schema, position: Snapshot, at: int) -> JsonObject:
-    """The answer for programs, without its rows."""
+    """Return the result for programs, without its rows."""
     return {
         "as_of": time_text.iso(at),
         "records": position.records,
@@ -42,7 +43,7 @@ def head(schema: pa.Schema, position: Snapshot, at: int) -> JsonObject:
 
 
 def write_json(head: JsonObject, batches: RecordBatches, out: IO[bytes]) -> None:
-    """The answer for programs, one object: the head, and the rows as they come."""
+    """Write the result for programs as one JSON object: the head, then the rows as they are computed."""
     out.write(line(head).removesuffix("}").encode() + b',"rows":[')
     between = b""
     for batch in batches:
@@ -66,7 +67,7 @@ def _rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """The values of a column; times and days as ISO texts, whatever their year. Raises BadInput."""
+    """Return the values of a column; times and days are ISO 8601 texts, whatever their year. Raises BadInput."""
     kind = column.type
     if pa.types.is_timestamp(kind):
         ends = "Z" if kind.tz else ""
@@ -82,8 +83,8 @@ def _values(column: pa.Array) -> list[Any]:
 
 
 def _iso(at: int, unit: str, ends: str) -> str:
-    second = _A_SECOND[unit]
-    if abs(at) == _ENDLESS:
+    second = _UNITS_PER_SECOND[unit]
+    if abs(at) == _INFINITY:
         return "infinity" if at > 0 else "-infinity"
     seconds, rest = divmod(at, second)
     try:
@@ -95,7 +96,7 @@ def _iso(at: int, unit: str, ends: str) -> str:
 
 
 def _day(day: int) -> str:
-    if abs(day) == _ENDLESS_DAY:
+    if abs(day) == _INFINITY_DAY:
         return "infinity" if day > 0 else "-infinity"
     try:
         return (_EPOCH + timedelta(days=day)).date().isoformat()
@@ -105,7 +106,7 @@ def _day(day: int) -> str:
 
 def _unwritable_value(error: Exception) -> BadInput:
     return BadInput(
-        f"The query was answered, and a value cannot be written ({error}). Cast the column to VARCHAR in the query."
+        f"The query succeeded, but a value of its result cannot be written ({error}). Cast the column to VARCHAR."
     )
 
 
@@ -114,7 +115,7 @@ def _json(value: Any) -> Any:
 
 
 def table(schema: pa.Schema, batches: RecordBatches, rows_max: int) -> RenderableType:
-    """The answer for people; of more than `rows_max` rows the first ones, and how many more there are. 0: all."""
+    """Return the result for people: the first `rows_max` rows, and the number of the others. 0: all rows."""
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for field in schema:
         right = pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)
@@ -130,8 +131,8 @@ def table(schema: pa.Schema, batches: RecordBatches, rows_max: int) -> Renderabl
         return Group(grid, Text("no rows", "dim"))
     if not more:
         return grid
-    told = f"and {more:,} more row{'s' * (more != 1)}: --rows 0 shows all, --format csv writes them"
-    return Group(grid, Text(told, "dim"))
+    footer = f"and {plural(more, 'more row')}: --rows 0 shows all, --format csv writes them"
+    return Group(grid, Text(footer, "dim"))
 
 
 def _cell(value: Any) -> str:
@@ -143,7 +144,7 @@ def _cell(value: Any) -> str:
 
 
 def write(form: str, schema: pa.Schema, batches: RecordBatches, out: IO[bytes]) -> None:
-    """The answer as `csv`, `parquet` or `arrow` (a file of Arrow IPC), batch by batch. Raises BadInput."""
+    """Write the result as `csv`, `parquet` or `arrow` (a file of Arrow IPC), batch by batch. Raises BadInput."""
     try:
         _write(form, schema, batches, out)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError, TypeError) as error:
@@ -168,15 +169,17 @@ def _write(form: str, schema: pa.Schema, batches: RecordBatches, out: IO[bytes])
 def _write_csv(schema: pa.Schema, batches: RecordBatches, out: IO[bytes]) -> None:
     from pyarrow import csv
 
-    flat = pa.schema([field.with_type(pa.string()) if _is_odd(field.type) else field for field in schema])
+    flat = pa.schema([field.with_type(pa.string()) if _is_written_as_text(field.type) else field for field in schema])
     with csv.CSVWriter(out, flat) as writer:
         for batch in batches:
-            columns = [_as_text(c) if _is_odd(c.type) else c for c in batch.columns]
+            columns = [_as_text(c) if _is_written_as_text(c.type) else c for c in batch.columns]
             writer.write_batch(pa.record_batch(columns, schema=flat))
 
 
-def _is_odd(kind: pa.DataType) -> bool:
-    """What CSV has no form for: it is written as JSON; and times and days, which are ISO 8601, and words."""
+def _is_written_as_text(kind: pa.DataType) -> bool:
+    """Return True if CSV has no form for the type. Nested and binary values are written as JSON; times, days and
+    dictionary values as text.
+    """
     return bool(pa.types.is_nested(kind) or pa.types.is_binary(kind) or _is_text(kind))
 
 

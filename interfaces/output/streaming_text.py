@@ -1,4 +1,6 @@
-"""Words on a terminal while they are still coming: word by word, wrapped, and told once when they are final."""
+"""Print text that is still streamed: word by word, wrapped, and only once although it is passed again when it is
+durable.
+"""
 
 import re
 from collections.abc import Callable
@@ -14,17 +16,17 @@ WIDTH_MIN = 20
 _TOKENS = re.compile(r"\n|[^\S\n]+|\S+")
 
 LabelFunction = Callable[[PreviewKind], tuple[Text, str]]
-"""What stands before a text, and the style of its words."""
+"""Return the label of a text and the style of its words."""
 
 
 class _Text:
-    """One thought or message that is coming."""
+    """One thought or message that is being streamed."""
 
     def __init__(self, kind: PreviewKind) -> None:
         self.kind = kind
         self.parts: list[str] = []
         self.whole = False
-        """It has ended."""
+        """True after the text has ended."""
 
     @property
     def text(self) -> str:
@@ -32,27 +34,29 @@ class _Text:
 
 
 class StreamingText:
-    """Where coming words stand on the terminal."""
+    """Streamed texts on the terminal, until each is durable or dropped."""
 
     def __init__(self, out: Console, label: LabelFunction, *, wrap: bool) -> None:
         self._out = out
         self._label = label
         self._wrap = wrap
         self._texts: list[_Text] = []
-        """Those that are not final yet, in the order in which they came."""
+        """Texts that are not durable yet, in the order of their arrival."""
         self._open: _Text | None = None
-        """The one whose line is not finished."""
+        """Text whose line is not finished."""
         self._style, self._indent, self._column = "", 0, 0
         self._word = self._space = ""
-        """What came of a word, and the white space before it: neither is shown before it is known where it goes."""
+        """Letters of the last word that arrived, and the white space before it. Both are held back until the word is
+        complete, because only then it is known on which line it fits.
+        """
 
     @property
     def open(self) -> bool:
-        """Whether a line is not finished."""
+        """True if a line is not finished."""
         return self._open is not None
 
     def add(self, kind: PreviewKind, text: str) -> None:
-        """A thought or message goes on, or begins."""
+        """Add a chunk to the current thought or message, or begin a new one."""
         last = self._texts[-1] if self._texts else None
         if last is None or last.whole or last.kind != kind:
             last = _Text(kind)
@@ -64,61 +68,63 @@ class StreamingText:
         self._show(text)
 
     def end(self) -> None:
-        """What came last is whole."""
+        """Mark the current text as complete."""
         if self._texts:
             self._texts[-1].whole = True
 
     def final(self, kind: PreviewKind, text: str) -> bool:
-        """A text is durable: its line is finished. False if it has to be shown: it stands nowhere, or otherwise."""
-        told = next((one for one in self._texts if one.kind == kind), None)
-        if told is None:
+        """Settle a durable text. Return False if the caller has to print it: it was not streamed, or differs from what
+        was.
+        """
+        preview = next((one for one in self._texts if one.kind == kind), None)
+        if preview is None:
             self.finish()
             return False
-        self._texts.remove(told)
-        shown = told.text
-        if self._open is told and text.startswith(shown):
+        self._texts.remove(preview)
+        shown = preview.text
+        if self._open is preview and text.startswith(shown):
             self._show(text[len(shown) :])
             shown = text
         same = shown.strip() == text.strip()
-        if self._open is told or not same:
+        if self._open is preview or not same:
             self.finish()
         return same
 
     def finish(self) -> None:
-        """Something else is to be shown: leave the line."""
+        """Finish the current line, because other output follows."""
         if self._open is not None:
-            self._put_word()
+            self._print_word()
             self._out.print()
         self._open = None
 
     def drop(self) -> bool:
-        """What was told and is not final counts for nothing; whether there was any."""
+        """Discard streamed text that is not durable. Return True if there was any."""
         self.finish()
         had, self._texts = bool(self._texts), []
         return had
 
-    def _begin(self, told: _Text) -> None:
-        label, self._style = self._label(told.kind)
-        self._open = told
+    def _begin(self, preview: _Text) -> None:
+        label, self._style = self._label(preview.kind)
+        self._open = preview
         self._indent = self._column = label.cell_len
         self._word = self._space = ""
         self._out.print(label, end="", soft_wrap=True)
-        if told.parts:  # something came in between
-            self._show(told.text)
+        if preview.parts:  # other output came in between, so the beginning is printed again
+            self._show(preview.text)
 
     def _show(self, text: str) -> None:
         for token in _TOKENS.findall(sanitize(text)):
             if token == "\n":
-                self._put_word()
+                self._print_word()
                 self._break()
             elif token.isspace():
-                self._put_word()
+                self._print_word()
                 self._space += token
             else:
                 self._word += token
 
-    def _put_word(self) -> None:
-        """The word is whole: it is shown, in the next line where it does not fit."""
+    def _print_word(self) -> None:
+        """Print the word, which is complete, on the next line if it does not fit on this one."""
         if self._word:
             width = max(self._out.width - self._indent - 1, WIDTH_MIN) + self._indent
             cells = cell_len(self._space) + cell_len(self._word)

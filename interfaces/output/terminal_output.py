@@ -1,4 +1,4 @@
-"""The front end of people: words as they are said, on a terminal or a plain stream. Colour only on a terminal."""
+"""Front end for people: messages as they are streamed, on a terminal or a plain stream. Colour on a terminal only."""
 
 import os
 import sys
@@ -13,21 +13,23 @@ from everlog.actors.formats.reply_preview import Preview, PreviewKind
 from everlog.events import Call, EverlogError, Record, is_erased
 from everlog.interfaces.common.error_output import complain, sanitize
 from everlog.interfaces.common.front_end import FrontEnd, Notice
+from everlog.interfaces.common.plural import plural
 from everlog.interfaces.common.time_text import clock
 from everlog.interfaces.output.streaming_text import StreamingText
 
 PLAIN_WIDTH = 120
-"""Columns where the output is no terminal."""
+"""Columns if the output is not a terminal."""
 ARGUMENT_CHARS = 60
-"""Longest argument of a function shown whole while it happens."""
+"""Longest function argument that is shown whole while an agent works."""
 RESULT_CHARS = 160
-"""Longest result of a function shown whole while it happens."""
+"""Longest function result that is shown whole while an agent works."""
 
-ANEW = "the reply was cut off, or not taken: it begins anew"
-UNSAID = "what stands here last was not said: the reply never became whole"
+RESTARTED = "(reply broke off or was rejected; it starts again)"
+DISCARDED = "(the partial reply above was discarded)"
+CANCELLED = "(cancelled; the partial reply above was discarded)"
 
 ERASED = "erased"
-"""What stands in the place of what an erased record said."""
+"""Shown in place of the content of an erased record."""
 
 FAMILIES = {
     "user_message": "bold green",
@@ -51,7 +53,7 @@ FAMILIES = {
     "agent_deleted": "red",
     "records_erased": "red",
 }
-"""Colours of the types of events; any other type is dim."""
+"""Colours of event types; any other type is dim."""
 
 NOTICES: Mapping[Notice, str] = {
     "memory_pressure": "yellow",
@@ -65,30 +67,30 @@ NOTICES: Mapping[Notice, str] = {
     "heartbeat": "dim",
     "unknown": "dim",
 }
-"""The notices that are shown and their colours; the others come with an error, or are of the person's own making."""
+"""Colours of the notices that are shown. The others come with an error, or a person caused them."""
 
 
-class _Out(Console):
-    """A console whose reader may go away: the command ends by its own rules then, not by rich's."""
+class _PipeConsole(Console):
+    """Console that raises BrokenPipeError when its reader is gone; rich's own would end the process."""
 
     def on_broken_pipe(self) -> NoReturn:
         raise BrokenPipeError
 
 
 def console() -> Console:
-    """Where people read: stdout, in the width of the terminal. Raises BrokenPipeError where nobody reads any more."""
+    """Return a console for stdout in the width of the terminal. It raises BrokenPipeError when its reader is gone."""
     wide = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return _Out(highlight=False, markup=False, emoji=False, width=None if wide else PLAIN_WIDTH)
+    return _PipeConsole(highlight=False, markup=False, emoji=False, width=None if wide else PLAIN_WIDTH)
 
 
 def one_line(text: str, chars: int | None = None) -> str:
-    """`text` on one line, and no longer than `chars`."""
+    """Return `text` on one line of at most `chars` characters."""
     flat = " ".join(sanitize(text).split())
     return flat if chars is None or len(flat) <= chars else flat[: chars - 1] + "…"
 
 
 def call_text(name: str, arguments: str, chars: int = ARGUMENT_CHARS) -> str:
-    """A call as it would be written: name(key="value"); a heart where it asks for a heartbeat."""
+    """Return a call as code: name(key="value"), with a heart if it requests a heartbeat."""
     name = one_line(name)
     try:
         values = msgspec.json.decode(arguments or "{}")
@@ -96,7 +98,7 @@ def call_text(name: str, arguments: str, chars: int = ARGUMENT_CHARS) -> str:
         values = None
     if not isinstance(values, dict):
         return f"{name}({one_line(arguments, chars)})"
-    heart = " ♥" if values.pop("request_heartbeat", False) else ""
+    heart = " ♥" if values.pop("request_heartbeat", False) is True else ""
     shown = [f"{one_line(key)}={_value(value, chars)}" for key, value in values.items()]
     return f"{name}({', '.join(shown)}){heart}"
 
@@ -108,7 +110,7 @@ def _value(value: object, chars: int) -> str:
 
 
 def detail(record: Record) -> str:
-    """What an event says, on one line."""
+    """Return the content of an event on one line."""
     if is_erased(record.payload):
         return ERASED
     return one_line(_detail(record))
@@ -139,7 +141,8 @@ def _detail(record: Record) -> str:
         case "reply_rethought":
             return f"seq {payload.get('target_seq')}: {text}"
         case "summary":
-            return f"{payload.get('summarized')} messages up to seq {payload.get('covers_to')}: {text}"
+            summarized = plural(payload.get("summarized", 0), "message")
+            return f"{summarized} up to seq {payload.get('covers_to')}: {text}"
         case "user_message" | "message_sent" if payload.get("name"):
             return f"{payload['name']}: {text}"
         case _:
@@ -147,63 +150,63 @@ def _detail(record: Record) -> str:
             return text or rest
 
 
-def hanging(label: Text, words: Text, out: Console, *, wrap: bool) -> Text:
-    """Words beside their label, every further line indented below the first."""
+def hanging_indent(label: Text, words: Text, out: Console, *, wrap: bool) -> Text:
+    """Return a label with words beside it; further lines are indented to the first word."""
     indent = label.cell_len
     width = max(out.width - indent - 1, 20) if wrap else 10**6
     return label + Text(f"\n{' ' * indent}").join(words.wrap(out, width))
 
 
 def indented(words: Text, out: Console, *, wrap: bool = True) -> Text:
-    """Words two columns from the left."""
-    return hanging(Text("  "), words, out, wrap=wrap)
+    """Return words that are indented by two columns."""
+    return hanging_indent(Text("  "), words, out, wrap=wrap)
 
 
 class TerminalFrontEnd(FrontEnd):
-    """The front end at the prompt: the agent's messages, and with `verbose` its thoughts and functions too."""
+    """Front end of the prompt: the agent's messages and, with `verbose`, its thoughts and functions."""
 
     def __init__(self, out: Console, *, verbose: bool = False, labelled: bool | None = None) -> None:
         self._out = out
         self._verbose = verbose
         self._labelled = verbose if labelled is None else labelled
         self._name = ""
-        """Whose words are coming."""
+        """Name of the agent whose text is being streamed."""
         self._streaming = StreamingText(out, self._before, wrap=self._labelled and out.is_terminal)
 
     def preview(self, preview: Preview, name: str) -> None:
-        """Show words as they come; thoughts if wanted."""
+        """Show streamed text; thoughts only if `verbose`."""
         self._name = name
         match preview.kind:
             case "end":
                 self._streaming.end()
             case "restart":
                 if self._streaming.drop():
-                    self._note(ANEW, "yellow")
+                    self._note(RESTARTED, "yellow")
             case kind if kind == "message" or self._verbose:
                 self._streaming.add(kind, preview.text)
 
     @property
     def coming(self) -> bool:
-        """Whether words stand in a line that is not finished."""
+        """True if streamed text stands in a line that is not finished."""
         return self._streaming.open
 
     def drop_unfinished(self) -> None:
-        """Nothing more comes: what was shown and is not final was never said."""
+        """Finish the streamed text, because no more follows. Text that is not durable by now never will be."""
         if self._streaming.drop():
-            self._note(UNSAID, "yellow")
+            self._note(DISCARDED, "yellow")
 
     def assistant_message(self, text: str, name: str) -> None:
-        """Show the words, if they do not stand there already."""
+        """Show the message, unless it was streamed already."""
         if not self._streaming.final("message", text):
             self.said(name, text, "bold cyan")
 
     def inner_monologue(self, text: str) -> None:
-        """Show the thought, if wanted."""
+        """Show the thought if `verbose`, unless it was streamed already."""
         if self._verbose and not self._streaming.final("thought", text):
             self._note(text, "dim italic")
 
     def function_message(self, call: Call, text: str, *, ok: bool) -> None:
-        """Show the call and what came of it on one line, if wanted."""
+        """Show the call and its result on one line if `verbose`."""
         if not self._verbose:
             return
         called = call_text(call.name, call.arguments) if call.arguments else one_line(call.name)
@@ -216,18 +219,20 @@ class TerminalFrontEnd(FrontEnd):
         self._out.print(self._labelled_text(Text("  "), line), soft_wrap=True)
 
     def notice(self, about: Notice, text: str) -> None:
-        """Show a turn that was given up; the others if wanted."""
-        if about in NOTICES and (self._verbose or about == "turn_abandoned"):
-            self._note(text, NOTICES[about])
+        """Show a turn that was given up; other notices only if `verbose`."""
+        if about not in NOTICES or not (self._verbose or about == "turn_abandoned"):
+            return
+        cancelled = about == "turn_cancelled" and self._streaming.drop()
+        self._note(CANCELLED if cancelled else text, NOTICES[about])
 
     def error(self, error: EverlogError) -> None:
-        """Show the paragraph, on stderr."""
+        """Print the error to stderr."""
         self._streaming.finish()
         self._out.file.flush()
         complain(error)
 
     def said(self, who: str, text: str, style: str) -> None:
-        """Words, with who said them before."""
+        """Show a message after the name of its speaker."""
         self._streaming.finish()
         words = Text(sanitize(text))
         if not self._labelled:
@@ -245,18 +250,18 @@ class TerminalFrontEnd(FrontEnd):
         self._out.print(self._labelled_text(Text("  "), Text(sanitize(text), style)), soft_wrap=True)
 
     def _labelled_text(self, label: Text, words: Text) -> Text:
-        """Wrapped on a terminal only: a program wants a message on one line."""
-        return hanging(label, words, self._out, wrap=self._out.is_terminal)
+        """Wrap on a terminal only: programs expect a message on one line."""
+        return hanging_indent(label, words, self._out, wrap=self._out.is_terminal)
 
 
 class EventLines:
-    """The log for people: one line for each record, no wider than the terminal."""
+    """Interface that prints the log for people: one line for each record, no wider than the terminal."""
 
     def __init__(self, out: Console) -> None:
         self._out = out
 
     def on_records(self, records: Sequence[Record]) -> None:
-        """One line each."""
+        """Print a line for each record."""
         for record in records:
             gone = is_erased(record.payload)
             line = Text.assemble(
@@ -270,5 +275,5 @@ class EventLines:
             self._out.print(line, no_wrap=True, overflow="ellipsis")
 
     def on_error(self, error: EverlogError) -> None:
-        """The paragraph, on stderr."""
+        """Print the error to stderr."""
         complain(error)

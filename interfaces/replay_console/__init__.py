@@ -1,1 +1,1 @@
-"""How is a recorded life watched? The console of `everlog replay`."""
+"""Console of `everlog replay`, which plays back the recorded events of an agent."""

@@ -1,7 +1,8 @@
-"""One frame of the console: a moment of a story, in exactly as many lines and cells as the terminal has. Pure."""
+"""Draw one frame of the console: exactly as many lines and cells as the terminal has. Pure."""
 
 from rich.text import Text
 
+from everlog.interfaces.common.plural import plural
 from everlog.interfaces.common.time_text import clock, span
 from everlog.interfaces.output.terminal_output import one_line
 from everlog.interfaces.replay_console import console_panes
@@ -11,12 +12,12 @@ from everlog.interfaces.replay_console.playback import Playback
 from everlog.interfaces.replay_console.timeline import ReplayTimeline
 
 SIDES_WIDTH = 90
-"""Least width at which memory stands beside the story; else below it."""
+"""Least width at which core memory is beside the events; on a narrower terminal it is below them."""
 MEMORY_WIDTH_MAX = 72
 BODY_LINES_MIN = 6
-"""Lines that the story gets before anything but its heading and the keys does."""
+"""Lines that the events keep before the other parts get any, except for the heading and the keys."""
 MEMORY_LINES_MIN = 5
-"""Least lines of a memory below the story."""
+"""Least number of lines for core memory below the events."""
 
 KEYS = (
     ("space", "play, pause"),
@@ -32,28 +33,29 @@ KEYS = (
     ("q", "quit"),
 )
 HELP = (
-    ("space", "play or pause; at the end, from the beginning"),
-    ("← →", "an event back or forward (also h and l)"),
-    ("p n", "a turn back or forward (also shift and an arrow)"),
-    ("s S", "the next summary, the one before"),
-    ("e E", "the next memory edit, the one before"),
-    ("f", "the next failure"),
-    ("g G", "the first event, the last (also home and end)"),
-    ("+ -", "twice the speed, half of it"),
-    ("/", "search for words; N searches on"),
-    ("F", "fork the agent at the event that is shown (also b): asks for a name"),
+    ("space", "play or pause; at the end, play from the beginning"),
+    ("← →", "previous or next event (also h and l)"),
+    ("p n", "previous or next turn (also shift and an arrow)"),
+    ("s S", "next or previous summary"),
+    ("e E", "next or previous memory edit"),
+    ("f", "next failure"),
+    ("g G", "first or last event (also home and end)"),
+    ("+ -", "double or halve the speed"),
+    ("/", "search for text; N repeats the search"),
+    ("F", "fork the agent at this event (also b); asks for a name"),
     ("q", "quit"),
 )
-"""Every key, and what it does."""
+"""Every key with its description."""
 
 
 def frame(console: Console, story: ReplayTimeline, width: int, height: int) -> Text:
-    """The whole screen."""
+    """Return the whole screen."""
     playback = console.playback
     above = [_head(story, playback, width), console_panes.gauge(story, playback.seq, width)]
     signs, bar = console_panes.timeline(story, playback, width)
     below = [signs, bar, _status(story, playback, width), _foot(console, width)]
     spare = height - len(above) - len(below) - 1 - BODY_LINES_MIN
+    # On a low terminal these parts are left out in this order, until the events have BODY_LINES_MIN lines.
     for least_wanted in (signs, above[1], bar, below[2]):
         if spare < 0:
             above, below = [[line for line in part if line is not least_wanted] for part in (above, below)]
@@ -66,7 +68,9 @@ def frame(console: Console, story: ReplayTimeline, width: int, height: int) -> T
 
 
 def _body(console: Console, story: ReplayTimeline, width: int, height: int) -> list[Text]:
-    """The heading, and below it what happened and core memory, beside each other or one above the other."""
+    """Return the events and core memory under their headings: side by side on a wide terminal, else one below the
+    other.
+    """
     if height < 2:
         return []
     if console.mode == "help":
@@ -75,15 +79,15 @@ def _body(console: Console, story: ReplayTimeline, width: int, height: int) -> l
     if width >= SIDES_WIDTH:
         right = min(width * 2 // 5, MEMORY_WIDTH_MAX)
         left = width - right - 2
-        happened = console_panes.event_lines(story, seq, left - 1, height - 1, console.sought)
+        happened = console_panes.event_lines(story, seq, left - 1, height - 1, console.search_text)
         story_lines = stack_lines(happened, left, height - 1)
         memory_lines = stack_lines(console_panes.memory(story, seq, right, height - 1), right, height - 1)
-        heading = Text.assemble(_rule("story", left), ("┬", "bright_black"), _rule("core memory", right + 1))
+        heading = Text.assemble(_rule("events", left), ("┬", "bright_black"), _rule("core memory", right + 1))
         return [heading, *side_by_side(story_lines, memory_lines)]
     lower = max(height // 3, MEMORY_LINES_MIN) if height >= MEMORY_LINES_MIN * 2 else 0
     upper = height - lower - 1
-    lines = [_rule("story", width)]
-    lines += stack_lines(console_panes.event_lines(story, seq, width, upper, console.sought), width, upper)
+    lines = [_rule("events", width)]
+    lines += stack_lines(console_panes.event_lines(story, seq, width, upper, console.search_text), width, upper)
     if lower:
         lines += [_rule("core memory", width)]
         lines += stack_lines(console_panes.memory(story, seq, width, lower - 1), width, lower - 1)
@@ -106,7 +110,7 @@ def _head(story: ReplayTimeline, playback: Playback, width: int) -> Text:
     )
     model = story.gauge(playback.seq).model
     left.append(f" · {one_line(model)}" if model else "", "dim")
-    return sides(left, Text(f"  {clock(story.record(playback.seq).recorded_at)} UTC", "cyan"), width)
+    return sides(left, Text(f"  {clock(story.record(playback.seq).recorded_at)}", "cyan"), width)
 
 
 def _state(playback: Playback) -> tuple[str, str]:
@@ -116,7 +120,7 @@ def _state(playback: Playback) -> tuple[str, str]:
 
 
 def speed(times: float) -> str:
-    """A speed as it is typed: 8x."""
+    """Return a speed as it is typed: 8x."""
     return f"{times:g}x"
 
 
@@ -124,19 +128,20 @@ def _status(story: ReplayTimeline, playback: Playback, width: int) -> Text:
     seq = playback.seq
     now = story.record(seq)
     left = Text.assemble((f" seq {seq:,}", "bold"), (f" of {playback.last:,}", "dim"))
-    turn = f" · turn {now.turn}.{now.step}" if now.turn else ""
+    turn = f" · turn {now.turn}" if now.turn else ""
+    turn += f", step {now.step}" if now.step else ""
     left.append(f"{turn} · {one_line(now.type)}{_since(story, seq)}", "dim")
     known = story.gauge(seq)
     edits, summaries, failures = (story.count(kind, seq) for kind in ("edit", "summary", "failure"))
-    parts = [_many(edits, "edit"), _many(failures, "failure")]
+    parts = [plural(edits, "edit"), plural(failures, "failure")]
     if summaries:
-        parts.insert(1, f"{known.hidden:,} of {known.total:,} messages summarized")
+        parts.insert(1, f"{known.hidden:,} of {plural(known.total, 'message')} summarized")
     right = Text(f"  {' · '.join(parts)} ", "dim")
     return sides(left, right, width) if left.cell_len + right.cell_len <= width else fit_line(left, width)
 
 
 def _since(story: ReplayTimeline, seq: int) -> str:
-    """How long after the event before, where that is worth saying; when it was said, where that is another time."""
+    """Return the time since the event before if it is 0.1 s or more, or the time that an imported message was said."""
     now = story.record(seq)
     if now.said_at is not None:
         return f" · said {clock(now.said_at)}"
@@ -144,26 +149,20 @@ def _since(story: ReplayTimeline, seq: int) -> str:
     return f" · {f'{seconds:.1f} s' if seconds < 60 else span(int(seconds))} later" if seconds >= 0.1 else ""
 
 
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'s' * (count != 1)}"
-
-
 def _foot(console: Console, width: int) -> Text:
-    """What is being typed, or what people are told, or the keys."""
+    """Return the last line: the text that is being typed, a message of the console, or the keys."""
     match console.mode:
         case "search":
             return console_panes.said(f" search: {console.typed}█", width, "bold")
         case "fork":
-            return console_panes.said(
-                f" fork at seq {console.playback.seq}, under the name: {console.typed}█", width, "bold"
-            )
+            return console_panes.said(f" fork at seq {console.playback.seq}, name: {console.typed}█", width, "bold")
         case "help":
-            return console_panes.said(" any key goes back", width, "dim")
+            return console_panes.said(" press any key to go back", width, "dim")
     return console_panes.said(f" {console.said}", width) if console.said else _keys(width)
 
 
 def _keys(width: int) -> Text:
-    """As many keys as there is room for; how to get help and how to leave come first."""
+    """Return as many keys as fit; the keys for help and quit come first."""
     kept, room = set(KEYS[-2:]), width - sum(map(_cells, KEYS[-2:])) - 1
     for key in KEYS[:-2]:
         if _cells(key) <= room:

@@ -1,6 +1,6 @@
-"""The console at work: shows frames, waits for keys and for what is due, and has done what keys ask for.
+"""Event loop of the console: show frames, wait for keys and due events, and fork when a key asks for it.
 
-The terminal, the clock, forking and reading on are given to it, so that a test can be all of them.
+Terminal, clock, fork and refresh are parameters, so that a test can replace each of them.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,31 +19,31 @@ from everlog.interfaces.replay_console.console_state import Console, press_key
 from everlog.interfaces.replay_console.timeline import ReplayTimeline
 
 PATIENCE_S = 0.5
-"""Longest wait for a key before the log, and the size of the terminal, are looked at again."""
+"""Longest wait for a key before the log and the size of the terminal are read again, seconds."""
 
 ForkCallback = Callable[[int, str], None]
-"""Fork the agent at a seq, under a new name. Raises EverlogError where that cannot be."""
+"""Fork the agent at a seq, under a new name. Raises EverlogError if that is not possible."""
 RefreshCallback = Callable[[], bool]
-"""Take what is new in the log into the story; whether there was anything."""
+"""Add new records of the log to the timeline. Returns True if there were any."""
 
 
 class ConsoleScreen(Protocol):
-    """Where the console is shown, and where keys come from."""
+    """Terminal that the console is shown on and gets its keys from."""
 
     def size(self) -> tuple[int, int]:
-        """Cells in a line, and lines."""
+        """Return the number of cells in a line and the number of lines."""
         ...
 
     def show(self, page: Text) -> None:
-        """Show a frame in place of the one before."""
+        """Show a frame in place of the previous one."""
         ...
 
     def keys(self, seconds: float) -> Sequence[str]:
-        """The keys that were pressed; waits for the first one, so long at most."""
+        """Return the keys that were pressed; wait at most `seconds` for the first one."""
         ...
 
     def suspended(self) -> AbstractContextManager[None]:
-        """The terminal as it was before, while the block runs."""
+        """Restore the original state of the terminal while the block runs."""
         ...
 
 
@@ -56,20 +56,21 @@ def drive(
     fork: ForkCallback,
     grow: RefreshCallback,
 ) -> None:
-    """Until somebody leaves."""
+    """Run the console until the person quits."""
     before = clock.now()
     looked = before
     shown: tuple[object, ...] = ()
     while not console.leaving:
         shown = _shown(console, story, terminal, shown)
-        keys = terminal.keys(_patience_s(console, story))
+        keys = terminal.keys(_key_wait_s(console, story))
         now = clock.now()
-        console = _advanced(console, story, now - before)
+        console = _after_time(console, story, now - before)
         before = now
         for key in keys:
             console = press_key(console, key, story)
             if console.fork:
-                console = _forked(console, terminal, fork)
+                console = _carry_out_fork(console, terminal, fork)
+                # The time that the fork took does not count as time that the player ran.
                 before = clock.now()
         if console.playback.follow and now - looked >= PATIENCE_S * MICROSECONDS:
             looked = now
@@ -81,7 +82,7 @@ def drive(
 def _shown(
     console: Console, story: ReplayTimeline, terminal: ConsoleScreen, before: tuple[object, ...]
 ) -> tuple[object, ...]:
-    """Show a frame if it would be another than the one before; what tells them apart."""
+    """Show a frame if it differs from the previous one. Return the values that a frame is drawn from."""
     width, height = terminal.size()
     still = _with_playback(console, msgspec.structs.replace(console.playback, waited_us=0))
     now = (still, width, height)
@@ -90,21 +91,21 @@ def _shown(
     return now
 
 
-def _patience_s(console: Console, story: ReplayTimeline) -> float:
+def _key_wait_s(console: Console, story: ReplayTimeline) -> float:
     due = player.due_us(console.playback, story.records)
     return PATIENCE_S if due is None else min(due / MICROSECONDS, PATIENCE_S)
 
 
-def _advanced(console: Console, story: ReplayTimeline, elapsed_us: int) -> Console:
-    """After some time; not more than people saw pass: the process may have been stopped meanwhile."""
+def _after_time(console: Console, story: ReplayTimeline, elapsed_us: int) -> Console:
+    """Advance the player by the elapsed time, at most by 1 s: the process may have been stopped in between."""
     seen = min(elapsed_us, int(2 * PATIENCE_S * MICROSECONDS))
     return _with_playback(console, player.after_time(console.playback, seen, story.records))
 
 
-def _forked(console: Console, terminal: ConsoleScreen, fork: ForkCallback) -> Console:
-    """After the fork that was asked for, or with the reason why it could not be."""
+def _carry_out_fork(console: Console, terminal: ConsoleScreen, fork: ForkCallback) -> Console:
+    """Fork as the keys asked for, and keep a message with the command or the error."""
     name, seq = console.fork, console.playback.seq
-    said = f"Forked at seq {seq}: `everlog chat {name}` goes on from here."
+    said = f"Forked. Run `everlog chat {name}`."
     with terminal.suspended():
         try:
             fork(seq, name)

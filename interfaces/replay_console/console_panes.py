@@ -1,4 +1,4 @@
-"""The parts of a frame: what happened, core memory, the context gauge, the timeline. Pure: lines of text."""
+"""Draw the parts of a frame: events, core memory, context gauge, timeline. Pure: lines of text."""
 
 from collections.abc import Sequence
 
@@ -14,41 +14,43 @@ from everlog.interfaces.replay_console.playback import Playback
 from everlog.interfaces.replay_console.timeline import BlockValueEdit, JumpPoint, ReplayTimeline
 
 PAST_LINES = 3
-"""Most lines of an event that is not the one that is shown."""
+"""Most lines of an event other than the current one."""
 SEQ_WIDTH = 50
-"""Least width of a story that has numbers at its left."""
+"""Least width at which events have their seq at the left."""
 SPARK_CALLS = 20
-"""Calls of the model that the small chart of the gauge shows."""
+"""Model calls in the small chart of the gauge."""
 SPARK_WIDTH = 90
-"""Least width of a gauge with a chart."""
+"""Least width of a gauge that has a chart."""
 BLOCK_CHARS = 4000
-"""Characters of a block that are shown whole; of a longer one, only what changed or its beginning."""
+"""Longest memory block that is shown whole; of a longer one, the changes or the beginning."""
 _BARS = "▁▂▃▄▅▆▇█"
 _SIGNS: Sequence[tuple[JumpPoint, str, str]] = (
     ("edit", "e", "bright_magenta"),
     ("summary", "s", "bold yellow"),
     ("failure", "f", "bold red"),
 )
-"""What the timeline has signs of, the most important last; each is the key that goes there."""
+"""Marks of the timeline, the most important last, because a later one overwrites an earlier one in the same cell. Each
+is the key that jumps there.
+"""
 
 
-def event_lines(story: ReplayTimeline, seq: int, width: int, height: int, sought: str = "") -> list[Text]:
-    """The events up to the one that is shown: it whole, as far as it fits, those before it shortened.
+def event_lines(story: ReplayTimeline, seq: int, width: int, height: int, search_text: str = "") -> list[Text]:
+    """Return the events up to the current one, which gets as many lines as fit; earlier ones are shortened.
 
-    Words that were `sought` stand out.
+    Occurrences of `search_text` are highlighted.
     """
     chunks = [_event(story, seq, width, height, shown=True)]
     size = len(chunks[0])
     while size < height and seq > 1:
         seq -= 1
-        if record_entries.is_quiet(story.record(seq)):
+        if record_entries.repeats_message(story.record(seq)):
             continue
         chunks.append(_event(story, seq, width, PAST_LINES, shown=False))
         size += len(chunks[-1])
     lines = [line for chunk in reversed(chunks) for line in chunk]
     lines = lines[max(0, len(lines) - height) :]
-    for line in lines if sought.strip() else ():
-        line.highlight_words([sought], "black on yellow", case_sensitive=False)
+    for line in lines if search_text.strip() else ():
+        line.highlight_words([search_text], "black on yellow", case_sensitive=False)
     return lines
 
 
@@ -58,10 +60,10 @@ def _event(story: ReplayTimeline, seq: int, width: int, most: int, *, shown: boo
     lines: list[Text] = []
     numbered = width >= SEQ_WIDTH
     for number, line in enumerate(record_entries.entry(record, story)):
-        told = f"{seq:>6} " if numbered and not number else " " * 7 if numbered else ""
+        place_text = f"{seq:>6} " if numbered and not number else " " * 7 if numbered else ""
         bar = ("▌" if shown else " ", "bold green")
         who = fit_line(Text(line.label, line.style), record_entries.LABEL_CELLS)
-        label = Text.assemble(bar, (told, "bold" if shown else "dim"), who, " ")
+        label = Text.assemble(bar, (place_text, "bold" if shown else "dim"), who, " ")
         rest = Text.assemble(bar, " " * (label.cell_len - 1))
         words = wrap_lines(line.words, width - label.cell_len, most) or [Text()]
         lines += [Text.assemble(rest if place else label, part) for place, part in enumerate(words)]
@@ -69,12 +71,14 @@ def _event(story: ReplayTimeline, seq: int, width: int, most: int, *, shown: boo
 
 
 def _turn(record: Record, width: int) -> Text:
-    told = Text(f" turn {record.turn} · {clock(record.recorded_at)} ", "dim")
-    return Text.assemble(("──", "bright_black"), told, ("─" * max(0, width - told.cell_len - 2), "bright_black"))
+    place_text = Text(f" turn {record.turn} · {clock(record.recorded_at)} ", "dim")
+    return Text.assemble(
+        ("──", "bright_black"), place_text, ("─" * max(0, width - place_text.cell_len - 2), "bright_black")
+    )
 
 
 def memory(story: ReplayTimeline, seq: int, width: int, height: int) -> list[Text]:
-    """Core memory, with what this turn changed in it; that block gets room first."""
+    """Return core memory with the changes of the current turn; changed blocks get their lines first."""
     blocks = story.blocks(seq)
     now = story.record(seq)
     if not blocks:
@@ -98,13 +102,13 @@ def _is_new(edit: BlockValueEdit, now: Record) -> bool:
 
 def _heading(edit: BlockValueEdit, width: int, *, new: bool) -> Text:
     full = f"{len(edit.value):,} of {edit.limit:,}"
-    told = Text(f"{edit.operation} at seq {edit.seq} ", "bold bright_magenta" if new else "dim")
+    place_text = Text(f"{edit.operation} at seq {edit.seq} ", "bold bright_magenta" if new else "dim")
     name = Text.assemble((one_line(edit.label), "bold cyan"), (f"  {full}  ", "dim"))
-    return sides(name, told, width)
+    return sides(name, place_text, width)
 
 
 def _body(edit: BlockValueEdit, width: int, *, new: bool) -> list[Text]:
-    """A block in lines; what changed in it stands out."""
+    """Return the lines of a block; changes are highlighted."""
     if new and edit.operation != "created":
         pieces = word_diff.difference(edit.before, edit.value)
         if len(edit.value) > BLOCK_CHARS or len(edit.before) > BLOCK_CHARS:
@@ -116,7 +120,7 @@ def _body(edit: BlockValueEdit, width: int, *, new: bool) -> list[Text]:
 
 
 def _shared(needs: dict[str, int], room: int, changed: Sequence[BlockValueEdit]) -> dict[str, int]:
-    """How many lines each block gets: what changed first, then those that need least."""
+    """Return the number of lines for each block: changed blocks first, then the shortest."""
     first = {edit.label for edit in changed}
     given: dict[str, int] = {}
     for label, need in sorted(needs.items(), key=lambda item: (item[0] not in first, item[1])):
@@ -128,7 +132,7 @@ def _shared(needs: dict[str, int], room: int, changed: Sequence[BlockValueEdit])
 
 
 def _visible_lines(lines: Sequence[Text], most: int, width: int) -> list[Text]:
-    """So many lines: from a little before the first change on, where there is one."""
+    """Return `most` lines, beginning shortly before the first change if there is one."""
     if len(lines) <= most:
         return list(lines)
     marked = (place for place, line in enumerate(lines) if any(span.style in _CHANGED for span in line.spans))
@@ -143,10 +147,10 @@ _CHANGED = {record_entries.STYLES["removed"], record_entries.STYLES["added"]}
 
 
 def gauge(story: ReplayTimeline, seq: int, width: int) -> Text:
-    """How full the context window was, the mark at which the agent is warned, and how the last calls went."""
+    """Return how full the context window was, with a mark where the agent is warned, and a chart of the last calls."""
     now = story.gauge(seq)
     if not now.window:
-        return fit_line(Text("context  no window: nothing was set up yet", "dim"), width)
+        return fit_line(Text("context  no window: the agent is not configured yet", "dim"), width)
     share = now.tokens / now.window
     style = "red" if share >= now.fraction else "yellow" if share >= now.fraction / 1.5 else "green"
     figures = Text.assemble(f"  {now.tokens:,}", (f" of {now.window:,}", "dim"), (f"  {share:.0%}", f"bold {style}"))
@@ -177,7 +181,7 @@ def _spark(calls: Sequence[int], window: int) -> Text:
 
 
 def timeline(story: ReplayTimeline, playback: Playback, width: int) -> tuple[Text, Text]:
-    """The signs of what can be jumped to, and below them how far the player is."""
+    """Return the marks of jump points and, below them, the position of the player."""
     length = max(playback.last - playback.first, 1)
     cells = max(width - 2, 1)
     signs = [(" ", "")] * cells
@@ -191,6 +195,6 @@ def timeline(story: ReplayTimeline, playback: Playback, width: int) -> tuple[Tex
 
 
 def said(text: str, width: int, style: str = "bold yellow") -> Text:
-    """Words of our own, or what is being typed, on one line: its end is seen where it is too long."""
+    """Return a message or typed text on one line; if it is too long, only its end is shown."""
     shown = Text(sanitize(" ".join(text.split("\n"))), style)
     return fit_line(shown if shown.cell_len <= width else shown[-max(width // 2, 1) :], width)

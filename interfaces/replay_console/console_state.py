@@ -1,6 +1,6 @@
-"""What the keys do: the state of the console, a key in, the next state out. Pure.
+"""Transitions of the console: a state and a key in, the next state out. Pure.
 
-What has an effect outside is only asked for here: a fork, and to leave. Whoever drives the console does it.
+Effects are only requested here, in fields of the state (`fork`, `leaving`); `console_loop.drive` carries them out.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _JUMP_KEYS: Mapping[str, tuple[JumpPoint, str]] = {
     "e": ("edit", "later memory edit"),
     "f": ("failure", "later failure"),
 }
-"""Keys that go to the next of something, and what is said where there is none."""
+"""Keys that jump forward, with the description of their target for "There is no ..."."""
 _BACK: Mapping[str, tuple[JumpPoint, str]] = {
     "p": ("turn", "earlier turn"),
     "shift-left": ("turn", "earlier turn"),
@@ -32,23 +32,23 @@ _replace = msgspec.structs.replace
 
 
 class Console(msgspec.Struct, frozen=True, kw_only=True):
-    """The console: its player, and what is being typed."""
+    """State of the console: the player, and the text that is being typed."""
 
     playback: Playback
     mode: ConsoleMode = "watch"
     typed: str = ""
-    """The line that is being typed, in the modes `search` and `fork`."""
+    """Line that is being typed, in the modes `search` and `fork`."""
     said: str = ""
-    """What people are told in place of the keys, until the next key."""
-    sought: str = ""
-    """What was searched for last."""
+    """Message shown in place of the keys until the next key is pressed."""
+    search_text: str = ""
+    """Text of the last search."""
     fork: str = ""
-    """The name of a fork that is asked for, at the record that is shown."""
+    """Name of a requested fork at the current record; empty if none is requested."""
     leaving: bool = False
 
 
 def press_key(console: Console, key: str, story: ReplayTimeline) -> Console:
-    """After a key: a character, or the name of a key (`left`, `enter`, `escape`, `backspace`, `home` and so on)."""
+    """Return the state after a key: a character, or a name such as `left`, `enter`, `escape`, `backspace`, `home`."""
     console = _replace(console, said="")
     match console.mode:
         case "watch":
@@ -82,7 +82,7 @@ def _watching(console: Console, key: str, story: ReplayTimeline) -> Console:
 
 
 def _jump(console: Console, key: str, story: ReplayTimeline) -> Console:
-    """The keys that go to a place of the story, or ask for a line."""
+    """Handle the keys that jump to a place, or ask for a line of text."""
     playback = console.playback
     if key in _JUMP_KEYS:
         kind, what = _JUMP_KEYS[key]
@@ -98,12 +98,12 @@ def _jump(console: Console, key: str, story: ReplayTimeline) -> Console:
         case "F" | "b":
             return _asking(console, "fork")
         case "N":
-            return _search(console, console.sought, story)
+            return _search(console, console.search_text, story)
     return console
 
 
 def _to(console: Console, seq: int | None, what: str) -> Console:
-    """At a place, if there is one between the ends."""
+    """Return the state at a seq; with a message if there is no such seq between the ends."""
     playback = console.playback
     if seq is None or not playback.first <= seq <= playback.last:
         return _replace(console, said=f"There is no {what}.")
@@ -111,7 +111,7 @@ def _to(console: Console, seq: int | None, what: str) -> Console:
 
 
 def _asking(console: Console, mode: ConsoleMode) -> Console:
-    """Waiting for a line; the player rests meanwhile."""
+    """Return the state that reads a line; the player pauses meanwhile."""
     return _replace(console, mode=mode, typed="", playback=player.at_record(console.playback, console.playback.seq))
 
 
@@ -127,22 +127,22 @@ def _typing(console: Console, key: str, story: ReplayTimeline) -> Console:
 
 
 def _entered(console: Console, asked: Console, story: ReplayTimeline) -> Console:
-    """After a line: `asked` is the console that asked for it."""
+    """Handle an entered line; `asked` is the state that asked for it."""
     if asked.mode == "search":
-        return _search(console, asked.typed or console.sought, story)
+        return _search(console, asked.typed or console.search_text, story)
     return _replace(console, fork=asked.typed.strip())
 
 
 def _search(console: Console, words: str, story: ReplayTimeline) -> Console:
-    """At the next record that says the words; from the beginning where none comes later."""
+    """Go to the next record that contains the words; after the last record, continue at the first."""
     if not words:
-        return _replace(console, said="Nothing was searched for yet: / begins.")
-    playback, console = console.playback, _replace(console, sought=words)
+        return _replace(console, said="No search yet: press / to search.")
+    playback, console = console.playback, _replace(console, search_text=words)
     later = range(playback.seq + 1, playback.last + 1)
     found = story.find(words, later)
     if found is not None:
         return _to(console, found, "")
     found = story.find(words, range(playback.first, playback.seq + 1))
     if found is None:
-        return _replace(console, said=f"Nothing says “{words}”.")
-    return _replace(_to(console, found, ""), said=f"“{words}” is not said later: on from the beginning.")
+        return _replace(console, said=f"“{words}” was not found.")
+    return _replace(_to(console, found, ""), said=f"“{words}”: the search continued from the beginning.")

@@ -1,4 +1,4 @@
-"""From what a terminal sends to keys. Pure."""
+"""Decode the bytes of a terminal into keys. Pure."""
 
 import re
 
@@ -10,14 +10,14 @@ _NAMED = {
     "\x1b": "escape", "\r": "enter", "\n": "enter", "\x7f": "backspace", "\b": "backspace", "\x04": "end of input",
 }  # fmt: skip
 _KEY = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO[@-~]|\x1b(?![\[O])|[^\x1b]", re.DOTALL)
-"""A sequence that a key sends, whole; or a character."""
+"""A complete escape sequence of a key, or one character."""
 
 
 def keys_of(sent: str, *, over: bool) -> tuple[list[str], str]:
-    """The keys in what a terminal sent, and the beginning of one that has not come whole.
+    """Return the keys in the text that a terminal sent, and the rest if it may be the beginning of a key.
 
-    `over`: nothing more comes for now, so that a lone escape is the key of that name. A sequence that stands for no key
-    we know is no key.
+    `over`: True if no more text follows for now, so that a lone escape is the escape key. Unknown sequences are
+    skipped.
     """
     keys, at = [], 0
     while at < len(sent) and (found := _KEY.match(sent, at)):

@@ -1,4 +1,4 @@
-"""Text cut to measure: lines of exactly so many cells, whatever is in them. Pure."""
+"""Fit text to a size: lines of exactly so many cells, whatever characters they have. Pure."""
 
 from collections.abc import Sequence
 
@@ -6,19 +6,19 @@ from rich.console import Console
 from rich.text import Text
 
 _MEASURE = Console(width=80, color_system=None)
-"""Rich wraps by way of a console, of which it reads nothing but how tabs are."""
+"""Console that rich needs for wrapping, of which it only reads the size of tabs."""
 
 
 def fit_line(text: Text, width: int) -> Text:
-    """One line of exactly `width` cells, with an ellipsis where the text is longer."""
+    """Return a line of exactly `width` cells; longer text ends in an ellipsis."""
     line = text.copy()
     line.truncate(max(width, 0), overflow="ellipsis", pad=True)
     return line
 
 
 def wrap_lines(text: Text, width: int, most: int | None = None) -> list[Text]:
-    """The text in lines of at most `width` cells; beyond `most` of them, the last ends in an ellipsis."""
-    room = None if most is None else (most + 1) * max(width, 1)  # characters: wrapping costs most of a frame
+    """Return the text in lines of at most `width` cells; after `most` lines, the last one ends in an ellipsis."""
+    room = None if most is None else (most + 1) * max(width, 1)  # characters: wrapping dominates a frame
     lines = list((text if room is None else text[:room]).wrap(_MEASURE, max(width, 1), tab_size=4))
     if most is None or (len(lines) <= most and len(text) == len(text[:room])):
         return lines
@@ -30,16 +30,16 @@ def wrap_lines(text: Text, width: int, most: int | None = None) -> list[Text]:
 
 
 def sides(left: Text, right: Text, width: int) -> Text:
-    """One line with words at both of its ends; the left ones give way."""
+    """Return a line with text at both ends; the left text is shortened if both do not fit."""
     room = width - right.cell_len
     return fit_line(right, width) if room < 1 else Text.assemble(fit_line(left, room), right)
 
 
 def stack_lines(lines: Sequence[Text], width: int, height: int) -> list[Text]:
-    """Exactly `height` lines of exactly `width` cells, empty ones at the end."""
+    """Return exactly `height` lines of exactly `width` cells, with empty lines at the end."""
     return [fit_line(line, width) for line in [*lines[:height], *[Text()] * (height - len(lines))]]
 
 
 def side_by_side(left: Sequence[Text], right: Sequence[Text]) -> list[Text]:
-    """Two stacks of equally many lines, with a rule between them."""
+    """Return two stacks of equally many lines beside each other, with a rule in between."""
     return [Text.assemble(one, ("│ ", "bright_black"), other) for one, other in zip(left, right, strict=True)]

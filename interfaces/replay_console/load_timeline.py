@@ -1,4 +1,4 @@
-"""A story out of a log: the records up to a seq, and what `memory_history` says of them."""
+"""Load the timeline of an agent from its log: the records up to a seq, and their rows of `memory_history`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from everlog.interfaces.replay_console.timeline import ReplayTimeline
 
 
 def begun(view: AgentView, last: int | None = None) -> ReplayTimeline:
-    """The story of an agent up to a seq (inclusive); None: the head."""
+    """Return the timeline of an agent up to a seq, inclusive; None: the head."""
     story = ReplayTimeline(view.agent_id)
     records = list(view.reader.read(view.agent_id, 1, view.head.seq if last is None else last))
     story.add(records, edits(view, records))
@@ -17,7 +17,7 @@ def begun(view: AgentView, last: int | None = None) -> ReplayTimeline:
 
 
 def more(view: AgentView, story: ReplayTimeline, last: int | None) -> bool:
-    """Whether the log has grown, up to a seq at most; what is new in it is part of the story then."""
+    """Add new records up to `last` (None: the head) to the timeline. Return True if there were any."""
     records = list(view.reader.read(view.agent_id, story.last + 1, last))
     if not records:
         return False
@@ -27,9 +27,10 @@ def more(view: AgentView, story: ReplayTimeline, last: int | None) -> bool:
 
 
 def edits(view: AgentView, records: Sequence[Record]) -> Iterator[Mapping[str, Any]]:
-    """Rows of `memory_history` that these records made, of every life of the agent that ended among them too."""
+    """Yield the rows of `memory_history` for these records, of each incarnation of the agent among them."""
     if not records:
         return
+    # The projection holds only the blocks of the newest incarnation, so it is read at the end of each one.
     begins = records[0].seq
     ends = [record.seq - 1 for record in records if record.type == AgentCreated.kind and record.seq > begins]
     for upto in [*ends, records[-1].seq]:

@@ -1,4 +1,4 @@
-"""A story without a console: plain lines for people, or JSON, a line for each record. Pure but for what is printed."""
+"""Print a replay without a console: lines for people, or a JSON object for each record."""
 
 from collections.abc import Sequence
 
@@ -8,13 +8,13 @@ from rich.text import Text
 from everlog.events import FunctionResult, ModelReply, event_of
 from everlog.interfaces.common import time_text
 from everlog.interfaces.output.json_shapes import JsonObject
-from everlog.interfaces.output.terminal_output import hanging
+from everlog.interfaces.output.terminal_output import hanging_indent
 from everlog.interfaces.replay_console import record_entries, word_diff
 from everlog.interfaces.replay_console.timeline import ReplayTimeline
 
 
 def print_records(story: ReplayTimeline, seqs: Sequence[int], out: Console) -> None:
-    """Print what these records say, on lines as long as they are where nobody looks."""
+    """Print records, without wrapping if the output is not a terminal."""
     for seq in seqs:
         record = story.record(seq)
         if story.opens_turn(seq):
@@ -22,15 +22,15 @@ def print_records(story: ReplayTimeline, seqs: Sequence[int], out: Console) -> N
         for number, line in enumerate(record_entries.entry(record, story, marked=not out.is_terminal)):
             label = Text("" if number else str(seq), "dim")
             label.align("right", 6)
-            told = Text(line.label, line.style)
-            told.align("left", record_entries.LABEL_CELLS)
-            shown = hanging(Text.assemble(label, "  ", told, " "), line.words, out, wrap=out.is_terminal)
+            label_text = Text(line.label, line.style)
+            label_text.align("left", record_entries.LABEL_CELLS)
+            shown = hanging_indent(Text.assemble(label, "  ", label_text, " "), line.words, out, wrap=out.is_terminal)
             shown.rstrip()
             out.print(shown, soft_wrap=True)
 
 
 def shape(story: ReplayTimeline, seq: int) -> JsonObject:
-    """One record, and what it changed."""
+    """Return one record and the state that it changed."""
     record = story.record(seq)
     return {
         "agent": story.agent_id,
@@ -45,7 +45,7 @@ def shape(story: ReplayTimeline, seq: int) -> JsonObject:
 
 
 def _changed_state(story: ReplayTimeline, seq: int) -> JsonObject:
-    """Only what is otherwise than at the record before."""
+    """Return the values that differ from those at the record before."""
     changed: JsonObject = {}
     now = story.gauge(seq)
     if seq == 1 or now != story.gauge(seq - 1):

@@ -1,6 +1,6 @@
-"""What one record says in a replay: lines of a label and words. Words that came from outside lose their power here.
+"""Describe a record in a replay: lines of a label and words. Text from outside is escaped here.
 
-The frame, the plain lines and the tests read the same entries; only the width differs.
+The console and the plain output use the same entries; only the width differs.
 """
 
 import re
@@ -29,6 +29,7 @@ from everlog.events import (
     is_erased,
 )
 from everlog.interfaces.common.error_output import sanitize
+from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output.narrator import notice_of
 from everlog.interfaces.output.terminal_output import ERASED, call_text, detail, one_line
 from everlog.interfaces.replay_console import word_diff
@@ -37,17 +38,17 @@ from everlog.interfaces.replay_console.word_diff import DiffSegment
 
 LABEL_CELLS = 9
 WORDS_CHARS = 4000
-"""Characters of one record's words that are looked at, at most."""
+"""Most characters of one record that are shown."""
 ARGUMENT_CHARS = 300
 
 STYLES = {"same": "", "removed": "red strike", "added": "bold green underline"}
 FAILED = "bold red"
 _MARKS = {"same": ("", ""), "removed": ("[-", "-]"), "added": ("{+", "+}")}
-"""How changes are written where there is no colour."""
+"""Signs around changes where there is no colour."""
 
 
 class EntryLine(msgspec.Struct, frozen=True):
-    """Words, and who or what they are of."""
+    """Words, and the label of their speaker or kind."""
 
     label: str
     style: str
@@ -55,25 +56,25 @@ class EntryLine(msgspec.Struct, frozen=True):
 
 
 def words_of(text: str, style: str = "", chars: int = WORDS_CHARS) -> Text:
-    """Text as it can be shown: without power over the terminal, and not endless."""
+    """Return text for the terminal: escaped, and shortened to `chars` characters."""
     shown = sanitize(text[:chars]).replace("\t", "    ").strip("\n")
     return Text(f"{shown} … ({len(text) - chars:,} more characters)" if len(text) > chars else shown, style)
 
 
 def changes(pieces: Sequence[DiffSegment], *, marked: bool = False) -> Text:
-    """A difference, coloured; `marked`: in signs."""
+    """Return a difference in colours; with `marked`, in signs."""
     shown = Text()
     for change, text in pieces:
         before, after = _MARKS[change] if marked else ("", "")
         words = sanitize(text).replace("\t", "    ")
         bare = words.strip()
-        head, tail = words.split(bare) if bare else (words, "")  # blanks are not underlined
+        head, tail = words.split(bare) if bare else (words, "")  # blanks at the ends are not underlined
         shown.append(before + head).append(bare, STYLES[change]).append(tail + after)
     return shown
 
 
 def entry(record: Record, story: ReplayTimeline, *, marked: bool = False) -> list[EntryLine]:
-    """What a record says, at least one line."""
+    """Return the description of a record, at least one line."""
     if is_erased(record.payload):
         return [EntryLine(one_line(record.type, LABEL_CELLS), "dim", Text(ERASED, "dim italic"))]
     if record.seq in story.edits:
@@ -94,10 +95,10 @@ def _lines(event: AnyEvent, record: Record, story: ReplayTimeline) -> list[Entry
         case FunctionResult():
             return [_result(event)]
         case ArchivalInserted():
-            return [EntryLine("keeps", "bright_magenta", words_of(event.text))]
+            return [EntryLine("archives", "bright_magenta", words_of(event.text))]
         case Summary():
-            told = f"{event.summarized} messages up to seq {event.covers_to}: "
-            return [EntryLine("summary", "bold yellow", Text.assemble((told, "yellow"), words_of(event.text)))]
+            heading = f"{plural(event.summarized, 'message')} up to seq {event.covers_to}: "
+            return [EntryLine("summary", "bold yellow", Text.assemble((heading, "yellow"), words_of(event.text)))]
         case _:
             return [_notice_entry(event, record)]
 
@@ -108,13 +109,13 @@ def _reply(reply: ModelReply, gauge: WindowGauge) -> list[EntryLine]:
     share = f", {reply.usage.total / gauge.window:.0%}" if gauge.window else ""
     cost = f"  · {reply.usage.total:,} tokens{share}" if reply.usage.total else ""
     if not lines:
-        return [EntryLine("model", "blue", Text(f"said nothing{cost}", "dim"))]
+        return [EntryLine("model", "blue", Text(f"empty reply{cost}", "dim"))]
     lines[0].words.append(cost, "dim not italic")
     return lines
 
 
-def is_quiet(record: Record) -> bool:
-    """Whether it only says that a message was sent, which the message itself has said."""
+def repeats_message(record: Record) -> bool:
+    """Return True for a successful result of send_message: the message has an entry of its own."""
     event = event_of(record) if record.type == FunctionResult.kind else None
     return isinstance(event, FunctionResult) and event.ok and event.name == SEND_MESSAGE
 
@@ -135,9 +136,9 @@ def _result(result: FunctionResult) -> EntryLine:
 def _edit_entry(seq: int, story: ReplayTimeline, *, marked: bool) -> EntryLine:
     edit = story.edits[seq]
     pieces = word_diff.around(word_diff.difference(edit.before, edit.value))
-    told = Text(f"{one_line(edit.label)} {edit.operation}: ", "bright_magenta")
+    heading = Text(f"{one_line(edit.label)} {edit.operation}: ", "bright_magenta")
     flat = [(change, re.sub(r"\s+", " ", text)) for change, text in pieces]
-    return EntryLine("memory", "bold bright_magenta", Text.assemble(told, changes(flat, marked=marked)))
+    return EntryLine("memory", "bold bright_magenta", Text.assemble(heading, changes(flat, marked=marked)))
 
 
 _NOTICED = {
@@ -145,14 +146,14 @@ _NOTICED = {
     "heartbeat": ("♥", "magenta"),
     "context_trimmed": ("trimmed", "yellow"),
     "summary_expanded": ("summary", "bold yellow"),
-    "turn_cancelled": ("stopped", "yellow"),
+    "turn_cancelled": ("cancelled", "yellow"),
     "unknown": ("unknown", "dim"),
 }
-"""Labels of what is noticed; any other is a failure."""
+"""Labels of notices; any other notice is a failure."""
 
 
 def _notice_entry(event: AnyEvent, record: Record) -> EntryLine:
-    """What is none of the above: as people are told of it elsewhere, or the line that `events` has."""
+    """Describe any other record by its notice, or by its line in `events`."""
     if isinstance(event, Heartbeat | UserLogin | SystemAlert | UnknownEvent):
         return _outside_entry(event, record)
     found = notice_of(event)

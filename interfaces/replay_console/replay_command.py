@@ -1,4 +1,4 @@
-"""The command `replay`: an agent is watched again, in a console on a terminal, or as lines. It changes no agent."""
+"""`everlog replay`: play back an agent's events, in a console on a terminal, else as lines. Only a fork writes."""
 
 import asyncio
 import sys
@@ -21,7 +21,7 @@ from everlog.interfaces.show.show_commands import POLL_S
 
 
 def replay(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `replay`."""
+    """Run `everlog replay` and return its exit code."""
     with open_view(system_of(args, world), args.name) as view:
         _check(args, view)
         story = load_timeline.begun(view, None if args.last is None else min(args.last, view.head.seq))
@@ -33,23 +33,23 @@ def replay(args: Namespace, world: CommandEnvironment) -> int:
 
 
 def _check(args: Namespace, view: AgentView) -> None:
-    """Raises BadInput for a range that there is not; with --follow it may end later than the log."""
+    """Raise BadInput if the range has no records; with --follow it may end after the head."""
     head = view.head.seq
     last = head if args.last is None else args.last
     if args.first > min(head, last) or (last > head and not args.follow):
         raise BadInput(
-            f"{view.agent_id!r} has no records {args.first} to {last}: it has 1 to {head}, the head, and --from is no "
-            "later than --to."
+            f"{view.agent_id!r} has no records {args.first} to {last}: it has 1 to {head}, the head, and --from must "
+            "not be later than --to."
         )
 
 
 def _is_interactive() -> bool:
-    """Whether somebody sits there, at a terminal that can show more than lines."""
+    """Return True if stdin and stdout are a terminal that can show a full screen."""
     return sys.stdin.isatty() and sys.stdout.isatty() and not console().is_dumb_terminal
 
 
 async def _play(args: Namespace, world: CommandEnvironment, view: AgentView, story: ReplayTimeline) -> None:
-    """All of it at once; with --follow what comes, until Ctrl-C or --to."""
+    """Print all records at once; with --follow, print new ones until Ctrl-C or --to."""
     out = console()
     first = args.first
     while True:
@@ -77,7 +77,7 @@ def _watch(args: Namespace, world: CommandEnvironment, view: AgentView, story: R
 
 
 def _forker(args: Namespace, world: CommandEnvironment) -> ForkCallback:
-    """How the console forks the agent that it shows."""
+    """Return the function by which the console forks the agent."""
 
     async def forked(seq: int, new_name: str) -> None:
         async with agents_of(args, world) as system:

@@ -1,4 +1,4 @@
-"""The real terminal: a full screen by rich's Live, keys one by one. Left as it was found, however it ends."""
+"""Full-screen terminal with single keys, by rich's Live. The terminal is restored however the process ends."""
 
 import codecs
 import os
@@ -20,12 +20,12 @@ from everlog.interfaces.replay_console.key_decoder import keys_of
 
 READ_BYTES = 1024
 ESCAPE_S = 0.05
-"""How long to wait for the rest of a key before an escape is taken for the key of that name."""
+"""Seconds to wait for the rest of an escape sequence before an escape counts as the escape key."""
 TERMINATED = 128 + signal.SIGTERM
 
 
 class TerminalScreen:
-    """The terminal of this process, for as long as the block runs. Ctrl-Z gives it back until the process goes on."""
+    """Terminal of this process while the block runs. Ctrl-Z restores it until the process continues."""
 
     def __init__(self) -> None:
         self._fd = sys.stdin.fileno()
@@ -51,17 +51,17 @@ class TerminalScreen:
         self._undo.close()
 
     def size(self) -> tuple[int, int]:
-        """Cells in a line, and lines."""
+        """Return the number of cells in a line and the number of lines."""
         return self._out.size.width, self._out.size.height
 
     def show(self, page: Text) -> None:
-        """Show a frame in place of the one before."""
+        """Show a frame in place of the previous one."""
         self._page = page
         if self._live is not None:
             self._live.update(page, refresh=True)
 
     def keys(self, seconds: float) -> Sequence[str]:
-        """The keys that were pressed; waits for the first one, so long at most."""
+        """Return the keys that were pressed; wait at most `seconds` for the first one."""
         wait = ESCAPE_S if self._sent else seconds
         if not select.select([self._fd], [], [], wait)[0]:
             found, self._sent = keys_of(self._sent, over=True)
@@ -74,7 +74,7 @@ class TerminalScreen:
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
-        """The terminal as it was before, while the block runs."""
+        """Restore the original state of the terminal while the block runs."""
         self._leave()
         try:
             yield
@@ -82,7 +82,7 @@ class TerminalScreen:
             self._take()
 
     def _take(self) -> None:
-        """Idempotent."""
+        """Take over the terminal. Idempotent."""
         if self._live is not None:
             return
         self._saved = termios.tcgetattr(self._fd)
@@ -96,7 +96,7 @@ class TerminalScreen:
             undo.pop_all()
 
     def _leave(self) -> bool:
-        """Whether it had the terminal. Idempotent."""
+        """Restore the terminal. Return True if this object had taken it over. Idempotent."""
         live, self._live = self._live, None
         if live is None:
             return False
@@ -108,6 +108,8 @@ class TerminalScreen:
 
     def _stop(self, _number: int, _frame: FrameType | None) -> None:
         had = self._leave()
+        # This handler replaces the default action of SIGTSTP, so the process stops itself, after the terminal is
+        # restored.
         os.kill(os.getpid(), signal.SIGSTOP)
         if had:
             self._take()

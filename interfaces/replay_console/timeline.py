@@ -1,7 +1,7 @@
-"""The story of one agent: its records, and how things stood at each of them, found without asking anybody. Pure.
+"""Timeline of one agent: its records, and the state at each of them, found by binary search. Pure.
 
-Core memory comes from rows of the projection `memory_history`. The gauge is told record by record, and is what the
-projection `memory_pressure` says as of each of them: the tests hold the two against each other.
+Core memory comes from rows of the projection `memory_history`. The gauge is updated record by record and equals the
+projection `memory_pressure` as of each record; tests compare the two.
 """
 
 from bisect import bisect_left, bisect_right
@@ -28,9 +28,9 @@ from everlog.events import (
 )
 
 ENDED = "ended"
-"""The operation of a memory block that was taken out of core memory, in `memory_history`."""
+"""Operation in `memory_history` of a block that was removed from core memory."""
 JumpPoint = Literal["turn", "summary", "edit", "failure"]
-"""What can be jumped to."""
+"""Kinds of records that a key can jump to."""
 
 _RENDERED_KINDS = frozenset(
     cls.kind
@@ -39,30 +39,30 @@ _RENDERED_KINDS = frozenset(
         SummaryExpanded, SystemAlert, TurnAbandoned, TurnsHidden,
     )
 )  # fmt: skip
-"""Kinds that move the gauge, or are a landmark, by what they say."""
+"""Kinds of events whose content changes the gauge, or makes the record a jump point."""
 _replace = msgspec.structs.replace
 
 
 class WindowGauge(msgspec.Struct, frozen=True, kw_only=True):
-    """How full the context window is, and of which model."""
+    """Fill level of the context window, and the model that it belongs to."""
 
     tokens: int = 0
-    """Of the last call."""
+    """Tokens of the last call."""
     window: int = 0
-    """0 where no configuration is known."""
+    """Size of the window in tokens; 0 if no configuration is known."""
     fraction: float = 0.75
     """Part of the window at which the agent is warned."""
     warned: bool = False
-    """Since the last summary."""
+    """True if the agent was warned since the last summary."""
     summary_seq: int | None = None
     model: str = ""
     hidden: int = 0
-    """Messages that summaries hide, of `total`."""
+    """Number of messages, out of `total`, that summaries replace."""
     total: int = 0
 
 
 class BlockValueEdit(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory block got a new value."""
+    """A new value of a memory block."""
 
     seq: int
     turn: int
@@ -74,39 +74,39 @@ class BlockValueEdit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReplayTimeline:
-    """The records of an agent from the first one on, and what is known at each seq. It can only grow."""
+    """Records of an agent from seq 1 on, and the state at each seq. Records can only be added."""
 
     def __init__(self, agent_id: str) -> None:
         self.agent_id = agent_id
         self.records: list[Record] = []
         self.edits: dict[int, BlockValueEdit] = {}
-        """By seq."""
+        """Edits by seq."""
         self._edits_of: dict[str, list[BlockValueEdit]] = {}
-        self._births: list[int] = []
+        self._incarnation_starts: list[int] = []
         self._gauge = WindowGauge()
         self._gauges: list[tuple[int, WindowGauge]] = []
         self._calls: list[tuple[int, int]] = []
-        """Seq and tokens of each call of the model."""
+        """Seq and tokens of each model call."""
         self._jump_points: dict[JumpPoint, list[int]] = {"turn": [], "summary": [], "edit": [], "failure": []}
         self._warnings: dict[int, int] = {}
-        """Turns of the warnings of this life, by seq."""
+        """Turns of the warnings in this incarnation, by the seq of the warning."""
         self._hidden: set[int] = set()
 
     @property
     def last(self) -> int:
-        """The seq of the last record; 0 where there is none."""
+        """Seq of the last record; 0 if there is none."""
         return len(self.records)
 
     def record(self, seq: int) -> Record:
-        """The record at a seq, from 1."""
+        """Return the record at a seq, from 1."""
         return self.records[seq - 1]
 
     def opens_turn(self, seq: int) -> bool:
-        """Whether a turn begins there."""
+        """Return True if a turn begins at the seq."""
         return self.record(seq).turn > 0 and (seq == 1 or self.record(seq - 1).turn != self.record(seq).turn)
 
     def add(self, records: Sequence[Record], rows: Iterable[Mapping[str, Any]]) -> None:
-        """Go on with the next records, and with the rows of `memory_history` that they made."""
+        """Add the next records, and the rows of `memory_history` that they caused."""
         for record in records:
             self.records.append(record)
             if self.opens_turn(record.seq):
@@ -117,18 +117,18 @@ class ReplayTimeline:
             self._edit(row)
 
     def gauge(self, seq: int) -> WindowGauge:
-        """How full the window was."""
+        """Return the gauge as of a seq."""
         place = bisect_right(self._gauges, seq, key=_seq)
         return self._gauges[place - 1][1] if place else WindowGauge()
 
     def calls(self, seq: int, most: int) -> list[int]:
-        """The tokens of the last calls of the model up to a seq, at most so many."""
+        """Return the tokens of the last calls up to a seq, at most `most` of them."""
         place = bisect_right(self._calls, seq, key=_seq)
         return [tokens for _, tokens in self._calls[max(0, place - most) : place]]
 
     def blocks(self, seq: int) -> list[BlockValueEdit]:
-        """The last edit of each memory block: persona, human, then the others by label."""
-        born = self._born(seq)
+        """Return the last edit of each memory block as of a seq: persona, human, then the others by label."""
+        born = self._incarnation_start(seq)
         found = []
         for edits in self._edits_of.values():
             place = bisect_right(edits, seq, key=_seq_of)
@@ -138,32 +138,35 @@ class ReplayTimeline:
         return sorted(found, key=lambda edit: (first.get(edit.label, 2), edit.label))
 
     def jump_points(self, kind: JumpPoint) -> Sequence[int]:
-        """The seqs of everything of that kind, rising."""
+        """Return the seqs of a kind of jump point in rising order."""
         return self._jump_points[kind]
 
     def after(self, kind: JumpPoint, seq: int) -> int | None:
-        """The next one of that kind; None if there is none."""
+        """Return the next jump point of a kind after a seq; None if there is none."""
         found = self._jump_points[kind]
         place = bisect_right(found, seq)
         return found[place] if place < len(found) else None
 
     def before(self, kind: JumpPoint, seq: int) -> int | None:
-        """The one of that kind before a seq; None if there is none."""
+        """Return the last jump point of a kind before a seq; None if there is none."""
         found = self._jump_points[kind]
         place = bisect_left(found, seq)
         return found[place - 1] if place else None
 
     def count(self, kind: JumpPoint, seq: int) -> int:
-        """How many of that kind there were up to a seq."""
+        """Return the number of jump points of a kind up to a seq, inclusive."""
         return bisect_right(self._jump_points[kind], seq)
 
     def find(self, words: str, seqs: Iterable[int]) -> int | None:
-        """The first of these seqs whose record says the words, whatever their case; None if none does."""
+        """Return the first of these seqs whose record contains the words, in any case; None if there is none."""
         wanted = words.casefold()
         return next((seq for seq in seqs if self._says(seq, wanted)), None)
 
     def _says(self, seq: int, wanted: str) -> bool:
-        """Whether a record says it, in small letters: its kind, its words, a call of it. An edit: what it changed."""
+        """Return True if a record's type, text or calls contain `wanted`, which is in lower case.
+
+        An edit matches only if it changed the number of occurrences.
+        """
         record, edit = self.record(seq), self.edits.get(seq)
         if edit is not None:
             return edit.value.casefold().count(wanted) != edit.before.casefold().count(wanted)
@@ -174,14 +177,14 @@ class ReplayTimeline:
             wanted in call.name.casefold() or wanted in call.arguments.casefold() for call in event.calls
         )
 
-    def _born(self, seq: int) -> int:
-        place = bisect_right(self._births, seq)
-        return self._births[place - 1] if place else 0
+    def _incarnation_start(self, seq: int) -> int:
+        place = bisect_right(self._incarnation_starts, seq)
+        return self._incarnation_starts[place - 1] if place else 0
 
     def _edit(self, row: Mapping[str, Any]) -> None:
         seq, label = row["seq"], row["label"]
         known = self._edits_of.setdefault(label, [])
-        lives = known and known[-1].seq >= self._born(seq)
+        lives = known and known[-1].seq >= self._incarnation_start(seq)
         edit = BlockValueEdit(
             seq=seq,
             turn=self.record(seq).turn,
@@ -199,7 +202,7 @@ class ReplayTimeline:
         event = event_of(record)
         match event:
             case AgentCreated():
-                self._births.append(record.seq)
+                self._incarnation_starts.append(record.seq)
                 self._warnings, self._hidden = {}, set()
                 self._set(record, WindowGauge())
             case AgentConfigured():

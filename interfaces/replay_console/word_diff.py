@@ -1,4 +1,4 @@
-"""What changed from one text to another, word by word. Pure."""
+"""Compare two texts word by word. Pure."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,29 +9,31 @@ from typing import Literal
 
 DiffKind = Literal["same", "removed", "added"]
 DiffSegment = tuple[DiffKind, str]
-"""A stretch of text, and what became of it."""
+"""A part of a text with its kind."""
 
 WORDS_MAX = 300
-"""Words between what two texts share at their ends, up to which they are compared; beyond, all of them changed."""
+"""Most words between the common ends of two texts that are compared; in longer texts, all of them count as changed."""
 NEAR_CHARS = 24
-"""Characters of what stayed that are shown around what changed."""
+"""Unchanged characters that are shown around a change."""
 
 _WORDS = re.compile(r"\s*\S+|\s+")
-"""A word with the blanks before it."""
+"""A word with the white space before it."""
 
 
 @lru_cache(maxsize=256)  # a frame is drawn many times
 def difference(before: str, after: str) -> Sequence[DiffSegment]:
-    """The pieces of which both texts are made: without the added it is the one, without the removed the other."""
+    """Return the parts of both texts: the first text is the same and removed parts, the second the same and added
+    ones.
+    """
     old, new = _WORDS.findall(before), _WORDS.findall(after)
     head = _common(old, new)
     tail = _common(old[head:][::-1], new[head:][::-1])
-    middle = _middle(old[head : len(old) - tail], new[head : len(new) - tail])
+    middle = _compare_middle(old[head : len(old) - tail], new[head : len(new) - tail])
     return _merge_neighbours([("same", "".join(old[:head])), *middle, ("same", "".join(old[len(old) - tail :]))])
 
 
 def _common(old: Sequence[str], new: Sequence[str]) -> int:
-    """How many words both begin with."""
+    """Return the number of words that both texts begin with."""
     count = 0
     for one, other in zip(old, new, strict=False):
         if one != other:
@@ -40,7 +42,7 @@ def _common(old: Sequence[str], new: Sequence[str]) -> int:
     return count
 
 
-def _middle(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffSegment]:
+def _compare_middle(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffSegment]:
     if max(len(old), len(new)) > WORDS_MAX:
         yield ("removed", "".join(old))
         yield ("added", "".join(new))
@@ -58,7 +60,7 @@ def _blocks(old: Sequence[str], new: Sequence[str]) -> Sequence[tuple[str, int, 
 
 
 def _merge_neighbours(pieces: Sequence[DiffSegment]) -> list[DiffSegment]:
-    """Without empty pieces, and neighbours of one kind made one."""
+    """Return the parts without empty ones, with neighbours of one kind merged."""
     found: list[DiffSegment] = []
     for change, text in pieces:
         if found and found[-1][0] == change:
@@ -69,7 +71,7 @@ def _merge_neighbours(pieces: Sequence[DiffSegment]) -> list[DiffSegment]:
 
 
 def around(pieces: Sequence[DiffSegment]) -> list[DiffSegment]:
-    """Only what changed, and a few words of what stayed around it."""
+    """Return the parts with unchanged text shortened to a few words around each change."""
     last = len(pieces) - 1
     return [
         piece if piece[0] != "same" else ("same", _shortened(piece[1], first=number == 0, last=number == last))
@@ -78,14 +80,16 @@ def around(pieces: Sequence[DiffSegment]) -> list[DiffSegment]:
 
 
 def _shortened(text: str, *, first: bool, last: bool) -> str:
-    """What stayed: its beginning unless it comes `first`, its end unless it comes `last`, in whole words."""
+    """Shorten unchanged text to the words next to a change: its beginning unless it is `first`, its end unless it is
+    `last`.
+    """
     words = _WORDS.findall(text)
-    head = [] if first else _as_many(words)
-    tail = [] if last else _as_many(words[::-1])[::-1]
+    head = [] if first else _words_that_fit(words)
+    tail = [] if last else _words_that_fit(words[::-1])[::-1]
     return text if len(head) + len(tail) >= len(words) else f"{''.join(head)}…{''.join(tail)}"
 
 
-def _as_many(words: Sequence[str]) -> list[str]:
-    """As many words as fit into NEAR_CHARS characters."""
+def _words_that_fit(words: Sequence[str]) -> list[str]:
+    """Return as many words as fit into NEAR_CHARS characters."""
     ends = accumulate(map(len, words))
     return [word for word, end in zip(words, ends, strict=True) if end <= NEAR_CHARS]

@@ -1,1 +1,1 @@
-"""What can be read? Commands that write nothing."""
+"""Commands that read and write nothing."""

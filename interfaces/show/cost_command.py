@@ -1,4 +1,4 @@
-"""`everlog cost`: tokens and money by day and model, and what budgets leave."""
+"""`everlog cost`: tokens and money by day and model, and the use of an agent's daily budget."""
 
 import os
 from argparse import Namespace
@@ -30,7 +30,7 @@ CostRow = dict[str, Any]
 
 
 def cost(args: Namespace, world: CommandEnvironment) -> int:
-    """The command."""
+    """Run `everlog cost` and return its exit code."""
     prices = prices_of(root_of(args), limits_from(os.environ))
     today = time_text.iso(world.clock.now())[:10]
     name = None if args.name is None else name_of(args.name)
@@ -48,7 +48,7 @@ def cost(args: Namespace, world: CommandEnvironment) -> int:
 
 
 def _budget(args: Namespace, world: CommandEnvironment, name: str) -> CostRow:
-    """What the configuration of an agent lets it use up on a day. Raises UnknownAgent."""
+    """Return the daily limits of an agent's configuration; 0 is no limit. Raises UnknownAgent."""
     with open_view(system_of(args, world), name, notify=False) as view:
         seen = context_at(view)
     return {
@@ -74,20 +74,22 @@ def _shape(
 
 
 def _sum(rows: Sequence[CostRow]) -> CostRow:
-    """Of all rows; the cost is that of calls with a price, and null where none has one."""
+    """Return the sums over all rows. The cost covers the calls whose price is known; it is None if there is no such
+    call.
+    """
     known = [row["cost"] for row in rows if row["cost"] is not None]
     counts = ("calls", "tokens", "prompt_tokens", "cached_tokens", "completion_tokens", "unpriced")
     return {**{key: sum(row[key] for row in rows) for key in counts}, "cost": sum(known) if known else None}
 
 
 def _page(shape: json_shapes.JsonObject) -> RenderableType:
-    """Return a row for each day and model, the sum, and what is left of the budget."""
+    """Return the page: a row for each day and model, the sum, and the use of the budget."""
     whose = "all agents" if shape["agent"] is None else one_line(shape["agent"])
-    head = Text.assemble((whose, "bold"), (f" · what models cost · {shape['today']} UTC", "dim"))
+    head = Text.assemble((whose, "bold"), (f" · cost of model calls · {shape['today']} UTC", "dim"))
     if not shape["rows"]:
-        return Group(head, Text("No model was paid for in these days.", "dim italic"))
+        return Group(head, Text("No model calls with tokens in these days.", "dim italic"))
     table = Table("day", "model", box=None, pad_edge=False)
-    for column in ("calls", "requests", "of it cached", "replies", shape["currency"]):
+    for column in ("calls", "prompt", "cached", "completion", shape["currency"]):
         table.add_column(column, justify="right")
     for row in shape["rows"]:
         table.add_row(row["day"], one_line(row["model"]) or "(not named)", *_figures(row))
@@ -106,10 +108,10 @@ def _notes(shape: json_shapes.JsonObject) -> list[str]:
     notes = []
     budget, today = shape["budget"] or {}, shape["spent_today"]
     if budget.get("tokens"):
-        notes.append(f"today: {today['tokens']:,} of {budget['tokens']:,} tokens that it may use up on a day")
+        notes.append(f"today: {today['tokens']:,} of the {budget['tokens']:,} tokens allowed per day")
     if budget.get("cost"):
         spent = today["cost"] or 0
-        notes.append(f"today: {spent:,.4f} of {budget['cost']:,.4f} {shape['currency']} that it may cost on a day")
+        notes.append(f"today: {spent:,.4f} of the {budget['cost']:,.4f} {shape['currency']} allowed per day")
     if shape["total"]["unpriced"]:
-        notes.append("?: no price is known, and it is in no sum; models.toml can say one")
+        notes.append("?: no known price, so these calls are in no sum; add a price to models.toml")
     return notes

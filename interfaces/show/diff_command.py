@@ -1,4 +1,4 @@
-"""The command that tells two moments of an agent apart: diff. It writes nothing."""
+"""`everlog diff`: the differences between two moments of an agent."""
 
 import difflib
 import os
@@ -32,13 +32,14 @@ from everlog.interfaces.common.as_of import moment_of_option
 from everlog.interfaces.common.bootstrap import open_view, system_of
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output import json_shapes, show_pages
 from everlog.interfaces.output.terminal_output import one_line
 from everlog.interfaces.show import show_commands
 from everlog.store import name_of
 
 EARLIER_RECORDS = 256
-"""Records before the first moment among which causes and the beginnings of turns are looked for."""
+"""Records before the first moment that are searched for causes and for the beginnings of turns."""
 LINES_MAX = 12
 """Messages of each kind that are shown without --full."""
 CHARS_MAX = 88
@@ -46,7 +47,7 @@ MILLION = 1_000_000
 
 
 def diff(args: Namespace, world: CommandEnvironment) -> int:
-    """The command."""
+    """Run `everlog diff` and return its exit code."""
     system = system_of(args, world)
     name = name_of(args.name)
     with open_view(system, name, notify=False) as now:
@@ -67,11 +68,11 @@ def _moment(system: LocalSystem, name: str, given: str | None, world: CommandEnv
     except BadInput as error:
         raise BadInput(f"{error} {name!r} has records 1 to {head}, the head.") from error
     with open_view(system, name, notify=False, as_of=moment) as view:
-        return moment_of(view)
+        return snapshot_of(view)
 
 
-def moment_of(view: AgentView) -> AgentSnapshot:
-    """What the projections say at the view's moment."""
+def snapshot_of(view: AgentView) -> AgentSnapshot:
+    """Return the state of the agent that the projections have at the view's moment."""
     configured = any(row["slot"] == "config" for row in view.rows("context_window"))
     context = show_commands.context_at(view) if configured else None
     pressure = show_commands.pressure_of(view, context)
@@ -93,7 +94,7 @@ def moment_of(view: AgentView) -> AgentSnapshot:
 
 
 def compare(system: LocalSystem, name: str, before: AgentSnapshot, after: AgentSnapshot) -> AgentDiff:
-    """What differs between two moments of an agent."""
+    """Return the differences between two moments of an agent."""
     low, high = sorted((before.seq, after.seq))
     reader = system.store.reader(name)
     earlier = list(reader.read(name, max(1, low - EARLIER_RECORDS), low))
@@ -101,7 +102,7 @@ def compare(system: LocalSystem, name: str, before: AgentSnapshot, after: AgentS
 
 
 def shape(found: AgentDiff, name: str) -> json_shapes.JsonObject:
-    """The shape that docs/cli.md promises."""
+    """Return the differences in the shape that docs/cli.md promises."""
     sides = {
         key: {"seq": side.seq, "time": time_text.iso(side.time)}
         for key, side in (("before", found.before), ("after", found.after))
@@ -144,7 +145,9 @@ def _cause_json(one: ChangeCause) -> json_shapes.JsonObject:
 
 
 def money(found: AgentDiff) -> float | None:
-    """What the calls cost, where EVERLOG_GATEWAY_PRICE_IN and _OUT say what a million tokens cost; else None."""
+    """Return the cost of the calls at EVERLOG_GATEWAY_PRICE_IN and _OUT (per million tokens); None if neither is
+    set.
+    """
     prices = limits_from(os.environ)
     if not (prices.price_in or prices.price_out):
         return None
@@ -152,7 +155,7 @@ def money(found: AgentDiff) -> float | None:
 
 
 def page(found: AgentDiff, name: str, *, full: bool = False) -> RenderableType:
-    """The difference for people: by block, coloured, each change with what made it."""
+    """Return the differences for people: by block, in colour, each change with its cause."""
     parts: list[RenderableType] = [_heading(found, name)]
     if found.is_nothing:
         parts.append(Text("Nothing is different.", "dim italic"))
@@ -163,25 +166,21 @@ def page(found: AgentDiff, name: str, *, full: bool = False) -> RenderableType:
     for sign, style, names in (("+", "green", found.functions_in), ("-", "red", found.functions_out)):
         if names:
             parts += [Text(""), Text(f"{sign} functions: {', '.join(map(one_line, names))}", style)]
-    parts += _messages("went out of the context", "-", "red", found.shown_out, full=full)
-    parts += _messages("came into the context", "+", "green", found.shown_in, full=full)
-    parts += _messages("read otherwise", "~", "yellow", found.reworded, full=full)
+    parts += _messages("left the context", "-", "red", found.shown_out, full=full)
+    parts += _messages("entered the context", "+", "green", found.shown_in, full=full)
+    parts += _messages("changed", "~", "yellow", found.reworded, full=full)
     return Group(*parts, Text(""), _numbers(found))
 
 
 def _heading(found: AgentDiff, name: str) -> Text:
     sides = [f"seq {side.seq} ({time_text.clock(side.time)})" for side in (found.before, found.after)]
-    back = ", backwards: what came in between is undone" if found.before.seq > found.after.seq else ""
-    counted = f"{_count(found.events, 'event')} in {_count(found.turns, 'turn')}{back}"
+    back = ", backwards: the changes in between are reversed" if found.before.seq > found.after.seq else ""
+    counted = f"{plural(found.events, 'event')} in {plural(found.turns, 'turn')}{back}"
     return Text.assemble((one_line(name), "bold"), (f" · from {sides[0]} to {sides[1]} · {counted}", "dim"))
 
 
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
-
-
 def _value(change: ValueChange) -> Iterator[Text]:
-    """The lines of a value that went and came, with the words that differ in bold."""
+    """Yield the lines of a value before and after a change; words that differ are in bold."""
     before, after = (
         None if side is None else sanitize(str(side)).split("\n") for side in (change.before, change.after)
     )
@@ -199,11 +198,11 @@ def _value(change: ValueChange) -> Iterator[Text]:
 
 
 DiffWords = list[tuple[str, bool]]
-"""Pieces of a text, and whether each is on this side only."""
+"""Parts of a text, each with True if the other text does not have it."""
 
 
 def _words(before: str, after: str) -> tuple[DiffWords, DiffWords]:
-    """Two texts word by word."""
+    """Split two texts into words, and mark the words that only one of them has."""
     left, right = (re.findall(r"\s+|\w+|[^\w\s]", side) for side in (before, after))
     gone: DiffWords = []
     come: DiffWords = []
@@ -214,7 +213,7 @@ def _words(before: str, after: str) -> tuple[DiffWords, DiffWords]:
 
 
 def _signed(sign: str, style: str, words: DiffWords) -> Iterator[Text]:
-    """Lines of one side."""
+    """Yield the lines of one side of a change."""
     if not words:
         return
     line = Text(f"  {sign} ", style)
@@ -228,24 +227,24 @@ def _signed(sign: str, style: str, words: DiffWords) -> Iterator[Text]:
 
 
 def _reasons(change: ValueChange, *, full: bool) -> Iterator[RenderableType]:
-    """What made a change: the last of it, and how often it was changed before."""
+    """Yield the last cause of a change and the number of earlier ones; with `full`, every cause."""
     for one in change.because if full else change.because[-1:]:
-        yield _indented_text(_story(one))
+        yield _indented_text(_cause_text(one))
     if not full and len(change.because) > 1:
-        count = _count(len(change.because) - 1, "change")
-        yield _indented_text(f"and {count} before it, from seq {change.because[0].seq}; --full shows each")
+        count = plural(len(change.because) - 1, "earlier change")
+        yield _indented_text(f"and {count}, from seq {change.because[0].seq}; --full shows all")
 
 
 def _indented_text(text: str) -> RenderableType:
     return Padding(Text(text, "dim"), (0, 0, 0, 4))
 
 
-def _story(one: ChangeCause) -> str:
-    """Seq, type and when, and why."""
+def _cause_text(one: ChangeCause) -> str:
+    """Return the cause of a change as text: seq, type, time, and the records that led to it."""
     turn = f" in turn {one.turn}" if one.turn else ""
     why = [_name(named) for named in (one.cause, one.input) if named is not None]
-    told = f", because of {', '.join(why)}" if why else ""
-    return f"seq {one.seq} {one_line(one.type)}{turn}, {time_text.clock(one.time)}{told}"
+    wording = f", caused by {', '.join(why)}" if why else ""
+    return f"seq {one.seq} {one_line(one.type)}{turn}, {time_text.clock(one.time)}{wording}"
 
 
 def _name(named: RecordReference) -> str:
@@ -256,30 +255,30 @@ def _name(named: RecordReference) -> str:
 def _messages(
     what: str, sign: str, style: str, shown: Sequence[MessageChange], *, full: bool
 ) -> Iterator[RenderableType]:
-    """The messages of one kind; what else than their own record brought, hid or reworded them is said below them."""
+    """Yield the messages of one kind. A cause other than their own record follows below the messages that share it."""
     if not shown:
         return
     yield Text("")
-    yield Text(f"{_count(len(shown), 'message')} {what}", f"bold {style}")
+    yield Text(f"{plural(len(shown), 'message')} {what}", f"bold {style}")
     some = shown if full else shown[:LINES_MAX]
-    for because, each in groupby(some, _other_cause):
+    for because, each in groupby(some, _foreign_cause):
         for one in each:
             yield _line(one, sign, style, full=full)
         if because is not None:
-            yield _indented_text(_story(because))
+            yield _indented_text(_cause_text(because))
     if len(some) < len(shown):
-        yield Text(f"    and {_count(len(shown) - len(some), 'more message')}; --full shows all", "dim")
+        yield Text(f"    and {plural(len(shown) - len(some), 'more message')}; --full shows all", "dim")
 
 
-def _other_cause(one: MessageChange) -> ChangeCause | None:
-    """What brought, hid or reworded a message, if that is not its own record."""
+def _foreign_cause(one: MessageChange) -> ChangeCause | None:
+    """Return the cause that added, removed or changed a message, unless it is the message's own record."""
     return None if one.because is None or one.because.seq == one.seq else one.because
 
 
 def _said(content: str) -> str:
-    """The words in an envelope of JSON; anything else as it is."""
-    told = show_pages.readable(content)
-    return content if told == content else told.split("\n", 1)[-1]
+    """Return the text inside a JSON envelope of a prompt; any other content unchanged."""
+    wording = show_pages.readable(content)
+    return content if wording == content else wording.split("\n", 1)[-1]
 
 
 def _line(one: MessageChange, sign: str, style: str, *, full: bool) -> Text:
@@ -291,23 +290,23 @@ def _line(one: MessageChange, sign: str, style: str, *, full: bool) -> Text:
     turn = f"turn {own.turn}" if own is not None and own.turn else ""
     line = Text.assemble((f"  {sign} {place:<16} {turn:<9} {one.role:<10} ", style), said)
     if one.was is not None:
-        line.append(f"\n    it was: {was}", "dim")
+        line.append(f"\n    before: {was}", "dim")
     if not full:
         line.no_wrap, line.overflow = True, "ellipsis"
     return line
 
 
 def _numbers(found: AgentDiff) -> Table:
-    """What is counted, on both sides."""
+    """Return a table of the counts on both sides."""
     table = Table.grid(padding=(0, 2))
-    for name, key in (("said (recall)", "recall"), ("kept (archival)", "archival"), ("last call", "tokens"),
-                      ("next call", "estimate"), ("window", "window")):  # fmt: skip
+    for name, key in (("recall memory", "recall"), ("archival memory", "archival"), ("last call", "tokens"),
+                      ("next call", "estimate"), ("context window", "window")):  # fmt: skip
         table.add_row(name, *_sides(getattr(found.before, key), getattr(found.after, key), key))
     spent = found.spent
     cost = money(found)
-    priced = f", {cost:,.4f} at the prices given" if cost is not None else ""
-    calls = f"{_count(spent.calls, 'model call')}, {spent.prompt:,} + {spent.completion:,} tokens{priced}"
-    table.add_row("spent between", calls)
+    priced = f", {cost:,.4f} at the configured prices" if cost is not None else ""
+    calls = f"{plural(spent.calls, 'model call')}, {spent.prompt:,} + {spent.completion:,} tokens{priced}"
+    table.add_row("used in between", calls)
     return table
 
 

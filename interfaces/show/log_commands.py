@@ -1,4 +1,4 @@
-"""The commands that look after the files of the logs: log check, log stats, log seal. Each partition by itself."""
+"""Commands for the files of the logs: log check, log stats, log seal. Each partition is processed by itself."""
 
 import sys
 from argparse import Namespace
@@ -9,9 +9,10 @@ import msgspec
 
 from everlog.actors.hosting.log_warnings import truncated_warning
 from everlog.events import EverlogError
-from everlog.interfaces.common.bootstrap import leaving_alone, store_of, warn
+from everlog.interfaces.common.bootstrap import store_of, warn, without_take_over
 from everlog.interfaces.common.error_output import complain, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output import json_shapes, progress_bar
 from everlog.interfaces.show.verify_command import print_proof
 from everlog.projections import DERIVER
@@ -32,32 +33,37 @@ LogObject = dict[str, Any]
 
 
 class _LogPartition(NamedTuple):
-    """A partition that is meant."""
+    """A partition that a command processes."""
 
     name: str
     agent: str | None
-    """The agent whose own it is, if it is one's and known."""
+    """Agent or source that has the partition to itself; None for a shared partition, or if it is not in the
+    register.
+    """
 
     @property
     def label(self) -> str:
-        """What a person calls it."""
+        """Name of the partition in messages to people."""
         return self.agent or self.name
 
 
 def _parts(args: Namespace, store: FileStore, *, restoring: bool) -> list[_LogPartition]:
-    """The partition of the agent that is named, or all of the store, and where one is restored. Raises UnknownAgent."""
+    """Return the partition of the named agent, or with --all every partition of the store.
+
+    `restoring`: include partitions that are being restored. Raises UnknownAgent.
+    """
     if (args.name is None) != args.all:
         args.fail("give either a NAME or --all")
     if not args.all:
         name = name_of(args.name)
         return [_LogPartition(store.reader(name).partition, name)]
-    owners = {partition_of(name): name for name in store.assigned()}  # sources too
+    owners = {partition_of(name): name for name in store.assigned()}  # sources have partitions too
     parts = (_LogPartition(name, owners.get(name)) for name in store.partitions(restoring=restoring))
     return sorted(parts, key=lambda part: part.label)
 
 
 class _LogTask:
-    """Does something to partition after partition; one that cannot be done is told of, and the others go on."""
+    """Loop over partitions. With --all, the failure of a partition is reported and the next one follows."""
 
     def __init__(self, args: Namespace, store: FileStore, what: str, *, restoring: bool = False) -> None:
         self._args = args
@@ -68,13 +74,13 @@ class _LogTask:
         self.failed = False
 
     def each(self) -> Iterator[tuple[_LogPartition, str]]:
-        """Each partition, and what is said of it while it takes its time."""
+        """Yield each partition with the description for its progress bar."""
         for number, part in enumerate(self.parts, 1):
             count = f" ({number:,} of {len(self.parts):,})" if self._args.all else ""
             yield part, f"{self._what} {part.label}{count}"
 
     def failure(self, part: _LogPartition, error: EverlogError) -> None:
-        """Tell why it could not be done; raises it where it was the only one."""
+        """Report the failure of a partition. Raises the error if only this partition was asked for."""
         if not self._args.all:
             raise error
         complain(error)
@@ -82,7 +88,7 @@ class _LogTask:
         self.found.append({"agent": part.agent, "partition": part.name, "error": str(error)})
 
     def done(self, *, fine: bool = True) -> int:
-        """Print what was found as JSON, if that was asked for; the exit code."""
+        """Print the results as JSON if --json is given. Return the exit code."""
         if self._args.json:
             print(json_shapes.line(self.found if self._args.all else self.found[0]))
         sys.stdout.flush()
@@ -90,7 +96,7 @@ class _LogTask:
 
 
 def check(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `log check`."""
+    """Run `everlog log check` and return its exit code."""
     doing = _LogTask(args, store_of(args, world), "checking", restoring=True)
     fine = True
     for part, what in doing.each():
@@ -100,7 +106,7 @@ def check(args: Namespace, world: CommandEnvironment) -> int:
             )
         fine &= report.ok
         if not args.json:
-            print_proof(part.label, _count_text(report), report.errors, report.notes, "whole")
+            print_proof(part.label, _count_text(report), report.errors, report.notes, "no damage")
         doing.found.append({"agent": part.agent, **msgspec.to_builtins(report)})
     for wrong in _check_streams(args, doing.store):
         fine = False
@@ -109,22 +115,25 @@ def check(args: Namespace, world: CommandEnvironment) -> int:
 
 
 def _check_streams(args: Namespace, store: FileStore) -> list[str]:
-    """What is wrong with what logs say of each other: of all with --all, where one agent begins with --deep."""
+    """Return the contradictions between logs: of all logs with --all, or with --deep between one agent and its
+    parent.
+    """
     if args.all:
         return [*check_moves(store), *check_forks(store)]
     return check_forks(store, [name_of(args.name)]) if args.deep else []
 
 
 def _count_text(report: CheckReport) -> str:
-    return f"{report.records:,} records in {report.commits:,} commits, {_files(report.bytes, report.files)}"
+    counts = f"{plural(report.records, 'record')} in {plural(report.commits, 'commit')}"
+    return f"{counts}, {_files(report.bytes, report.files)}"
 
 
 def _files(count: int, files: int) -> str:
-    return f"{json_shapes.size(count)} in {files:,} file{'s' * (files != 1)}"
+    return f"{json_shapes.size(count)} in {plural(files, 'file')}"
 
 
 def stats(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `log stats`."""
+    """Run `everlog log stats` and return its exit code."""
     doing = _LogTask(args, store_of(args, world), "counting")
     counted: list[tuple[str, PartitionStats]] = []
     for part, what in doing.each():
@@ -154,12 +163,12 @@ def _shape(found: PartitionStats) -> LogObject:
 
 
 def seal(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `log seal`."""
+    """Run `everlog log seal` and return its exit code."""
     doing = _LogTask(args, store_of(args, world), "sealing")
     for part, what in doing.each():
         where = doing.store.partition(part.name)
         try:
-            with leaving_alone(), progress_bar.shown(what) as moved:
+            with without_take_over(), progress_bar.shown(what) as moved:
                 log = doing.store.open_partition(part.name, f"everlog {args.command}", label=part.label)
                 try:
                     if log.cut is not None:
@@ -183,10 +192,10 @@ def _sealed(label: str, done: SealReport, before: PartitionStats, after: Partiti
         return f"{label}: nothing to seal"
     then, now = _record_bytes(before), _record_bytes(after)
     gone = f", {done.erased:,} of them erased" if done.erased else ""
-    return f"{label}: {after.records:,} records{gone}, {then} → {now}"
+    return f"{label}: {plural(after.records, 'record')}{gone}, {then} → {now}"
 
 
 def _record_bytes(found: PartitionStats) -> str:
-    """What the records themselves take up: derived states and what is empty do not count."""
+    """Return size and number of the files that hold records: derived states are left out."""
     kinds = [kind for kind in (found.open, found.frames, found.sealed) if kind.bytes]
     return _files(sum(kind.bytes for kind in kinds), sum(kind.files for kind in kinds))

@@ -1,4 +1,4 @@
-"""The report as one page of HTML: no script, no request to anywhere, charts as SVG, readable in light and dark."""
+"""Fleet report as one HTML page: no script, no requests, charts as SVG, for light and dark screens."""
 
 import html
 import math
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from everlog.actors.reports.fleet_figures import Chart, ChartPoint, FleetFigures
 from everlog.interfaces.common.error_output import sanitize
+from everlog.interfaces.common.plural import plural
 from everlog.interfaces.show.report_terminal import amount
 
 WIDTH, LEFT, RIGHT = 720, 230, 90
@@ -14,7 +15,7 @@ TALL, BELOW, MARGIN = 200, 44, 64
 ABOVE = 30
 LABEL_CHARS = 30
 CHAR_WIDE, BETWEEN = 6.6, 26
-"""Width of a character, and the least that is left between two labels of one axis."""
+"""Width of a character and least space between two labels of an axis, in units of the SVG."""
 
 STYLE = """
 :root { color-scheme: light dark; --page: #fff; --ink: #1c2330; --dim: #5b6576; --line: #d8dde6; --bar: #2f6fb5; }
@@ -36,14 +37,14 @@ svg line { stroke: var(--line); }
 
 
 def text(words: str) -> str:
-    """Any words as text of the page: no sign in them is taken for markup, and none is a control character."""
+    """Return `words` for the page, with markup and control characters escaped."""
     return html.escape(sanitize(words))
 
 
 def page(found: FleetFigures, *, of: str, records: int) -> str:
-    """The whole page. `of` is the moment."""
-    agents = f"{found.agents:,} agent{'s' * (found.agents != 1)}"
-    head = f"{agents}, {found.messages:,} messages, {found.calls:,} model calls; {records:,} records, as of {of}"
+    """Return the whole page. `of` is the time of the figures."""
+    agents, messages = plural(found.agents, "agent"), plural(found.messages, "message")
+    head = f"{agents}, {messages}, {plural(found.calls, 'model call')}; {plural(records, 'record')}, as of {of}"
     charts = "\n".join(_section(chart) for chart in found.charts)
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -55,7 +56,7 @@ def page(found: FleetFigures, *, of: str, records: int) -> str:
 <style>{STYLE}</style>
 </head>
 <body>
-<h1>How the fleet is doing</h1>
+<h1>Fleet report</h1>
 <p class="dim">{text(head)}</p>
 {charts}
 </body>
@@ -64,7 +65,11 @@ def page(found: FleetFigures, *, of: str, records: int) -> str:
 
 
 def _section(chart: Chart) -> str:
-    drawn = "" if not chart.points else _days(chart) if chart.form == "days" else _bars(chart)
+    drawn = ""
+    if chart.points and chart.form == "days":
+        drawn = _days(chart)
+    elif any(point.value > 0 for point in chart.points):
+        drawn = _bars(chart)
     return f"<section>\n<h2>{text(chart.title)}</h2>\n<p>{text(chart.answer)}</p>\n{drawn}</section>"
 
 
@@ -94,7 +99,7 @@ def _short(label: str) -> str:
 
 
 def nice(most: float) -> float:
-    """A round number that is at least `most`: the end of an axis."""
+    """Return a round number that is at least `most`, for the end of an axis."""
     if most <= 0:
         return 1.0
     power: float = 10.0 ** math.floor(math.log10(most))
@@ -102,7 +107,7 @@ def nice(most: float) -> float:
 
 
 def _bars(chart: Chart) -> str:
-    """Bars that lie: a label, the bar, the value; below them the axis with its unit."""
+    """Return horizontal bars, each with its label and value, above an axis with its unit."""
     end = nice(max(point.value for point in chart.points))
     wide = WIDTH - LEFT - RIGHT
     floor = len(chart.points) * ROW + 6
@@ -123,7 +128,7 @@ def _bars(chart: Chart) -> str:
 
 
 def _days(chart: Chart) -> str:
-    """Bars that stand, one for each day."""
+    """Return vertical bars, one for each day."""
     points = chart.points
     end = nice(max(point.value for point in points))
     wide, floor = WIDTH - MARGIN - 8, TALL
@@ -144,7 +149,7 @@ def _days(chart: Chart) -> str:
 
 
 def _named_days(points: Sequence[ChartPoint], each: float) -> list[tuple[float, str, str]]:
-    """Which days are named: the last, and from the first on as many as leave room. Place, label, and its anchor."""
+    """Choose the days that get a label: the last, and as many others as fit. Return place, label and anchor of each."""
     wide = CHAR_WIDE * max(len(point.label) for point in points)
     named = []
     for number in range(0, len(points) - 1, math.ceil((wide + BETWEEN) / each)):

@@ -1,4 +1,4 @@
-"""The report in the terminal: each question with its answer and its bars."""
+"""Fleet report in the terminal: each question with its answer and its bars."""
 
 from collections.abc import Sequence
 
@@ -8,6 +8,7 @@ from rich.text import Text
 
 from everlog.actors.reports.fleet_figures import Chart, ChartPoint, FleetFigures
 from everlog.interfaces.common.error_output import sanitize
+from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output.terminal_output import one_line
 
 BAR_CELLS = 32
@@ -16,7 +17,7 @@ LEVELS = "▁▂▃▄▅▆▇█"
 
 
 def page(found: FleetFigures) -> RenderableType:
-    """All of it."""
+    """Return the whole report."""
     parts: list[RenderableType] = [_first(found)]
     for chart in found.charts:
         parts += [Text(""), Text(chart.title, "bold"), Text(sanitize(chart.answer))]
@@ -26,14 +27,14 @@ def page(found: FleetFigures) -> RenderableType:
 
 
 def _first(found: FleetFigures) -> Text:
-    agents = f"{found.agents:,} agent{'s' * (found.agents != 1)}"
+    agents, messages = plural(found.agents, "agent"), plural(found.messages, "message")
     deleted = f" and {found.deleted:,} deleted" if found.deleted else ""
-    waiting = f", {found.turns_open:,} turns open" if found.turns_open else ""
-    return Text(f"{agents}{deleted}, {found.messages:,} messages, {found.calls:,} model calls{waiting}", "dim")
+    waiting = f", {plural(found.turns_open, 'open turn')}" if found.turns_open else ""
+    return Text(f"{agents}{deleted}, {messages}, {plural(found.calls, 'model call')}{waiting}", "dim")
 
 
 def amount(value: float, unit: str) -> str:
-    """A value for people, with as many digits as its unit needs."""
+    """Return a value for people, with as many digits as its unit needs."""
     if unit == "money":
         return f"{value:,.2f}"
     if unit.startswith("%"):
@@ -49,21 +50,22 @@ def _bars(chart: Chart) -> Table:
     grid.add_column(no_wrap=True, style="dim", overflow="ellipsis")
     most = max(point.value for point in chart.points)
     for point in chart.points:
-        value = f"{amount(point.value, chart.unit)} {chart.unit.partition(' ')[0]}"
+        # A column of zeros says nothing; the notes beside it do.
+        value = f"{amount(point.value, chart.unit)} {chart.unit.partition(' ')[0]}" if most > 0 else ""
         label = Text(one_line(point.label, LABEL_CHARS))
         grid.add_row(label, Text(bar(point.value, most), "green"), value, Text(sanitize(point.note)))
     return grid
 
 
 def bar(value: float, most: float) -> str:
-    """A bar of up to BAR_CELLS cells; what is above 0 is seen."""
+    """Return a bar of at most BAR_CELLS cells; a value above 0 has at least one."""
     cells = round(BAR_CELLS * value / most) if most > 0 and value > 0 else 0
     return "█" * max(cells, int(value > 0))
 
 
 def _days(chart: Chart) -> RenderableType:
     points = chart.points
-    ends = Text(f"{points[0].label} to {points[-1].label}, each day; highest {_most(points):,.0f} {chart.unit}", "dim")
+    ends = Text(f"{points[0].label} to {points[-1].label}, per day; highest {_most(points):,.0f} {chart.unit}", "dim")
     return Group(Text(sparkline(points), "green"), ends)
 
 
@@ -72,7 +74,7 @@ def _most(points: Sequence[ChartPoint]) -> float:
 
 
 def sparkline(points: Sequence[ChartPoint]) -> str:
-    """A sign for each value; a day on which there was nothing is a dot."""
+    """Return one character for each value; a day without any is a dot."""
     most = _most(points)
     return "".join(
         LEVELS[min(len(LEVELS) - 1, int(point.value / most * len(LEVELS)))] if point.value > 0 else "·"

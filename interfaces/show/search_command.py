@@ -1,4 +1,4 @@
-"""`everlog search`: one query for a person or a program, or a file of queries answered in one process."""
+"""`everlog search`: one query, or a file of queries that are answered in one process."""
 
 import asyncio
 from argparse import Namespace
@@ -21,7 +21,7 @@ SearchFunction = Callable[[str, int, int, Filters], Awaitable[Page]]
 
 
 def search(args: Namespace, world: CommandEnvironment) -> int:
-    """The command."""
+    """Run `everlog search` and return its exit code."""
     if (args.query is None) == (args.queries is None):
         args.fail("give either a QUERY or --queries FILE")
     check_text(args.query or "")
@@ -34,20 +34,20 @@ def search(args: Namespace, world: CommandEnvironment) -> int:
             if args.queries:
                 asyncio.run(_answer(find, queries, filters))
                 return 0
-            shape = json_shapes.page(asyncio.run(_find_page(find, args.query, args.page, filters)))
-        except FunctionError as error:  # what a model would be told, a person is told
+            shape = json_shapes.page(asyncio.run(_find_page(find, args.query, args.page - 1, filters)))
+        except FunctionError as error:  # its text is written for the model, and suits people too
             raise BadInput(str(error)) from error
     if args.json:
         print(json_shapes.line(shape))
         return 0
     from everlog.interfaces.output import show_pages
 
-    show_pages.show(show_pages.search(args.query, shape, world.clock.now(), scores=args.scores))
+    show_pages.show(show_pages.search(args.query, shape, world.clock.now(), zone=searcher.zone, scores=args.scores))
     return 0
 
 
 async def _answer(find: SearchFunction, queries: Sequence[str], filters: Filters) -> None:
-    """Print what is found for each query, as it is found."""
+    """Print the results of each query as soon as they are found."""
     for query in queries:
         print(json_shapes.line(json_shapes.answer(query, await find(query, 0, QUERY_RESULTS, filters))))
 
@@ -57,11 +57,11 @@ async def _find_page(find: SearchFunction, query: str, page: int, filters: Filte
 
 
 def filters_of(args: Namespace) -> Filters:
-    """What results must be. Some filters are of what was said, others of what was kept."""
+    """Return the filters of the results. Exit with a usage error for a filter of the other kind of memory."""
     wrong = {"recall": ("tags", "source"), "archival": ("role",)}[args.place]
     if given := next((name for name in wrong if getattr(args, name)), None):
         other = "archival" if args.place == "recall" else "recall"
-        args.fail(f"--{given.removesuffix('s')} is for --in {other}")
+        args.fail(f"--{given.removesuffix('s')} works only with --in {other}")
     return Filters(
         roles=args.role,
         start=args.since,
@@ -72,7 +72,7 @@ def filters_of(args: Namespace) -> Filters:
 
 
 def queries_in(path: str) -> list[str]:
-    """One query a line: plain text, or a JSON object with `query` or `question`. Raises BadInput naming the line."""
+    """Return the queries of a file, one a line: text, or a JSON object with `query` or `question`. Raises BadInput."""
     return [_query(line, f"{path}, line {number}") for number, line in enumerate(lines_of(path), 1) if line.strip()]
 
 
@@ -81,8 +81,8 @@ def _query(line: bytes, place: str) -> str:
         text = line.decode().strip()
         value = msgspec.json.decode(text) if text.startswith("{") else {"query": text}
     except (UnicodeDecodeError, msgspec.DecodeError) as error:
-        raise BadInput(f"{place}: {error}. A line is text, or a JSON object with `query` or `question`.") from error
+        raise BadInput(f"{place}: {error}. Give text, or a JSON object with `query` or `question`.") from error
     query = value.get("query") or value.get("question")
     if not isinstance(query, str):
-        raise BadInput(f"{place}: the object has neither a `query` nor a `question` that is text.")
+        raise BadInput(f"{place}: the JSON object needs a `query` or a `question` that is text.")
     return query

@@ -1,4 +1,4 @@
-"""The commands that read one agent, or list them all: agents, events, context, memory, pressure. They write nothing."""
+"""Commands that read one agent, or list all: agents, events, context, memory, pressure. They write nothing."""
 
 import asyncio
 import difflib
@@ -14,8 +14,8 @@ from everlog.actors.formats import render_request
 from everlog.actors.prompt import context_fit
 from everlog.actors.prompt.context import Context, context_of
 from everlog.events import CATALOGUE, AgentConfigured, BadInput, CorruptLog, Record, is_erased
-from everlog.interfaces.common.as_of import time_in
-from everlog.interfaces.common.bootstrap import system_of, viewing
+from everlog.interfaces.common.as_of import time_of_option
+from everlog.interfaces.common.bootstrap import opened_view, system_of
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes
@@ -23,13 +23,13 @@ from everlog.projections import HEAD, Projections
 from everlog.store import LogReader, name_of
 
 POLL_S = 0.5
-"""Seconds between two looks of `events --follow`."""
+"""Seconds between two reads of the log by `events --follow`."""
 
 
 def agents(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `agents`."""
+    """Run `everlog agents` and return its exit code."""
     system = system_of(args, world)
-    rows, damaged = agent_rows(system, time_in(args, world))
+    rows, damaged = agent_rows(system, time_of_option(args, world))
     if args.json:
         print(json_shapes.line([json_shapes.agent(row) for row in rows]))
     elif rows or not damaged:
@@ -40,10 +40,10 @@ def agents(args: Namespace, world: CommandEnvironment) -> int:
 
 
 def agent_rows(system: LocalSystem, until: int | None = None) -> tuple[list[dict[str, Any]], int]:
-    """The living agents of the store, by name: rows of the projection `agents`, with `parent` and `parent_seq` of forks
-    (else None); and how many logs are damaged.
+    """Return the agents that are not deleted, by name, and the number of damaged logs.
 
-    `until`: as it was then, microseconds UTC.
+    The agents are rows of the projection `agents`, with `parent` and `parent_seq` of forks (else None). `until`: the
+    time of the figures, microseconds UTC; None: now.
     """
     found: list[str] = []
     damaged = 0
@@ -64,15 +64,17 @@ def agent_rows(system: LocalSystem, until: int | None = None) -> tuple[list[dict
 
 
 def _parent(system: LocalSystem, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Whose fork an agent is, by its row of `agents`. A name that was created again is nobody's."""
+    """Return the parent and fork point of an agent, by its row of `agents`. A name that was created again has no
+    parent.
+    """
     parent, cut = system.store.parent_of(row["agent_id"]) or (None, 0)
     begun_before = row["head"] - row["events"] < cut
     return {"parent": parent, "parent_seq": cut} if begun_before else {"parent": None, "parent_seq": None}
 
 
 def memory(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `memory`."""
-    with viewing(args, world) as view:
+    """Run `everlog memory` and return its exit code."""
+    with opened_view(args, world) as view:
         rows = block_rows(view)
     if args.json:
         print(json_shapes.line(json_shapes.memory(view.agent_id, view.seq, rows)))
@@ -84,14 +86,14 @@ def memory(args: Namespace, world: CommandEnvironment) -> int:
 
 
 def block_rows(view: AgentView) -> list[dict[str, Any]]:
-    """Core memory: persona, human, then the others by label."""
+    """Return core memory: persona, human, then the other blocks by label."""
     first = {"persona": 0, "human": 1}
     return sorted(view.rows("core_memory"), key=lambda row: (first.get(row["label"], 2), row["label"]))
 
 
 def context(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `context`."""
-    with viewing(args, world) as view:
+    """Run `everlog context` and return its exit code."""
+    with opened_view(args, world) as view:
         shape = context_shape(view)
     if args.json:
         print(json_shapes.line(shape))
@@ -103,7 +105,7 @@ def context(args: Namespace, world: CommandEnvironment) -> int:
 
 
 def context_shape(view: AgentView) -> json_shapes.JsonObject:
-    """What the model would see. It depends on nothing after the view's moment."""
+    """Return the messages that the model would see. Records after the view's moment have no influence."""
     seen = context_at(view)
     if seen is None:
         return json_shapes.context(view.agent_id, view.seq, 0, 0, [])
@@ -114,7 +116,7 @@ def context_shape(view: AgentView) -> json_shapes.JsonObject:
 
 
 def context_at(view: AgentView) -> Context | None:
-    """The context; None where its configuration was erased. Raises BadInput where there was none yet."""
+    """Return the context; None if its configuration was erased. Raises BadInput if the agent was not configured yet."""
     rows = view.rows("context_window")
     if any(row["slot"] == "config" for row in rows):
         return context_of(view.agent_id, view.seq, rows)
@@ -125,7 +127,7 @@ def context_at(view: AgentView) -> Context | None:
 
 
 def _request(view: AgentView, seen: Context) -> bytes:
-    """The request of a context, without the functions whose schemas were erased."""
+    """Return the request of a context, without functions whose schemas were erased."""
     schemas = view.schemas(seen.config.functions)
     functions = [function for function in seen.config.functions if function.sha256 in schemas]
     replace = msgspec.structs.replace
@@ -133,8 +135,8 @@ def _request(view: AgentView, seen: Context) -> bytes:
 
 
 def pressure(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `pressure`."""
-    with viewing(args, world) as view:
+    """Run `everlog pressure` and return its exit code."""
+    with opened_view(args, world) as view:
         shape = pressure_shape(view)
     if args.json:
         print(json_shapes.line(shape))
@@ -146,12 +148,14 @@ def pressure(args: Namespace, world: CommandEnvironment) -> int:
 
 
 def pressure_shape(view: AgentView) -> json_shapes.JsonObject:
-    """Tokens of the last call and of the next, against the window."""
+    """Return the tokens of the last and of the next call, and the size of the context window."""
     return pressure_of(view, context_at(view), summaries=True)
 
 
 def pressure_of(view: AgentView, seen: Context | None, *, summaries: bool = False) -> json_shapes.JsonObject:
-    """The same, of a context that is known; None: there is none. To count the `summaries` the history is read."""
+    """Return the pressure of a known context (None: there is none). With `summaries`, the history is read to count
+    them.
+    """
     estimate = context_fit.tokens_of(len(_request(view, seen)), seen) if seen is not None else 0
     row = next(iter(view.rows("memory_pressure")), {})
     count = sum(row["type"] == "summary" for row in view.rows("summaries")) if summaries else 0
@@ -159,10 +163,10 @@ def pressure_of(view: AgentView, seen: Context | None, *, summaries: bool = Fals
 
 
 def events(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `events`."""
+    """Run `everlog events` and return its exit code."""
     if args.follow and args.as_of is not None:
-        args.fail("--follow goes on with what comes; --as-of ends before it")
-    with viewing(args, world) as view:
+        args.fail("--follow and --as-of exclude each other: --follow waits for new records")
+    with opened_view(args, world) as view:
         _check_kinds(args.kinds, view)
         reader, seq = view.reader, view.seq
     out = json_shapes.JsonLines(sys.stdout) if args.json else _event_lines()
@@ -170,6 +174,10 @@ def events(args: Namespace, world: CommandEnvironment) -> int:
         asyncio.run(_follow(args, world, reader, out))
         return 0
     last = args.last if args.as_of is None else min(seq, args.last or seq)
+    if args.first > seq:
+        complain(f"--from {args.first} is beyond the last record: {view.agent_id!r} has records 1 to {seq}.")
+    elif args.last is not None and args.first > args.last:
+        complain(f"--from {args.first} comes after --to {args.last}, so there are no records to show.")
     for record in _wanted_records(args, reader.read(name_of(args.name), args.first, last)):
         out.on_records([record])
     return 0
@@ -190,7 +198,7 @@ def _check_kinds(kinds: Sequence[str], view: AgentView) -> None:
     for kind in kinds:
         if kind not in known:
             near = difflib.get_close_matches(kind, known) or sorted({record.type for record in _all(view)})
-            raise BadInput(f"--type {kind}: there is no such type of event. Try {', '.join(near)}.")
+            raise BadInput(f"--type {kind}: there is no such event type. Try {', '.join(near)}.")
 
 
 def _all(view: AgentView) -> Iterator[Record]:
@@ -198,7 +206,7 @@ def _all(view: AgentView) -> Iterator[Record]:
 
 
 async def _follow(args: Namespace, world: CommandEnvironment, reader: LogReader, out: Any) -> None:
-    """What there is, then what comes, until Ctrl-C (or until --to is reached)."""
+    """Print the records of the log and then new ones, until Ctrl-C, or until --to is reached."""
     async for records in _batches(args, world, reader):
         out.on_records(list(_wanted_records(args, iter(records))))
 

@@ -13,23 +13,24 @@ from everlog.actors.gateway.store_prices import prices_of
 from everlog.actors.reports.fleet_sql import fleet_views
 from everlog.events import BadInput
 from everlog.interfaces.common import time_text
-from everlog.interfaces.common.as_of import time_in
+from everlog.interfaces.common.as_of import time_of_option
 from everlog.interfaces.common.bootstrap import root_of, store_of, text_of
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment
-from everlog.interfaces.common.process_limits import ending_tidily
+from everlog.interfaces.common.plural import plural
+from everlog.interfaces.common.process_limits import cleaning_up_on_exit
 from everlog.interfaces.output import sql_output
 from everlog.projections.fleet_views import FleetViews, QueryLimits
 from everlog.projections.projection_constants import FLEET_MEMORY_MB
 from everlog.store import Snapshot
 
 ROWS = 50
-"""Rows of a table where nobody says how many."""
+"""Rows of a table without --rows."""
 BINARY = ("parquet", "arrow")
 
 
 def sql(args: Namespace, world: CommandEnvironment) -> int:
-    """The command."""
+    """Run `everlog sql` and return its exit code."""
     form = _form(args)
     query = _query(args)
     at = world.clock.now()
@@ -46,21 +47,23 @@ def sql(args: Namespace, world: CommandEnvironment) -> int:
             with _out(args) as out:
                 sql_output.write(form, schema, batches, out)
         if form != "json":
-            say_position(position, at, every=args.position)
+            print_position(position, at, every=args.position)
     return int(bool(position.left_out))
 
 
 @contextmanager
 def open_views(args: Namespace, world: CommandEnvironment) -> Iterator[tuple[FleetViews, Snapshot]]:
-    """The views that the arguments are about. Who writes meanwhile goes first: this process is in no hurry."""
-    world.give_way()
+    """Open the views that the arguments name. This process lowers its priority, so that running agents are not slowed
+    down.
+    """
+    world.lower_priority()
     memory_mb = FLEET_MEMORY_MB if args.memory is None else args.memory
     world.hold_memory(memory_mb)
     with (
-        ending_tidily(),
+        cleaning_up_on_exit(),
         fleet_views(
             store_of(args, world),
-            as_of=time_in(args, world),
+            as_of=time_of_option(args, world),
             agent=args.agent,
             skip_damaged=args.skip_damaged,
             limits=QueryLimits(memory_mb=memory_mb),
@@ -68,33 +71,30 @@ def open_views(args: Namespace, world: CommandEnvironment) -> Iterator[tuple[Fle
         ) as (views, position),
     ):
         for left in position.left_out:
-            complain(f"{left.partition} is left out: {left.reason}")
+            complain(f"{left.partition} is left out of the result: {left.reason}")
         yield views, position
 
 
-def say_position(position: Snapshot, at: int, *, every: bool) -> None:
-    """One line on stderr: what the answer is of; with `every` one for each partition too."""
-    parts = len(position.parts)
-    print(
-        f"as of {time_text.clock(at)} UTC, {parts:,} partition{'s' * (parts != 1)}, {position.records:,} records",
-        file=sys.stderr,
-        flush=True,
-    )
+def print_position(position: Snapshot, at: int, *, every: bool) -> None:
+    """Print to stderr which records the result covers; with `every`, one more line for each partition."""
+    parts, records = plural(len(position.parts), "partition"), plural(position.records, "record")
+    print(f"as of {time_text.clock(at)}, {parts}, {records}", file=sys.stderr, flush=True)
     for part in position.parts if every else ():
-        print(f"{part.partition}: up to commit {part.commit:,}, {part.records:,} records", file=sys.stderr, flush=True)
+        records = plural(part.records, "record")
+        print(f"{part.partition}: up to commit {part.commit:,}, {records}", file=sys.stderr, flush=True)
 
 
 def _form(args: Namespace) -> str:
     form = args.format or ("json" if args.json else "table")
     if args.json and form != "json":
-        args.fail(f"--json and --format {form} are two answers")
+        args.fail(f"--json and --format {form} exclude each other")
     args.json = form == "json"
     if form == "table" and args.out:
-        args.fail("--out goes with --format csv, json, parquet or arrow: a table is for reading")
+        args.fail("--out needs --format csv, json, parquet or arrow: a table is for the terminal")
     if form != "table" and args.rows is not None:
-        args.fail("--rows is about tables; write LIMIT into the query")
+        args.fail("--rows limits a table only; write LIMIT into the query")
     if form in BINARY and not args.out and sys.stdout.isatty():
-        args.fail(f"--format {form} is no text: give --out FILE, or send it to another program")
+        args.fail(f"--format {form} is binary: give --out FILE, or pipe it to another program")
     return str(form)
 
 
@@ -113,7 +113,7 @@ def _query(args: Namespace) -> str:
 
 @contextmanager
 def _out(args: Namespace) -> Iterator[IO[Any]]:
-    """Where the answer goes: stdout, or a file that has its name once it is whole. Raises BadInput."""
+    """Open the output: stdout, or a file that gets its name when it is complete. Raises BadInput."""
     if not args.out:
         sys.stdout.flush()
         yield sys.stdout.buffer
@@ -125,8 +125,9 @@ def _out(args: Namespace) -> Iterator[IO[Any]]:
 
 @contextmanager
 def open_output(args: Namespace, path: Path, option: str) -> Iterator[IO[bytes]]:
-    """A file that a user named, which is there once it is whole. Raises BadInput where it cannot be written, and for a
-    file of the store.
+    """Open a file that the user named. It is written under another name first, so that no reader sees a part of it.
+
+    Raises BadInput if the file cannot be written, or lies inside the store.
     """
     _check_outside_store(root_of(args), path, option)
     part = path.with_name(f".{path.name}.part")
@@ -142,7 +143,7 @@ def open_output(args: Namespace, path: Path, option: str) -> Iterator[IO[bytes]]
 
 
 def _check_outside_store(root: Path, path: Path, option: str) -> None:
-    """Wherever links lead to: neither the file nor its folder may be the store's."""
+    """Raise BadInput if the file or its folder lies inside the store, also by way of links."""
     try:
         places = path.resolve(), path.parent.resolve() / path.name
         inside = any(place.is_relative_to(root.resolve()) for place in places)
@@ -150,5 +151,5 @@ def _check_outside_store(root: Path, path: Path, option: str) -> None:
         raise BadInput(f"{option} {path}: it cannot be written ({error}).") from error
     if inside:
         raise BadInput(
-            f"{option} {path} is inside the store {root}, where everlog alone writes. Name a file elsewhere."
+            f"{option} {path} is inside the store {root}, where only everlog may write. Name a file elsewhere."
         )

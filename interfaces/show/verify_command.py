@@ -1,4 +1,6 @@
-"""The commands that prove something: rebuild and verify. They write nothing, and exit 1 if a fault is found."""
+"""Commands that replay the log to check it: rebuild and verify. They write nothing, and exit with 1 if a fault is
+found.
+"""
 
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +13,7 @@ from everlog.actors.replay import rebuild_check, replay_report
 from everlog.events import EverlogError
 from everlog.interfaces.common.bootstrap import open_view, system_of
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output import json_shapes, progress_bar
 
 if TYPE_CHECKING:
@@ -23,13 +26,13 @@ _COLOURS = {"- ": "red", "+ ": "green"}
 
 
 def rebuild(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `rebuild`."""
+    """Run `everlog rebuild` and return its exit code."""
     system = system_of(args, world)
-    return _verify_each(args, system, rebuild_check.rebuild, "rebuilding", _rebuilt)
+    return _verify_each(args, system, rebuild_check.rebuild, "rebuilding", _rebuilt_text)
 
 
 def verify(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `verify`."""
+    """Run `everlog verify` and return its exit code."""
     if args.seed is not None and args.sample is None:
         args.fail("--seed chooses a sample, so it needs --sample N")
     system = system_of(args, world)
@@ -69,12 +72,13 @@ def _verify_each(
         found = [_shape(report, whole=prove is not rebuild_check.rebuild) for report in reports]
         print(json_shapes.line(found if args.all else found[0]))
     elif len(reports) > 1:
-        print_proof(f"{len(reports):,} agents", worded(reports), [f for report in reports for f in report.faults], [])
+        agents = plural(len(reports), "agent")
+        print_proof(agents, worded(reports), [f for report in reports for f in report.faults], [])
     return int(any(report.faults for report in reports))
 
 
 def names_of(args: Namespace, system: LocalSystem) -> Sequence[str]:
-    """The agents meant: one by name, or all of the store."""
+    """Return the names of the agents to check: the one of NAME, or with --all every agent that has records."""
     if (args.name is None) != args.all:
         args.fail("give either a NAME or --all")
     if not args.all:
@@ -82,19 +86,16 @@ def names_of(args: Namespace, system: LocalSystem) -> Sequence[str]:
     return [name for name in system.agents() if system.store.reader(name).head(name).seq]
 
 
-def _rebuilt(reports: Sequence[rebuild_check.ReplayReport]) -> str:
-    return f"{sum(report.checked for report in reports):,} projections rebuilt"
+def _rebuilt_text(reports: Sequence[rebuild_check.ReplayReport]) -> str:
+    return f"{plural(sum(report.checked for report in reports), 'projection')} rebuilt"
 
 
 def _verified_text(reports: Sequence[rebuild_check.ReplayReport]) -> str:
-    """How many requests were made again, of all that there are."""
+    """Return how many model calls were replayed, and of how many."""
     checked = sum(report.checked for report in reports)
     calls = sum(report.calls.calls for report in reports)
-    return (
-        f"{checked:,} model calls made again"
-        if checked == calls
-        else f"{checked:,} of {calls:,} model calls made again"
-    )
+    replayed = f"{plural(calls, 'model call')} replayed"
+    return replayed if checked == calls else f"{checked:,} of {replayed}"
 
 
 def _shape(report: rebuild_check.ReplayReport, *, whole: bool) -> ProofObject:
@@ -133,7 +134,9 @@ def print_proof(
     fine: str = NO_DIFFERENCE,
     details: Mapping[str, replay_report.RequestDiff | None] | None = None,
 ) -> None:
-    """Say what was looked at, what is wrong with it and where (`details`, by fault), and what else there is to know."""
+    """Print the verdict of a check: what was checked, each fault with its difference (`details`, by fault), and
+    notes.
+    """
     from rich.text import Text
 
     from everlog.interfaces.common.error_output import sanitize
@@ -152,13 +155,13 @@ def print_proof(
 
 
 def _print_difference(difference: replay_report.RequestDiff, out: "Console") -> None:
-    """What differs: that of then red, that of today green, as in any diff."""
+    """Print a difference as a diff: recorded lines in red, today's lines in green."""
     from rich.text import Text
 
     from everlog.interfaces.common.error_output import sanitize
 
     if difference.also:
-        out.print(Text(f"    and so do: {sanitize(', '.join(difference.also))}", "dim"), soft_wrap=True)
+        out.print(Text(f"    also different: {sanitize(', '.join(difference.also))}", "dim"), soft_wrap=True)
     if difference.against:
         out.print(Text(f"    - {sanitize(difference.against)}; + today:", "dim"), soft_wrap=True)
     for line in difference.lines:

@@ -1,1 +1,1 @@
-"""How does a person talk to an agent? Commands that run turns."""
+"""Commands that run turns: chat, send, timer, cancel, rerun."""

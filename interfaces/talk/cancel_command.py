@@ -1,10 +1,10 @@
-"""`everlog cancel`: the end of a turn, at whatever it is doing."""
+"""`everlog cancel`: end the current turn of an agent, at any point of the turn."""
 
 import asyncio
 from argparse import Namespace
 from collections.abc import Sequence
 
-from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, open_view, system_of
+from everlog.interfaces.common.bootstrap import agents_of, open_view, system_of, without_take_over
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes
@@ -12,9 +12,9 @@ from everlog.store import name_of
 
 
 def cancel(args: Namespace, world: CommandEnvironment) -> int:
-    """The command."""
+    """Run the command `cancel`."""
     name = name_of(args.name)
-    with open_view(system_of(args, world), name, notify=False), leaving_alone():  # no store is made, and no agent
+    with open_view(system_of(args, world), name, notify=False), without_take_over():  # creates no store and no agent
         turns = asyncio.run(_cancel(args, world, name))
     if args.json:
         print(json_shapes.line({"agent": name, "cancelled": list(turns)}))
@@ -22,7 +22,7 @@ def cancel(args: Namespace, world: CommandEnvironment) -> int:
         said = f"turn {turns[0]}" if len(turns) == 1 else f"turns {', '.join(map(str, turns))}"
         print(sanitize(f"Cancelled {said} of {name}."))
     else:
-        print(sanitize(f"Nothing was cancelled: no turn of {name} is open."))
+        print(sanitize(f"Nothing was cancelled: {name} has no open turn."))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`everlog chat`: a prompt, the steps of the agent as they happen, and slash commands. One event loop."""
+"""`everlog chat`: a prompt with slash commands, which shows the agent's steps as they happen."""
 
 import asyncio
 import contextlib
@@ -32,11 +32,12 @@ from everlog.events import (
     is_erased,
 )
 from everlog.interfaces.common import time_text
-from everlog.interfaces.common.bootstrap import agents_of, owning, settings_of, warn_of_unused
+from everlog.interfaces.common.bootstrap import agents_of, opened_agent, settings_of, warn_of_unused
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment, Interface
-from everlog.interfaces.common.input_text import check_text
+from everlog.interfaces.common.input_text import check_text, query_and_page
 from everlog.interfaces.common.newest_records import newest_first
+from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output import json_shapes, show_pages
 from everlog.interfaces.output.chat_prompt import Prompt
 from everlog.interfaces.output.narrator import Narrator, abandon_reasons
@@ -45,39 +46,40 @@ from everlog.interfaces.show import show_commands
 from everlog.store import name_of
 
 HISTORY_MESSAGES = 10
-"""Messages of the past that are shown at the beginning."""
+"""Number of earlier messages that are shown at the start."""
 SAID = (UserMessage.kind, MessageSent.kind)
-"""Kinds of records that are words between user and agent."""
+"""Types of records that hold a message of the user or of the agent."""
 PAUSE_US = 600_000_000
-"""Microseconds between two messages of the past from which the time is told anew."""
-WATCH_AGAIN_S = 1
-"""After the process that ran the agent has died, it is watched again."""
+"""Microseconds between two earlier messages above which the time is printed between them."""
+RESUBSCRIBE_S = 1
+"""Seconds until a lost subscription is renewed: the host that ran the agent has died, and a new one starts."""
 EVENTS_SHOWN = 20
-"""Events that /events shows where no number is given."""
+"""Number of events that /events shows by default."""
 
 HELP = """\
-/memory          the memory blocks
-/context         what the model sees
-/pressure        how full the context window is
-/search QUERY    search what was said
-/events [N]      the last N events
+/memory          show the memory blocks
+/context [full]  show what the model sees; `full`: messages in full
+/pressure        show how full the context window is
+/search QUERY    search the conversation; add --page N for page N of the results
+/events [N]      show the last N events (default: 20)
 /summarize       summarize the oldest part of the context now
-/expand          take the last summary back
-/heartbeat       let the agent run once without you
+/expand          undo the last summary
+/heartbeat       run the agent once without a message
 /memorywarning   warn the agent that its context is nearly full
-/pop [N]         take back the last N turns (1): the model no longer sees them
-/retry           take back what you said last, and say it again
-/rethink TEXT    put TEXT in the place of the agent's last thought
-/dump [N]        the last N messages (all) as the model sees them, raw
-/model [NAME]    which model it is; with a NAME, ask that one from now on
-//TEXT           say /TEXT to the agent
-/help            this list
+/pop [N]         undo the last N turns: the model no longer sees them (default: 1)
+/retry           undo your last message, and send it again
+/rethink TEXT    replace the agent's last thought with TEXT
+/dump [N]        show the last N messages as the model sees them (default: all)
+/model [NAME]    show the model; with NAME, use that model from now on
+//TEXT           send /TEXT to the agent
+/help            show this list
 /exit            leave; so do Ctrl-C and Ctrl-D
-While the agent is at work, Ctrl-C cancels its turn."""
+While the agent is working, Ctrl-C cancels its turn."""
+GOODBYE = "Goodbye. The conversation is in the log."
 
 
 def chat(args: Namespace, world: CommandEnvironment) -> int:
-    """The command. Agents run in a thread of their own: a timer may go off while somebody types."""
+    """Run the command `chat`. Agents run in their own thread, so that timers fire while the prompt waits for input."""
     name = name_of(args.name)
     settings = settings_of(args, world)
     out = console()
@@ -86,7 +88,7 @@ def chat(args: Namespace, world: CommandEnvironment) -> int:
     interface = prompt.around(Narrator(terminal))
     with LoopThread() as loop, contextlib.ExitStack() as stack:
         system = stack.enter_context(loop.holding(agents_of(args, world, timers=True)))
-        agent = stack.enter_context(loop.holding(owning(args, system, name, settings)))
+        agent = stack.enter_context(loop.holding(opened_agent(args, system, name, settings)))
         warn_of_unused(args, agent)
         agent.notify(interface.on_records)
         session = ChatSession(system, agent, terminal, interface, world, out)
@@ -115,9 +117,9 @@ class ChatSession:
         self._out = out
         self._world = world
         self.failed = False
-        """Whether the last thing asked could not be done."""
+        """True if the last line could not be carried out."""
         self.streams = False
-        """Whether replies are shown while they come."""
+        """True if replies are shown while they are streamed."""
         self._spinner: Status | None = None
         self._commands: dict[str, Callable[[str], Awaitable[None]]] = {
             "/memory": self._memory,
@@ -138,22 +140,22 @@ class ChatSession:
         }
 
     async def begin(self) -> None:
-        """Say who this is, show the last messages, and finish what was left unfinished."""
+        """Print the agent's name and model, show the last messages, and complete an unfinished turn."""
         self._note(f"{self._agent.agent_id} · {_model_label(self._agent.opened.model)} · /help lists the commands")
         self._history()
         if self.streams and self._agent.opened.model != OFFLINE:
             await self._agent.configure(Settings(stream=True))
         if self._agent.opened.waiting:
-            self._note("an unfinished turn is finished first")
+            self._note("Completing an unfinished turn first.")
             await self._guarded(self._resume())
 
     async def _resume(self) -> None:
         await self._run(self._agent.resume(preview=self._preview))
 
     def _history(self) -> None:
-        """The last messages of this life, read from the end of the log: a long one is opened as fast as a short one.
+        """Show the last messages since the agent was created, without those of undone turns.
 
-        Turns that were taken back are not among them.
+        The log is read from its end, so the time does not depend on its length.
         """
         said: list[Record] = []
         hidden: set[int] = set()
@@ -168,7 +170,7 @@ class ChatSession:
             if record.type in SAID and (record.turn not in hidden or _is_imported(record)):
                 said.append(record)
             if len(said) > HISTORY_MESSAGES:
-                self._note("earlier messages: /search finds them")
+                self._note("Earlier messages: use /search")
                 break
         now, last = self._world.clock.now(), 0
         for record in reversed(said[:HISTORY_MESSAGES]):
@@ -184,37 +186,39 @@ class ChatSession:
             self._note("── now")
 
     async def watch(self) -> None:
-        """Show what happens without being asked for, as long as the conversation lasts."""
+        """Show records that no line of this prompt caused, such as those of timers, until cancelled."""
         while True:
             try:
                 async for _ in self._agent.subscribe():
                     pass
-            except HostLost:  # there is another soon
-                await asyncio.sleep(WATCH_AGAIN_S)
+            except HostLost:  # a new host starts soon
+                await asyncio.sleep(RESUBSCRIBE_S)
             except EverlogError as error:
                 self._interface.on_error(error)
                 return
 
     def talk(self, line: Callable[[], str], loop: LoopThread) -> int:
-        """Take lines until there are no more. 1 if the last thing asked by a script failed."""
+        """Read lines and carry them out until the input ends. Return 1 if the last line of a script failed, else 0."""
         while True:
             try:
                 self._out.print()
                 text = line().strip()
             except (EOFError, KeyboardInterrupt) as error:
                 if sys.stdin.isatty():
-                    self._note("\nGoodbye. Nothing is lost: it is all in the log.")
+                    self._note(f"\n{GOODBYE}")
                 elif isinstance(error, KeyboardInterrupt):
                     raise
                 break
             if text.split()[:1] in (["/exit"], ["/quit"]):
+                if sys.stdin.isatty():
+                    self._note(GOODBYE)
                 break
             if text:
                 loop.run(self._guarded(self.answer(text)), self._stop if sys.stdin.isatty() else None)
         return int(self.failed and not sys.stdin.isatty())
 
     async def answer(self, text: str) -> None:
-        """One line: a slash command, or something said to the agent; two slashes begin with one what is said.
+        """Run a slash command, or send the line to the agent. A line that begins with // is sent with one slash.
 
         Raises EverlogError.
         """
@@ -225,10 +229,10 @@ class ChatSession:
         elif word in self._commands:
             await self._commands[word](rest[0] if rest else "")
         else:
-            self._print_problem(f"There is no {word}. Try /help.")
+            self._print_problem(f"There is no command {word}. /help lists the commands.")
 
     async def _guarded(self, work: Awaitable[None]) -> None:
-        """Do the work; what fails is told, and the conversation goes on, unless the log can no longer be written."""
+        """Await the work and print its error. Raise Fenced or Poisoned: the log can no longer be written."""
         self.failed = False
         try:
             await work
@@ -239,7 +243,7 @@ class ChatSession:
             self._terminal.error(error)
 
     async def _run(self, answer: Run, *, again: bool = False) -> None:
-        """What follows is shown as it happens, by the interface that listens; `again`: what was said is, too."""
+        """Await the end of a turn, whose records the subscribed interface shows. With `again` show its message too."""
         records: list[Record] = []
         try:
             with self._thinking():
@@ -264,16 +268,16 @@ class ChatSession:
 
     @property
     def _preview(self) -> PreviewCallback | None:
-        return self._coming if self._out.is_terminal else None
+        return self._show_preview if self._out.is_terminal else None
 
-    def _coming(self, preview: Preview) -> None:
-        """Words of a reply that is on its way: they stand where the spinner stood."""
+    def _show_preview(self, preview: Preview) -> None:
+        """Show the streamed part of a reply, in place of the spinner."""
         if self._spinner is not None:
             self._spinner.stop()
         self._terminal.preview(preview, self._agent.agent_id)
 
     async def _stop(self) -> bool:
-        """Ctrl-C while the agent is at work: cancel its turn; whether one was."""
+        """Cancel the agent's turn after Ctrl-C. Return True if a turn was cancelled."""
         try:
             return bool(await self._agent.cancel())
         except EverlogError as error:
@@ -288,18 +292,18 @@ class ChatSession:
 
     async def _pop(self, rest: str) -> None:
         if rest and not rest.isdecimal():
-            self._print_problem("/pop [N]: say how many turns.")
+            self._print_problem("/pop [N]: N must be a number of turns.")
             return
         hidden = await self._agent.undo(int(rest[:9] or 1))
-        turns = "the last turn is" if len(hidden) == 1 else f"the last {len(hidden)} turns are"
-        self._note(f"{turns} out of the model's sight; /search still finds what was said")
+        them = "it" if len(hidden) == 1 else "them"
+        self._note(f"Undid {plural(len(hidden), 'turn')}. The model no longer sees {them}; /search still finds {them}.")
 
     async def _retry(self, _: str) -> None:
         await self._run(self._agent.retry(preview=self._preview), again=True)
 
     async def _rethink(self, text: str) -> None:
         await self._agent.rethink(text)
-        self._note("the last thought now reads so; the log keeps the first one too")
+        self._note("The last thought was replaced. The log keeps the original.")
 
     async def _model(self, name: str) -> None:
         if name:
@@ -314,7 +318,7 @@ class ChatSession:
 
     async def _expand(self, _: str) -> None:
         if not await self._agent.expand():
-            self._note("There is no summary to take back.")
+            self._note("There is no summary to undo.")
 
     async def _help(self, _: str) -> None:
         self._note(HELP)
@@ -340,12 +344,15 @@ class ChatSession:
             self._show(show_pages.pressure(show_commands.pressure_shape(view)))
 
     async def _search(self, query: str) -> None:
+        query, page = query_and_page(query)
         if not query:
-            self._print_problem("/search QUERY: say what to look for.")
+            self._print_problem("/search QUERY: QUERY is missing.")
             return
         with self._view() as view:
-            found = json_shapes.page(await view.searcher().recall(query, 0, PAGE_RESULTS))
-        self._show(show_pages.search(query, found, self._world.clock.now(), more=False))
+            searcher = view.searcher()
+            found = json_shapes.page(await searcher.recall(query, page - 1, PAGE_RESULTS))
+        command = f"/search {query} "
+        self._show(show_pages.search(query, found, self._world.clock.now(), zone=searcher.zone, command=command))
 
     async def _events(self, rest: str) -> None:
         count = int(rest[:9]) if rest.isdecimal() else EVENTS_SHOWN
@@ -356,7 +363,7 @@ class ChatSession:
 
     @contextlib.contextmanager
     def _view(self) -> Iterator[AgentView]:
-        """The agent as it is now, for reading."""
+        """Open the current state of the agent for reading."""
         view = self._system.view(self._agent.agent_id)
         try:
             yield view
@@ -367,7 +374,7 @@ class ChatSession:
         show_pages.show(page)
 
     def _print_problem(self, text: str) -> None:
-        """What was typed cannot be done as it stands."""
+        """Print why the line could not be carried out."""
         self.failed = True
         self._note(text)
 
@@ -376,7 +383,7 @@ class ChatSession:
 
 
 def _model_label(model: str) -> str:
-    """A model's name, and what it is if it is not one."""
+    """Return the model's name; for the offline model with a note that it is no language model."""
     return f"{model}, a rule-based stand-in, not a language model" if model == OFFLINE else model
 
 

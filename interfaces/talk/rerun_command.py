@@ -1,4 +1,4 @@
-"""The command `rerun`: what if, and how it compares with what was."""
+"""The command `rerun`: rerun recorded inputs in a fork with changes, and compare the fork with its parent."""
 
 import asyncio
 from argparse import Namespace
@@ -22,12 +22,12 @@ RerunObject = json_shapes.JsonObject
 
 
 def rerun(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `rerun`."""
+    """Run the command `rerun`."""
     if args.report:
         return _report(args, world)
-    first = moment_of_option(args.first, world) or args.fail("say where it begins: --from SEQ, from 1 on, or a time")
+    first = moment_of_option(args.first, world) or args.fail("--from is missing: give a seq, from 1, or a time")
     if args.recorded and args.live_tools:
-        args.fail("--recorded runs nothing outside: leave --live-tools away")
+        args.fail("--live-tools cannot be given with --recorded, which runs nothing outside")
     what = RerunOptions(
         agent_id=name_of(args.name),
         from_seq=first,
@@ -38,15 +38,15 @@ def rerun(args: Namespace, world: CommandEnvironment) -> int:
         live_tools=args.live_tools,
     )
     with open_view(system_of(args, world), args.name, notify=False):
-        pass  # an agent that is there, in a store that is there
-    told: list[TurnPair] = []
+        pass  # raises if the store or the agent does not exist, before a store is created
+    pairs: list[TurnPair] = []
     try:
-        done = asyncio.run(_rerun(args, world, what, told))
+        done = asyncio.run(_rerun(args, world, what, pairs))
     except KeyboardInterrupt as error:
-        if not told:
+        if not pairs:
             raise
-        compare = f"`everlog rerun {what.agent_id} --new-name {what.fork} --report` compares it"
-        raise KeyboardInterrupt(f"the fork {what.fork!r} has the turns that ran; {compare}.") from error
+        compare = f"`everlog rerun {what.agent_id} --new-name {what.fork} --report` compares the two"
+        raise KeyboardInterrupt(f"the fork {what.fork!r} has the turns that were rerun; {compare}.") from error
     _show(args, done)
     if done.error is not None:
         complain(done.error)
@@ -54,9 +54,9 @@ def rerun(args: Namespace, world: CommandEnvironment) -> int:
     return 0
 
 
-async def _rerun(args: Namespace, world: CommandEnvironment, what: RerunOptions, told: list[TurnPair]) -> RerunOutcome:
+async def _rerun(args: Namespace, world: CommandEnvironment, what: RerunOptions, pairs: list[TurnPair]) -> RerunOutcome:
     def notify(pair: TurnPair) -> None:
-        told.append(pair)
+        pairs.append(pair)
         if not args.json:
             from everlog.interfaces.talk import rerun_page
 
@@ -67,7 +67,7 @@ async def _rerun(args: Namespace, world: CommandEnvironment, what: RerunOptions,
 
 
 def _report(args: Namespace, world: CommandEnvironment) -> int:
-    """Compare with a fork that was made before."""
+    """Compare the agent with an existing fork."""
     with open_view(system_of(args, world), args.name, notify=False):
         pass
     comparison = asyncio.run(_compare(args, world))
@@ -97,7 +97,7 @@ def _show(args: Namespace, done: RerunOutcome) -> None:
 
 
 def shape(done: RerunOutcome, *, recorded: bool) -> RerunObject:
-    """A rerun, for programs."""
+    """Return a rerun in JSON."""
     return {
         **comparison_shape(done.comparison),
         "recorded": recorded,
@@ -109,7 +109,7 @@ def shape(done: RerunOutcome, *, recorded: bool) -> RerunObject:
 
 
 def comparison_shape(comparison: RerunComparison) -> RerunObject:
-    """An agent beside its fork, for programs."""
+    """Return the comparison of an agent with its fork in JSON."""
     first = comparison.diverged
     return {
         "agent": comparison.agent_id,

@@ -1,4 +1,4 @@
-"""A rerun as people see it: each turn side by side, then and now, where the terminal is wide enough; else below it."""
+"""Show a rerun on a terminal: for each turn the recorded side and the rerun, in two columns if the terminal is wide."""
 
 import difflib
 from collections.abc import Sequence
@@ -24,37 +24,39 @@ from everlog.interfaces.output import show_pages
 from everlog.interfaces.output.terminal_output import RESULT_CHARS, call_text, console, one_line
 
 SIDE_BY_SIDE_COLUMNS = 90
-"""Terminals that are narrower show what was below each other."""
+"""Width of a terminal from which both sides are shown next to each other; below it, one above the other."""
 
-ANSWERED = {"own": "", "recorded": "from the record", "ran": "ran", "refused": "refused"}
+RECORDED, RERUN = "recorded", "rerun"
+"""Names of the two sides."""
+ANSWERED = {"own": "", "recorded": "recorded result", "ran": "ran", "refused": "refused"}
 INPUTS = {"user_login": "(login)", "heartbeat": "(heartbeat)", "system_alert": "(alert)"}
 PARTS = {
     "answers": "answers",
     "calls": "function calls",
     "results": "results of functions",
     "memory": "core memory",
-    "end": "how it ended",
+    "end": "end of the turn",
 }
 
 
 def show_turn(pair: TurnPair) -> None:
-    """A turn that has ended."""
+    """Print a turn that has ended."""
     show_pages.show(turn(pair, console()))
     print()
 
 
 def show_end(comparison: RerunComparison, done: RerunOutcome | None = None) -> None:
-    """Totals, the first difference, and what else there is to know."""
+    """Print the totals, the first difference and, with `done`, notes about the run."""
     show_pages.show(end(comparison, done))
 
 
 def turn(pair: TurnPair, out: Console) -> RenderableType:
-    """What was said, and both sides of what came of it."""
+    """Return the view of a turn: its input, and what followed from it on both sides."""
     differs = ", ".join(PARTS[part] for part in pair.differs)
     title = Text.assemble(
         (f"turn {pair.turn}", "bold"),
         (f"  {time_text.clock(pair.at)}  ", "dim"),
-        (f"otherwise: {differs}", "yellow") if differs else ("the same", "green"),
+        (f"differs in: {differs}", "yellow") if differs else ("the same", "green"),
     )
     label = INPUTS.get(pair.input, "")
     said = Text.assemble(("> ", "bold green"), (f"{label} " if label else "", "dim"), sanitize(pair.said))
@@ -62,7 +64,7 @@ def turn(pair: TurnPair, out: Console) -> RenderableType:
 
 
 def _sides(pair: TurnPair, out: Console) -> RenderableType:
-    then, now = _side(pair.then, "then"), _side(pair.now, "now")
+    then, now = _side(pair.then, RECORDED), _side(pair.now, RERUN)
     if out.width < SIDE_BY_SIDE_COLUMNS:
         return Group(then, now) if pair.differs else Group(then.split("\n")[0], now)
     table = Table.grid(padding=(0, 2), expand=True)
@@ -74,7 +76,7 @@ def _sides(pair: TurnPair, out: Console) -> RenderableType:
 
 def _side(side: TurnTrace | None, name: str) -> Text:
     if side is None:
-        return Text.assemble((name, "bold"), ("  there was no such turn", "dim"))
+        return Text.assemble((name, "bold"), ("  no such turn", "dim"))
     lines = [Text.assemble((name, "bold"), (f"  seq {side.seq}  ", "dim"), (_cost_text(side.costs), "dim"))]
     lines += [Text(sanitize(answer), "cyan") for answer in side.answers] or [Text("(no message)", "dim italic")]
     lines += [_call(call) for call in side.calls]
@@ -92,14 +94,18 @@ def _call(call: FunctionCall) -> Text:
     style = "green" if call.outcome == "ok" else "red"
     how = ANSWERED.get(call.answered or "", "")
     result = one_line(call.result, RESULT_CHARS) if call.answered != "refused" else ""
-    told = [word for word in (how, call.outcome if call.outcome != "ok" and how != "refused" else "", result) if word]
+    call_notes = [
+        word for word in (how, call.outcome if call.outcome != "ok" and how != "refused" else "", result) if word
+    ]
     return Text.assemble(
-        (call_text(call.name, call.arguments), "magenta"), (" → " if told else "", "dim"), (", ".join(told), style)
+        (call_text(call.name, call.arguments), "magenta"),
+        (" → " if call_notes else "", "dim"),
+        (", ".join(call_notes), style),
     )
 
 
 def _edit(edit: BlockDifference) -> list[Text]:
-    """The lines of a block that went and came."""
+    """Return the removed and the added lines of a memory block."""
     lines = [Text(f"memory {one_line(edit.label)}", "bold")]
     for line in difflib.ndiff(sanitize(edit.before).split("\n"), sanitize(edit.after).split("\n")):
         if line[:1] in "+-" and line[2:]:
@@ -108,32 +114,33 @@ def _edit(edit: BlockDifference) -> list[Text]:
 
 
 def end(comparison: RerunComparison, done: RerunOutcome | None) -> RenderableType:
-    """What all turns took, then and now, and where they part."""
+    """Return the view after the last turn: the costs of both sides, the first difference, and how to continue."""
     parts: list[RenderableType] = [Rule(Text("in all", "bold"), align="left", style="dim"), _totals(comparison)]
     first = comparison.diverged
     if first is None:
-        parts.append(Text("No turn went otherwise.", "green"))
+        parts.append(Text("No turn differs.", "green"))
     else:
         which = ", ".join(PARTS[part] for part in first.parts)
-        seqs = f"seq {first.then_seq} then, seq {first.now_seq} now" if first.then_seq else f"seq {first.now_seq}"
-        parts.append(Text(f"The first difference is in turn {first.turn} ({seqs}): {which}.", "yellow"))
+        seqs = f"{RECORDED} seq {first.then_seq}, " if first.then_seq else ""
+        where = f"turn {first.turn} ({seqs}{RERUN} seq {first.now_seq})"
+        parts.append(Text(f"The first difference is in {where}: {which}.", "yellow"))
     parts.append(Text(_answer_counts(comparison), "dim"))
     if done is not None:
         parts += _notes(done)
-    parts.append(Text(f"{comparison.fork} goes on from there: everlog chat {comparison.fork}", "dim"))
+    parts.append(Text(sanitize(f"To continue with the fork: everlog chat {comparison.fork}"), "dim"))
     return Group(*parts)
 
 
 def _totals(comparison: RerunComparison) -> Table:
     then, now = comparison.then, comparison.now
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    for name in ("", "then", "now", "difference"):
+    for name in ("", RECORDED, RERUN, "difference"):
         table.add_column(name, justify="right" if name else "left", style="" if name else "dim")
     rows: Sequence[tuple[str, float, float, str]] = (
         ("model calls", then.steps, now.steps, "{:,.0f}"),
         ("function calls", then.calls, now.calls, "{:,.0f}"),
         ("tokens", then.tokens, now.tokens, "{:,.0f}"),
-        ("seconds of the model", then.latency_us / MICROSECONDS, now.latency_us / MICROSECONDS, "{:,.1f}"),
+        ("model seconds", then.latency_us / MICROSECONDS, now.latency_us / MICROSECONDS, "{:,.1f}"),
     )
     for name, before, after, form in rows:
         table.add_row(
@@ -150,8 +157,8 @@ def _totals(comparison: RerunComparison) -> Table:
 def _answer_counts(comparison: RerunComparison) -> str:
     counts = comparison.answered
     return (
-        f"Function calls now: {counts['own']:,} of memory, {counts['recorded']:,} answered from the record, "
-        f"{counts['ran']:,} ran, {counts['refused']:,} refused."
+        f"Function calls of the rerun: {counts['own']:,} of memory, {counts['recorded']:,} with a recorded result, "
+        f"{counts['ran']:,} run, {counts['refused']:,} refused."
     )
 
 
@@ -159,7 +166,7 @@ def _notes(done: RerunOutcome) -> list[RenderableType]:
     notes: list[RenderableType] = []
     if done.left_out:
         which = ", ".join(f"{record.type} (seq {record.seq})" for record in done.left_out)
-        notes.append(Text(f"Not done again: {sanitize(which)}.", "yellow"))
+        notes.append(Text(f"Not repeated: {sanitize(which)}.", "yellow"))
     if done.diverged is not None:
         notes.append(Text(sanitize(str(done.diverged)), "bold yellow"))
         for line in done.diverged.difference:

@@ -1,4 +1,4 @@
-"""`everlog send`: one input, durable before anything else happens, and what the agent made of it."""
+"""`everlog send`: append one input, which is durable before anything else happens, and print what the agent does."""
 
 import asyncio
 import sys
@@ -8,48 +8,49 @@ from functools import partial
 from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.agent_system import AgentSystem
 from everlog.events import Event, Heartbeat, SystemAlert, TurnAbandoned, UserLogin, UserMessage, time_of
-from everlog.interfaces.common.bootstrap import agents_of, owning, settings_of, warn_of_unused
+from everlog.interfaces.common.bootstrap import agents_of, opened_agent, settings_of, warn_of_unused
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment, FrontEnd
 from everlog.interfaces.common.input_text import check_text
 from everlog.interfaces.common.newest_records import newest_first
 from everlog.interfaces.output.json_shapes import JsonLines
-from everlog.interfaces.output.narrator import Narrator, abandon_reasons
+from everlog.interfaces.output.narrator import Narrator, abandon_code, abandon_reasons
 from everlog.store import name_of
 
 AHEAD_US_MAX = 86_400_000_000
-"""Microseconds that the time inside an --id may be ahead of the clock."""
+"""Microseconds that the time inside an --id may be ahead of the clock, inclusive."""
 
 
 def send(args: Namespace, world: CommandEnvironment) -> int:
-    """The command."""
+    """Run the command `send`."""
     if args.text == "-":
         args.text = sys.stdin.read().rstrip("\r\n")
     if not (args.text or "").strip() and args.role in ("user", "system", "event"):
-        args.fail(f"TEXT is missing: --role {args.role} needs words")
+        args.fail(f"TEXT is missing: --role {args.role} needs a text")
     if args.id and (time_of(args.id) or 0) > world.clock.now() + AHEAD_US_MAX:
-        args.fail(f"--id {args.id}: the time in it is more than a day ahead of the clock; make a new one")
+        args.fail(f"--id {args.id}: the time in it is more than a day ahead of the clock; generate a new id")
     if args.json:
         return asyncio.run(_send(args, world, JsonLines(sys.stdout).on_records, None))
     from everlog.interfaces.output.terminal_output import TerminalFrontEnd, console
 
     terminal = TerminalFrontEnd(out := console(), verbose=args.verbose)
     shown = terminal if args.stream and out.is_terminal else None
-    narrator = Narrator(terminal, leave_out={TurnAbandoned.kind})  # why it was is said on stderr
+    narrator = Narrator(terminal, leave_out={TurnAbandoned.kind})  # the reason is printed on stderr
     return asyncio.run(_send(args, world, narrator.on_records, shown))
 
 
 async def _send(args: Namespace, world: CommandEnvironment, on_commit: CommitListener, shown: FrontEnd | None) -> int:
     name = name_of(args.name)
     settings = settings_of(args, world)
-    async with agents_of(args, world) as system, owning(args, system, name, settings) as agent:
+    async with agents_of(args, world) as system, opened_agent(args, system, name, settings) as agent:
         warn_of_unused(args, agent)
-        agent.notify(on_commit)  # from now on: how it began is no part of the answer
+        agent.notify(on_commit)  # only now: the records of the agent's creation are not part of the answer
         preview = None if shown is None else partial(shown.preview, name=name)
         answer = agent.send(_input(args, system, name), event_id=args.id, preview=preview)
-        why = abandon_reasons(await answer)
-    for text in why.values():
-        complain(text)
+        records = await answer
+        why = abandon_reasons(records)
+    for turn, text in why.items():
+        complain(text, abandon_code(records, turn))
     return int(answer.value.turn in why)
 
 
@@ -69,7 +70,7 @@ def _input(args: Namespace, system: AgentSystem, name: str) -> Event:
 
 
 def _last_login(system: AgentSystem, name: str, event_id: str | None) -> int | None:
-    """When the user logged in before the login `event_id` (or before now): microseconds UTC."""
+    """Return the time of the last login before the login `event_id` (or before now), microseconds UTC, or None."""
     last = None
     for record in newest_first(system.store.reader(name), name):
         if record.event_id == event_id:

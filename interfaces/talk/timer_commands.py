@@ -1,4 +1,4 @@
-"""`everlog timer` and `everlog timers`: when an agent is woken without anybody speaking to it."""
+"""`everlog timer` and `everlog timers`: set, cancel and list the timers that wake an agent."""
 
 import asyncio
 from argparse import Namespace
@@ -11,7 +11,15 @@ from everlog.actors.cluster.ray_address import running
 from everlog.events import BadInput
 from everlog.events.times import MICROSECONDS
 from everlog.interfaces.common import time_text
-from everlog.interfaces.common.bootstrap import agents_of, leaving_alone, open_view, root_of, system_of, viewing, warn
+from everlog.interfaces.common.bootstrap import (
+    agents_of,
+    open_view,
+    opened_view,
+    root_of,
+    system_of,
+    warn,
+    without_take_over,
+)
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.input_text import check_text
@@ -20,13 +28,13 @@ from everlog.store import name_of
 
 
 def timer(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `timer`: set one, or cancel one."""
+    """Run the command `timer`: set or cancel one timer."""
     if args.cancel and [
         given for given in (args.text, args.every, args.at, args.after, args.timer) if given is not None
     ]:
-        args.fail("--cancel stands alone")
+        args.fail("--cancel cannot be given with TEXT, --every, --at, --after or --timer")
     name, due_at = name_of(args.name), 0 if args.cancel else _due(args, world.clock.now())
-    with open_view(system_of(args, world), name, notify=False), leaving_alone():  # no store is made, and no agent
+    with open_view(system_of(args, world), name, notify=False), without_take_over():  # creates no store and no agent
         return asyncio.run(_cancel(args, world, name) if args.cancel else _set(args, world, name, due_at))
 
 
@@ -40,9 +48,9 @@ async def _set(args: Namespace, world: CommandEnvironment, name: str, due_at: in
         print(json_shapes.line(shape))
         return 0
     often = f", then every {time_text.span(args.every)}" if args.every else ""
-    print(sanitize(f"Timer {called}: {name} is woken at {time_text.clock(due_at)} UTC{often}."))
+    print(sanitize(f"Timer {called} wakes {name} at {time_text.clock(due_at)}{often}."))
     if place_of(args.runtime, root_of(args)) == "local" and not running(root_of(args)):
-        print(sanitize(f"It goes off while `everlog chat {name}` is open, or at any time after `everlog up`."))
+        print(sanitize(f"It fires only while `everlog chat {name}` is open or a cluster runs (`everlog up`)."))
     return 0
 
 
@@ -61,14 +69,14 @@ async def _cancel(args: Namespace, world: CommandEnvironment, name: str) -> int:
 
 
 def _due(args: Namespace, now: int) -> int:
-    """When the first heartbeat is due, microseconds UTC."""
+    """Return the time of the first heartbeat, microseconds UTC. Exit with a usage error if no time is given."""
     if args.at is not None:
         if args.at < now:
-            warn(f"{time_text.clock(args.at)} UTC is in the past: it goes off at once.")
+            warn(f"{time_text.clock(args.at)} is in the past: the timer fires at once.")
         return int(args.at)
     seconds = args.every if args.after is None else args.after
     if seconds is None:
-        args.fail("say when: --every 30m, --after 10m, or --at 2024-01-31T12:00")
+        args.fail("a time is missing: give --every 30m, --after 10m or --at 2024-01-31T12:00")
     return now + int(seconds) * MICROSECONDS
 
 
@@ -78,8 +86,8 @@ def _rows(system: AgentSystem, name: str) -> Sequence[dict[str, Any]]:
 
 
 def timers(args: Namespace, world: CommandEnvironment) -> int:
-    """The command `timers`."""
-    with viewing(args, world) as view:
+    """Run the command `timers`."""
+    with opened_view(args, world) as view:
         rows = sorted(view.rows("timers"), key=lambda row: (row["due_us"], row["timer"]))
     shown = [
         {"timer": row["timer"], "due": time_text.iso(row["due_us"]), "every_s": row["every_s"], "text": row["text"]}
@@ -90,7 +98,7 @@ def timers(args: Namespace, world: CommandEnvironment) -> int:
         return 0
     for row in rows:
         often = f"every {time_text.span(row['every_s'])}" if row["every_s"] else "once"
-        print(sanitize(f"{row['timer']}  {time_text.clock(row['due_us'])} UTC  {often}  {row['text']}").rstrip())
+        print(sanitize(f"{row['timer']}  {time_text.clock(row['due_us'])}  {often}  {row['text']}").rstrip())
     if not rows:
         print(sanitize(f"{args.name} has no timers."))
     return 0

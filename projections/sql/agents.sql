@@ -1,4 +1,4 @@
--- One row for each agent: how much there is of it, and when it last did anything.
+-- One row for each agent: the numbers of its records and messages, its head, and the time of its newest record.
 SELECT r.agent_id, w.as_of, count(*) AS events, count(*) FILTER (r.said) AS messages, max(r.seq) AS head,
     max(r.turn) AS turn, max(r.recorded_at) AS last_active,
     coalesce(bool_or(r.type = 'agent_deleted'), false) AS deleted

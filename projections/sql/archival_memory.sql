@@ -1,5 +1,5 @@
--- What the agent keeps: the newest text and tags of each memory. An update carries both whole, so that no tags in it are
--- none; where it came from stays that of the insert. What was deleted stays so, whatever is said of it afterwards.
+-- Current archival memories: the newest text and tags of each. An update carries both whole, so an empty list removes
+-- the tags. The source stays that of the insert. A deleted memory stays deleted, whatever later records say of it.
 WITH changed AS (
     SELECT r.agent_id, w.as_of,
         CASE r.type WHEN 'archival_inserted' THEN r.event_id::VARCHAR ELSE r.payload->>'memory_id' END AS memory_id,

@@ -1,6 +1,6 @@
 -- needs: latest
--- The value of each memory block, its limit in characters, what it is for, whether the agent may edit it, the shared
--- block that it follows, and the event that wrote it.
+-- Each memory block: its value, limit in characters, purpose, protection, the shared block that it follows, and the
+-- event that wrote it.
 SELECT r.agent_id, l.as_of, r.payload->>'label' AS label, coalesce(r.text, '') AS value,
     (r.payload->>'limit')::BIGINT AS "limit", r.seq, r.event_id, r.cause, r.recorded_at,
     coalesce(r.payload->>'description', '') AS description, coalesce((r.payload->>'read_only')::BOOLEAN, false) AS read_only,

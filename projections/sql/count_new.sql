@@ -1,5 +1,5 @@
--- What the memory header will say, for the changes that were added last: how much recall and archival memory held then,
--- counted on from the last change before, which is always hot.
+-- Counts for the memory header, at the changes that were added last: the sizes of recall and archival memory at that
+-- point. Counting continues from the change before, which is always hot.
 WITH mine AS (SELECT * FROM hot WHERE agent_id IN (SELECT agent_id FROM incoming))
 UPDATE hot SET recall = c.recall, archival = c.archival FROM (
     SELECT m.agent_id, m.seq,

@@ -1,5 +1,5 @@
--- The documents that are in a source: what was loaded last under each name, less what was removed. `agent_id` is the
--- stream of the source. It reads no text, so an engine may have the records without theirs.
+-- Current documents of a source: the one loaded last under each name, without removed ones. `agent_id` is the stream of
+-- the source. The query reads no text, so the engine may hold the records without their texts.
 WITH changed AS (
     SELECT r.agent_id, w.as_of, r.payload->>'document' AS document, max(r.seq) AS seq, arg_max(r.type, r.seq) AS last,
         max_by(r.recorded_at, r.seq) AS time, arg_max(r.payload, r.seq) AS payload

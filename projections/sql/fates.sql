@@ -1,3 +1,4 @@
+-- Each input: the number of its records, and if its turn was answered or ended.
 SELECT input.event_id::VARCHAR AS event_id,
     count(*) AS times,
     bool_or(coalesce(turn.answered, false)) AS answered,

@@ -1,4 +1,4 @@
--- Every function that the model called: what it asked for, and how that ended (open, ok, failed, unknown).
+-- Every function call of the model, with its arguments and its outcome (open, ok, failed, unknown).
 WITH asked AS (
     SELECT r.agent_id, w.as_of, r.seq, r.turn, r.step, r.recorded_at, unnest(from_json(r.payload->'calls',
         '[{"id":"VARCHAR","name":"VARCHAR","arguments":"VARCHAR"}]')) AS call

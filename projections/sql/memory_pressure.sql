@@ -1,6 +1,6 @@
 -- needs: latest
--- Tokens of the last call against the window, whether the agent was warned since the last summary (in a turn that was
--- not hidden since), and how many tokens a byte of request has cost (what the estimate before the next call is made of).
+-- Tokens of the last call compared with the window, if the agent was warned since the last summary (in a turn that was
+-- not hidden since), and the tokens per byte of request, from which the next call is estimated.
 WITH hidden AS (
     SELECT r.agent_id, w.as_of, unnest((r.payload->'turns')::BIGINT[]) AS turn
     FROM wanted w JOIN records r ON r.agent_id = w.agent_id AND r.seq <= w.as_of AND r.ended > w.as_of

@@ -1,4 +1,5 @@
--- Every request that was sent to a model, whatever came of it; summaries too. `context_sha256` names its exact bytes.
+-- Every request that was sent to a model, with any outcome, summaries included. `context_sha256` identifies its exact
+-- bytes.
 SELECT r.agent_id, w.as_of, r.seq, r.turn, r.step, r.recorded_at,
     CASE r.type WHEN 'summary' THEN 'summary' WHEN 'reply_rejected' THEN coalesce(r.payload->>'purpose', 'reply')
         ELSE 'reply' END AS purpose,

@@ -1,3 +1,3 @@
 -- needs: said
--- What was said in the life of that moment.
+-- What user and agent said in the incarnation of that moment.
 SELECT * EXCLUDE (ended) FROM said WHERE ended > as_of

@@ -1,5 +1,5 @@
--- The sources whose documents an agent can search. One more row, with an empty name, says when its last record was
--- recorded: what was loaded later did not count yet.
+-- Sources whose documents an agent can search. One more row, with an empty name, has the time of the agent's last
+-- record: documents that were loaded later do not count yet.
 WITH mine AS (
     SELECT r.agent_id, w.as_of, r.seq, r.recorded_at, r.type,
         CASE WHEN r.type IN ('source_attached', 'source_detached') THEN r.payload->>'source' END AS source

@@ -1,7 +1,7 @@
--- What is needed to go on with an agent when it is activated, record by record: enough to say where it stands (`standing`),
--- which turns are open (`turns`), every configuration (`configurations`), and whether a timer was ever set. What it comes
--- to is told by `woken_of` in `actors/context.py`: planning and grouping is nearly all that such a question costs, and it
--- has few rows. A law holds it to what the four projections say.
+-- Rows from which an agent is activated: enough for its position (`standing`), its open turns (`turns`), every
+-- configuration (`configurations`), and whether a timer was ever set. `activation_state_of` in
+-- `actors/agent/activation_state.py` evaluates the rows: planning and grouping would be nearly the whole cost of this
+-- query in SQL, and the rows are few. A law checks that the result agrees with the four projections.
 SELECT r.agent_id, w.as_of, r.seq, r.ended > w.as_of AS living, r.turn, r.step, r.type, r.cause::VARCHAR AS cause,
     r.type IN ({inputs})
         AND NOT contains(r.payload, '"imported":true') AND NOT starts_with(r.payload, '{"erased":true') AS input,

@@ -1,8 +1,8 @@
-"""Which text is near a question? The index of what agents keep and say, made from the logs alone.
+"""Index memories, messages and documents for search by words and by meaning; made from the logs alone.
 
-It can be lost: `everlog archive rebuild` makes it again.
+The index can be lost: `everlog archive rebuild` creates it again.
 
-Not imported by `store`: whoever needs it imports `everlog.store.archive`, in a process that may be large.
+`store` does not import it. A process that needs the index imports `everlog.store.archive`, which takes much memory.
 """
 
 from everlog.store.archive.archive import Archive, recorded_embedder

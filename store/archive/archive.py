@@ -1,10 +1,10 @@
-"""The index of what agents keep and say: a projection of the log, in LanceDB, that can always be made anew.
+"""Index memories and messages in LanceDB: a projection of the log that can always be built again.
 
-    follow    log -> batch of records -> rows -> table, then the position (writer.py)
-    search    shelves: the rows of who is asked, in memory (shelf.py), and the order of results (searching.py)
-    rebuild   log -> a table beside -> swap (rebuilding.py)
+    follow    log -> batch of records -> rows -> table, then the position (archive_writer.py)
+    search    row caches: rows of the searched agent in memory (row_cache.py), and ranking (hybrid_search.py)
+    rebuild   log -> a second table -> swap (rebuild_table.py)
 
-What is here may be asked from several threads; several processes may follow the same store.
+Several threads may use one Archive; several processes may follow the same store.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -38,11 +38,11 @@ from everlog.store.stores.file_store import FileStore
 
 FOLDER = "archive"
 PartitionTables = list[tuple[str, pa.Table]]
-"""Records that were read and are to be taken in, by partition."""
+"""Records that were read and not written yet, by partition."""
 
 
 def recorded_embedder(store: FileStore) -> ServingTable | None:
-    """Say which embedder's vectors the table holds; None where nothing was searched yet. Raises ArchiveError."""
+    """Return the embedder whose vectors the table holds; None if there is no table yet. Raises ArchiveError."""
     path = store.root / FOLDER / NOTES
     if not path.exists():
         return None
@@ -54,12 +54,12 @@ def recorded_embedder(store: FileStore) -> ServingTable | None:
 
 
 class Archive:
-    """Follows the log of a store, and answers from what it has taken in. Thread-safe."""
+    """Follows the log of a store, and answers searches from the followed records. Thread-safe."""
 
     def __init__(self, store: FileStore, embedder: Embedder, step: Callable[[str], None] = lambda _: None) -> None:
-        """Nothing is opened before it is needed; the files are in `<store>/archive`.
+        """Prepare an archive in `<store>/archive`; files are opened on first use.
 
-        `step` is told each step of what is written: for tests of crashes.
+        `step` is called with the name of each step of a write: tests simulate crashes there.
         """
         self._store = store
         self._embedder: Embedder = SharedEmbedder(embedder)
@@ -72,15 +72,15 @@ class Archive:
         self._row_caches: RowCaches | None = None
         self._followers: dict[str, LogFollower] = {}
         self._positions: dict[str, int] = {}
-        """How far this process knows that partitions were taken in: another may have come further."""
+        """Last commits that this process knows to be followed; another process may have followed further."""
 
     # ---- following
 
     def follow(self, partitions: Iterable[str] | None = None) -> FollowCounts:
-        """Take in what is new in the log: of these partitions, or of all. Cheap when there is nothing.
+        """Follow the new records of these partitions, or of all. Cheap if there are none.
 
-        Raises CorruptLog, StoreError of the log; EmbedderError, ForeignRows, ArchiveError. What was taken in before
-        an error stays; the rest comes with the next call.
+        Raises CorruptLog, StoreError of the log; EmbedderError, ForeignRows, ArchiveError. Records followed before an
+        error stay followed; the next call continues with the rest.
         """
         with self._writing:
             names = list(self._store.partitions() if partitions is None else dict.fromkeys(partitions))
@@ -88,43 +88,47 @@ class Archive:
             if not waiting:
                 return FollowCounts()
             try:
-                return self._follow_again(waiting)
-            except StoreError:  # of one log, perhaps: the others go on
+                return self._follow_with_rebuild(waiting)
+            except StoreError:  # perhaps of one log only: follow the others separately
                 if len(waiting) == 1:
                     raise
-                return self._one_by_one(waiting)
+                return self._follow_separately(waiting)
 
-    def _one_by_one(self, partitions: Sequence[str]) -> FollowCounts:
-        """Follow what can be followed. Raises the StoreError of a log that cannot, at the end."""
+    def _follow_separately(self, partitions: Sequence[str]) -> FollowCounts:
+        """Follow each partition separately. Raises the StoreError of the last partition that failed, after all were
+        tried.
+        """
         failed: StoreError | None = None
         lags = []
         for name in partitions:
             try:
-                lags.append(self._follow_again([name]))
+                lags.append(self._follow_with_rebuild([name]))
             except StoreError as error:
                 failed = error
         if failed is not None:
             raise failed
         return FollowCounts(*(sum(getattr(lag, field) for lag in lags) for field in FollowCounts.__struct_fields__))
 
-    def _follow_again(self, partitions: Sequence[str]) -> FollowCounts:
-        """Follow; where the table has to be made again, once more after that."""
+    def _follow_with_rebuild(self, partitions: Sequence[str]) -> FollowCounts:
+        """Follow; if the table is lost, rebuild it and follow once more."""
         try:
             return self._follow(partitions)
         except (TableLost, CommitRewritten):
-            self._make_again()
+            self._rebuild_table()
         try:
             return self._follow(partitions)
         except (TableLost, CommitRewritten) as error:
             raise ArchiveError(
-                f"the archive was made again, and is lost again: {error}. Nothing of it is lost."
+                f"the archive was rebuilt and is lost again: {error}. No memory is lost: the log has all of them."
             ) from error
 
     def _has_more(self, partition: str) -> bool:
         return self._follower(partition).has_more(self._positions.get(partition, -1))
 
     def _is_behind(self, partition: str, commit: int) -> bool:
-        """Whether a partition has commits after that one. A follower that has read nothing yet only guesses."""
+        """Return True if a partition has commits after `commit`. A follower's `has_more` alone may be wrong before its
+        first read.
+        """
         if not self._follower(partition).has_more(commit):
             return False
         return next(LogFollower(self._store.partition(partition)).since(commit), None) is not None
@@ -138,6 +142,7 @@ class Archive:
         writer = self._writer_opened()
         vectors = EmbeddingCache(self._embedder, writer.notes)
         commits = rows = 0
+        # One process follows at a time: two that read the same position would write the same records at once.
         with locked(writer.lock):
             serving = writer.ready(self._embedder)
             for some in self._batches(writer, partitions):
@@ -150,7 +155,7 @@ class Archive:
         return FollowCounts(commits, rows, vectors.embedded)
 
     def _batches(self, writer: ArchiveWriter, partitions: Sequence[str]) -> Iterator[PartitionTables]:
-        """What is new, in batches of about BATCH_RECORDS; each is taken in before the next is read."""
+        """Yield the new records in batches of about BATCH_RECORDS; each batch is written before the next is read."""
         waiting: PartitionTables = []
         count = 0
         for partition in partitions:
@@ -181,50 +186,56 @@ class Archive:
     # ---- asking
 
     def search(self, wanted: ArchiveQuery) -> Matches:
-        """What an agent kept, and what its sources hold, best match first; the order is the same every time."""
+        """Return memories of an agent and documents of its sources, best match first; equal searches give equal
+        orders.
+        """
         asked = bool(wanted.query.strip())
         vector = self._vector_of(wanted.query) if asked else None
         with self._reading:
-            shelves = self._renewed()
-            if shelves is None:
+            serving_caches = self._current_caches()
+            if serving_caches is None:
                 return Matches(total=0)
             names = sorted({stream_of(name) for name in wanted.sources})
             pool = CandidatePool(
-                shelves.kept(wanted.agent_id, wanted.as_of),
-                [shelves.documents(name, wanted.as_of_time) for name in names],
+                serving_caches.kept(wanted.agent_id, wanted.as_of),
+                [serving_caches.documents(name, wanted.as_of_time) for name in names],
                 wanted,
             )
             return find(pool, wanted, vector) if asked else newest(pool, wanted)
 
     def meanings(self, agent_id: str, query: str, said_by: int) -> dict[int, float]:
-        """How near in meaning each message comes to the query: cosine by seq, up to `said_by` (inclusive).
+        """Return the similarity in meaning of messages to the query: cosine by seq, up to `said_by` (inclusive).
 
-        Of the nearest RECALL_MAX at most; empty for a query without words.
+        At most the RECALL_MAX nearest; empty for a query without words.
         """
         vector = self._vector_of(query)
         with self._reading:
-            shelves = self._renewed()
-            return {} if vector is None or shelves is None else near(shelves.said(agent_id, said_by), vector)
+            serving_caches = self._current_caches()
+            return (
+                {} if vector is None or serving_caches is None else near(serving_caches.said(agent_id, said_by), vector)
+            )
 
     def _vector_of(self, query: str) -> np.ndarray | None:
-        """The vector of a query; None if it has no words. Nobody waits for the embedder but who asked."""
+        """Return the vector of a query; None if it has no words. Embeds without holding the lock, so other searches do
+        not wait.
+        """
         with self._reading:
-            shelves, embedder = self._renewed(), self._embedder
-            if shelves is None:
+            serving_caches, embedder = self._current_caches(), self._embedder
+            if serving_caches is None:
                 return None
-            check_embedder(shelves.serving, embedder)
+            check_embedder(serving_caches.serving, embedder)
         vector = embed_checked(embedder, [query])[0]
         return vector.astype("f4") if vector.any() else None
 
     def kept(self, agent_id: str, text: str) -> str:
-        """Id of a memory of the agent that holds exactly this text now; empty if there is none."""
+        """Return the id of a memory of the agent whose current text is exactly `text`; empty if there is none."""
         with self._reading:
-            shelves = self._renewed()
-            parts = [] if shelves is None else shelves.kept(agent_id, HOLDS)
+            serving_caches = self._current_caches()
+            parts = [] if serving_caches is None else serving_caches.kept(agent_id, HOLDS)
             return min((memory for part in parts for memory in part.holding(digest_of(text))), default="")
 
-    def _renewed(self) -> RowCaches | None:
-        """The shelves, once they are known to be of the table that serves; None as long as nobody has followed."""
+    def _current_caches(self) -> RowCaches | None:
+        """Return the row caches after checking them against the serving table; None if no process has followed yet."""
         if self._row_caches is None and (self._folder / NOTES).exists():
             self._row_caches = RowCaches(self._folder, self._lineage)
         return self._row_caches if self._row_caches is not None and self._row_caches.renewed() else None
@@ -232,22 +243,24 @@ class Archive:
     # ---- the whole of it
 
     def rebuild(self, embedder: Embedder | None = None, progress: RebuildProgress | None = None) -> RebuildReport:
-        """Make the index anew from the log alone, beside the old one, which answers until it is replaced.
+        """Build the index again from the log alone, as a second table; the old one answers until it is replaced.
 
-        With another `embedder` the vectors are its own, and this archive goes on with it. Raises ArchiveError while
-        another process rebuilds, and what `follow` does.
+        With another `embedder` the vectors are those of that embedder, and this archive uses it from then on. Raises
+        ArchiveError while another process rebuilds, and the errors of `follow`.
         """
-        built = self._make_again(embedder, progress)
-        self.follow()  # what was erased while the table was built goes before anybody is told that it is done
+        built = self._rebuild_table(embedder, progress)
+        self.follow()  # records erased while the table was built must be gone before the rebuild is reported as done
         return built
 
-    def _make_again(self, embedder: Embedder | None = None, progress: RebuildProgress | None = None) -> RebuildReport:
+    def _rebuild_table(
+        self, embedder: Embedder | None = None, progress: RebuildProgress | None = None
+    ) -> RebuildReport:
         embedder = self._embedder if embedder is None else SharedEmbedder(embedder)
         with self._writing:
             folder = self._writer_opened().folder
         with try_lock(folder / REBUILDING) as free:
             if not free:
-                raise ArchiveError("the archive is being rebuilt by another process. Wait until it is done.")
+                raise ArchiveError("another process is rebuilding the archive. Wait until the rebuild is done.")
             writer = ArchiveWriter(folder, self._store, self._step)
             try:
                 vectors = EmbeddingCache(embedder, writer.notes)
@@ -261,17 +274,17 @@ class Archive:
         return RebuildReport(built.rows, vectors.embedded, embedder.name, embedder.dimension)
 
     def wait_for_rebuild(self) -> None:
-        """Wait until no process makes the index anew: what it read before may have been erased since."""
+        """Wait until no process is rebuilding: such a process may hold records that have been erased since."""
         with self._writing:
             folder = self._writer_opened().folder
         with locked(folder / REBUILDING):
             pass
 
     def check(self) -> list[str]:
-        """What differs between the index and the log, row for row: empty if all is as it must be.
+        """Return the differences between the index and the log, row for row; empty if there are none.
 
-        Of the log counts what was taken in so far. What a stranger wrote shows as rows that differ. Raises ArchiveError
-        for a table that cannot be read.
+        Only records followed so far are compared. Rows written by another program show as differences. Raises
+        ArchiveError for a table that cannot be read.
         """
         with self._writing:
             writer = self._writer_opened()
@@ -282,7 +295,7 @@ class Archive:
                 return differences(self._store, writer.tables.open(serving.generation), writer.notes, serving.embedder)
 
     def status(self) -> IndexStatus:
-        """How the archive stands. Raises ArchiveError."""
+        """Return the status of the archive. Raises ArchiveError."""
         with self._writing:
             writer = self._writer_opened()
             serving, positions = writer.notes.serving(), writer.notes.positions()
@@ -300,7 +313,7 @@ class Archive:
             )  # fmt: skip
 
     def _forget(self) -> None:
-        """Let go of everything that is open."""
+        """Close everything that is open."""
         for held in (self._writer, self._row_caches):
             if held is not None:
                 held.close()
@@ -308,13 +321,13 @@ class Archive:
         self._positions.clear()
 
     def close(self) -> None:
-        """Let go of files. Idempotent; what is asked afterwards opens them again."""
+        """Close files. Idempotent; later calls open them again."""
         with self._writing, self._reading:
             self._forget()
 
 
 def _size(path: Path) -> int:
-    """Bytes of a file; 0 for a folder, and for a file that another process removed meanwhile."""
+    """Return the bytes of a file; 0 for a folder, and for a file that another process has removed."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -323,7 +336,7 @@ def _size(path: Path) -> int:
 
 
 def _joined(parts: PartitionTables) -> PartitionTables:
-    """One table for each partition, in the order in which they were read."""
+    """Return one table for each partition, with its tables in the order in which they were read."""
     found: dict[str, list[pa.Table]] = {}
     for partition, table in parts:
         found.setdefault(partition, []).append(table)

@@ -1,7 +1,7 @@
-"""Of whose rows an agent's memory is made: its own, and of each ancestor those that held at the cut. Nothing is copied.
+"""Combine the rows of an agent with those of its ancestors that were current at the fork point. No row is copied.
 
-A fork's rows say nothing of its ancestors' but which of their memories it changed or deleted, and when: rows of the
-kind ENDED. Everything else is put together here, when somebody asks.
+A fork's own rows record only which memories of its ancestors it changed or deleted, and when: rows of kind ENDED.
+Everything else is combined here at search time.
 """
 
 from collections.abc import Sequence
@@ -15,31 +15,33 @@ from everlog.store.archive.row_cache import HOLDS, RowCache
 
 
 class ParentLookup(Protocol):
-    """What is known of forks: a store."""
+    """Part of a store that knows forks."""
 
     def parent_of(self, agent_id: str) -> tuple[str, int] | None: ...
 
 
 class Lineage:
-    """Who was forked from whom, and where: asked once of each, for it never changes."""
+    """Cache of each agent's parent and fork point, which never change."""
 
     def __init__(self, store: ParentLookup) -> None:
         self._store = store
         self._parents: dict[str, tuple[str, int] | None] = {}
 
     def parent(self, agent_id: str) -> tuple[str, int] | None:
-        """The parent of a fork and the cut; None for everybody else."""
+        """Return the parent of a fork and the fork point; None for an agent that is not a fork."""
         if agent_id not in self._parents:
-            with suppress(UnknownAgent):  # it may be registered later
+            with suppress(UnknownAgent):  # the agent may be registered later
                 self._parents[agent_id] = self._store.parent_of(agent_id)
         return self._parents.get(agent_id)
 
     def is_fork(self, agent_id: str) -> bool:
-        """Whether an agent was forked from another one."""
+        """Return True if the agent is a fork."""
         return self.parent(agent_id) is not None
 
     def of(self, agent_id: str) -> list[tuple[str, int]]:
-        """An agent, its parent, the parent of that, each with the cut up to which it is its own parent; 0 for none."""
+        """Return an agent, its parent, the parent's parent and so on, each with its own fork point; 0 if it is not a
+        fork.
+        """
         found = []
         above = self.parent(agent_id)
         while above is not None:
@@ -50,17 +52,17 @@ class Lineage:
 
 
 class AncestorRows(NamedTuple):
-    """The rows of an agent, or of one of its ancestors."""
+    """Rows of an agent, or of one of its ancestors."""
 
     row_cache: RowCache
     ended: Sequence[tuple[int, str]]
-    """What it ended of what its ancestors kept, rising: seq and memory, or no memory for all of them."""
+    """Memories of ancestors that the agent ended, ascending: seq and memory, or an empty memory for all of them."""
     cut: int
-    """Up to which seq it is as its parent was; 0 if it has none."""
+    """Fork point: up to this seq the agent has its parent's rows; 0 if it has no parent."""
 
 
 class _First(NamedTuple):
-    """What a changed memory has of its first record."""
+    """Fields that a changed memory takes over from its first record."""
 
     seq: int
     created_at: int
@@ -68,17 +70,17 @@ class _First(NamedTuple):
 
 
 class RowSelection:
-    """A shelf, and which of its rows count."""
+    """A row cache, and which of its rows are current."""
 
     def __init__(self, row_cache: RowCache, keep: np.ndarray, moment: int = HOLDS) -> None:
-        """`keep`: whether each row counts; `moment`: the seq of which they do."""
+        """Select rows of a cache: `keep` is a mask of current rows, `moment` the seq at which they are current."""
         self.row_cache = row_cache
         self.keep = keep
         self._moment = moment
         self._firsts: dict[int, _First] = {}
 
     def numbers(self, name: str) -> np.ndarray:
-        """A number of each row."""
+        """Return a numeric field of each row."""
         column = self.row_cache.numbers[name]
         if not self._firsts or name not in _First._fields:
             return column
@@ -88,25 +90,27 @@ class RowSelection:
         return column
 
     def sources(self) -> Sequence[str]:
-        """Where the memory of each row came from."""
+        """Return the origin of the memory of each row."""
         column: list[str] = self.row_cache.fields["source"]
         return [self.first(row).source for row in range(len(column))] if self._firsts else column
 
     def known(self, memory: str) -> list[int]:
-        """The rows of a memory that were there by then, whether they still held or not."""
+        """Return the rows of a memory that existed at the moment, current or ended."""
         starts = self.row_cache.numbers["seq_from"]
         return [row for row in self.row_cache.rows_of(memory) if starts[row] <= self._moment]
 
     def first(self, row: int) -> _First:
-        """What is known of the first record of a row's memory."""
+        """Return the fields of the first record of a row's memory."""
         if row in self._firsts:
             return self._firsts[row]
         numbers = self.row_cache.numbers
         return _First(int(numbers["seq"][row]), int(numbers["created_at"][row]), self.row_cache.fields["source"][row])
 
     def continue_memory(self, memory: str, seq: int, first: _First | None) -> None:
-        """The rows of a memory that was an ancestor's until `seq`: it was kept first as `first` says; None: it was gone
-        by then, and nothing said of it later counts.
+        """Continue an ancestor's memory in the rows that the record `seq` made of it, with the fields of its `first`
+        record.
+
+        With `first` None the memory had ended by then, and these rows are not current either.
         """
         for row in self.row_cache.rows_of(memory):
             if self.row_cache.numbers["seq"][row] == seq:
@@ -116,13 +120,13 @@ class RowSelection:
                     self._firsts[row] = first
 
     def holding(self, digest: bytes) -> list[str]:
-        """The ids of the memories that count, and whose whole text has this digest."""
+        """Return the ids of the current memories whose whole text has this digest."""
         fields = self.row_cache.fields
         return [fields["memory"][row] for row in np.flatnonzero(self.keep) if fields["digest"][row] == digest]
 
 
 def parts_of(generations: Sequence[AncestorRows], moment: int) -> list[RowSelection]:
-    """What an agent had at a seq (inclusive): the part of its oldest ancestor first, its own last."""
+    """Return the rows that an agent had at a seq (inclusive): those of its oldest ancestor first, its own last."""
     own, *older = generations
     part = RowSelection(own.row_cache, own.row_cache.held(moment), moment)
     if not older:
@@ -135,7 +139,7 @@ def parts_of(generations: Sequence[AncestorRows], moment: int) -> list[RowSelect
 
 
 def _end(before: Sequence[RowSelection], part: RowSelection, seq: int, memory: str) -> None:
-    """What was `before` a fork holds no longer: one memory, or all."""
+    """End one memory, or all, among the rows that a fork has from its ancestors."""
     if not memory:
         for older in before:
             older.keep[:] = False

@@ -1,4 +1,4 @@
-"""Locks between processes: one that follows at a time, and one that rebuilds."""
+"""Lock files between processes: one for following, one for rebuilding."""
 
 import fcntl
 import os
@@ -9,7 +9,9 @@ from pathlib import Path
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold a file's lock; waits for whoever has it. A process that dies lets go of it."""
+    """Hold the lock of a file; wait while another process holds it. The system releases the lock of a process that
+    dies.
+    """
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -20,7 +22,7 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def try_lock(path: Path) -> Iterator[bool]:
-    """Hold a file's lock if nobody has it; gives whether it is held."""
+    """Hold the lock of a file if it is free. Yield True if it is held."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         try:

@@ -1,12 +1,12 @@
-"""What the archive keeps beside its table, in one SQLite file: which table serves, how far it came, and vectors.
+"""Store the archive's metadata in one SQLite file: the serving table, positions, and cached vectors.
 
-    table       the one that serves: its generation, whose vectors it holds, and its version after our last write
+    serving     the table that serves: its generation, whose vectors it holds, and its version after our last write
     position    of each partition, the last commit whose rows are in the table
-    ahead       of agents that were taken in from all their partitions at once: up to which seq
-    vector      by model and content: what was embedded once
+    ahead       the last seq of agents that were read from all of their partitions at once
+    vector      vectors by model and content, so that a text is embedded only once
 
-Rows come first and the position after. `writing` stands while rows are written: if the writer died, the table may be
-one version further than is written here, and the same records come again.
+Rows are written first and the position after. `writing` is set while rows are written. If the writer died, the table
+may be one version ahead of this file, and the same records are followed again.
 """
 
 import sqlite3
@@ -20,11 +20,11 @@ import msgspec
 from everlog.events import ArchiveError
 
 NOTES = "archive.sqlite"
-"""Its name."""
+"""Name of the file."""
 SCHEMA_VERSION = 1
-"""Of this file."""
+"""Version of the file's tables."""
 VECTORS_AT_ONCE = 500
-"""Keys that are looked up together."""
+"""Number of keys that are looked up together."""
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS serving (
@@ -40,38 +40,40 @@ CREATE TABLE IF NOT EXISTS vector (
 
 
 class ServingTable(msgspec.Struct, frozen=True):
-    """The table that answers."""
+    """The table that answers searches."""
 
     generation: int
     embedder: str
     dimension: int
     chunker: int
     version: int
-    """The table's own version after our last write."""
+    """Version of the LanceDB table after our last write."""
     writing: int = 0
-    """1 while rows are written; 2 while they are and what was erased has to go from old versions too."""
+    """1 while rows are written, else 0."""
     written: int = 0
-    """Rows written since the table was last compacted."""
+    """Number of rows written since the table was last compacted."""
     writes: int = 0
-    """Writes since then."""
+    """Number of writes since the table was last compacted."""
 
 
 class FollowPosition(msgspec.Struct, frozen=True):
-    """How far a partition was taken in."""
+    """Position up to which a partition was followed."""
 
     commit: int
     mark: str
-    """Event id of the last record of that commit: what tells it from another commit of that number."""
+    """Event id of the last record of that commit, which tells it apart from another commit of that number."""
 
 
 class ArchiveMetadata:
-    """The SQLite file. The caller sees to it that one thread at a time is inside."""
+    """Metadata in a SQLite file. The caller makes sure that only one thread at a time uses it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=60)
             self._db.execute("PRAGMA journal_mode=WAL")
+            # FULL: a position must be durable when `change` returns. secure_delete: erased vectors must not stay in
+            # free pages.
             self._db.execute("PRAGMA synchronous=FULL")
             self._db.execute("PRAGMA secure_delete=ON")
             self._db.executescript(_TABLES)
@@ -81,17 +83,17 @@ class ArchiveMetadata:
         except sqlite3.DatabaseError as error:
             raise self._unusable(error) from error
         if found not in {0, SCHEMA_VERSION}:
-            raise ArchiveError(f"{path} has format {found}, but this everlog knows {SCHEMA_VERSION}. Use a newer one.")
+            raise ArchiveError(f"{path} has format {found}, this everlog knows {SCHEMA_VERSION}. Use a newer everlog.")
 
     def _unusable(self, error: sqlite3.Error) -> ArchiveError:
         return ArchiveError(
-            f"{self._path} cannot be used: {error}. Nothing is lost: it is made from the log. Make room if the disk is "
-            f"full; else remove the folder {self._path.parent}, and it is made anew."
+            f"{self._path} cannot be used: {error}. No memory is lost: the archive is made from the log. Make room if "
+            f"the disk is full; otherwise remove the folder {self._path.parent}, and it is created again."
         )
 
     @contextmanager
     def change(self) -> Iterator[None]:
-        """What is changed inside is changed together, durably, or not at all."""
+        """Run the changes inside as one transaction: all of them become durable, or none."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
             done = False
@@ -106,7 +108,7 @@ class ArchiveMetadata:
             raise self._unusable(error) from error
 
     def serving(self) -> ServingTable | None:
-        """The table that answers; None before there is one."""
+        """Return the table that answers searches; None if there is none yet."""
         rows = self._read(
             "SELECT generation, embedder, dimension, chunker, version, writing, written, writes FROM serving"
         )
@@ -119,43 +121,43 @@ class ArchiveMetadata:
             raise self._unusable(error) from error
 
     def serve(self, serving: ServingTable) -> None:
-        """Replace what `serving` gives."""
+        """Replace the serving table."""
         self._db.execute(
             "INSERT OR REPLACE INTO serving VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)", msgspec.structs.astuple(serving)
         )
 
     def positions(self) -> dict[str, FollowPosition]:
-        """How far each partition was taken in."""
+        """Return the position of each partition."""
         rows = self._read('SELECT partition, "commit", mark FROM position')
         return {partition: FollowPosition(commit, mark) for partition, commit, mark in rows}
 
     def position(self, partition: str) -> FollowPosition:
-        """How far one partition was taken in."""
+        """Return the position of one partition; commit 0 if it was never followed."""
         rows = self._read('SELECT "commit", mark FROM position WHERE partition = ?', [partition])
         return FollowPosition(*rows[0]) if rows else FollowPosition(0, "")
 
     def reach(self, positions: Mapping[str, FollowPosition]) -> None:
-        """Partitions were taken in up to there."""
+        """Set the positions of partitions."""
         rows = [(name, position.commit, position.mark) for name, position in positions.items()]
         self._db.executemany("INSERT OR REPLACE INTO position VALUES (?, ?, ?)", rows)
 
     def ahead(self) -> dict[str, int]:
-        """Up to which seq agents were taken in from all partitions at once."""
+        """Return the last seq of each agent that was read from all of its partitions at once."""
         return dict(self._read("SELECT agent_id, seq FROM ahead"))
 
-    def go_ahead(self, seqs: Mapping[str, int]) -> None:
-        """Agents were taken in from all partitions at once."""
+    def set_ahead(self, seqs: Mapping[str, int]) -> None:
+        """Set the last seq of agents that were read from all of their partitions at once."""
         self._db.executemany("INSERT OR REPLACE INTO ahead VALUES (?, ?)", list(seqs.items()))
 
-    def begin_again(self) -> None:
-        """Forget all positions: of a table that is replaced."""
+    def clear_positions(self) -> None:
+        """Delete all positions, because the table is replaced."""
         self._db.execute("DELETE FROM position")
         self._db.execute("DELETE FROM ahead")
 
     def vectors(self, model: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """The vectors of these contents that are known, by content."""
+        """Return the cached vectors of these contents, by content."""
         found: dict[bytes, bytes] = {}
-        ordered = sorted(keys)  # as they lie in the file
+        ordered = sorted(keys)  # in the order of the file
         for start in range(0, len(ordered), VECTORS_AT_ONCE):
             some = ordered[start : start + VECTORS_AT_ONCE]
             marks = ",".join("?" * len(some))
@@ -164,30 +166,30 @@ class ArchiveMetadata:
         return found
 
     def keep_vectors(self, model: str, vectors: Mapping[bytes, bytes]) -> None:
-        """Keep vectors by content."""
+        """Cache vectors by content."""
         rows = [(model, content, numbers) for content, numbers in vectors.items()]
         self._db.executemany("INSERT OR REPLACE INTO vector VALUES (?, ?, ?)", rows)
 
     def drop_vectors(self, keys: Iterable[bytes]) -> None:
-        """Forget the vectors of these contents, of all models; their bytes are overwritten."""
+        """Delete the vectors of these contents, of all models; their bytes are overwritten."""
         self._db.executemany("DELETE FROM vector WHERE content = ?", [(key,) for key in keys])
 
     def keep_only(self, keys: Collection[bytes]) -> None:
-        """Forget the vectors of all contents but these, of all models; their bytes are overwritten."""
+        """Delete the vectors of all contents except these, of all models; their bytes are overwritten."""
         known = [content for (content,) in self._read("SELECT DISTINCT content FROM vector")]
         self.drop_vectors(content for content in known if content not in keys)
 
     def vector_count(self) -> int:
-        """Vectors that are kept."""
+        """Return the number of cached vectors."""
         return self._read("SELECT count(*) FROM vector")[0][0]
 
     def flush(self) -> None:
-        """Leave nothing of what was deleted in the journal."""
+        """Empty the journal, which may still hold deleted data."""
         try:
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except sqlite3.Error as error:
             raise self._unusable(error) from error
 
     def close(self) -> None:
-        """Let go of the file. Idempotent."""
+        """Close the file. Idempotent."""
         self._db.close()

@@ -1,33 +1,33 @@
-"""What the archive gives to others: plain values for what was found and done."""
+"""Define the results of the archive: plain values for search, follow, rebuild and status."""
 
 from collections.abc import Callable, Sequence
 
 import msgspec
 
 RebuildProgress = Callable[[int, int], None]
-"""Called with the memories and messages done and those in all, now and then."""
+"""Callback with the memories and messages done and those in total, called from time to time."""
 
 
 class FollowCounts(msgspec.Struct, frozen=True):
-    """What following the log did."""
+    """Result of following the log."""
 
     commits: int = 0
-    """Commits that were taken in."""
+    """Number of commits followed."""
     rows: int = 0
-    """Rows that were written for them."""
+    """Number of rows written for them."""
     embedded: int = 0
-    """Texts for which the embedder was asked; the others were in the cache."""
+    """Number of texts that were sent to the embedder; the others were in the cache."""
 
 
 class Match(msgspec.Struct, frozen=True):
-    """One part of a memory or document that a search found."""
+    """A part of a memory or document that a search found."""
 
     memory: str
-    """Id of the memory: the one that agents use. Of a document: the event id of `document_loaded`."""
+    """Id of the memory, as agents use it. Of a document: the event id of `document_loaded`."""
     seq: int
-    """Where the text was written down: in the agent's stream, or in that of the source."""
+    """Seq of the record with the text, in the stream of the agent or the source."""
     time: int
-    """When the memory was first kept, or the document loaded, microseconds UTC."""
+    """Time when the memory was first stored, or the document loaded, microseconds UTC."""
     text: str
     score: float
     tags: Sequence[str] = ()
@@ -38,41 +38,41 @@ class Match(msgspec.Struct, frozen=True):
 
 
 class Matches(msgspec.Struct, frozen=True):
-    """One page of what was found, best first."""
+    """One page of results, best first."""
 
     total: int
-    """All that was found, on this page or not."""
+    """Number of all results, on this page or not."""
     results: Sequence[Match] = ()
     by_meaning: bool = False
-    """Whether vectors had a part in the order: False for an empty query."""
+    """True if vectors took part in the ranking; False for an empty query."""
 
 
 class RebuildReport(msgspec.Struct, frozen=True):
-    """What a rebuild made."""
+    """Result of a rebuild."""
 
     rows: int
     embedded: int
-    """Texts for which the embedder was asked; the others were in the cache."""
+    """Number of texts that were sent to the embedder; the others were in the cache."""
     embedder: str
     dimension: int
 
 
 class IndexStatus(msgspec.Struct, frozen=True):
-    """How the archive stands."""
+    """Status of the archive."""
 
     embedder: str
-    """Name of the model whose vectors the table holds; empty before there is a table."""
+    """Name of the model whose vectors the table holds; empty if there is no table yet."""
     dimension: int
     generation: int
-    """Counts the rebuilds, from 1; 0 before there is a table."""
+    """Number of the table: rebuilds and erasures count it up, from 1; 0 if there is no table yet."""
     memories: int
-    """Parts of memories and documents, those that were changed or deleted since included."""
+    """Number of parts of memories and documents, including those that were changed or deleted since."""
     messages: int
     partitions: int
-    """Partitions of the log that were followed."""
+    """Number of partitions of the log that were followed."""
     behind: int
-    """Partitions that have something new for the archive to take in."""
+    """Number of partitions with records that are not followed yet."""
     cached: int
-    """Vectors in the cache."""
+    """Number of vectors in the cache."""
     bytes: int
-    """What the archive takes on the disk."""
+    """Bytes of the archive on disk."""

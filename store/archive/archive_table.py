@@ -1,7 +1,7 @@
-"""The table of rows, in LanceDB: the one file that imports it.
+"""Store rows in a LanceDB table; the only file that imports LanceDB.
 
 All rows of one write become visible together, as one version of the table. `memory_id` is the key: writing a row again
-changes nothing, so whoever does not know whether a write arrived writes it again.
+changes nothing, so a write of unknown outcome can be repeated.
 """
 
 import shutil
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 NAMES_AT_ONCE = 500
-"""Values in one condition."""
+"""Number of values in one condition."""
 LIMIT = 2**31 - 1
 _NAME = "memories-{:06d}"
 _INDEXED = ("memory_id", "memory", "agent_id")
-_CURE = "Nothing is lost: it is made from the log. Run `everlog archive rebuild`."
+_CURE = "No memory is lost: the table is made from the log. Run `everlog archive rebuild`."
 
 
 def schema_of(dimension: int) -> pa.Schema:
-    """The columns of a table whose vectors have so many numbers."""
+    """Return the columns of a table whose vectors have `dimension` numbers."""
     return pa.schema(
         [
             pa.field("memory_id", pa.string(), nullable=False),
@@ -61,7 +61,7 @@ assert ArchiveRow.__struct_fields__ == ROW_FIELDS
 
 
 def table_of(rows: Sequence[ArchiveRow], vectors: "np.ndarray", words: Sequence[bytes]) -> pa.Table:
-    """Rows, at least one, with vectors (float16) and words, as the table has them; of a message no words are kept."""
+    """Return rows, at least one, with vectors (float16) and words, as a table. Messages get empty text and words."""
     schema = schema_of(vectors.shape[1])
     columns: dict[str, Any] = dict(zip(ROW_FIELDS, zip(*map(astuple, rows), strict=True), strict=True))
     columns["text"] = ["" if row.kind == MESSAGE else row.text for row in rows]
@@ -71,13 +71,13 @@ def table_of(rows: Sequence[ArchiveRow], vectors: "np.ndarray", words: Sequence[
 
 
 def rows_in(table: pa.Table) -> list[ArchiveRow]:
-    """The rows of a table that has all of ROW_FIELDS."""
+    """Return the rows of a table that has all of ROW_FIELDS."""
     columns = [table.column(name).to_pylist() for name in ROW_FIELDS]
     return [ArchiveRow(**dict(zip(ROW_FIELDS, values, strict=True))) for values in zip(*columns, strict=True)]
 
 
 def vectors_in(table: pa.Table) -> "np.ndarray":
-    """The vectors of a table, one row for each."""
+    """Return the vectors of a table, one row for each."""
     import numpy as np
 
     column = table.column("vector").combine_chunks()
@@ -87,12 +87,12 @@ def vectors_in(table: pa.Table) -> "np.ndarray":
 
 
 def equal(column: str, value: str) -> str:
-    """The condition that a column has this value."""
+    """Return the condition that a column has this value."""
     return f"{column} = {_quote(value)}"
 
 
 def in_conditions(column: str, values: Iterable[str]) -> Iterator[str]:
-    """Conditions that hold, each for some of them, where a column has one of the values."""
+    """Yield conditions that together mean that a column has one of the values."""
     ordered = sorted(values)
     for start in range(0, len(ordered), NAMES_AT_ONCE):
         yield f"{column} IN ({', '.join(map(_quote, ordered[start : start + NAMES_AT_ONCE]))})"
@@ -103,7 +103,7 @@ def _quote(value: str) -> str:
 
 
 class Tables:
-    """The tables of one archive, by generation."""
+    """Tables of one archive, by generation."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -117,23 +117,23 @@ class Tables:
         return self._db
 
     def path(self, generation: int) -> Path:
-        """Where a table is."""
+        """Return the folder of a table."""
         return self._folder / f"{_NAME.format(generation)}.lance"
 
     def generations(self) -> list[int]:
-        """Those of all tables, finished or not, rising."""
+        """Return the generations of all tables, finished or not, ascending."""
         found = (path.name[len("memories-") : -len(".lance")] for path in self._folder.glob("memories-*.lance"))
         return sorted(int(number) for number in found if number.isdecimal())
 
     def create(self, generation: int, dimension: int) -> "Table":
-        """A new table, empty."""
-        with _archive_errors(f"cannot make {self.path(generation)}"):
+        """Create a new, empty table."""
+        with _archive_errors(f"{self.path(generation)} cannot be created"):
             found = self._connected().create_table(_NAME.format(generation), schema=schema_of(dimension))
             found.set_unenforced_primary_key("memory_id")
         return Table(found, self.path(generation))
 
     def open(self, generation: int) -> "Table":
-        """The table of that generation. Raises ArchiveError if it is not there, or cannot be read."""
+        """Open the table of that generation. Raises ArchiveError if it does not exist or cannot be read."""
         if not self.path(generation).is_dir():
             raise ArchiveError(f"{self.path(generation)}, the table of the archive, is missing. {_CURE}")
         with _archive_errors(f"{self.path(generation)} cannot be opened"):
@@ -145,7 +145,7 @@ class Tables:
 
 
 class Table:
-    """One table. Reads see the newest version that this process knows of: `renew` looks for others."""
+    """One table. Reads see the newest version that this process knows of; reading `version` loads the newest."""
 
     def __init__(self, found: Any, path: Path) -> None:
         self._table = found
@@ -153,18 +153,18 @@ class Table:
 
     @property
     def version(self) -> int:
-        """Number of the newest version; another writer's too."""
+        """Number of the newest version, including those of other writers."""
         with _archive_errors(f"{self.path} cannot be read"):
             self._table.checkout_latest()
             return int(self._table.version)
 
     def add(self, rows: pa.Table) -> None:
-        """Write rows that are not there yet."""
+        """Write rows that the table does not have yet."""
         with _archive_errors(f"{self.path} cannot be written"):
             self._table.add(rows)
 
     def put(self, rows: pa.Table, whole: Iterable[str] = ()) -> None:
-        """Write rows, in the place of those with the same key. Of the agents in `whole` all others go."""
+        """Write rows, replacing those with the same key. All other rows of the agents in `whole` are deleted."""
         conditions = list(in_conditions("agent_id", whole))
         with _archive_errors(f"{self.path} cannot be written"):
             merge = self._table.merge_insert("memory_id").when_matched_update_all().when_not_matched_insert_all()
@@ -173,7 +173,7 @@ class Table:
             merge.execute(rows)
 
     def read(self, condition: str | None = None, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows for which a condition holds, in no order."""
+        """Return the rows that match a condition, in no order."""
 
         def query() -> pa.Table:
             search = self._table.search().limit(LIMIT)
@@ -183,21 +183,21 @@ class Table:
         return self._retry_on_newest(query)
 
     def count(self, condition: str | None = None) -> int:
-        """How many rows there are for which a condition holds."""
+        """Return the number of rows that match a condition."""
         return self._retry_on_newest(lambda: int(self._table.count_rows(condition)))
 
     def pieces(self, columns: Sequence[str], count: int) -> Iterator[pa.Table]:
-        """All rows, about `count` at a time, in no order. The table must not change meanwhile."""
+        """Yield all rows, about `count` at a time, in no order. The table must not change meanwhile."""
         with _archive_errors(f"{self.path} cannot be read"):
             yield from _joined(self._table.search().limit(LIMIT).select(list(columns)).to_batches(), count)
 
     def indexed(self) -> bool:
-        """Whether the indices were made."""
+        """Return True if the indices exist."""
         with _archive_errors(f"{self.path} cannot be read"):
             return len(self._table.list_indices()) >= len(_INDEXED)
 
     def index(self) -> None:
-        """Make the indices by which rows are looked up, anew."""
+        """Create the lookup indices, replacing existing ones."""
         from lancedb.index import BTree
 
         with _archive_errors(f"{self.path} cannot be indexed"):
@@ -205,12 +205,14 @@ class Table:
                 self._table.create_index(column, config=BTree(), replace=True)
 
     def compact(self, keep_s: int) -> None:
-        """Join small files, take new rows into the indices, and remove versions older than `keep_s` seconds."""
+        """Merge small files, index new rows, and remove versions older than `keep_s` seconds."""
         with _archive_errors(f"{self.path} cannot be compacted"):
             self._table.optimize(cleanup_older_than=timedelta(seconds=keep_s), delete_unverified=not keep_s)
 
     def _retry_on_newest(self, read: Callable[[], T]) -> T:
-        """What `read` gives. A file may be gone because another process compacted: then the newest version is read."""
+        """Return the result of `read`. If a file is gone because another process compacted, retry with the newest
+        version.
+        """
         with _archive_errors(f"{self.path} cannot be read"):
             try:
                 return read()
@@ -220,7 +222,7 @@ class Table:
 
 
 def _joined(batches: Iterable[pa.RecordBatch], count: int) -> Iterator[pa.Table]:
-    """Batches in tables of at least so many rows, but for the last."""
+    """Yield batches in tables of at least `count` rows, except the last."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
@@ -233,7 +235,7 @@ def _joined(batches: Iterable[pa.RecordBatch], count: int) -> Iterator[pa.Table]
 
 @contextmanager
 def _archive_errors(what: str) -> Iterator[None]:
-    """Turn what LanceDB raises inside into an ArchiveError."""
+    """Turn exceptions of LanceDB into ArchiveError."""
     try:
         yield
     except (OSError, RuntimeError, ValueError, pa.ArrowException) as error:

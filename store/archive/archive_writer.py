@@ -1,9 +1,9 @@
-"""Writing the table: one process at a time, rows first and the position after.
+"""Write the table: one process at a time, rows first and the position after.
 
     writing = 1  ->  rows, as one version of the table  ->  position, version, writing = 0
 
-Killed anywhere between, the next writer finds `writing` and takes the same records in again. If the table has another
-version than was written down, and `writing` is not set, somebody else wrote into it.
+If a writer is killed anywhere in between, the next one finds `writing` set and follows the same records again. If the
+table's version differs from the recorded one while `writing` is not set, another program wrote into the table.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,23 +29,23 @@ from everlog.store.archive.write_batch import WriteBatch, batch_of
 from everlog.store.stores.file_store import FileStore
 
 COPIED_ROWS = 50_000
-"""Rows that are copied at once when the table is written anew."""
+"""Number of rows that are copied at once when the table is written again."""
 
 REBUILDING = "rebuilding"
 
 WriteCallback = Callable[[ServingTable, ServingTable, WriteBatch], None]
-"""Called after a batch was written, with what served before and what does now."""
+"""Callback after a batch was written, with the serving table before and after."""
 
 
 class TableLost(Exception):
-    """The table is not there, or older than what was written down: it is to be made again. Never leaves the archive."""
+    """Raised if the table is missing or older than recorded, so that it must be rebuilt. Never leaves the archive."""
 
 
 class ArchiveWriter:
-    """The one that writes. Use it with `lock` held only, but for what says otherwise."""
+    """Writer of the table. Hold `lock` while calling its methods, except where their docstrings say otherwise."""
 
     def __init__(self, folder: Path, store: FileStore, step: Callable[[str], None] = lambda _: None) -> None:
-        """`step` is told each step of a write: tests kill the process there."""
+        """Open the metadata. `step` is called with the name of each step of a write: tests kill the process there."""
         self.folder = folder
         self.notes = ArchiveMetadata(folder / NOTES)
         self.tables = Tables(folder)
@@ -58,18 +58,18 @@ class ArchiveWriter:
 
     @property
     def lock(self) -> Path:
-        """Held while rows are written."""
+        """Lock that is held while rows are written."""
         return self.folder / "lock"
 
     @property
     def rebuilding(self) -> Path:
-        """Held while a table is built beside the one that serves."""
+        """Lock that is held while a second table is built."""
         return self.folder / REBUILDING
 
     def ready(self, embedder: Embedder) -> ServingTable:
-        """The table that serves, once it is known to be ours and of this embedder; made if there is none yet.
+        """Return the serving table after checking its version and its embedder; create it if there is none yet.
 
-        Raises EmbedderError, ForeignRows, ArchiveError; Lost if it has to be made again.
+        Raises EmbedderError, ForeignRows, ArchiveError; TableLost if it must be rebuilt.
         """
         serving = self.notes.serving()
         if serving is None:
@@ -91,7 +91,7 @@ class ArchiveWriter:
         table = self.tables.create(generation, embedder.dimension)
         serving = ServingTable(generation, embedder.name, embedder.dimension, CHUNKER, table.version)
         with self.notes.change():
-            self.notes.begin_again()
+            self.notes.clear_positions()
             self.notes.serve(serving)
         return serving
 
@@ -115,7 +115,9 @@ class ArchiveWriter:
             raise foreign(table, serving, version)
 
     def sweep(self, serving: ServingTable) -> bool:
-        """Remove tables that do not serve: a dead process left them. Not while one is being built."""
+        """Remove tables that do not serve, left by dead processes. Return False, and do nothing, while a table is being
+        built.
+        """
         with try_lock(self.rebuilding) as free:
             if free:
                 self._remove_others(serving)
@@ -133,7 +135,7 @@ class ArchiveWriter:
         vectors: EmbeddingCache,
         wrote: WriteCallback,
     ) -> tuple[ServingTable, WriteBatch]:
-        """Take in records that were appended since, by partition."""
+        """Write the rows of new records, given by partition. Return the serving table and the batch after that."""
         assert self._table is not None
         positions = {name: self.notes.position(name) for name, _ in tables}
         self._step("embed")
@@ -142,9 +144,11 @@ class ArchiveWriter:
         self._step("embedded")
         if batch.rows is not None or batch.whole:
             serving = self._write(batch, serving)
+        # After the rows, in one transaction with the end of `writing`: a crash before it repeats the same records,
+        # which is harmless, but a position before its rows would skip records.
         with self.notes.change():
             self.notes.reach(batch.positions)
-            self.notes.go_ahead(batch.ahead)
+            self.notes.set_ahead(batch.ahead)
             self.notes.serve(serving)
         self._ahead.update(batch.ahead)
         self._step("position")
@@ -155,30 +159,33 @@ class ArchiveWriter:
         return serving, batch
 
     def _write(self, batch: WriteBatch, serving: ServingTable) -> ServingTable:
-        """Write the rows of a batch; gives what is to be written down with the position."""
+        """Write the rows of a batch. Return the serving table to record with the position."""
         assert self._table is not None
         self.mark_writing(serving)
         self._step("writing")
         if batch.forget:
             with self.notes.change():
                 self.notes.drop_vectors(batch.forget)
+        # The marker above is durable before the first row: it tells the next writer that a newer version is our own.
         rows = schema_of(serving.dimension).empty_table() if batch.rows is None else batch.rows
         self._table.put(rows, batch.whole)
         self._step("rows")
         if batch.erased:
-            serving = self._written_anew(serving)
+            serving = self._copy_current_rows(serving)
         return msgspec.structs.replace(
             serving, version=self._table.version, writing=0, written=serving.written + rows.num_rows,
             writes=serving.writes + 1,
         )  # fmt: skip
 
     def mark_writing(self, serving: ServingTable) -> None:
-        """Write down that rows are about to be written."""
+        """Record durably that rows are about to be written."""
         with self.notes.change():
             self.notes.serve(msgspec.structs.replace(serving, writing=1))
 
-    def _written_anew(self, serving: ServingTable) -> ServingTable:
-        """Copy what holds into another table: files, indices and old versions of the one before go with it."""
+    def _copy_current_rows(self, serving: ServingTable) -> ServingTable:
+        """Copy the current rows into a new table: old files, indices and versions, which hold erased text, go with the
+        old one.
+        """
         assert self._table is not None
         generation = max(self.tables.generations()) + 1
         table = self.tables.create(generation, serving.dimension)
@@ -188,14 +195,14 @@ class ArchiveWriter:
             table.add(some.cast(schema))
             kept.update(content_of(row) for row in rows_in(some))
         table.index()
-        with self.notes.change():  # what was embedded for a write that never came would otherwise be known for ever
+        with self.notes.change():  # also drops vectors that were embedded for a write that never happened
             self.notes.keep_only(kept)
         self._step("copied")
         self._table, self._generation = table, generation
         return msgspec.structs.replace(serving, generation=generation, written=0, writes=0)
 
     def compact(self, serving: ServingTable) -> ServingTable:
-        """Join files and index new rows, if it is time."""
+        """Merge files and index new rows, if enough was written since the last compaction."""
         assert self._table is not None
         if not _is_due(self._table, serving):
             return serving
@@ -211,48 +218,51 @@ class ArchiveWriter:
         return serving
 
     def close(self) -> None:
-        """Let go of files. Idempotent."""
+        """Close files. Idempotent."""
         self.notes.close()
         self._table = None
 
     def swap(self, serving: ServingTable, positions: Mapping[str, FollowPosition], ahead: Mapping[str, int]) -> None:
-        """Let a table that was built beside serve from now on, and remove all others. `rebuilding` is held."""
+        """Replace the serving table by one that was built, and remove all others. The caller holds `rebuilding`."""
         with locked(self.lock):
             with self.notes.change():
-                self.notes.begin_again()
+                self.notes.clear_positions()
                 self.notes.reach(positions)
-                self.notes.go_ahead(ahead)
+                self.notes.set_ahead(ahead)
                 self.notes.serve(serving)
+            # Removed only after the new table serves durably: a crash before that leaves the old table in service.
             self._step("swapped")
             self._remove_others(serving)
         self._table = None
 
 
 def _is_due(table: Table, serving: ServingTable) -> bool:
-    """Whether enough was written since the last compaction to be worth one."""
+    """Return True if enough was written since the last compaction to make another worthwhile."""
     if serving.written >= COMPACT_ROWS or serving.writes < COMPACT_WRITES:
         return serving.written >= COMPACT_ROWS
     return serving.writes >= COMPACT_WRITES + table.count() // COMPACT_ROWS_A_WRITE
 
 
 def check_embedder(serving: ServingTable, embedder: Embedder) -> None:
-    """Raise EmbedderError unless the table holds vectors of this embedder; ArchiveError if texts are cut otherwise."""
+    """Raise EmbedderError unless the table holds vectors of this embedder; ArchiveError if texts were split by another
+    version.
+    """
     if (serving.embedder, serving.dimension) != (embedder.name, embedder.dimension):
         raise EmbedderError(
             f"the archive holds vectors of {serving.embedder} ({serving.dimension} numbers), not of {embedder.name} "
-            f"({embedder.dimension}). Nothing was written. Open it with {serving.embedder}, or change over: "
+            f"({embedder.dimension}). Nothing was written. Open it with {serving.embedder}, or rebuild it: "
             f"`everlog archive rebuild --embedder {embedder.name}`."
         )
     if serving.chunker != CHUNKER:
         raise ArchiveError(
-            f"the archive was made by another everlog: it cuts texts in way {serving.chunker}, this one in way "
-            f"{CHUNKER}. Nothing was changed. Run `everlog archive rebuild`."
+            f"the archive was made by another version of everlog: texts were split by version {serving.chunker}, but "
+            f"this everlog has version {CHUNKER}. Nothing was changed. Run `everlog archive rebuild`."
         )
 
 
 def foreign(table: Table, serving: ServingTable, version: int) -> ForeignRows:
-    """The error for a table that somebody else wrote into."""
+    """Return the error for a table into which another program wrote."""
     return ForeignRows(
-        f"somebody else wrote into {table.path}: expected version {serving.version}, found {version}. Nothing was "
-        "changed, and nothing is lost: the table is made from the log. Run `everlog archive rebuild`."
+        f"another program wrote into {table.path}: expected version {serving.version}, found {version}. Nothing was "
+        "changed, and no memory is lost: the table is made from the log. Run `everlog archive rebuild`."
     )

@@ -1,7 +1,7 @@
-"""Long texts in parts, cut where a reader would pause. Pure, and the same for ever: `CHUNKER` counts its versions.
+"""Split long texts into parts at natural breaks. Pure and never changed: `CHUNKER` is the version of the rules.
 
-Whole paragraphs are kept together where they fit, then whole sentences, then words; a text without spaces is cut where
-no character is divided: not before a mark that belongs to the one before, nor inside a joined emoji.
+Whole paragraphs stay together where they fit, then whole sentences, then words. A text without spaces is never split
+inside a visible character: not before a combining mark, nor inside a joined emoji.
 """
 
 import re
@@ -17,13 +17,13 @@ _SPACE = re.compile(r"\s+")
 _BORDERS = (_PARAGRAPH, _SENTENCE, _SPACE)
 _JOINER = "\u200d"
 _TAIL = 16
-"""Characters that one seen character may go on for: a family of emoji has seven."""
+"""Number of code points that one visible character may have: a family of emoji has seven."""
 
 
 def chunks(text: str, chars_max: int = CHUNK_CHARS) -> list[str]:
-    """The parts of `text`, each of at most `chars_max` characters, in order; white space at the cuts is left out.
+    """Return the parts of `text`, each of at most `chars_max` characters, in order, without white space at the splits.
 
-    A text that is short enough is one part, as it is; there is always at least one.
+    A text that is short enough is one part, unchanged; there is always at least one part.
     """
     if len(text) <= chars_max:
         return [text]
@@ -31,7 +31,9 @@ def chunks(text: str, chars_max: int = CHUNK_CHARS) -> list[str]:
 
 
 def _pack_pieces(text: str, chars_max: int, level: int) -> Iterator[str]:
-    """Pieces between borders of that level, as many to a part as fit; a piece that is too long by finer borders."""
+    """Yield parts of as many pieces as fit, split at borders of that level; split a piece that is too long at finer
+    borders.
+    """
     if len(text) <= chars_max:
         yield text
         return
@@ -53,9 +55,10 @@ def _pack_pieces(text: str, chars_max: int, level: int) -> Iterator[str]:
 
 
 def _pieces(text: str, border: re.Pattern[str]) -> Iterator[tuple[int, int]]:
-    """Where the pieces between the borders begin and end; a border belongs to the piece before it, but for space.
+    """Yield start and end of the pieces between the borders; a border without its white space belongs to the piece
+    before it.
 
-    A heading is no piece of its own: it begins the next one.
+    A heading is not a piece of its own: it begins the next piece.
     """
     start = 0
     for match in border.finditer(text):
@@ -70,7 +73,7 @@ def _pieces(text: str, border: re.Pattern[str]) -> Iterator[tuple[int, int]]:
 
 
 def _split_by_length(text: str, chars_max: int) -> Iterator[str]:
-    """A text without borders, cut between characters."""
+    """Yield parts of a text without borders, split between visible characters."""
     start = 0
     while len(text) - start > chars_max:
         end = start + chars_max
@@ -84,11 +87,11 @@ def _split_by_length(text: str, chars_max: int) -> Iterator[str]:
 
 
 def _belongs(text: str, place: int) -> bool:
-    """Whether the character at `place` is seen as one with that before it."""
+    """Return True if the character at `place` is displayed as one with the character before it."""
     here, before = text[place], text[place - 1]
     if _JOINER in {here, before} or unicodedata.category(here) in {"Mn", "Me", "Mc"}:
         return True
-    if 0x1F3FB <= ord(here) <= 0x1F3FF:  # the colour of a skin
+    if 0x1F3FB <= ord(here) <= 0x1F3FF:  # a skin tone
         return True
     return _is_flag(here) and _is_flag(before)
 

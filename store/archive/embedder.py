@@ -1,6 +1,6 @@
-"""From texts to vectors. An embedder is named, and so is each table of its vectors: those of two never meet.
+"""Turn texts into vectors. Each table records the name of its embedder, so vectors of two embedders are never mixed.
 
-This module imports no numpy and no model: both come when something is embedded.
+Importing this module imports neither numpy nor a model; both are imported on the first use.
 """
 
 import importlib.util
@@ -19,30 +19,32 @@ WORDLLAMA = "wordllama-256"
 DEFAULT_EMBEDDER = WORDLLAMA
 
 BATCH_TEXTS = 256
-"""Texts that are cut into tokens at once."""
+"""Number of texts that are tokenized at once."""
 TEXT_CHARS_MAX = 100_000
-"""What a text says after this does not change its vector: an average over more says nothing of its own."""
+"""Characters of a text that are embedded; the rest does not change its vector, because an average over more means
+little.
+"""
 PIECE_CHARS = 10_000
-"""A longer text is cut into tokens in pieces of this: what is in memory at once does not grow with it."""
+"""Characters of a text that are tokenized at once, so that memory does not grow with the text."""
 GATHER_TOKENS = 8_192
-"""Vectors of tokens that are in memory at once: 8 MB."""
+"""Number of token vectors in memory at once: 8 MB."""
 
 _WORD = re.compile(r"[^\W_]")
 
 
 class Embedder(Protocol):
-    """One model of meaning. The same text gives the same vector, whatever it is embedded together with."""
+    """A model that embeds texts. The same text gets the same vector, whatever texts are embedded with it."""
 
     name: str
-    """What its tables are called by; another name for anything that gives other vectors."""
+    """Name that is recorded with a table of its vectors. Must change whenever the vectors change."""
 
     @property
     def dimension(self) -> int:
-        """Numbers in a vector. Raises EmbedderError, where it has to be asked for."""
+        """Number of components of a vector. Raises EmbedderError if it has to be requested and that fails."""
         ...
 
     def embed(self, texts: Sequence[str]) -> "np.ndarray":
-        """A row for each text: float32, (len(texts), dimension), of length 1; zeros for a text without words.
+        """Return one row for each text: float32, (len(texts), dimension), of length 1; zeros for a text without words.
 
         Never NaN. Raises EmbedderError.
         """
@@ -50,17 +52,19 @@ class Embedder(Protocol):
 
 
 class WordLlama:
-    """Vectors of words, averaged: 256 numbers, 6,000 short texts a second, offline. See decision 14."""
+    """Embedder that averages word vectors: 256 numbers, 6,000 short texts a second, offline. See decision 14."""
 
     name = WORDLLAMA
     dimension = 256
 
     def __init__(self) -> None:
-        """Loads nothing yet: the first texts do, in about a second. Not thread-safe until then."""
+        """Create the embedder; the model is loaded with the first texts, in about a second. Not thread-safe until
+        then.
+        """
         self._loaded: tuple[Any, np.ndarray] | None = None
 
     def embed(self, texts: Sequence[str]) -> "np.ndarray":
-        """See `Embedder.embed`."""
+        """Embed texts as `Embedder.embed` says."""
         import numpy as np
 
         tokenizer, vectors = self._model()
@@ -79,28 +83,30 @@ class WordLlama:
 
 
 EMBEDDERS: dict[str, Callable[[], Embedder]] = {WORDLLAMA: WordLlama}
-"""The embedders that need no server, by name."""
+"""Embedders that need no server, by name."""
 
 
 def embedder_of(name: str = DEFAULT_EMBEDDER) -> Embedder:
-    """The embedder of that name, nothing of it loaded yet. Raises EmbedderError naming those that there are."""
+    """Return the embedder of that name, not loaded yet. Raises EmbedderError, which names the existing ones."""
     if name not in EMBEDDERS:
-        raise EmbedderError(f"There is no embedder {name!r} here. There are: {', '.join(sorted(EMBEDDERS))}.")
+        raise EmbedderError(f"There is no embedder {name!r} here. Available: {', '.join(sorted(EMBEDDERS))}.")
     return EMBEDDERS[name]()
 
 
 def message_text(role: str, name: str, text: str) -> str:
-    """What of a message is embedded: who said it, and the words. Empty if it has none."""
+    """Return the text of a message that is embedded: its sender and its words. Empty if it has no words."""
     return f"{name or role}: {text}" if has_words(text) else ""
 
 
 def has_words(text: str) -> bool:
-    """Whether there is a letter or a digit in it: without any there is nothing to embed."""
+    """Return True if the text has a letter or a digit; without any there is nothing to embed."""
     return _WORD.search(text) is not None
 
 
 def unit(rows: "np.ndarray") -> "np.ndarray":
-    """The rows with length 1, in place; zeros stay zeros, and so becomes what is no number."""
+    """Scale the rows to length 1, in place, and return them; rows of zeros stay zeros, and rows that are not finite
+    become zeros.
+    """
     import numpy as np
 
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
@@ -111,7 +117,7 @@ def unit(rows: "np.ndarray") -> "np.ndarray":
 
 
 def _pieces(texts: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """The texts that have words, in pieces of at most PIECE_CHARS, each with the number of its text."""
+    """Yield the texts that have words, in pieces of at most PIECE_CHARS, each with the number of its text."""
     for row, text in enumerate(texts):
         if has_words(text[:TEXT_CHARS_MAX]):
             chars = min(len(text), TEXT_CHARS_MAX)
@@ -119,7 +125,9 @@ def _pieces(texts: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def _sum(vectors: "np.ndarray", ids: Sequence[int]) -> "np.ndarray":
-    """The vectors of these tokens, added up in the order of the text, so that company changes no bit."""
+    """Return the sum of the tokens' vectors, added in the order of the text, so that other texts in a batch change no
+    bit.
+    """
     total = vectors[ids[:GATHER_TOKENS]].sum(axis=0)
     for start in range(GATHER_TOKENS, len(ids), GATHER_TOKENS):
         total += vectors[ids[start : start + GATHER_TOKENS]].sum(axis=0)
@@ -127,7 +135,7 @@ def _sum(vectors: "np.ndarray", ids: Sequence[int]) -> "np.ndarray":
 
 
 def _load(dimension: int) -> "tuple[Any, np.ndarray]":
-    """The tokenizer and the vectors, from the files inside the package: nothing is looked up in a network."""
+    """Load the tokenizer and the vectors from the files inside the package, without network access."""
     package = importlib.util.find_spec("wordllama")
     if package is None or package.origin is None:
         raise EmbedderError("The package wordllama is not installed; everlog depends on it: pip install wordllama.")
@@ -137,7 +145,7 @@ def _load(dimension: int) -> "tuple[Any, np.ndarray]":
     try:
         model = Package.load(cache_dir=folder, dim=dimension, disable_download=True)
     except (FileNotFoundError, ValueError) as error:
-        raise EmbedderError(f"wordllama in {folder} lacks its model ({error}). Install it anew.") from error
+        raise EmbedderError(f"wordllama in {folder} lacks its model ({error}). Install the package again.") from error
     model.tokenizer.no_padding()
     model.tokenizer.no_truncation()
     return model.tokenizer, model.embedding

@@ -1,6 +1,6 @@
-"""Vectors of texts: from the cache where they were embedded before, else from the embedder, which is held to its word.
+"""Cache the vectors of texts, and check what the embedder returns.
 
-They are kept as float16: half the room, and a rebuild has bit for bit what following had.
+Vectors are stored as float16: half the size, and a rebuild gets the same bits as following did.
 """
 
 import hashlib
@@ -20,35 +20,37 @@ if TYPE_CHECKING:
 
 
 def key_of(text: str) -> bytes:
-    """What a text is cached by."""
+    """Return the cache key of a text."""
     return hashlib.sha256(text.encode()).digest()
 
 
 def content_of(row: ArchiveRow) -> bytes:
-    """What the text of a row is cached by."""
+    """Return the cache key of a row's text."""
     return row.digest if row.parts == 1 else key_of(row.text)
 
 
 class TextFeatures(NamedTuple):
-    """What is searched of some texts, one of each for a text."""
+    """Searchable features of some texts, one of each for a text."""
 
     vectors: "np.ndarray"
-    """float16."""
+    """Vectors, float16."""
     words: Sequence[bytes]
-    """As `words.pack_numbers` has them."""
+    """Words of each text, as `tokenizer.pack_numbers` encodes them."""
 
 
 class EmbeddingCache:
-    """Embeds with one model, and remembers: the vector of a text, and its words, which cost as much as a light one."""
+    """Embeds with one model, and caches the vector and the words of each text; tokenizing costs as much as a light
+    model.
+    """
 
     def __init__(self, embedder: Embedder, notes: ArchiveMetadata) -> None:
         self.embedder = embedder
         self._notes = notes
         self.embedded = 0
-        """Texts for which the embedder was asked."""
+        """Number of texts that were sent to the embedder."""
 
     def of(self, rows: Sequence[ArchiveRow]) -> TextFeatures:
-        """What is searched of each row's text. What was embedded before an error stays in the cache."""
+        """Return the features of each row's text. Texts embedded before an error stay in the cache."""
         import numpy as np
 
         keys = [content_of(row) for row in rows]
@@ -81,7 +83,7 @@ class EmbeddingCache:
 
 
 class SharedEmbedder:
-    """An embedder for several threads: one of them loads the model, the others wait for it."""
+    """An embedder for several threads: one of them loads the model while the others wait."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.name, self.dimension = embedder.name, embedder.dimension
@@ -90,7 +92,7 @@ class SharedEmbedder:
         self._loaded = False
 
     def embed(self, texts: Sequence[str]) -> "np.ndarray":
-        """What the embedder gives."""
+        """Return the result of the embedder."""
         if self._loaded:
             return self._embedder.embed(texts)
         with self._loading:
@@ -100,7 +102,7 @@ class SharedEmbedder:
 
 
 def embed_checked(embedder: Embedder, texts: Sequence[str]) -> "np.ndarray":
-    """What the embedder gives, checked. Raises EmbedderError."""
+    """Return the result of the embedder after checking its shape and values. Raises EmbedderError."""
     import numpy as np
 
     rows = np.asarray(embedder.embed(texts))
@@ -114,8 +116,8 @@ def embed_checked(embedder: Embedder, texts: Sequence[str]) -> "np.ndarray":
 
 
 def embedder_error(embedder: Embedder, expected: str, found: str) -> EmbedderError:
-    """The error for an embedder that does not keep its word."""
+    """Return the error for an embedder whose result is not as declared."""
     return EmbedderError(
-        f"the embedder {embedder.name} promised vectors of {embedder.dimension} numbers: expected {expected}, found "
-        f"{found}. Nothing was written. Mend it, or choose another: `everlog archive rebuild --embedder NAME`."
+        f"the embedder {embedder.name} declares vectors of {embedder.dimension} numbers: expected {expected}, found "
+        f"{found}. Nothing was written. Fix the embedder, or choose another: `everlog archive rebuild --embedder NAME`."
     )

@@ -1,8 +1,8 @@
-"""Hybrid search over shelves: words by BM25, meaning by cosine, fused by score. Pure numbers: the same every time.
+"""Search row caches by words (BM25) and meaning (cosine), fused by score. Pure and deterministic.
 
-What counts as a result does not depend on the page: every row with a word of the query, and of the others the nearest
-in meaning. All statistics are of the rows that hold at the moment that is asked for, so that a search as of then finds
-what it found then.
+The set of results does not depend on the page: every row with a word of the query, and the nearest others in meaning.
+All statistics cover the rows that are current at the requested moment, so that a search as of a past moment finds what
+it found then.
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,12 @@ SCORE_DIGITS = 4
 
 
 class CandidatePool:
-    """The rows of several shelves, of which those count that hold, and that the filters let through."""
+    """Rows of several row caches that are current and pass the filters."""
 
     def __init__(self, own: Sequence[RowSelection], sources: Sequence[RowSelection], wanted: ArchiveQuery) -> None:
-        """`own` is what the agent itself has, that of its ancestors first."""
+        """Collect the candidates: `own` are the rows of the agent, those of its ancestors first, `sources` those of its
+        sources.
+        """
         self._parts = [*own, *sources]
         self._row_caches = [part.row_cache for part in self._parts]
         self._kept = [np.flatnonzero(_counts(part, wanted)) for part in self._parts]
@@ -32,22 +34,22 @@ class CandidatePool:
         self.size = sum(counts)
         self._part_of = np.repeat(np.arange(len(self._parts)), counts)
         self.whose = np.maximum(self._part_of - len(own) + 1, 0)
-        """Whose each row is: 0 for the agent, then its sources in order."""
+        """Owner of each row: 0 for the agent, then its sources in order."""
         self.row_of = np.concatenate(self._kept)
 
     def numbers(self, name: str) -> np.ndarray:
-        """A number of each row."""
+        """Return a numeric field of each row."""
         return np.concatenate([part.numbers(name)[kept] for part, kept in zip(self._parts, self._kept, strict=True)])
 
     def meaning(self, vector: np.ndarray) -> np.ndarray:
-        """The cosine of each row with a vector of length 1."""
+        """Return the cosine of each row with a vector of length 1."""
         found = []
         for row_cache, kept in zip(self._row_caches, self._kept, strict=True):
             found.append(row_cache.near(vector)[kept] if len(kept) else np.empty(0, np.float32))
         return np.round(np.concatenate(found).astype(np.float64), MEANING_DIGITS)
 
     def words(self, words: Sequence[int]) -> np.ndarray:
-        """BM25 of each row; 0 where no word is."""
+        """Return the BM25 score of each row; 0 for a row without any of the words."""
         scores = np.zeros(self.size)
         lengths = np.concatenate([s.lengths[kept] for s, kept in zip(self._row_caches, self._kept, strict=True)])
         average = lengths.mean() if self.size else 1.0
@@ -64,7 +66,7 @@ class CandidatePool:
         return scores
 
     def holding(self, phrase: str) -> np.ndarray:
-        """Whether each row holds a text in lower case, word for word."""
+        """Return a mask of the rows that contain a lower-case text, word for word."""
         found = []
         for row_cache, kept in zip(self._row_caches, self._kept, strict=True):
             holds = np.zeros(len(row_cache), bool)
@@ -73,7 +75,7 @@ class CandidatePool:
         return np.concatenate(found)
 
     def match(self, place: int, score: float) -> Match:
-        """A row as a result."""
+        """Return a row as a result."""
         part, row = self._parts[self._part_of[place]], int(self.row_of[place])
         fields, numbers, first = part.row_cache.fields, part.row_cache.numbers, part.first(row)
         return Match(
@@ -85,7 +87,7 @@ class CandidatePool:
 
 
 def _counts(part: RowSelection, wanted: ArchiveQuery) -> np.ndarray:
-    """Which rows of a part count, and go through the filters."""
+    """Return a mask of the rows of a part that are current and pass the filters."""
     count, created_at = len(part.row_cache), part.numbers("created_at")
     keep = part.keep.copy()
     if wanted.after is not None:
@@ -101,14 +103,14 @@ def _counts(part: RowSelection, wanted: ArchiveQuery) -> np.ndarray:
 
 
 def newest(pool: CandidatePool, wanted: ArchiveQuery) -> Matches:
-    """All rows, newest first: what a search for nothing finds."""
+    """Return all rows, newest first: the result of an empty query."""
     order = np.lexsort([pool.numbers("part"), -pool.numbers("seq_from"), pool.whose, -pool.numbers("from_at")])
     page = order[wanted.first : wanted.first + wanted.count]
     return Matches(total=pool.size, results=[pool.match(place, 0.0) for place in page])
 
 
 def find(pool: CandidatePool, wanted: ArchiveQuery, vector: np.ndarray | None) -> Matches:
-    """The rows that match a query, best first. `vector` is that of the query; None if it has no meaning."""
+    """Return the rows that match a query, best first. `vector` is that of the query; None if it has no words."""
     if not pool.size:
         return Matches(total=0, by_meaning=vector is not None)
     words = pool.words(query_numbers(wanted.query))
@@ -133,14 +135,14 @@ def find(pool: CandidatePool, wanted: ArchiveQuery, vector: np.ndarray | None) -
 
 
 def _best(score: np.ndarray, count: int) -> np.ndarray:
-    """The places of the `count` highest scores, and of those that are as high as the last of them."""
+    """Return the places of the `count` highest scores, and of those equal to the last of them."""
     if count >= len(score):
         return np.arange(len(score))
     return np.flatnonzero(score >= np.partition(score, len(score) - count)[len(score) - count])
 
 
 def _nearest(meaning: np.ndarray, pool: CandidatePool) -> np.ndarray:
-    """The NEAREST rows that are near enough; of those at the same distance the earlier ones."""
+    """Return the NEAREST rows above MEANING_MIN; among equal distances the earlier rows."""
     near = np.flatnonzero(meaning >= MEANING_MIN)
     if len(near) > NEAREST:
         border = np.partition(meaning[near], len(near) - NEAREST)[len(near) - NEAREST]
@@ -150,7 +152,7 @@ def _nearest(meaning: np.ndarray, pool: CandidatePool) -> np.ndarray:
 
 
 def _spread(scores: np.ndarray) -> np.ndarray:
-    """Scores from 0, the lowest, to 1, the highest; where all are the same: 1, or 0 if that is what they are."""
+    """Scale scores to 0 (lowest) to 1 (highest); if all are equal, to 1 if they are above 0, else 0."""
     if not len(scores):
         return scores
     low, high = scores.min(), scores.max()
@@ -158,7 +160,7 @@ def _spread(scores: np.ndarray) -> np.ndarray:
 
 
 def near(parts: Sequence[RowSelection], vector: np.ndarray) -> dict[int, float]:
-    """The cosine of each message that counts, by its seq; of the nearest RECALL_MAX at most."""
+    """Return the cosine of each current message by its seq; of the nearest RECALL_MAX at most."""
     rows = [np.flatnonzero(part.keep) for part in parts]
     found = [part.row_cache.near(vector)[some] for part, some in zip(parts, rows, strict=True) if len(some)]
     if not found:

@@ -1,4 +1,4 @@
-"""What the archive reads of the log: the records that matter to it, by partition, by agent, or all of an agent."""
+"""Read the records that the archive needs from the log: by partition, by agent, or all of an agent."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -14,25 +14,25 @@ from everlog.store.log.partition_reader import PartitionReader
 from everlog.store.stores.file_store import FileStore
 
 _ONE_BY_ONE_MAX = 8
-"""Agents whose records are read one agent at a time; of more, partitions are read as a whole."""
+"""Number of agents up to which records are read agent by agent; for more, partitions are read as a whole."""
 _KINDS = pa.array(KINDS, pa.string())
 
 
 def relevant(table: pa.Table) -> pa.Table:
-    """The records that matter here."""
+    """Return the records that the archive needs."""
     return table.filter(pc.is_in(table.column("type"), _KINDS))
 
 
 def end_position(table: pa.Table) -> FollowPosition:
-    """The position at the end of some records of one partition, at least one."""
+    """Return the position at the end of some records of one partition, at least one."""
     commit = table.column("commit")[-1].as_py()
     return FollowPosition(commit, event_id_of(table, commit))
 
 
 def histories(store: FileStore, agents: Iterable[str], seen: Callable[[str], str]) -> dict[str, list[Record]]:
-    """All records that matter of these agents, in order, from every partition that each was in.
+    """Return all relevant records of these agents, in order, from every partition that each was in.
 
-    `seen` names a partition for an agent that was never registered.
+    `seen` returns a partition for an agent that was never registered.
     """
     routes = {agent_id: _route(store, agent_id, seen) for agent_id in agents}
     found: dict[str, list[Record]] = {agent_id: [] for agent_id in routes}
@@ -61,7 +61,7 @@ def _route(store: FileStore, agent_id: str, seen: Callable[[str], str]) -> Seque
 
 
 def by_agent(tables: Sequence[pa.Table]) -> Iterator[tuple[str, list[Record]]]:
-    """Records of many partitions, agent by agent, in the order of their seqs."""
+    """Yield records of many partitions, agent by agent, in the order of their seqs."""
     table = pa.concat_tables([SCHEMA.empty_table(), *tables])
     order = pc.sort_indices(
         table.select(["agent_id", "seq"]), sort_keys=[("agent_id", "ascending"), ("seq", "ascending")]
@@ -79,5 +79,5 @@ def by_agent(tables: Sequence[pa.Table]) -> Iterator[tuple[str, list[Record]]]:
 
 
 def is_whole(record: Record) -> bool:
-    """Whether an agent with this record is taken in as a whole: it moved, or something of it was erased."""
+    """Return True if the agent of this record must be read as a whole: it moved, or records of it were erased."""
     return record.type in {MOVED, ERASED}

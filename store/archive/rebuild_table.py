@@ -1,4 +1,4 @@
-"""Making the table from the log alone, and holding a table against the log, row for row."""
+"""Build the table from the log alone, and compare a table with the log, row for row."""
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
@@ -20,11 +20,11 @@ from everlog.store.log.log_follower import LogFollower
 from everlog.store.stores.file_store import FileStore
 
 DIFFERENCES_MAX = 100
-"""Differences that a check names."""
+"""Number of differences that a check reports, at most."""
 
 
 class RebuiltTable(msgspec.Struct, frozen=True):
-    """A table that was made beside the one that serves."""
+    """A table that was built and does not serve yet."""
 
     serving: ServingTable
     positions: Mapping[str, FollowPosition]
@@ -33,14 +33,14 @@ class RebuiltTable(msgspec.Struct, frozen=True):
 
 
 class RebuildInput(msgspec.Struct, frozen=True):
-    """The records of all partitions that matter."""
+    """Relevant records of all partitions."""
 
     tables: list[pa.Table]
     positions: dict[str, FollowPosition]
 
 
 def read_log(store: FileStore) -> RebuildInput:
-    """Read the log, all of it."""
+    """Read the whole log."""
     tables = []
     positions = {}
     for partition in store.partitions():
@@ -50,8 +50,8 @@ def read_log(store: FileStore) -> RebuildInput:
     return RebuildInput(tables, positions)
 
 
-def taken_records(store: FileStore, notes: ArchiveMetadata) -> Iterator[tuple[str, list[Record]]]:
-    """The records of each agent that the table has taken in."""
+def followed_records(store: FileStore, notes: ArchiveMetadata) -> Iterator[tuple[str, list[Record]]]:
+    """Yield the records of each agent that the table includes."""
     positions, ahead = notes.positions(), notes.ahead()
     tables = []
     for partition in store.partitions():
@@ -65,7 +65,7 @@ def taken_records(store: FileStore, notes: ArchiveMetadata) -> Iterator[tuple[st
 
 def build(store: FileStore, tables: Tables, vectors: EmbeddingCache, step: Callable[[str], None],
           progress: RebuildProgress | None) -> RebuiltTable:  # fmt: skip
-    """Make a table of the next generation from the log."""
+    """Build a table of the next generation from the log."""
     found = read_log(store)
     generation = max(tables.generations(), default=0) + 1
     table = tables.create(generation, vectors.embedder.dimension)
@@ -96,7 +96,7 @@ def build(store: FileStore, tables: Tables, vectors: EmbeddingCache, step: Calla
 def _rows_of(
     store: FileStore, lineage: Lineage, agent_id: str, records: list[Record], ahead: dict[str, int]
 ) -> Iterator[ArchiveRow]:
-    """The rows of an agent. One that moved is read again, from all its partitions at once."""
+    """Yield the rows of an agent. One that moved is read again, from all of its partitions at once."""
     if any(record.type == MOVED for record in records):
         records = histories(store, [agent_id], lambda _: "")[agent_id] or records
         ahead[agent_id] = records[-1].seq
@@ -110,10 +110,10 @@ def _write(table: Table, rows: list[ArchiveRow], vectors: EmbeddingCache) -> int
 
 
 def differences(store: FileStore, table: Table, notes: ArchiveMetadata, model: str) -> list[str]:
-    """What differs between a table and the log up to where it was taken in: rows missing, too many, or not the same."""
+    """Return the differences between a table and the followed log: rows that are missing, surplus or not the same."""
     wanted: dict[str, ArchiveRow] = {}
     lineage = Lineage(store)
-    for _, records in taken_records(store, notes):
+    for _, records in followed_records(store, notes):
         wanted.update(fold_stream(records, lineage.is_fork))
     return list(islice(_differences(wanted, table, notes, model), DIFFERENCES_MAX))
 
@@ -127,14 +127,14 @@ def _differences(wanted: dict[str, ArchiveRow], table: Table, notes: ArchiveMeta
     for row, vector in zip(rows_in(rows), vectors, strict=True):
         expected = wanted.get(row.memory_id)
         if row.memory_id in seen:
-            yield f"row {row.memory_id} of {row.agent_id!r} is there twice"
+            yield f"row {row.memory_id} of {row.agent_id!r} exists twice"
         elif expected is None:
             yield f"row {row.memory_id} of {row.agent_id!r} is not in the log"
         else:
             yield from _different(row, expected)
             cached = known.get(keys[row.memory_id])
             if cached is not None and not cached.startswith(vector.tobytes()):
-                yield f"row {row.memory_id} of {row.agent_id!r} has another vector than its text"
+                yield f"the vector of row {row.memory_id} of {row.agent_id!r} is not that of its text"
         seen.add(row.memory_id)
     for row_id in sorted(wanted.keys() - seen):
         yield f"row {row_id} of {wanted[row_id].agent_id!r} is missing: seq {wanted[row_id].seq_from} of the log"

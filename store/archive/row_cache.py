@@ -1,7 +1,7 @@
-"""The rows of one agent, or of one source, in memory: what was searched lately is not read again.
+"""Cache the rows of one agent, or of one source, in memory, so that recently searched rows are not read again.
 
-A row only ever changes in when it ends, so following the log keeps a shelf true by adding rows and ending others.
-Words are two flat arrays, the word and the row it is in: adding is appending, and now and then they are sorted.
+A row changes only when it ends, so following the log keeps a cache current by adding rows and ending others. Words are
+two flat arrays, the word and its row: new words are appended, and the arrays are sorted from time to time.
 """
 
 from collections import defaultdict
@@ -15,25 +15,25 @@ from everlog.store.archive.archive_table import ROW_FIELDS, vectors_in
 from everlog.store.archive.tokenizer import unpacked, words_of
 
 HOLDS = 2**63 - 1
-"""`seq_to` and `to_at` of a row that still holds: beyond every moment that can be asked for."""
+"""Value of `seq_to` and `to_at` of a current row: later than every possible moment."""
 BETWEEN = "\0"
-"""Between the texts of rows, when all are searched at once."""
-LATE_MIN = 10_000
-"""Words that need not be sorted."""
+"""Separator between the texts of rows when all are searched at once."""
+UNSORTED_MIN = 10_000
+"""Number of words up to which new words stay unsorted."""
 DOT_ROWS = 128
-"""Vectors that are compared at once."""
+"""Number of vectors that are compared at once."""
 ROW_BYTES = 700
-"""What the fields of a row take beside text, words and vector, about."""
+"""Approximate bytes of a row's fields besides text, words and vector."""
 COLUMNS = (*ROW_FIELDS, "words", "vector")
 NUMBERS = ("seq", "part", "created_at", "seq_from", "from_at", "seq_to", "to_at")
 WORDS = ("memory", "text", "tags", "source", "document", "parts", "digest")
 
 
 class RowCache:
-    """Rows in the order in which they came. One thread at a time."""
+    """Rows in the order in which they were added. For one thread at a time."""
 
     def __init__(self, rows: pa.Table) -> None:
-        """`rows` have all of COLUMNS."""
+        """Create a cache with `rows`, which have all of COLUMNS."""
         self._places: dict[str, int] = {}
         self.numbers: dict[str, np.ndarray] = {name: np.empty(0, np.int64) for name in NUMBERS}
         self.fields: dict[str, list[Any]] = {name: [] for name in WORDS}
@@ -42,10 +42,10 @@ class RowCache:
         self._words = np.empty(0, np.uint32)
         self._rows = np.empty(0, np.int32)
         self.lengths = np.empty(0, np.int64)
-        """Words of each row."""
+        """Number of words of each row."""
         self._order = np.empty(0, np.int32)
         self._sorted = np.empty(0, np.uint32)
-        """The words that came first, by their number, and where each is; those that came since are not sorted yet."""
+        """Sorted words, as numbers, and the position of each in `_words`; words added since are not sorted yet."""
         self._joined: str | None = None
         self._memories: dict[str, list[int]] | None = None
         self._starts = np.empty(0, np.int64)
@@ -56,24 +56,24 @@ class RowCache:
         return len(self.lower)
 
     def held(self, moment: int, *, by_time: bool = False) -> np.ndarray:
-        """Whether each row holds at a seq, or at a time, inclusive."""
+        """Return a mask of the rows that are current at a seq, or at a time, inclusive."""
         start, end = ("from_at", "to_at") if by_time else ("seq_from", "seq_to")
         moment = min(moment, HOLDS - 1)
         return (self.numbers[start] <= moment) & (self.numbers[end] > moment)
 
     @property
     def size(self) -> int:
-        """What it takes in memory, about."""
+        """Approximate size in memory, in bytes."""
         arrays = (
             self._vectors.nbytes + self._words.nbytes + self._rows.nbytes + self._order.nbytes + self._sorted.nbytes
         )
         return arrays + 3 * self._chars + ROW_BYTES * len(self)
 
     def near(self, vector: np.ndarray) -> np.ndarray:
-        """The cosine of each row with a vector of length 1.
+        """Return the cosine of each row with a vector of length 1.
 
-        In pieces that are too small for threads: two threads that wait for each other on a busy machine take ten times
-        as long as one.
+        Computed in blocks too small for BLAS threads: on a busy machine, two threads that wait for each other take ten
+        times as long as one.
         """
         found = np.empty(len(self), np.float32)
         for start in range(0, len(self), DOT_ROWS):
@@ -82,7 +82,7 @@ class RowCache:
         return found
 
     def put(self, rows: pa.Table) -> None:
-        """Add rows, and end those that are here."""
+        """Add new rows; of known rows update the end."""
         ids = rows.column("memory_id").to_pylist()
         known = [number for number, row_id in enumerate(ids) if row_id in self._places]
         for number in known:
@@ -121,7 +121,7 @@ class RowCache:
         self.lengths = np.concatenate([self.lengths, lengths])
 
     def _add_vectors(self, new: np.ndarray, start: int) -> None:
-        """Room grows by halves, so that a row more does not move all others."""
+        """Append vectors. Capacity grows by half, so that adding a row does not copy all others each time."""
         end = start + len(new)
         if end > len(self._vectors):
             room = np.zeros((end if not start else end + end // 2, new.shape[1]), np.float32)
@@ -131,9 +131,9 @@ class RowCache:
         self._vectors[start:end] = new
 
     def counts(self, word: int) -> np.ndarray | None:
-        """How often a word is in each row; None if it is in none."""
+        """Return how often a word is in each row; None if it is in none."""
         late = len(self._words) - len(self._sorted)
-        if late > LATE_MIN and late > len(self._sorted) // 4:
+        if late > UNSORTED_MIN and late > len(self._sorted) // 4:
             self._order = np.argsort(self._words, kind="stable").astype(np.int32)
             self._sorted = self._words[self._order]
             late = 0
@@ -146,7 +146,7 @@ class RowCache:
         return np.bincount(found, minlength=len(self)) if len(found) else None
 
     def rows_with(self, phrase: str) -> list[int]:
-        """The rows whose text in lower case holds a phrase, rising."""
+        """Return the rows whose lower-case text contains a phrase, ascending."""
         inner = words_of(phrase)[1:-1]
         if inner:
             return self._among(phrase, inner)
@@ -162,7 +162,9 @@ class RowCache:
         return rows
 
     def _among(self, phrase: str, inner: Sequence[int]) -> list[int]:
-        """The same, looking only into rows that have the words inside the phrase: those stand there as they are."""
+        """Return the same, but look only into rows with the inner words of the phrase, which must occur there
+        unchanged.
+        """
         rows = np.ones(len(self), bool)
         for word in set(inner):
             counts = self.counts(word)
@@ -172,7 +174,7 @@ class RowCache:
         return [row for row in np.flatnonzero(rows).tolist() if phrase in self.lower[row]]
 
     def rows_of(self, memory: str) -> list[int]:
-        """All rows of a memory, those that hold no longer included."""
+        """Return all rows of a memory, including those that have ended."""
         if self._memories is None:
             self._memories = defaultdict(list)
             for row, found in enumerate(self.fields["memory"]):

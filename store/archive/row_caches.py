@@ -1,4 +1,4 @@
-"""The shelves of those who were asked about lately, as many as fit in memory, and the table that they are read from."""
+"""Keep the row caches of recently searched agents, as many as fit in memory, and the table from which they are read."""
 
 from collections import OrderedDict
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from everlog.events import ArchiveError
-from everlog.store.archive.archive_constants import SHELF_BYTES_MAX
+from everlog.store.archive.archive_constants import ROW_CACHE_BYTES_MAX
 from everlog.store.archive.archive_lineage import AncestorRows, Lineage, RowSelection, parts_of
 from everlog.store.archive.archive_metadata import NOTES, ArchiveMetadata, ServingTable
 from everlog.store.archive.archive_table import Table, Tables, equal
@@ -17,16 +17,16 @@ from everlog.store.archive.write_batch import WriteBatch
 from everlog.store.base.lazy_pyarrow import pc
 
 LOOKS_MAX = 5
-"""How often the table's version is held against what is written down while somebody writes."""
+"""Number of attempts to find the table at its recorded version while another process writes."""
 KEPT = "kept"
 APART = (MESSAGE, ENDED)
-"""Kinds of rows that have shelves of their own; all others are KEPT."""
+"""Kinds of rows with row caches of their own; all other kinds are in the cache KEPT."""
 RowCacheKey = tuple[str, str]
-"""Whose rows, and which: KEPT, or one of APART."""
+"""Owner of the rows, and their kind: KEPT, or one of APART."""
 
 
 class RowCaches:
-    """Rows in memory, of the table that serves. One thread at a time."""
+    """Rows of the serving table, in memory. For one thread at a time."""
 
     def __init__(self, folder: Path, lineage: Lineage) -> None:
         self._lineage = lineage
@@ -35,10 +35,10 @@ class RowCaches:
         self._table: Table | None = None
         self._found: OrderedDict[RowCacheKey, RowCache] = OrderedDict()
         self.serving = ServingTable(0, "", 0, 0, 0)
-        """The table that serves, as of the last `renewed`."""
+        """Serving table as of the last `renewed`."""
 
     def renewed(self) -> bool:
-        """Look whether another process wrote, or another table serves; False as long as there is none."""
+        """Drop row caches that another process has made outdated. Return False if there is no serving table yet."""
         serving = self._notes.serving()
         if serving is None:
             return False
@@ -50,7 +50,7 @@ class RowCaches:
         return True
 
     def wrote(self, before: ServingTable, after: ServingTable, batch: WriteBatch | None) -> None:
-        """This process wrote a batch: the shelves take it in, if they were of the moment before it."""
+        """Apply a batch that this process wrote to the row caches, if they were up to date before it."""
         mine = (self.serving.generation, self.serving.version)
         if mine != (before.generation, before.version) or after.generation != before.generation:
             return
@@ -70,19 +70,21 @@ class RowCaches:
                 row_cache.put(rows.filter(pc.and_(mine, pc.invert(apart) if which == KEPT else apart)))
 
     def documents(self, source: str, time: int) -> RowSelection:
-        """What the stream of a source held at a time. Raises ForeignRows, ArchiveError."""
+        """Return the rows of a source at a time. Raises ForeignRows, ArchiveError."""
         row_cache = self._row_cache((source, KEPT))
         return RowSelection(row_cache, row_cache.held(time, by_time=True))
 
     def kept(self, agent_id: str, seq: int) -> list[RowSelection]:
-        """What an agent kept, as of a seq: the parts of its ancestors first. Raises ForeignRows, ArchiveError."""
+        """Return the memories of an agent as of a seq: those of its ancestors first. Raises ForeignRows,
+        ArchiveError.
+        """
         found = []
         for name, cut in self._lineage.of(agent_id):
             found.append(AncestorRows(self._row_cache((name, KEPT)), self._ended(name) if cut else [], cut))
         return parts_of(found, seq)
 
     def said(self, agent_id: str, seq: int) -> list[RowSelection]:
-        """What was said by then, of which only vectors are kept. Raises ForeignRows, ArchiveError."""
+        """Return the messages up to a seq, which have vectors but no text. Raises ForeignRows, ArchiveError."""
         found = []
         for name, cut in self._lineage.of(agent_id):
             ended = [(seq, memory) for seq, memory in (self._ended(name) if cut else []) if not memory]
@@ -96,9 +98,9 @@ class RowCaches:
     def _row_cache(self, key: RowCacheKey) -> RowCache:
         row_cache = self._found.get(key)
         if row_cache is None:
-            row_cache = self._read(*key)  # which may clear the others
+            row_cache = self._read(*key)  # may clear `_found`
             self._found[key] = row_cache
-            while len(self._found) > 1 and sum(other.size for other in self._found.values()) > SHELF_BYTES_MAX:
+            while len(self._found) > 1 and sum(other.size for other in self._found.values()) > ROW_CACHE_BYTES_MAX:
                 self._found.popitem(last=False)
         self._found.move_to_end(key)
         return row_cache
@@ -112,11 +114,11 @@ class RowCaches:
                 return RowCache(table.read(condition, COLUMNS))
             except ArchiveError:
                 self.renewed()
-                if self.serving.generation == seen.generation:  # else it was replaced while we read, and removed
+                if self.serving.generation == seen.generation:  # else the table was replaced during the read
                     raise
 
     def _checked(self) -> Table:
-        """The table, once its version is that which was written down. Raises ForeignRows."""
+        """Return the table after checking that its version is the recorded one. Raises ForeignRows."""
         for _ in range(LOOKS_MAX):
             if self._table is None:
                 self._table = self._tables.open(self.serving.generation)
@@ -129,7 +131,7 @@ class RowCaches:
         return self._table or self._tables.open(self.serving.generation)
 
     def close(self) -> None:
-        """Let go of files and memory. Idempotent."""
+        """Close files and free memory. Idempotent."""
         self._notes.close()
         self._found.clear()
         self._table = None

@@ -1,7 +1,7 @@
-"""From records to rows: what an agent kept and said, each row with the time in which it holds. Pure.
+"""Fold records into rows: memories, documents and messages, each with the range in which it is current. Pure.
 
-The same fold makes a row in three places, and must make the same one: following the log bit by bit, a rebuild, and the
-check of the one against the other. A row never changes but in when it ends.
+Three callers must get the same rows from the same records: following the log in batches, a rebuild, and the check that
+compares both. A row never changes except when it ends.
 """
 
 import hashlib
@@ -20,65 +20,67 @@ MEMORY = "memory"
 DOCUMENT = "document"
 MESSAGE = "message"
 ENDED = "ended"
-"""The kind of a row by which a fork has no more of what an ancestor kept: of one memory, or of all if it names none."""
+"""Kind of a row by which a fork ends what an ancestor stored: one memory, or all memories if it names none."""
 INSERTED, UPDATED, DELETED = "archival_inserted", "archival_updated", "archival_deleted"
 LOADED, REMOVED = "document_loaded", "document_removed"
 USER, SENT = "user_message", "message_sent"
 CREATED = "agent_created"
 MOVED, ERASED = "agent_moved", "records_erased"
 NOTHING = bytes(32)
-"""The digest of no text."""
+"""Digest of a row without text."""
 AGENT_CHARS = 16
-"""Of the digest of a name, in hexadecimal, in what a row is called."""
+"""Hexadecimal digits of the digest of an agent's name in the id of a row."""
 KINDS = (INSERTED, UPDATED, DELETED, LOADED, REMOVED, USER, SENT, CREATED, MOVED, ERASED)
-"""The kinds of events that matter here."""
+"""Types of events that the archive needs."""
 
 
 class ArchiveRow(msgspec.Struct, kw_only=True, gc=False):
-    """A part of a memory or of a document, or a message. All times are microseconds UTC."""
+    """Part of a memory or a document, or a message. All times are microseconds UTC."""
 
     memory_id: str
-    """Unique: the event that made it and a digest of whose it is, and `/` and the part from the second on."""
+    """Unique id: the event that made the row and a digest of its owner, and `/` and the part from the second part
+    on.
+    """
     kind: str
     memory: str
-    """The id that agents use."""
+    """Id of the memory, as agents use it."""
     agent_id: str
-    """Whose it is; of a document, the stream of its source."""
+    """Owner of the row; of a document, the stream of its source."""
     seq: int
-    """Where the memory began: the seq of its first record."""
+    """Seq of the first record of the memory."""
     part: int = 1
     parts: int = 1
     text: str
-    """What is embedded, and searched; of a message only its vector is kept."""
+    """Text that is embedded and searched; of a message only the vector is stored."""
     tags: list[str] = []
     source: str = ""
     document: str = ""
     created_at: int
     seq_from: int
-    """The row holds from this seq on, inclusive."""
+    """First seq at which the row is current, inclusive."""
     seq_to: int | None = None
-    """And up to this one, exclusive; None while it holds."""
+    """Seq at which the row ends, exclusive; None while it is current."""
     from_at: int
     to_at: int | None = None
     digest: bytes
-    """SHA-256 of the whole text, of all parts together."""
+    """SHA-256 of the whole text, all parts together."""
 
     def held(self, seq: int) -> bool:
-        """Whether it held right before the record `seq` of its stream."""
+        """Return True if the row was current right before the record `seq` of its stream."""
         return self.seq_from < seq and (self.seq_to is None or self.seq_to >= seq)
 
 
 class NeededRows(msgspec.Struct):
-    """Rows made by earlier records that the records of a batch may end."""
+    """Rows of earlier records that the records of a batch may end."""
 
     memories: set[str] = msgspec.field(default_factory=set)
     documents: dict[str, set[str]] = msgspec.field(default_factory=dict)
-    """By the stream of their source."""
+    """Names of documents by the stream of their source."""
     agents: set[str] = msgspec.field(default_factory=set)
-    """All their rows."""
+    """Agents of which all rows may end."""
 
     def of(self, record: Record) -> None:
-        """Note what a record may end."""
+        """Note the rows that a record may end."""
         if is_erased(record.payload):
             return
         if record.type in {UPDATED, DELETED}:
@@ -90,11 +92,12 @@ class NeededRows(msgspec.Struct):
 
 
 class RowFold:
-    """Rows, and what records make of them. Records of one stream come in the order of their seqs."""
+    """Rows, updated by records. The records of one stream must come in the order of their seqs."""
 
     def __init__(self, rows: Iterable[ArchiveRow] = (), is_fork: Callable[[str], bool] = lambda _: False) -> None:
-        """`rows`: those that earlier records made, as far as the coming ones may end them; `is_fork`: whether an agent
-        has ancestors, whose memories it may end, too.
+        """Start with `rows` of earlier records: at least all that the coming records may end.
+
+        `is_fork` returns True for an agent with ancestors, whose memories it may end too.
         """
         self._is_fork = is_fork
         self.rows: dict[str, ArchiveRow] = {}
@@ -120,7 +123,9 @@ class RowFold:
             group.append(row)
 
     def apply(self, record: Record) -> None:
-        """Take a record in. Tombstones, and events of other kinds, mean nothing; in a source, all but documents."""
+        """Update the rows by a record. Tombstones and other types of events are ignored; in a source, all but
+        documents.
+        """
         if is_erased(record.payload) or (is_source(record.agent_id) and record.type not in {LOADED, REMOVED}):
             return
         if record.type in {USER, SENT}:
@@ -133,12 +138,14 @@ class RowFold:
             self._deleted(record)
         elif record.type in {LOADED, REMOVED}:
             self._document(record)
-        elif record.type == CREATED and record.seq > 1:  # until then it reads as it was when it was deleted
+        elif record.type == CREATED and record.seq > 1:  # until then it reads as at its deletion
             self._end(self._agents.get(record.agent_id, ()), record)
-            self._end_before(record, "")
+            self._end_inherited(record, "")
 
     def _changed(self, record: Record) -> None:
-        """A memory reads otherwise; its source stays. One that was deleted stays so, whatever is said of it later."""
+        """Replace the text of a memory; its source stays. A deleted memory stays deleted, even if a later record
+        changes it.
+        """
         fields = _fields(record)
         memory = fields.get("memory_id", "")
         known = self._known(memory, record)
@@ -147,21 +154,21 @@ class RowFold:
             fields["source"] = first.source if first else ""
             self._add(record, MEMORY, memory, record.text or "", fields, first)
         if not known and memory:
-            self._end_before(record, memory)
+            self._end_inherited(record, memory)
 
     def _deleted(self, record: Record) -> None:
         memory = _fields(record).get("memory_id", "")
         known = self._known(memory, record)
         self._end(known, record)
         if not known and memory:
-            self._end_before(record, memory)
+            self._end_inherited(record, memory)
 
     def _known(self, memory: str, record: Record) -> list[ArchiveRow]:
-        """The agent's own rows of a memory."""
+        """Return the agent's own rows of a memory."""
         return [row for row in self._memories.get(memory, ()) if row.agent_id == record.agent_id]
 
-    def _end_before(self, record: Record, memory: str) -> None:
-        """In a fork: what an ancestor kept holds no longer. Whether there was anything, whoever asks finds out."""
+    def _end_inherited(self, record: Record, memory: str) -> None:
+        """In a fork, end a memory of an ancestor, or all. Whether the ancestor had it is determined at search time."""
         if self._is_fork(record.agent_id):
             row = ArchiveRow(
                 memory_id=f"{row_of(record)}/{ENDED}", kind=ENDED, memory=memory, agent_id=record.agent_id,
@@ -178,7 +185,7 @@ class RowFold:
             self._add(record, DOCUMENT, record.event_id, record.text or "", fields)
 
     def _end(self, rows: Iterable[ArchiveRow], record: Record) -> ArchiveRow | None:
-        """The rows that held do so no longer; gives one of them."""
+        """End the current rows among `rows`; return one of them, or None."""
         last = None
         for row in rows:
             if row.agent_id == record.agent_id and row.held(record.seq):
@@ -205,33 +212,35 @@ class RowFold:
 
 
 def row_of(record: Record) -> str:
-    """What rows of a record are called. The ids of two agents' events may be the same: callers choose them."""
+    """Return the id of the rows of a record. It includes the agent, because callers choose event ids and two agents may
+    share one.
+    """
     return f"{record.event_id}:{hashlib.sha256(record.agent_id.encode()).hexdigest()[:AGENT_CHARS]}"
 
 
 def digest_of(text: str) -> bytes:
-    """SHA-256 of a text."""
+    """Return the SHA-256 of a text."""
     return hashlib.sha256(text.encode()).digest()
 
 
 def embedded_text(record: Record) -> str:
-    """What of a message is embedded."""
+    """Return the text of a message that is embedded."""
     role = "user" if record.type == USER else "assistant"
     return message_text(role, _fields(record).get("name", ""), record.text or "")
 
 
 def spans_in(records: Iterable[Record]) -> list[tuple[int, int]]:
-    """The seqs that `records_erased` among the records of one stream name: both ends inclusive."""
+    """Return the ranges of seqs that `records_erased` among the records of one stream name: both ends inclusive."""
     found = []
     for record in records:
-        if record.type == ERASED and not is_erased(record.payload):  # else it was carried out, and then erased itself
+        if record.type == ERASED and not is_erased(record.payload):  # a tombstone was carried out before
             fields = _fields(record)
             found.append((fields["from_seq"], min(fields["to_seq"], record.seq - 1)))
     return found
 
 
 def fold_stream(records: Iterable[Record], is_fork: Callable[[str], bool]) -> dict[str, ArchiveRow]:
-    """All rows of one stream, from all its own records in order: what was erased made none."""
+    """Return all rows of one stream from all its own records in order; records that are to be erased make no rows."""
     records = list(records)
     spans = spans_in(records)
     fold = RowFold(is_fork=is_fork)
@@ -242,5 +251,5 @@ def fold_stream(records: Iterable[Record], is_fork: Callable[[str], bool]) -> di
 
 
 def _fields(record: Record) -> dict[str, Any]:
-    """The fields of an event; those at their default are not there."""
+    """Return the fields of an event; fields with their default value are absent."""
     return msgspec.json.decode(record.payload)

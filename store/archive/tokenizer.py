@@ -1,8 +1,8 @@
-"""From text to the words that are compared: stems (`everlog.store.base.stemming`) and whole identifiers, each a number
-of 32 bits.
+"""Turn text into the words that are compared: stems (`store.base.stemming`) and whole identifiers, each a 32-bit
+number.
 
-`3f2a-77` or `store.archive` is its parts, and also one word as a whole, so that an id is found exactly. What is kept
-is a hash: two of 100,000 words share one in a case of ten thousand.
+`3f2a-77` or `store.archive` gives its parts and also one word for the whole, so that an id is found exactly. A number
+is a hash: the chance that a word shares its number with one of 100,000 others is about 1 in 43,000.
 """
 
 import re
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _IDENTIFIER = re.compile(r"\b\w+(?:[-./:@_]\w+)+")
 KNOWN_MAX = 300_000
-"""Pieces of text whose words are remembered."""
+"""Number of pieces of text whose words are cached."""
 
 
 def _number(stem: str) -> int:
@@ -32,7 +32,7 @@ _known: dict[str, tuple[int, ...]] = {}
 
 
 def _numbers_in(piece: str) -> tuple[int, ...]:
-    """The words of a piece of text without spaces, in lower case, and the identifiers in it."""
+    """Return the words of a lower-case piece of text without spaces, and of the identifiers in it."""
     found = [_number(stem) for stem in stems(piece)]
     if len(found) > 1:
         found += [_whole(identifier) for identifier in _IDENTIFIER.findall(piece)]
@@ -43,7 +43,7 @@ def _numbers_in(piece: str) -> tuple[int, ...]:
 
 
 def numbers_of(text: str) -> list[int]:
-    """The words of a text in order, each identifier after its parts."""
+    """Return the words of a text in order, each identifier after its parts."""
     found: list[int] = []
     known = _known.get
     for piece in text.lower().split():
@@ -53,29 +53,29 @@ def numbers_of(text: str) -> list[int]:
 
 
 def words_of(text: str) -> list[int]:
-    """The words of a text in order, without identifiers."""
+    """Return the words of a text in order, without identifiers."""
     return [_number(stem) for stem in stems(text)]
 
 
 def pack_numbers(text: str) -> bytes:
-    """`numbers_of` as bytes: what a row keeps."""
+    """Return `numbers_of` as bytes, the form in which a row stores them."""
     return array("I", numbers_of(text)).tobytes()
 
 
 def unpacked(data: bytes) -> "np.ndarray":
-    """The numbers that were `pack_numbers`, of any number of rows one after the other."""
+    """Return the numbers in the output of `pack_numbers`, of any number of rows one after the other."""
     import numpy as np
 
     return np.frombuffer(data, dtype="<u4")
 
 
 def query_numbers(query: str) -> list[int]:
-    """The words of a query, each once, without question words where others are left."""
+    """Return the words of a query without duplicates; question words are dropped unless no others are left."""
     found = {_number(stem) for stem in query_stems(query)}
     found.update(_whole(identifier) for identifier in _IDENTIFIER.findall(query.lower()))
     return sorted(found)
 
 
 def without_quotes(query: str) -> str:
-    """The query as one phrase."""
+    """Return the query as one phrase, without quotes and in lower case."""
     return re.sub(r'["“”]', "", query).strip().lower()

@@ -1,4 +1,4 @@
-"""What some new records make of the rows: which are written, and which vectors go. Reads, and writes nothing."""
+"""Compute the changes of rows that new records cause: rows to write, and vectors to drop. Reads only."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -19,23 +19,23 @@ from everlog.store.stores.file_store import FileStore
 
 
 class WriteBatch(msgspec.Struct):
-    """What is to be written. Writing it twice is as good as once."""
+    """Changes to write. Writing them twice has the same effect as once."""
 
     rows: pa.Table | None
-    """None if no row changes."""
+    """Rows that are new or changed; None if there are none."""
     whole: Sequence[str]
-    """Agents of which these are all the rows."""
+    """Agents of which `rows` has all rows: their other rows are deleted."""
     erased: bool
-    """Whether bytes have to go from the disk."""
+    """True if erased bytes must be removed from the disk."""
     forget: set[bytes]
-    """Vectors that go from the cache, by content."""
+    """Keys of vectors to drop from the cache."""
     positions: Mapping[str, FollowPosition]
     ahead: Mapping[str, int]
     commits: int
 
 
 class RowFeatures(NamedTuple):
-    """What is searched of a row that was there."""
+    """Searchable features of a row that existed before."""
 
     vector: np.ndarray
     words: bytes
@@ -43,7 +43,7 @@ class RowFeatures(NamedTuple):
 
 def batch_of(tables: Sequence[tuple[str, pa.Table]], store: FileStore, table: Table, vectors: EmbeddingCache,
              ahead: Mapping[str, int], positions: Mapping[str, FollowPosition]) -> WriteBatch:  # fmt: skip
-    """What records that were appended since, by partition, make of the rows."""
+    """Return the changes that new records, given by partition, make to the rows."""
     reach = {partition: end_position(found) for partition, found in tables}
     seen: dict[str, str] = {}
     records: list[Record] = []
@@ -72,7 +72,7 @@ def batch_of(tables: Sequence[tuple[str, pa.Table]], store: FileStore, table: Ta
 def _fold_records(
     table: Table, records: Iterable[Record], is_fork: Callable[[str], bool]
 ) -> tuple[RowFold, Mapping[str, RowFeatures]]:
-    """The rows that the records make or end, and the vectors of those that were there."""
+    """Return the rows that the records make or end, and the features of those that existed before."""
     records = list(records)
     needs = NeededRows()
     for record in records:
@@ -100,7 +100,7 @@ def _fold_records(
 
 
 def _content_of(rows: Sequence[ArchiveRow], old: Mapping[str, RowFeatures], vectors: EmbeddingCache) -> TextFeatures:
-    """What is searched of each row: one that was there keeps what it had."""
+    """Return the features of each row; a row that existed before keeps its own."""
     new = vectors.of([row for row in rows if row.memory_id not in old])
     if not old:
         return new
@@ -110,7 +110,7 @@ def _content_of(rows: Sequence[ArchiveRow], old: Mapping[str, RowFeatures], vect
 
 
 def _keys_of(table: Table, agents: Iterable[str]) -> set[bytes]:
-    """The contents of all rows of some agents."""
+    """Return the cache keys of all rows of some agents."""
     found: set[bytes] = set()
     for condition in in_conditions("agent_id", agents):
         rows = rows_in(table.read(condition))

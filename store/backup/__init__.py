@@ -1,1 +1,1 @@
-"""How does an agent leave a store and come into another one?"""
+"""Export of an agent out of a store, and restore into another one."""

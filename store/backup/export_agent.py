@@ -1,8 +1,8 @@
-"""Exports: an agent in one file, with all that it is read through, and the proof that it is whole.
+"""Export an agent into one file, with its ancestors and a checksum over everything.
 
-What is written is a prefix of each stream: the agent up to its head at that moment, its ancestors up to the cut. The
-store is only read, so agents may be at work meanwhile. What is read back is held against the chain of each stream
-before anybody relies on it.
+The export holds a prefix of each stream: the agent up to its head at that moment, its ancestors up to the fork point.
+The store is only read, so agents may run meanwhile. The exported records are verified against the chain of each stream
+before the file gets its name.
 """
 
 import errno
@@ -27,12 +27,12 @@ from everlog.store.partition.partition import token
 
 _IS_TOMBSTONE = re.compile(r'\{"erased":true,"digest":"[0-9a-f]{64}"\}').fullmatch
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
-"""What a disk says that has no links, as many that are carried about."""
+"""Errors of file systems without hard links, such as those of many portable disks."""
 _IS_SHARD = re.compile(r"shard-[0-9]{3}").fullmatch
 
 
 class StreamRange(NamedTuple):
-    """One stream as far as it is exported."""
+    """A stream and the range of its records that is exported."""
 
     agent_id: str
     from_seq: int
@@ -44,10 +44,11 @@ class StreamRange(NamedTuple):
 def export(store: Store, agent_id: str, path: Path, *, store_id: str, made_at: int, sources: Sequence[str] = (),
            streams: Sequence[str] = (), replace: bool = False, progress: Progress | None = None,
            ) -> ExportHeader:  # fmt: skip
-    """Write an agent, and the ancestors of a fork up to the cut, into the file `path`: whole and durable, or not there.
+    """Export an agent, and the ancestors of a fork up to the fork point, into the file `path`: whole and durable, or
+    not at all.
 
-    `sources` are those that it can search, which is only noted; `streams` are other streams that go with it. A file
-    that is there is replaced with `replace` only. Raises BadInput, UnknownAgent, CorruptLog, StoreError.
+    `sources` are those that the agent can search, which are only listed; `streams` are other streams to include. An
+    existing file is replaced only with `replace`. Raises BadInput, UnknownAgent, CorruptLog, StoreError.
     """
     name = name_of(agent_id)
     parts = lineage(store, name)
@@ -64,18 +65,20 @@ def export(store: Store, agent_id: str, path: Path, *, store_id: str, made_at: i
             contents = ExportHeader(EXPORT_VERSION, name, store_id, made_at, written, sorted(sources))
             writer.finish(contents)
             file.flush()
+            # Synced before the file gets its name, and the folder after: a power loss leaves no partial export under
+            # that name.
             os.fsync(file.fileno())
         if replace:
             os.replace(temporary, path)
         else:
             _put(temporary, path)
         _sync_folder(path.parent)
-    except FileExistsError as error:  # it was made meanwhile
+    except FileExistsError as error:  # the file was created meanwhile
         raise _exists_error(path) from error
     except OSError as error:
         raise StoreError(
-            f"{path} could not be written: {error.strerror or error}. The store is as it was, and so is any file of "
-            "that name. Remove the cause, then export again."
+            f"{path} could not be written: {error.strerror or error}. The store, and any file of that name, are "
+            "unchanged. Remove the cause, then export again."
         ) from error
     finally:
         with suppress(OSError):
@@ -84,22 +87,23 @@ def export(store: Store, agent_id: str, path: Path, *, store_id: str, made_at: i
 
 
 def _exists_error(path: Path) -> BadInput:
-    return BadInput(f"There is a file {path} already. Nothing was written; --force replaces it.")
+    return BadInput(f"There is a file {path} already. Nothing was written; use --force to replace it.")
 
 
 def _put(temporary: Path, path: Path) -> None:
-    """Give a file its name, if nobody has it: where the disk has no links, in two steps. Raises FileExistsError."""
+    """Name a file if the name is free; without hard links in two steps. Raises FileExistsError."""
     try:
         os.link(temporary, path)
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
+        # Reserve the name exclusively, then replace the empty file.
         path.open("xb").close()
         os.replace(temporary, path)
 
 
 def counting(total: int, progress: Progress | None) -> Callable[[int], None]:
-    """Tells `progress` how many there are so far, of `total`."""
+    """Return a function that adds up record counts and reports them to `progress`, as done and `total`."""
     done = 0
 
     def count(records: int) -> None:
@@ -120,16 +124,18 @@ def _sync_folder(folder: Path) -> None:
 
 
 def lineage(store: Store, name: str) -> list[StreamRange]:
-    """What an agent is read through, oldest ancestor first, itself last. Raises BadInput, UnknownAgent."""
+    """Return the streams through which an agent is read, oldest ancestor first, the agent last. Raises BadInput,
+    UnknownAgent.
+    """
     head = store.reader(name).head(name)
-    upto = head.seq - head.away  # that it is on its way to another partition is no part of it yet
+    upto = head.seq - head.away  # a pending departure to another partition is not exported
     if not upto:
         raise BadInput(f"{name!r} has no records yet: there is nothing to export.")
     return _lineage(store, name, upto)
 
 
 def _lineage(store: Store, name: str, upto: int) -> list[StreamRange]:
-    """The same for the first `upto` records. An ancestor that wrote none of them is passed over."""
+    """Return the same for the first `upto` records. An ancestor that wrote none of them is left out."""
     ancestor = store.parent_of(name)
     if ancestor is None:
         return [StreamRange(name, 1, upto)]
@@ -143,9 +149,10 @@ def _lineage(store: Store, name: str, upto: int) -> list[StreamRange]:
 
 
 def _end_of_commit(store: Store, name: str, cut: int) -> int:
-    """The end of the commit that holds the record `cut`; of a move, the end of it: an ancestor is never half of either.
+    """Return the end of the commit that holds the record `cut`, and of a move if it is part of one: neither is ever
+    split.
 
-    Raises BadInput while the agent is on its way to another partition.
+    Raises BadInput while the agent is moving to another partition.
     """
     before: Record | None = None
     for record in store.reader(name).read(name, cut):
@@ -153,21 +160,21 @@ def _end_of_commit(store: Store, name: str, cut: int) -> int:
             break
         before = record
     if before is None or is_departure(before):
-        raise BadInput(f"{name!r} is just moving to another partition. Export again when it is there.")
+        raise BadInput(f"{name!r} is moving to another partition now. Export again when the move is finished.")
     return before.seq
 
 
 def _write_stream(
     store: Store, part: StreamRange, writer: ExportWriter, count: Callable[[int], None]
 ) -> ExportedStream:
-    """Write one stream. Raises CorruptLog if what is read is not in one chain."""
+    """Write one stream. Raises CorruptLog if its records do not form one chain."""
     name, reader = part.agent_id, store.reader(part.agent_id)
     chain = reader.chain(name, part.from_seq - 1)
     kept: list[Record] = []
     seq, size, erased = part.from_seq - 1, 0, 0
     for commit in _commits(reader.read(name, part.from_seq, part.to_seq)):
         for record in commit:
-            if record.seq != seq + 1 or record.agent_id != name or _is_joint_of_another(record, chain):
+            if record.seq != seq + 1 or record.agent_id != name or _names_other_chain(record, chain):
                 raise _broken_chain_error(name, seq + 1)
             seq, chain = record.seq, extend(chain, record)
             erased += is_erased(record.payload)
@@ -185,21 +192,23 @@ def _write_stream(
     return ExportedStream(name, part.from_seq, part.to_seq, chain.hex(), part.parent, part.parent_seq, erased)
 
 
-def _is_joint_of_another(record: Record, chain: bytes) -> bool:
-    """Whether a record of a move names another chain value before it than there is."""
+def _names_other_chain(record: Record, chain: bytes) -> bool:
+    """Return True if the record is part of a move that names another chain value than `chain` as the value before
+    it.
+    """
     move = move_in(record)
     return move is not None and move.chain != chain.hex()
 
 
 def _broken_chain_error(name: str, seq: int) -> CorruptLog:
     return CorruptLog(
-        f"The log of {name!r} is not in one chain at seq {seq}: nothing was exported. `everlog log check {name} "
-        "--deep` says what is damaged."
+        f"The log of {name!r} has a broken chain at seq {seq}: nothing was exported. Run `everlog log check {name} "
+        "--deep` to find the damage."
     )
 
 
 def _commits(records: Iterable[Record]) -> Iterator[list[Record]]:
-    """Whole commits, numbered from 1: those of two partitions may have had the same number."""
+    """Yield whole commits, renumbered from 1, because commits of two partitions can have the same number."""
     number, before = 0, None
     commit: list[Record] = []
     for record in records:
@@ -214,7 +223,7 @@ def _commits(records: Iterable[Record]) -> Iterator[list[Record]]:
 
 
 def commits_of(export: ExportReader) -> Iterator[tuple[ExportedStream, list[Record]]]:
-    """The commits of an export, each with its stream, in the order of the file. Raises CorruptLog."""
+    """Yield the commits of an export, each with its stream, in the order of the file. Raises CorruptLog."""
     streams = {stream.agent_id: stream for stream in export.contents.streams}
     for (agent_id, _), records in groupby(export.records(), key=lambda record: (record.agent_id, record.commit)):
         if agent_id not in streams:
@@ -222,11 +231,11 @@ def commits_of(export: ExportReader) -> Iterator[tuple[ExportedStream, list[Reco
         yield streams[agent_id], list(records)
 
 
-class _Walk:
-    """Where one stream is while an export is verified."""
+class _StreamVerifier:
+    """Position in one stream while an export is verified."""
 
     def __init__(self, stream: ExportedStream, chain: bytes, others: Collection[str]) -> None:
-        """`others`: whose streams are in the same export."""
+        """Start before the first record. `others` names all streams of the same export."""
         self.stream = stream
         self.others = others
         self.seq = stream.from_seq - 1
@@ -235,18 +244,18 @@ class _Walk:
         self.away = False
 
     def follow(self, record: Record) -> str:
-        """Go past a record; says what is wrong with it, if anything is."""
+        """Advance past a record. Return the fault of the record, or an empty text."""
         if record.seq != self.seq + 1:
             return f"seq {record.seq} comes after {self.seq}"
         if record.commit not in (self.commit, self.commit + 1):
             return f"commit {record.commit} comes after {self.commit} at seq {record.seq}"
         if self.away and chain_before(record, record.seq, Head(self.seq, self.chain, away=True)) != self.chain:
-            return f"seq {self.seq} is of a move, and seq {record.seq} does not say that it ended"
+            return f"seq {self.seq} begins a move, and seq {record.seq} does not end it"
         move = move_in(record)
-        if move is not None and not _is_place(self.stream.agent_id, move.partition):
-            return f"seq {record.seq} is of a move to or from {move.partition!r}, and no store has such a partition"
+        if move is not None and not _is_possible_partition(self.stream.agent_id, move.partition):
+            return f"seq {record.seq} is a move to or from {move.partition!r}, and no store has such a partition"
         if is_erased(record.payload) and not _IS_TOMBSTONE(record.payload):
-            return f"seq {record.seq} is no tombstone and no record"
+            return f"seq {record.seq} is neither a valid tombstone nor a record"
         wrong = self._wrong_beginning(record)
         if wrong:
             return wrong
@@ -255,7 +264,9 @@ class _Walk:
         return ""
 
     def _wrong_beginning(self, record: Record) -> str:
-        """What is wrong with where the stream begins. An ancestor that gave it nothing may be passed over."""
+        """Return the fault in the beginning of the stream, or an empty text. An ancestor without records may have been
+        left out.
+        """
         fork, parent = fork_in(record), self.stream.parent
         if self.commit or not parent:
             return "" if fork is None else f"seq {record.seq} begins a fork of {fork.parent!r}, but the header has none"
@@ -269,32 +280,33 @@ class _Walk:
 
     @property
     def done(self) -> bool:
-        """Whether it ends here, as its header says."""
+        """True if the stream ends here, as its header says."""
         return (self.seq, self.chain.hex(), self.away) == (self.stream.to_seq, self.stream.chain, False)
 
 
-def _is_place(name: str, partition: str) -> bool:
-    """Whether an agent can have been in a partition of that name, in whichever store."""
+def _is_possible_partition(name: str, partition: str) -> bool:
+    """Return True if an agent of that name can have been in that partition, in any store."""
     return partition == partition_of(name) or _IS_SHARD(partition) is not None
 
 
 def verify(export: ExportReader, places: Mapping[str, int], count: Callable[[int], None]
            ) -> dict[tuple[str, int], bytes]:  # fmt: skip
-    """Hold every record against the chain of its stream; gives the chain values at those `places`, a seq by agent.
+    """Verify every record against the chain of its stream. Return the chain values at `places`, a seq by agent, and at
+    fork points.
 
-    Raises CorruptLog if a stream has a gap, another end than the header says, or does not go on from its parent.
+    Raises CorruptLog if a stream has a gap, ends elsewhere than the header says, or does not continue its parent.
     """
     wanted = {*places.items(), *((stream.parent, stream.parent_seq) for stream in export.contents.streams)}
     found: dict[tuple[str, int], bytes] = {}
     names = frozenset(stream.agent_id for stream in export.contents.streams)
-    walk: _Walk | None = None
+    walk: _StreamVerifier | None = None
     ended: set[str] = set()
     for stream, records in commits_of(export):
         name = stream.agent_id
         if walk is None or walk.stream is not stream:
             if name in ended or (walk is not None and not walk.done):
-                raise damaged_error(export.path, f"the records of {name!r} are not where they should be")
-            walk = _Walk(stream, _chain_before(export, stream, found), names)
+                raise damaged_error(export.path, f"the records of {name!r} are in the wrong place")
+            walk = _StreamVerifier(stream, _chain_before(export, stream, found), names)
             ended.add(name)
         for record in records:
             wrong = walk.follow(record)
@@ -310,10 +322,12 @@ def verify(export: ExportReader, places: Mapping[str, int], count: Callable[[int
 
 
 def _chain_before(export: ExportReader, stream: ExportedStream, found: Mapping[tuple[str, int], bytes]) -> bytes:
-    """The chain value that a stream goes on from."""
+    """Return the chain value that a stream continues from."""
     if not stream.parent and stream.from_seq == 1:
         return GENESIS
     chain = found.get((stream.parent, stream.parent_seq))
     if chain is None or stream.from_seq != stream.parent_seq + 1:
-        raise damaged_error(export.path, f"what comes before seq {stream.from_seq} of {stream.agent_id!r} is not in it")
+        raise damaged_error(
+            export.path, f"the records before seq {stream.from_seq} of {stream.agent_id!r} are not in the export"
+        )
     return chain

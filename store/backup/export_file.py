@@ -1,12 +1,12 @@
-"""The file of an export: Parquet that any tool reads, with a header of ours and one checksum over every byte.
+"""Read and write export files: Parquet that any tool reads, with a header and one checksum over every byte.
 
     row groups             the records of `store.SCHEMA`, stream after stream; `commit` counts each stream's from 1
     footer                 Parquet's own, and in its key-value metadata:
       everlog              the header, a JSON object: `ExportHeader`
       everlog.sha256       SHA-256 of the whole file, in which these 64 hexadecimal digits are zeros
 
-The place of the checksum is found by the bytes of its key, so it can be checked before anything in the file is
-believed. Which bytes these are is the same in every version of the format.
+The checksum is located by the bytes of its key (`MARK`), so that it can be verified before anything in the file is
+parsed. These bytes are the same in every version of the format.
 """
 
 import hashlib
@@ -31,15 +31,15 @@ HEADER = "everlog"
 CHECKSUM = "everlog.sha256"
 DIGITS = 64
 MARK = CHECKSUM.encode() + b"\x18\x40"
-"""What stands before the digits: the key, and how Parquet says that a text of 64 bytes follows."""
+"""Bytes before the digits: the key, and Parquet's encoding of a text of 64 bytes."""
 MAGIC = b"PAR1"
 TAIL_BYTES = 4 + len(MAGIC)
-"""At the end of every Parquet file: the length of the footer, and the magic."""
+"""Bytes at the end of every Parquet file: the length of the footer, and the magic."""
 READ_BYTES = 1024 * 1024
 
 
 class _Sink:
-    """What Parquet is written to: counts, hashes, and holds the end back, for the checksum goes into it."""
+    """File object for Parquet's writer: counts, hashes, and holds the footer back until the checksum is put into it."""
 
     closed = False
 
@@ -63,17 +63,17 @@ class _Sink:
         return self._bytes
 
     def flush(self) -> None:
-        """Nothing waits here."""
+        """Do nothing: no bytes are buffered here."""
 
     def close(self) -> None:
-        """The file is closed by whoever opened it."""
+        """Do nothing: the caller that opened the file closes it."""
 
     def hold(self) -> None:
-        """What is written from now on is the end."""
+        """Hold back the bytes written from now on."""
         self._end = bytearray()
 
     def finish(self) -> None:
-        """Put the checksum into the end, and write it."""
+        """Put the checksum into the held bytes, and write them."""
         assert self._end is not None, "the footer was held back"
         self._sha256.update(self._end)
         at = self._end.rindex(MARK) + len(MARK)
@@ -82,7 +82,7 @@ class _Sink:
 
 
 class ExportWriter:
-    """Writes an export into a file that is open: row groups as they come, then what they are."""
+    """Writes an export into an open file: row groups first, then the header."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._finished = False
@@ -102,7 +102,7 @@ class ExportWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self._finished:  # what closing writes goes nowhere
+        if not self._finished:  # Parquet's writer must be closed; the held bytes are dropped
             self._sink.hold()
             self._writer.close()
 
@@ -112,7 +112,7 @@ class ExportWriter:
             self._writer.write_table(pa.Table.from_batches([batch_of(records)], SCHEMA), row_group_size=len(records))
 
     def finish(self, contents: ExportHeader) -> None:
-        """Write the header and the checksum: the file is whole then, but not synced."""
+        """Write the header and the checksum. After that the file is complete, but not synced."""
         self._sink.hold()
         self._writer.add_key_value_metadata({HEADER: msgspec.json.encode(contents).decode(), CHECKSUM: "0" * DIGITS})
         self._writer.close()
@@ -121,10 +121,12 @@ class ExportWriter:
 
 
 class ExportReader:
-    """An export whose every byte has been checked."""
+    """Reader of an export; every byte was verified when it was opened."""
 
     def __init__(self, path: Path) -> None:
-        """Raises BadInput for what is no export, CorruptLog for one that is damaged, NewerFormat, StoreError."""
+        """Open and verify an export. Raises BadInput for another kind of file, CorruptLog for damage, NewerFormat,
+        StoreError.
+        """
         self.path = path
         with export_errors(path):
             with path.open("rb") as file:
@@ -136,24 +138,24 @@ class ExportReader:
             _check_row_groups(self._file.metadata, path)
 
     def records(self) -> Iterator[Record]:
-        """All records, in the order of the file; some thousand are in memory at a time."""
+        """Yield all records, in the order of the file; some thousand are in memory at a time."""
         with export_errors(self.path):
             for number in range(self._file.num_row_groups):
                 yield from records_of(self._file.read_row_group(number, use_threads=False))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
 
 def damaged_error(path: Path, what: str) -> CorruptLog:
-    """The error for an export that is not as it was written."""
+    """Return the error for an export that differs from what was written."""
     return CorruptLog(f"{path} is damaged: {what}. Nothing was restored; take another copy of the file.")
 
 
 @contextmanager
 def export_errors(path: Path) -> Iterator[None]:
-    """Tell in words why a file cannot be read."""
+    """Turn errors of reading an export into errors that name the file and the remedy."""
     try:
         yield
     except pa.ArrowException as error:
@@ -165,7 +167,7 @@ def export_errors(path: Path) -> Iterator[None]:
 
 
 def _check(file: IO[bytes], path: Path) -> None:
-    """Hold every byte against the checksum. Raises BadInput, CorruptLog."""
+    """Verify every byte against the checksum. Raises BadInput, CorruptLog."""
     begins = file.read(len(MAGIC)) == MAGIC
     size = file.seek(0, 2)
     file.seek(max(size - TAIL_BYTES, 0))
@@ -174,7 +176,7 @@ def _check(file: IO[bytes], path: Path) -> None:
     if not begins and not ends:
         raise BadInput(f"{path} is no export of everlog: it is not Parquet. `everlog export` makes one.")
     if not begins or not ends or len(tail) < TAIL_BYTES:
-        raise damaged_error(path, "it was cut short, or its beginning or its end is not its own")
+        raise damaged_error(path, "it was cut short, or its first or last bytes were changed")
     footer = max(size - TAIL_BYTES - int.from_bytes(tail[:4], "little"), 0)
     file.seek(footer)
     end = file.read()
@@ -186,11 +188,11 @@ def _check(file: IO[bytes], path: Path) -> None:
     at = footer + place + len(MARK)
     digits = end[place + len(MARK) :][:DIGITS]
     if _sha256(file, at).encode() != digits:
-        raise damaged_error(path, f"the SHA-256 of its {size:,} bytes is another than it was")
+        raise damaged_error(path, f"the SHA-256 of its {size:,} bytes does not match")
 
 
 def _sha256(file: IO[bytes], at: int) -> str:
-    """Of the whole file, with zeros for the digits at byte `at`."""
+    """Return the SHA-256 of the whole file, with zeros in place of the digits at byte `at`."""
     found = hashlib.sha256()
     file.seek(0)
     left = at
@@ -215,11 +217,12 @@ def _header(metadata: dict[bytes, bytes], path: Path) -> ExportHeader:
         version = msgspec.json.decode(header, type=_ExportFormat).format
         if version > EXPORT_VERSION:
             raise NewerFormat(
-                f"{path} has format {version}, but this everlog knows formats up to {EXPORT_VERSION}. Use a newer one."
+                f"{path} has format {version}, but this everlog knows formats up to {EXPORT_VERSION}. Use a newer "
+                "everlog."
             )
         contents = msgspec.json.decode(header, type=ExportHeader)
     except (KeyError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise damaged_error(path, f"its header is not one ({error})") from error
+        raise damaged_error(path, f"its header cannot be read ({error})") from error
     if contents.agent_id not in [stream.agent_id for stream in contents.streams]:
         raise damaged_error(path, f"it has no records of {contents.agent_id!r}")
     wrong = _header_fault(contents.streams)
@@ -229,7 +232,7 @@ def _header(metadata: dict[bytes, bytes], path: Path) -> ExportHeader:
 
 
 def _header_fault(streams: Sequence[ExportedStream]) -> str:
-    """What no header says of its streams."""
+    """Return the first fault in a header's streams, or an empty text."""
     names = [stream.agent_id for stream in streams]
     if len(set(names)) < len(names):
         return "its header has a name twice"
@@ -240,7 +243,7 @@ def _header_fault(streams: Sequence[ExportedStream]) -> str:
             except BadInput:
                 is_name = False
             if not is_name:
-                return f"{name!a} in its header is not a name as a log has it"
+                return f"{name!a} in its header is not a valid stream name"
         if not stream.agent_id:
             return "a stream in its header has no name"
         if stream.parent and not (is_agent(stream.parent) and is_agent(stream.agent_id)):
@@ -249,10 +252,10 @@ def _header_fault(streams: Sequence[ExportedStream]) -> str:
 
 
 def _check_row_groups(metadata: Any, path: Path) -> None:
-    """Raises CorruptLog for a row group that is larger than any that is written: it is read into memory whole."""
+    """Raise CorruptLog for a row group above the size that exports have: a row group is read into memory whole."""
     for number in range(metadata.num_row_groups):
         size = metadata.row_group(number).total_byte_size
         if size > EXPORT_GROUP_BYTES_MAX:
             raise damaged_error(
-                path, f"row group {number} has {size:,} bytes, and none has above {EXPORT_GROUP_BYTES_MAX:,}"
+                path, f"row group {number} has {size:,} bytes, above the limit of {EXPORT_GROUP_BYTES_MAX:,}"
             )

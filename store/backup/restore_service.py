@@ -1,12 +1,14 @@
-"""Restoring: what an export holds becomes agents of a store, record for record and with the same chain.
+"""Restore the agents of an export into a store, record for record and with the same chain.
 
-Everything is verified before anything is written. Then the commits of a stream are appended as they were to the
-partition of its name, and only when the last of them is durable is the name registered: so an agent is there with all
-of its records or not at all. Until then a file `restoring` lies in the partition, nobody else can open it, and the same
-restore goes on from what is there. An agent that is here with the first of the records gets the others.
+Everything is verified before anything is written. Then the commits of a stream are appended, unchanged, to the
+dedicated partition of its name. The name is registered only after the last commit is durable: so the agent exists with
+all of its records or not at all. Until then a file `restoring` in the partition keeps every other process from opening
+it, and the same restore continues after the records that are there. An agent that has only the first of the records
+gets the rest.
 
-An ancestor that nobody had is here for its fork alone: after its records it ends with `agent_deleted`, before it has
-its name. So it never runs a turn that was open at the cut, and no timer of it goes off; the fork's past is before that.
+An ancestor that the store does not have is restored for its fork alone: after its records it ends with `agent_deleted`,
+before it is registered. So it never runs a turn that was open at the fork point, and none of its timers goes off. The
+fork does not see that end, which comes after the fork point.
 """
 
 import hashlib
@@ -38,27 +40,30 @@ class RestoringOpener(Opener, Protocol):
     """Opens the partitions of a store, also those that a restore fills."""
 
     def open_restoring(self, stream: ExportedStream) -> Log:
-        """Own the partition of a name that nobody has, and keep everybody else from it until `set_free`.
+        """Own the partition of an unregistered name, and keep every other process from opening it until
+        `release_restored`.
 
         Raises BadInput if another export was being restored there.
         """
         ...
 
     def is_restoring(self, agent_id: str) -> bool:
-        """Whether a restore into the partition of the name was interrupted."""
+        """Return True if a restore into the partition of the name was interrupted."""
         ...
 
-    def set_free(self, agent_id: str) -> None:
-        """All records are there: anybody may open the partition."""
+    def release_restored(self, agent_id: str) -> None:
+        """Allow every process to open the partition. Call it when all records are there."""
         ...
 
 
 class RestoreService:
-    """Takes exports into a store."""
+    """Restores exports into a store."""
 
     def __init__(self, register: Assignments, routes: Routes, opener: RestoringOpener,
                  open_agent: Callable[[str, str], Log], now: Callable[[], int]) -> None:  # fmt: skip
-        """`open_agent` is the store's `open`: name, command. `now` gives microseconds UTC."""
+        """Store the collaborators. `open_agent(name, command)` is the store's `open`; `now` returns microseconds
+        UTC.
+        """
         self._register = register
         self._routes = routes
         self._opener = opener
@@ -68,7 +73,7 @@ class RestoreService:
     def restore(
         self, path: Path, derive: StateDeriver | None = None, progress: Progress | None = None
     ) -> RestoreReport:
-        """Take in the agents of an export, each with the records that it had. See `store.Store`."""
+        """Restore the agents of an export, each with its original records. See `store.Store`."""
         with closing(ExportReader(path)) as export:
             streams = export.contents.streams
             count = counting(2 * export.contents.records, progress)
@@ -86,13 +91,15 @@ class RestoreService:
             return RestoreReport(export.contents, done)
 
     def _ends(self, stream: ExportedStream) -> tuple[Head, int]:
-        """Where the agent of that name ends here, Head(0, GENESIS) if it has no records; and where the stream does."""
+        """Return the head of the agent in this store, Head(0, GENESIS) if it has no records; and the last seq of the
+        stream.
+        """
         assignment = self._register.find(name_of(stream.agent_id))
         head = Head(0, GENESIS) if assignment is None else self._routes.along(assignment).head(stream.agent_id)
         return head, stream.to_seq
 
     def _check_same_agent(self, stream: ExportedStream, seq: int, chain: bytes | None) -> None:
-        """Raises BadInput for a name that is another agent's: one that had other records up to `seq`."""
+        """Raise BadInput if the name belongs to another agent: one whose records up to `seq` differ."""
         assignment = self._register.find(stream.agent_id)
         if assignment is None:
             return
@@ -107,14 +114,14 @@ class RestoreService:
 
     def _take_in(self, stream: ExportedStream, commits: Iterator[list[Record]], derive: StateDeriver | None,
                  count: Callable[[int], None], *, ends: bool) -> RestoredStream:  # fmt: skip
-        """Restore one stream; `ends`: if nobody has it yet, it is ended where it ends."""
+        """Restore one stream. With `ends`, an ancestor that is new here is marked as ended after its last record."""
         name = stream.agent_id
         assignment = self._register.find(name)
         head = self._ends(stream)[0].seq
         if assignment is not None and head >= stream.to_seq:
-            self._opener.set_free(name)
+            self._opener.release_restored(name)
             return RestoredStream(stream, 0)
-        begun = assignment is None or self._opener.is_restoring(name)  # somebody may have taken the name since
+        begun = assignment is None or self._opener.is_restoring(name)  # the name may be taken by now
         if begun:
             log = self._opener.open_restoring(stream)
         elif head:
@@ -126,11 +133,12 @@ class RestoreService:
             ends = ends and (begun or not head)
             if ends:
                 _end(log, stream, self._now())
+            # Registered only now: every record, and an ancestor's end, is durable before the name can be looked up.
             if begun:
                 wanted = Assignment(name, partition_of(name), 1, stream.parent, stream.parent_seq)
                 if not self._register.add(wanted) and self._routes.assignment(name) != wanted:
                     raise _taken(stream)
-                self._opener.set_free(name)
+                self._opener.release_restored(name)
             log.seal(derive)
         return RestoredStream(stream, written, ends)
 
@@ -143,14 +151,14 @@ def _taken(stream: ExportedStream) -> BadInput:
     elif is_block(name):
         what = f"a shared block {block_of(name)!r}"
     return BadInput(
-        f"There is {what} here already, and its records are others than those of the export. Nothing was changed. A "
-        "name is a part of each record's digest, so nobody is restored under another one: restore into another store "
-        "(--store DIR)."
+        f"This store has {what} already, and its records differ from those of the export. Nothing was changed. A name "
+        "is a part of each record's digest, so an agent cannot be restored under another name: restore into another "
+        "store (--store DIR)."
     )
 
 
 def _end(log: Log, stream: ExportedStream, now: int) -> None:
-    """End an ancestor after its last record, which is the last of its log, or was before it was ended."""
+    """Append the end of an ancestor after its last record, unless an interrupted restore did so."""
     name, seq = stream.agent_id, stream.to_seq
     if log.head(name).seq == seq:
         (last,) = log.read(name, seq)
@@ -161,7 +169,7 @@ def _end(log: Log, stream: ExportedStream, now: int) -> None:
 
 
 def _end_id(name: str, seq: int, at: int) -> str:
-    """The id of the record that ends an ancestor: it is told from an agent that somebody deleted by that."""
+    """Return the id of the record that ends an ancestor. This id tells such an end apart from a user's deletion."""
     seed = hashlib.sha256(f"{name}\0{seq}\0ancestor".encode()).digest()
     return uuid7(at, int.from_bytes(seed, "big") % 2**RANDOM_BITS)
 
@@ -173,9 +181,9 @@ def _is_end(record: Record) -> bool:
 
 def _ended_error(last: Record) -> BadInput:
     return BadInput(
-        f"Of {last.agent_id!r} only the past of a fork is here: it was restored up to seq {last.seq - 1} with that, "
-        "and ended. Nothing was changed. To have the agent itself, and more forks of it, begin with another store "
-        "(--store DIR): restore the agent's own export there, and then those of its forks."
+        f"{last.agent_id!r} was restored only as an ancestor of a fork, up to seq {last.seq - 1}, and ended. Nothing "
+        "was changed. To restore the agent itself, and more forks of it, begin with another store (--store DIR): "
+        "restore the agent's own export there, and then those of its forks."
     )
 
 
@@ -185,7 +193,9 @@ def _by_stream(export: ExportReader) -> Iterator[tuple[ExportedStream, Iterator[
 
 
 def _append(log: Log, stream: ExportedStream, commits: Iterable[list[Record]], count: Callable[[int], None]) -> int:
-    """Append what is not there yet, some thousand commits with one sync. Raises BadInput, CorruptLog, StoreError."""
+    """Append the missing records, some thousand commits with one sync. Return their number. Raises BadInput,
+    CorruptLog, StoreError.
+    """
     name = stream.agent_id
     written = 0
     for group in _groups(_after(log.head(name), stream, commits)):
@@ -197,18 +207,18 @@ def _append(log: Log, stream: ExportedStream, commits: Iterable[list[Record]], c
             written += len(result.records)
             count(len(result.records))
     head = log.head(name)
-    if head.seq > stream.to_seq:  # an ancestor that was ended before this was interrupted
+    if head.seq > stream.to_seq:  # an ancestor that was ended before an earlier restore was interrupted
         head = Head(stream.to_seq, log.chain(name, stream.to_seq))
     if (head.seq, head.chain.hex()) != (stream.to_seq, stream.chain):
         raise StoreError(
-            f"{name!r} ends at seq {head.seq} with chain {head.chain.hex()}, and the export at {stream.to_seq} with "
-            f"{stream.chain}. Look at the disk and at the memory of this machine, and restore again."
+            f"{name!r} ends at seq {head.seq} with chain {head.chain.hex()}, but the export at {stream.to_seq} with "
+            f"{stream.chain}. Check the disk and the memory of this machine, and restore again."
         )
     return written
 
 
 def _after(head: Head, stream: ExportedStream, commits: Iterable[list[Record]]) -> Iterator[list[Record]]:
-    """What comes after `head`, which is one of the places of the stream, or before it. Raises BadInput if it is not."""
+    """Yield the records after `head`. Raises BadInput if `head` is not a position of the stream."""
     chain, passed = GENESIS, 0
     for records in commits:
         for record in records if head.seq > passed else ():
@@ -224,7 +234,9 @@ def _after(head: Head, stream: ExportedStream, commits: Iterable[list[Record]]) 
 
 
 def _groups(commits: Iterable[list[Record]]) -> Iterator[Sequence[Append]]:
-    """Commits as appends, as many as are made durable together. None ends between the two records of a move."""
+    """Yield groups of appends that are made durable together. The two records of a move are never in different
+    groups.
+    """
     group: list[Append] = []
     size = 0
     for records in commits:
@@ -241,5 +253,5 @@ def _groups(commits: Iterable[list[Record]]) -> Iterator[Sequence[Append]]:
 
 
 def _draft(record: Record) -> Draft:
-    """What a record was before the log gave it its place."""
+    """Return the draft from which the log made the record."""
     return Draft(**{field: getattr(record, field) for field in Draft.__struct_fields__})

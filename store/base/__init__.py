@@ -1,1 +1,1 @@
-"""What is common to all of the store? Its contract, limits, names, Arrow batches and the disk."""
+"""Shared parts of the store: the contract, limits, names, Arrow batches and the disk."""

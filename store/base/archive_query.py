@@ -1,4 +1,4 @@
-"""What the archive is asked: a plain value, so that whoever asks need not import the index."""
+"""Define the query of the archive as a plain value, so that a caller need not import the index."""
 
 from collections.abc import Sequence
 
@@ -6,25 +6,27 @@ import msgspec
 
 
 class ArchiveQuery(msgspec.Struct, frozen=True):
-    """A search in what an agent keeps, and in the sources that it can search."""
+    """A search in one agent's memories and in the sources that the agent can search."""
 
     agent_id: str
     query: str
-    """What it has in quotes, a result holds word for word; an empty query finds everything, newest first."""
+    """Search text. A result must contain each phrase in quotes word for word. An empty query finds everything, newest
+    first.
+    """
     as_of: int
-    """The agent's seq up to which its memories count, inclusive."""
+    """Last seq of the agent whose memories are searched, inclusive."""
     as_of_time: int
-    """The same for sources: microseconds UTC, inclusive."""
+    """Latest time of the sources' records that are searched: microseconds UTC, inclusive."""
     sources: Sequence[str] = ()
-    """Names of the sources that are searched beside the agent's own memories."""
+    """Names of the sources that are searched in addition to the agent's own memories."""
     after: int | None = None
-    """When a result was first kept: microseconds UTC, inclusive."""
+    """Earliest time at which a result was first stored: microseconds UTC, inclusive."""
     before: int | None = None
-    """Microseconds UTC, exclusive."""
+    """Time before which a result was first stored: microseconds UTC, exclusive."""
     tags: Sequence[str] = ()
-    """A result has all of them."""
+    """Tags that a result must have, all of them."""
     source: str = ""
-    """Only documents of this one of `sources`."""
+    """One name out of `sources`: only documents of that source are searched."""
     first: int = 0
-    """First result, from 0."""
+    """Rank of the first result to return, from 0."""
     count: int = 10

@@ -1,10 +1,10 @@
-"""Records to Arrow and back: the log's one schema.
+"""Convert records to Arrow and back: the one schema of the log.
 
-Records hold ids as 36-character text and times as integers of microseconds; Arrow holds them as uuid and timestamp.
-The format version of a frame names this schema, so a change of it is a new format version.
+Records hold ids as 36-character text and times as integers of microseconds; Arrow holds them as uuid and timestamp. The
+format version of a frame names this schema, so a change of the schema needs a new format version.
 
-A batch is put together here, byte by byte, as Arrow's IPC format has it: for the one record of a typical commit that
-costs a third of what thirteen arrays cost. The bytes are exactly those that pyarrow writes.
+`body_of` builds a batch byte by byte, as Arrow's IPC format defines it: for the one record of a typical commit that
+takes a third of the time that pyarrow needs for thirteen arrays. The bytes are exactly those that pyarrow writes.
 """
 
 import struct
@@ -44,31 +44,31 @@ SCHEMA = pa.schema(
 """The envelope's columns, in the order of `events.Record`."""
 
 EVENT_COLUMNS = ("agent_id", "seq", "recorded_at", "type", "version", "text", "payload")
-"""The columns that typed events are made of, and those that say whose they are."""
+"""Columns needed to decode typed events, and the two that say to which record an event belongs."""
 EVENTS_AT_ONCE = 4096
-"""Events that `events_of` decodes together: enough for loops in C, few enough to hold in memory twice."""
+"""Number of events that `events_of` decodes together: enough for loops in C, few enough to hold in memory twice."""
 
 
 def id_bytes(event_id: str) -> bytes:
-    """The 16 bytes of an id in its 36-character form."""
+    """Return the 16 bytes of an id given in its 36-character form."""
     return bytes.fromhex(event_id.replace("-", ""))
 
 
 def id_text(value: bytes) -> str:
-    """The 36-character form of an id's 16 bytes."""
+    """Return the 36-character form of an id given as 16 bytes."""
     text = value.hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def batch_of(records: Sequence[Record]) -> pa.RecordBatch:
-    """`records` as one batch of `SCHEMA`, in the order given."""
+    """Return `records` as one batch of `SCHEMA`, in the order given."""
     if not records:
         return pa.RecordBatch.from_pylist([], schema=SCHEMA)
     return batch_in(pa.py_buffer(body_of(records)))
 
 
 def records_of(data: pa.RecordBatch | pa.Table) -> Iterator[Record]:
-    """The records of `data`, which has the columns of `SCHEMA`, in its order."""
+    """Yield the records of `data`, which has the columns of `SCHEMA`, in the order of its rows."""
     batches = data.to_batches() if isinstance(data, pa.Table) else [data]
     for batch in batches:
         columns = batch.columns
@@ -106,8 +106,9 @@ def records_of(data: pa.RecordBatch | pa.Table) -> Iterator[Record]:
 
 
 _MESSAGE = struct.Struct("<40sq24sq8s60q8s26q")
-"""A message of one batch of `SCHEMA`: four pieces that never change, and between them the bytes of the body, the rows,
-offset and length of 30 buffers, rows and nulls of 13 columns."""
+"""Layout of the IPC message of one batch of `SCHEMA`. Four constant parts (`_BEFORE_...`) surround the variable fields:
+bytes of the body, rows, offset and length of each of 30 buffers, rows and nulls of each of 13 columns.
+"""
 _BEFORE_BYTES = bytes.fromhex("ffffffff080300001400000000000000 0c0016000600050008000c000c000000 0003040018000000")
 _BEFORE_ROWS = bytes.fromhex("00000a0018000c00040008000a000000 fc01000010000000")
 _BEFORE_BUFFERS = bytes.fromhex("000000001e000000")
@@ -119,9 +120,10 @@ _OFFSETS_OF_ONE = struct.Struct("<2i").pack
 
 
 def events_of(data: pa.RecordBatch | pa.Table) -> Iterator[AnyEvent]:
-    """The typed events of `data`, which has the columns of `SCHEMA`, in its order: `event_of` each record, but fast.
+    """Yield the typed events of `data`, which has the columns of `SCHEMA`, in row order: like `event_of` for each
+    record, but fast.
 
-    Of the envelope only what decoding needs is taken out of Arrow.
+    Only the envelope columns that decoding needs are taken out of Arrow.
     """
     table = data if isinstance(data, pa.Table) else pa.Table.from_batches([data])
     for batch in table.to_batches(max_chunksize=EVENTS_AT_ONCE):
@@ -136,7 +138,7 @@ def _time_at(column: pa.Array, row: int) -> int:
 
 
 def body_of(records: Sequence[Record]) -> bytes:
-    """`records`, at least one, as the body of a frame: one encapsulated Arrow IPC message, without a schema."""
+    """Encode `records`, at least one, as the body of a frame: one encapsulated Arrow IPC message, without a schema."""
     agent_id, seq, commit, event_id, recorded_at, said_at, kind, turn, step, cause, version, text, payload = zip(
         *map(astuple, records), strict=True
     )
@@ -170,6 +172,7 @@ def body_of(records: Sequence[Record]) -> bytes:
         if size:
             parts.append(buffer)
             end += size
+            # Arrow requires each buffer to begin at a multiple of 8 bytes.
             if end & 7:
                 parts.append(_PADDING[-end & 7])
                 end += -end & 7
@@ -180,7 +183,9 @@ def body_of(records: Sequence[Record]) -> bytes:
 
 
 def _valid(values: tuple[Any, ...], filler: object, nulls: list[int], column: int) -> tuple[bytes, tuple[Any, ...]]:
-    """One bit for each value, 0 for None, and the values with `filler` in its place; no bits if there is no None."""
+    """Return the validity bits of `values` (0 for None), and `values` with `filler` in place of None; no bits if there
+    is no None.
+    """
     count = values.count(None)
     if not count:
         return b"", values
@@ -197,18 +202,19 @@ def _ids(values: Sequence[str]) -> bytes:
 
 
 def _words(values: Sequence[str]) -> tuple[bytes, bytes]:
-    """The offsets of the texts, and the texts."""
+    """Return the offsets of the texts as Arrow's int32 array, and the joined UTF-8 bytes of the texts."""
     if len(values) == 1:
         (value,) = values
         data = value.encode()
         return _OFFSETS_OF_ONE(0, len(data)), data
     data = "".join(values).encode()
     lengths = [*map(len, values)]
+    # The lengths are in characters: count bytes instead if any text is not ASCII.
     if len(data) != sum(lengths):
         lengths = [len(value.encode()) for value in values]
     return struct.pack(f"<{len(lengths) + 1}i", 0, *accumulate(lengths)), data
 
 
 def batch_in(body: pa.Buffer) -> pa.RecordBatch:
-    """The batch inside the body of a frame, without a copy."""
+    """Return the batch in the body of a frame, without a copy."""
     return pa.ipc.read_record_batch(body, SCHEMA)

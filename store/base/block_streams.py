@@ -1,8 +1,8 @@
-"""Shared memory blocks: streams of edits that several agents follow. Pure.
+"""Name the streams of shared memory blocks: edits that several agents follow. Pure.
 
-A shared block is a stream in a partition of its own, as a source of documents is; its name begins with `block:`.
-Whoever edits it owns it for as long as edits wait. It is nobody to talk to, so what lists agents leaves it out; what
-looks after logs (check, seal, stats, erase) has it like any other.
+A shared block is a stream in a partition of its own, as a source of documents is; its name begins with `block:`. The
+process that edits a block owns its partition while edits are pending. A block is not an agent, so lists of agents leave
+blocks out; maintenance of logs (check, seal, stats, erase) treats a block like any other stream.
 """
 
 from everlog.events import BadInput
@@ -10,34 +10,34 @@ from everlog.store.base.names import name_under
 from everlog.store.base.source_streams import check_not_source, is_source
 
 BLOCK_PREFIX = "block:"
-"""How the names of the streams of shared blocks begin, and no agent's."""
+"""Prefix of the stream names of shared blocks. No agent's name begins with it."""
 
 
 def is_block(name: str) -> bool:
-    """Whether a stream is a shared block, by its name."""
+    """Return True if `name` is the stream of a shared block."""
     return name.startswith(BLOCK_PREFIX)
 
 
 def is_agent(name: str) -> bool:
-    """Whether a stream is an agent, by its name."""
+    """Return True if `name` is the stream of an agent."""
     return not (is_source(name) or is_block(name))
 
 
 def stream_of_block(block: str) -> str:
-    """The stream of a shared block, in its NFC form. Raises BadInput for an impossible name."""
+    """Return the stream name of a shared block, in NFC form. Raises BadInput for an impossible name."""
     return name_under(BLOCK_PREFIX, block, "block", "a shared block's")
 
 
 def block_of(stream: str) -> str:
-    """The name of the shared block whose stream it is."""
+    """Return the name of the shared block whose stream is `stream`."""
     return stream.removeprefix(BLOCK_PREFIX)
 
 
 def check_not_reserved(name: str) -> None:
-    """Raises BadInput for a name that no agent can have."""
+    """Raise BadInput if `name` is reserved for sources or shared blocks."""
     check_not_source(name)
     if is_block(name):
         raise BadInput(
-            f"{name!r} is no agent: names that begin with {BLOCK_PREFIX!r} are those of shared memory blocks "
-            "(`everlog shared`). Take another name. An agent of such a name that was made before can still be read."
+            f"{name!r} cannot be the name of an agent: names that begin with {BLOCK_PREFIX!r} are reserved for shared "
+            "memory blocks (`everlog shared`). Choose another name. An existing agent of such a name can still be read."
         )

@@ -1,4 +1,4 @@
-"""BM25, the one formula by which every search here ranks words (decision 7). Numbers, or arrays of them."""
+"""Compute BM25, the one formula by which every search here ranks words (decision 7). Works on numbers and on arrays."""
 
 import math
 from typing import TYPE_CHECKING, TypeVar
@@ -7,23 +7,25 @@ if TYPE_CHECKING:
     import numpy as np
 
 K1 = 0.9
-"""How soon a repeated word stops counting."""
+"""Saturation: how soon further occurrences of a word stop counting."""
 B = 0.4
-"""How much the length of a text matters."""
+"""Influence of the length of a text, from 0 to 1."""
 
 Numbers = TypeVar("Numbers", float, "np.ndarray")
 
 
 def rarity(count: int, having: int) -> float:
-    """Return what a word is worth that `having` of `count` texts have."""
+    """Return the weight of a word (its inverse document frequency) that `having` of `count` texts contain."""
     return math.log(1 + (count - having + 0.5) / (having + 0.5))
 
 
 def weight(length: Numbers, average: float) -> Numbers:
-    """Return how much a text of that length dampens its words; `average` is the mean length, above 0."""
+    """Return the damping of a text of `length` words; `average` is the mean length, above 0."""
     return K1 * (1 - B + B * length / average)
 
 
 def score(rarity: float, times: Numbers, weight: Numbers) -> Numbers:
-    """Return what a word of that rarity adds to a text of that weight which has it so many times."""
+    """Return the score that a word of that `rarity` adds to a text of that `weight` which contains the word `times`
+    times.
+    """
     return rarity * times * (K1 + 1) / (times + weight)

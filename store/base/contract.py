@@ -1,19 +1,19 @@
-"""The contract of the log: what every implementation promises, numbered, and the suite in `tests/contract` checks.
+"""Define the contract of the log: numbered promises of every implementation, checked by the suite in `tests/contract`.
 
 P1  **Acknowledged is durable.** When `append` returns, the records are on the disk (fdatasync of the file, fsync of
     its directory before the first acknowledgement in a new file) and survive a kill, a crash and a power loss.
     A failed write or sync poisons the writer; it is never retried.
-P2  **A crash at any byte** leaves the longest prefix of whole commits. Nothing acknowledged is lost, nothing
-    half-appears, and recovery can itself be interrupted and run again.
-P3  **A nonsense tail** (zeros, stale bytes, garbage) is recognised and cut by the next owner, who keeps the bytes
-    beside the file as `.cut`.
-P4  **Damage before the end is an error** that names file, offset and seq. No byte is changed, and what lies before the
-    damage can still be read.
+P2  **A crash at any byte** leaves the longest prefix of whole commits. No acknowledged commit is lost, no commit
+    appears in part, and recovery can itself be interrupted and run again.
+P3  **A nonsense tail** (zeros, stale bytes, garbage) is recognised and cut off by the next owner, who keeps the bytes
+    next to the file as `.cut`.
+P4  **Damage before the end is an error** that names file, offset and seq. No byte is changed, and the records before
+    the damage can still be read.
 P5  **Appends are conditional and atomic**: all drafts of an append become one commit, or none do. A wrong
-    `expected_seq` raises WrongSequence with the actual one.
-P6  **Appends are idempotent**: the same event ids with the same content return the first commit again. A part of them,
-    or other content under a known id, raises DuplicateId. An id too old to be remembered raises StaleId.
-P7  **One writer.** After a newer epoch is published, no append of an older one is ever acknowledged: Fenced.
+    `expected_seq` raises WrongSequence with the actual seq.
+P6  **Appends are idempotent**: the same event ids with the same content return the first commit again. A part of a
+    commit, or other content under a known id, raises DuplicateId. An id too old to be remembered raises StaleId.
+P7  **One writer.** After a newer epoch is published, no append of an older epoch is ever acknowledged: Fenced.
 P8  **Gap-free order.** A stream's seq runs 1, 2, 3 ...; a partition's commits run 1, 2, 3 ... A read
     returns them in order.
 P9  **No width limits** below 2**63 for counters; names of 1 to 255 bytes; text and payload up to
@@ -21,14 +21,14 @@ P9  **No width limits** below 2**63 for counters; names of 1 to 255 bytes; text 
 P10 **Disk full, I/O errors, a read-only folder** fail the append cleanly with StoreError; after the cause is gone, the
     log opens again without manual steps.
 
-P18 **Erasure.** After a `records_erased` was appended and `seal` returned, no file of the log holds what those records
-    said. A tombstone keeps seq, id, type and digest, so that order, counts and the chain still verify.
-P19 **Sealing and compaction** never change what a read returns: the new files are durable and were read back before one
-    new manifest names them, and the old ones are removed after it. At no moment is a record missing or double.
+P18 **Erasure.** After a `records_erased` was appended and `seal` returned, no file of the log holds the content of
+    those records. A tombstone keeps seq, id, type and digest, so that order, counts and the chain still verify.
+P19 **Sealing and compaction** never change the result of a read: the new files are durable and were read back before
+    one new manifest names them, and the old files are removed after that. At no moment is a record missing or double.
 P20 **Simulation.** Disk, clock and crashes from one seed, in `tests/sim`; each of these promises has a checker there.
 
-(P11 and P13 are laws of `projections/`: a state is as good as the records, and what is derived can be dropped. The
-other numbers are those of the roadmap: hosts and later releases.)
+(P11 and P13 are laws of `projections/`: reading a state is equivalent to reading its records, and derived data can be
+deleted. The other numbers belong to hosts and later releases; the roadmap lists them.)
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -43,13 +43,15 @@ from everlog.store.base.export_types import RestoreReport
 
 
 class Append(msgspec.Struct, frozen=True):
-    """One conditional append: `drafts` become the records after `expected_seq` of `agent_id`, in one commit."""
+    """A conditional append: `drafts` become the records of `agent_id` after `expected_seq`, in one commit."""
 
     agent_id: str
     expected_seq: int
     drafts: Sequence[Draft]
     from_export: bool = False
-    """The records were in a log before and come from an export: ids of any age, tombstones, moves that are over."""
+    """True if the records come from an export and were in a log before: ids of any age, tombstones and completed moves
+    are accepted.
+    """
 
 
 class Commit(msgspec.Struct, frozen=True):
@@ -60,7 +62,7 @@ class Commit(msgspec.Struct, frozen=True):
     """Number of the commit in its partition, from 1."""
     records: Sequence[Record]
     repeated: bool = False
-    """The append had been acknowledged before (P6); `records` are those of then."""
+    """True if the append had been acknowledged before (P6); `records` are then the recorded ones."""
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -71,119 +73,133 @@ class Head(msgspec.Struct, frozen=True):
     chain: bytes
     """Chain value at that seq (32 bytes)."""
     away: bool = False
-    """The stream goes on in another partition: nothing is appended to it here before it comes back."""
+    """True if the stream continues in another partition: appends here are refused until the agent moves back."""
 
 
 class State(msgspec.Struct, frozen=True):
-    """Where an agent stood at some seq: derived from its records up to there, kept beside them, losable."""
+    """State of an agent at some seq: derived from its records up to there, stored next to them, and replaceable."""
 
     seq: int
-    """Last seq that it was derived from."""
+    """Last seq from which the state was derived."""
     rows: pa.Table
-    """As the Derive gave them."""
+    """Rows as the StateDeriver returned them."""
 
 
 class States(msgspec.Struct, frozen=True):
-    """Where several agents stood, and what came after: what `state` and `table` say of each, together."""
+    """States of several agents, and the records after those states: the results of `state` and `table` for many agents
+    at once.
+    """
 
     agents: Sequence[str]
     rows: pa.Table | None
-    """The newest states of those agents that have one; None if nobody has."""
+    """Newest states of those agents that have one; None if no agent has a state."""
     after: pa.Table
-    """The records after the states, of agents without a state all of them, in commit order."""
+    """Records after the states, in commit order; of an agent without a state, all of its records."""
 
 
 class SealReport(msgspec.Struct, frozen=True):
-    """What `seal` did."""
+    """Result of `seal`."""
 
     files: int = 0
-    """Files that were made into others."""
+    """Number of files that were replaced by others."""
     records: int = 0
     bytes_before: int = 0
     bytes_after: int = 0
     erased: int = 0
-    """Records that became tombstones."""
+    """Number of records that became tombstones."""
 
 
 Progress = Callable[[int, int], None]
-"""Called with the bytes done and the bytes in all, now and then."""
+"""Callback with the bytes done and the bytes in total, called from time to time."""
 
 
 class StateDeriver(Protocol):
-    """Makes states. Another room knows what they mean; the store only keeps them beside the records."""
+    """Derives states. Another room defines their meaning; the store only keeps them next to the records."""
 
     @property
     def maker(self) -> str:
-        """What tells states of this derivation from those of others: changes with every change of their meaning."""
+        """Version of the derivation: a state is used only under the `maker` that derived it. Changes whenever the
+        meaning of states changes.
+        """
         ...
 
     def __call__(self, earlier: pa.Table | None, records: pa.Table) -> pa.Table:
-        """The new state rows of all agents in `earlier` (states made before, if any) after `records` (commit order).
+        """Return the state rows of all agents in `earlier` (states derived before, if any) and `records` (in commit
+        order).
 
-        The rows have columns `agent_id` and `seq`, and others that are this derivation's own. Pure.
+        The rows have the columns `agent_id` and `seq`, and further columns that this derivation defines. Pure.
         """
         ...
 
 
 class LogReader(Protocol):
-    """One partition, for reading. Sees whole commits only."""
+    """Reader of one partition. Sees whole commits only."""
 
     @property
     def partition(self) -> str: ...
 
     def agents(self) -> list[str]:
-        """Ids of all agents with records here, sorted."""
+        """Return the ids of all agents with records in the partition, sorted."""
         ...
 
     def head(self, agent_id: str) -> Head:
-        """The end of the stream; Head(0, GENESIS) for an agent without records."""
+        """Return the end of the stream; Head(0, GENESIS) for an agent without records."""
         ...
 
     def read(self, agent_id: str, from_seq: int = 1, to_seq: int | None = None) -> Iterator[Record]:
-        """Records of one stream in order, `from_seq` to `to_seq` (both inclusive; None: to the head)."""
+        """Yield the records of one stream in order, `from_seq` to `to_seq` (both inclusive; None: to the head)."""
         ...
 
     def table(self, agent_id: str | None = None, from_seq: int = 1, to_seq: int | None = None) -> pa.Table:
-        """Records of one stream (or of all) as an Arrow table of `store.SCHEMA`, in commit order.
+        """Return the records of one stream (or of all streams) as an Arrow table of `store.SCHEMA`, in commit order.
 
-        `from_seq` and `to_seq` (both inclusive; None: to the head) are for one stream.
+        `from_seq` and `to_seq` (both inclusive; None: to the head) apply to one stream only.
         """
         ...
 
     def chain(self, agent_id: str, seq: int) -> bytes:
-        """The chain value of a stream at `seq`, from 1 to its head; GENESIS at 0. Raises BadInput for any other."""
+        """Return the chain value of a stream at `seq`, from 1 to its head; GENESIS at 0. Raises BadInput for any other
+        seq.
+        """
         ...
 
     def erasing(self, agent_id: str) -> bool:
-        """Whether an erasure of the stream was asked for and is not carried out yet: the words are still there."""
+        """Return True if an erasure of the stream was appended and is not carried out yet: its content is still in the
+        files.
+        """
         ...
 
     def seq_at(self, agent_id: str, time: int) -> int:
-        """The last seq of a stream that was recorded up to a time (microseconds UTC, inclusive); 0 for none."""
+        """Return the last seq of a stream that was recorded at or before `time` (microseconds UTC, inclusive); 0 for
+        none.
+        """
         ...
 
     def state(self, agent_id: str, maker: str, as_of: int | None = None) -> State | None:
-        """The newest state of a stream that the Derive of this `maker` derived; None if there is none.
+        """Return the newest state of a stream that the StateDeriver of this `maker` derived; None if there is none.
 
-        With `as_of`, the newest of those that are of a seq up to it (inclusive). It saves reading the records up to its
-        seq, and is never needed: whoever gets None reads them.
+        With `as_of`, return the newest state at or before that seq (inclusive). A state saves reading the records up to
+        its seq. It is never required: without a state, read the records.
         """
         ...
 
     def states(self, maker: str, agents: Iterable[str] | None = None) -> Iterator[States]:
-        """`state` of many agents, and the records after it, some hundred agents at a time; None: of all that are here.
+        """Yield `state` of many agents with the records after it, some hundred agents at a time; None: all agents of
+        the partition.
 
-        For whoever asks about everybody: it reads each part of a file once for many.
+        Meant for questions about many agents: each part of a file is read once for many of them.
         """
         ...
 
 
 class Log(LogReader, Protocol):
-    """One partition, with its writer. Thread-safe. Any error of `append` that is not a StoreError is our bug."""
+    """Reader and writer of one partition. Thread-safe. Any error of `append` that is not a StoreError is a bug of
+    everlog.
+    """
 
     @property
     def epoch(self) -> int:
-        """The ownership generation that this writer holds, from 1."""
+        """Number of the ownership that this writer holds, from 1."""
         ...
 
     def append(self, agent_id: str, expected_seq: int, drafts: Sequence[Draft]) -> Commit:
@@ -191,144 +207,164 @@ class Log(LogReader, Protocol):
         ...
 
     def append_group(self, appends: Sequence[Append]) -> list["Commit | StoreError"]:
-        """Append many commits as one group: one frame, one sync. Each is accepted or refused by itself, in order.
+        """Append many commits as one group: one frame, one sync. Each append is accepted or refused separately, in
+        order.
 
-        A refusal (WrongSequence, DuplicateId, StaleId) is returned in its place; a failure of the group is raised.
+        A refusal (WrongSequence, DuplicateId, StaleId) is returned in place of the commit; a failure of the group is
+        raised.
         """
         ...
 
     @property
     def unsealed_bytes(self) -> int:
-        """Bytes that `seal` would work on; 0 where nothing is ever sealed."""
+        """Number of bytes that `seal` would work on; 0 for an implementation that never seals."""
         ...
 
     def seal(self, derive: StateDeriver | None = None, progress: Progress | None = None) -> SealReport:
-        """Bring what was appended into its lasting form, carry erasures out, compact; reads before and after are equal.
+        """Convert appended frames into sealed files, carry out erasures, and compact; reads before and after are equal.
 
-        Appends may go on meanwhile. With `derive`, states are kept beside. A `records_erased` appended before is
-        carried out when this returns: of the records that it names no content is left in any file of the log.
+        Appends may continue meanwhile. With `derive`, states are stored next to the records. A `records_erased` that
+        was appended before the call is carried out when the call returns: no file of the log holds content of the
+        records that it names.
         """
         ...
 
     def close(self) -> None:
-        """Give the partition up. Idempotent."""
+        """Release the partition. Idempotent."""
         ...
 
 
 class Store(Protocol):
-    """All agents of one place: which there are, and the log of each."""
+    """All agents of one store, and the log of each."""
 
     def agents(self) -> list[str]:
-        """Ids of all agents that were ever registered, sorted; sources and shared blocks are no agents."""
+        """Return the ids of all agents that were ever registered, sorted; sources and shared blocks are not agents."""
         ...
 
     def sources(self) -> list[str]:
-        """Names of all sources that documents were ever loaded into, sorted; `stream_of` gives the stream of each."""
+        """Return the names of all sources that documents were ever loaded into, sorted; `stream_of` returns the stream
+        of each.
+        """
         ...
 
     def blocks(self) -> list[str]:
-        """Names of all shared blocks that were ever made, sorted; `stream_of_block` gives the stream of each."""
+        """Return the names of all shared blocks that were ever created, sorted; `stream_of_block` returns the stream of
+        each.
+        """
         ...
 
     def assigned(self) -> dict[str, str]:
-        """The partition of every stream that was ever registered, sorted by its name."""
+        """Return the partition of every stream that was ever registered, sorted by stream name."""
         ...
 
     @property
     def shards(self) -> int:
-        """How many partitions there are for agents that share them, 0 for none; fixed when the store was made."""
+        """Number of partitions that agents can share, 0 for none; fixed when the store is created."""
         ...
 
     def register(self, agent_id: str, *, shared: bool = False) -> bool:
-        """Give `agent_id` a partition, durably; False if it has one already, of either kind.
+        """Assign a partition to `agent_id`, durably. Return False if the agent already has one, dedicated or shared.
 
-        It has it for itself, or with `shared` it is in one of the `shards`, chosen by its name. BadInput for an
-        impossible name, and for `shared` where there are no shards; UsageError for one that is being restored.
+        The partition is dedicated, or with `shared` one of the `shards`, chosen by the agent's name. Raises BadInput
+        for an impossible name and for `shared` in a store without shards; UsageError for a name that is being restored.
         """
         ...
 
     def register_many(self, names: Iterable[str], *, shared: bool = False) -> list[str]:
-        """`register` many together, for a fraction of the cost; gives those that were new, in the order given."""
+        """Register many agents at once, for a fraction of the cost. Return the names that were new, in the order
+        given.
+        """
         ...
 
     def partition_of(self, agent_id: str) -> str:
-        """Name of the partition that `agent_id` is in; raises UnknownAgent if it was never registered."""
-        ...
-
-    def route(self, agent_id: str) -> list[str]:
-        """The partitions that an agent was in, in order, and last the one in which it is. Raises UnknownAgent."""
-        ...
-
-    def reader(self, agent_id: str, own: Log | None = None) -> LogReader:
-        """The log of `agent_id` for reading, through all partitions that it was in. Never locks.
-
-        `own` is for the owner of a partition, who reads there what it knows. Raises UnknownAgent if the agent was never
+        """Return the name of the partition that `agent_id` is in. Raises UnknownAgent if the agent was never
         registered.
         """
         ...
 
+    def route(self, agent_id: str) -> list[str]:
+        """Return the partitions that an agent was in, oldest first; the last is its current partition. Raises
+        UnknownAgent.
+        """
+        ...
+
+    def reader(self, agent_id: str, own: Log | None = None) -> LogReader:
+        """Return a reader of the log of `agent_id` through all partitions that the agent was in. Never locks.
+
+        The owner of a partition passes its log as `own`, which is then read in place of the files. Raises UnknownAgent
+        if the agent was never registered.
+        """
+        ...
+
     def states(self, maker: str) -> Iterator[States]:
-        """Where every agent stood, and the records after that, some hundred agents at a time. Raises CorruptLog."""
+        """Yield the states of all agents and the records after them, some hundred agents at a time. Raises
+        CorruptLog.
+        """
         ...
 
     def begin_move(self, log: Log, agent_id: str, to: str) -> None:
-        """Let an agent go from the partition of `log`, which has it, to another one: durable when it returns.
+        """Append the departure of an agent from the partition of `log` to the partition `to`: durable when it returns.
 
-        Then `log` refuses what is appended to it with Moved. Raises that if the agent is elsewhere, BadInput for a
-        partition that the store does not have, and what `append` does. After a failure, and when it is done, the same
-        call is harmless.
+        From then on `log` refuses appends to the agent with Moved. Raises Moved if the agent is in another partition,
+        BadInput for a partition that the store does not have, and the errors of `append`. Idempotent: the call may be
+        repeated after a failure and after success.
         """
         ...
 
     def finish_move(self, log: Log, agent_id: str) -> bool:
-        """Take an agent in whose move to the partition of `log` was begun; False if there is nothing to do.
+        """Append the arrival of an agent whose move to the partition of `log` was begun. Return False if nothing is
+        pending.
 
-        To be called before an agent is activated from a partition that others share; `open` does it. Raises Moved if
-        the agent is elsewhere, and finishes a move from here that was interrupted.
+        Call it before an agent of a shared partition is activated; `open` does so. Raises Moved if the agent is in
+        another partition; if a move away from here was interrupted, that move is finished first.
         """
         ...
 
     def fork(
         self, parent: str, at: int, name: str, *, event_id: str, closing: Sequence[Draft] = ()
     ) -> Sequence[Record]:
-        """Begin the agent `name` as what `parent` was at seq `at` (1 to its head, inclusive): durable when it returns.
+        """Create the agent `name` from the records of `parent` up to seq `at` (1 to its head, inclusive): durable when
+        it returns.
 
-        Costs the same however long the parent is: its own first record, `agent_forked` with that `event_id`, and those
-        of `closing` in the same commit, are all that is written; they are given back. Its partition is one of its own.
-        An attempt that was interrupted is finished by the same call. Raises BadInput for a seq that is not there, and
-        for a name that is taken; UnknownAgent.
+        The cost does not depend on the length of the parent: only the fork's first record, `agent_forked` with that
+        `event_id`, and the drafts of `closing` are written, in one commit. These records are returned. The fork's
+        partition is dedicated. The same call finishes an attempt that was interrupted. Raises BadInput for a seq that
+        the parent does not have and for a name that is taken; UnknownAgent.
         """
         ...
 
     def restore(
         self, path: Path, derive: StateDeriver | None = None, progress: Progress | None = None
     ) -> RestoreReport:
-        """Take in the agents of an export (`backup.export`), each with the records that it had, and the same chain.
+        """Restore the agents of an export (`backup.export`), each with its original records and the same chain.
 
-        All of it is verified first. An agent that is here with all of these records is left as it is; one that has the
-        first of them gets the others; an ancestor that nobody has is ended where its fork was cut. After an
-        interruption the same call goes on. Raises CorruptLog for an export that is damaged; BadInput for a file that
-        is none, and for a name whose records are others; NewerFormat, PartitionBusy, StoreError. But for the last two
-        nothing was changed then.
+        The whole file is verified first. An agent that already has all of these records is left unchanged; an agent
+        that has only the first of them gets the rest. An ancestor that the store does not have is restored up to the
+        fork point and marked as ended. After an interruption the same call continues. Raises CorruptLog for a damaged
+        export; BadInput for a file that is not an export, and for a name whose records differ; NewerFormat,
+        PartitionBusy, StoreError. Except after the last two, nothing was changed.
         """
         ...
 
     def parent_of(self, agent_id: str) -> tuple[str, int] | None:
-        """Of a fork its parent and the cut, None for everybody else. Raises UnknownAgent."""
+        """Return the parent and the fork point of a fork; None for an agent that is not a fork. Raises UnknownAgent."""
         ...
 
     def forks_of(self, agent_id: str) -> dict[str, int]:
-        """The forks of an agent, their forks too, and the last seq that each shares with it; sorted by name."""
+        """Return the forks of an agent, and the forks of those, with the last seq that each shares with the agent;
+        sorted by name.
+        """
         ...
 
     def open(self, agent_id: str, command: str, *, take_over: bool = False) -> Log:
         """Own the partition of `agent_id`: take the next epoch, recover the tail, return the writer.
 
-        `command` is what a person reads when the partition is busy ("everlog chat"). Raises PartitionBusy while a live
-        process owns it, unless `take_over`, which fences that process. Raises UnknownAgent, CorruptLog, NewerFormat.
+        `command` describes this process in the error of another process that finds the partition busy ("everlog chat").
+        Raises PartitionBusy while a live process owns the partition, unless `take_over`, which fences that process.
+        Raises UnknownAgent, CorruptLog, NewerFormat.
         """
         ...
 
     def open_partition(self, partition: str, command: str, *, label: str = "", take_over: bool = False) -> Log:
-        """Own a partition by its name; `label` is what a person calls it. Raises what `open` does."""
+        """Own a partition by its name; `label` is its name in errors. Raises the errors of `open`."""
         ...

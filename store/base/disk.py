@@ -1,7 +1,7 @@
-"""The one way to the disk: a small Protocol, and the real disk behind it.
+"""Access the disk: a small Protocol, and the real disk that implements it.
 
-Everything that the store does to files goes through `Disk`, so that a test can put another one in its place that fails,
-fills up or forgets what was not synced. Errors are OSError here; `storage_error` makes them StoreError above.
+Every file operation of the store goes through `Disk`, so that a test can substitute a disk that fails, fills up or
+forgets unsynced writes. Errors are OSError here; `storage_error` turns them into StoreError for callers.
 """
 
 import errno
@@ -29,55 +29,61 @@ class DiskFile(Protocol):
         ...
 
     def sync(self) -> None:
-        """Make the file's content and length durable (fdatasync). After an error the content is unknown for ever."""
+        """Make the file's content and length durable (fdatasync). After an error the content on disk is unknown for
+        good.
+        """
         ...
 
     def truncate(self, length: int) -> None:
-        """Cut the file to `length` bytes; not durable before `sync`."""
+        """Truncate the file to `length` bytes; not durable before `sync`."""
         ...
 
     def lock(self) -> bool:
-        """Hold the file's exclusive lock until `close`; False where the file system has none, or it is held."""
+        """Take the file's exclusive lock and hold it until `close`. Return False if the lock is held or the file system
+        has none.
+        """
         ...
 
     def close(self) -> None:
-        """Let go of the file and its lock."""
+        """Close the file and release its lock."""
         ...
 
 
 class Disk(Protocol):
-    """Files and folders. Every method may raise OSError."""
+    """Operations on files and folders. Every method may raise OSError."""
 
     def create(self, path: Path) -> DiskFile:
-        """Make a new empty file; FileExistsError if there is one. Durable after `sync_dir` of its folder."""
+        """Create an empty file; raise FileExistsError if it exists. Its name is durable after `sync_dir` of its
+        folder.
+        """
         ...
 
     def open(self, path: Path) -> DiskFile:
-        """Open a file that exists, for writing."""
+        """Open an existing file for writing."""
         ...
 
     def read(self, path: Path, offset: int = 0, length: int | None = None) -> bytes:
-        """Up to `length` bytes (None: all) from `offset` on."""
+        """Return up to `length` bytes (None: all) from `offset` on."""
         ...
 
     def names(self, path: Path) -> list[str]:
-        """The names in a folder, in no order."""
+        """Return the names in a folder, in no order."""
         ...
 
     def exists(self, path: Path) -> bool:
-        """Whether there is a file or folder."""
+        """Return True if the file or folder exists."""
         ...
 
     def make_dirs(self, path: Path) -> None:
-        """Make a folder and those above it, durably; nothing happens if it is there."""
+        """Create a folder and its parents, durably; an existing folder is left as it is."""
         ...
 
     def link(self, source: Path, target: Path) -> None:
-        """Give a file a second name, atomically; FileExistsError if the name is taken."""
+        """Give a file a second name, atomically; raise FileExistsError if the name is taken."""
         ...
 
     def remove(self, path: Path) -> None:
-        """Take a name away."""
+        """Remove a name from its folder."""
         ...
 
     def sync_dir(self, path: Path) -> None:
@@ -85,12 +91,14 @@ class Disk(Protocol):
         ...
 
     def is_locked(self, path: Path) -> bool | None:
-        """Whether somebody holds the file's lock; None if this file system cannot say. Blocks nobody."""
+        """Return True if any process holds the file's lock; None if this file system cannot say. Never blocks another
+        process.
+        """
         ...
 
 
 class RealFile:
-    """A file descriptor."""
+    """An open file of the operating system."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -98,6 +106,7 @@ class RealFile:
     def write(self, parts: Sequence[Bytes], offset: int) -> None:
         left = sum(len(part) for part in parts)
         written = os.pwritev(self._fd, parts, offset)
+        # pwritev may write less than all parts: write the rest until everything is in the file.
         if written == left:
             return
         rest = memoryview(b"".join(parts))
@@ -124,7 +133,7 @@ class RealFile:
 
 
 class RealDisk:
-    """The disk of this machine, or a shared POSIX file system."""
+    """Disk of this machine, or a shared POSIX file system."""
 
     def create(self, path: Path) -> RealFile:
         return RealFile(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
@@ -156,7 +165,7 @@ class RealDisk:
 
     def make_dirs(self, path: Path) -> None:
         if path.is_dir():
-            self.sync_dir(path.parent)  # whoever made it may have died before it was durable
+            self.sync_dir(path.parent)  # the process that created it may have died before the name was durable
             return
         self.make_dirs(path.parent)
         try:
@@ -194,24 +203,24 @@ class RealDisk:
 
 _CURES = {
     errno.ENOSPC: "The disk is full. Make room and open the log again.",
-    errno.EDQUOT: "Your share of the disk is used up. Make room and open the log again.",
+    errno.EDQUOT: "Your disk quota is used up. Make room and open the log again.",
     errno.EROFS: "The file system is read-only. Mount it for writing, or keep the store elsewhere.",
-    errno.EACCES: "You have no right to do that there. Change the permissions, or keep the store elsewhere.",
-    errno.EPERM: "You have no right to do that there. Change the permissions, or keep the store elsewhere.",
+    errno.EACCES: "You do not have permission for this. Change the permissions, or keep the store elsewhere.",
+    errno.EPERM: "You do not have permission for this. Change the permissions, or keep the store elsewhere.",
     errno.EMFILE: "This process has too many open files. Raise the limit (ulimit -n) and open the log again.",
-    errno.EIO: "The disk reported an error. Look at the system's log, then open the log again.",
+    errno.EIO: "The disk reported an error. Check the system's log, then open the log again.",
 }
 
 
 def storage_error(error: OSError, doing: str, path: Path | str) -> StoreError:
-    """`error` as a StoreError that names the path, what was tried and what to do."""
+    """Return `error` as a StoreError that names the path, the attempted operation and the remedy."""
     cure = _CURES.get(error.errno or 0, "Remove the cause, then open the log again.")
     return StoreError(f"could not {doing} {path}: {error.strerror or error}. {cure}")
 
 
 @contextmanager
 def storage(doing: str, path: Path | str) -> Iterator[None]:
-    """Turn any OSError inside into a StoreError about `doing` something to `path`."""
+    """Turn any OSError inside into a StoreError that names `path` and the operation `doing`."""
     try:
         yield
     except OSError as error:
@@ -220,7 +229,7 @@ def storage(doing: str, path: Path | str) -> Iterator[None]:
 
 @contextmanager
 def read_errors(path: Path) -> Iterator[None]:
-    """Turn any OSError inside into a StoreError about reading `path`, but for a file that is not there."""
+    """Turn any OSError inside into a StoreError about reading `path`; FileNotFoundError passes unchanged."""
     try:
         yield
     except FileNotFoundError:
@@ -230,7 +239,7 @@ def read_errors(path: Path) -> Iterator[None]:
 
 
 def parse_json(content: bytes, shape: type[T], path: Path | str) -> T:
-    """A JSON text of ours. Raises CorruptLog if it is none, or of another shape."""
+    """Decode a JSON file of the store. Raises CorruptLog if `content` is not JSON of the given `shape`."""
     try:
         return msgspec.json.decode(content, type=shape)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -238,25 +247,30 @@ def parse_json(content: bytes, shape: type[T], path: Path | str) -> T:
 
 
 def publish(disk: Disk, path: Path, content: bytes, token: str, *, lock: bool = False) -> DiskFile | None:
-    """Give `content` the name `path`, whole, durably and exclusively; None if the name is taken: somebody was first.
+    """Publish `content` under the name `path`: whole, durably and exclusively. Return None if the name is taken.
 
-    With `lock` the file holds its lock from the moment at which it has its name until the caller closes it. `token`
-    tells this attempt's temporary file from those of other processes.
+    With `lock` the file holds its lock from the moment it has its name until the caller closes it. `token` keeps this
+    attempt's temporary file apart from those of other processes.
     """
     temporary, file = _temporary(disk, path, token)
     published = False
     try:
+        # The content is durable before the file has its name: no process can find a torn file under that name, also
+        # after a power loss.
         file.write([content], 0)
         file.sync()
+        # Locked before the link: a process that finds the name never sees a live owner without its lock.
         if lock:
             file.lock()
+        # link, not rename: it fails if the name exists, so only one process can publish it. The name counts once the
+        # folder is synced.
         disk.link(temporary, path)
         disk.sync_dir(path.parent)
         published = True
     except FileExistsError:
-        disk.sync_dir(path.parent)  # whoever was first may have died before it was durable
+        disk.sync_dir(path.parent)  # the process that published it may have died before the name was durable
         return None
-    except FileNotFoundError:  # a newer owner swept our temporary file away
+    except FileNotFoundError:  # a newer owner has swept the temporary file
         return None
     finally:
         if not published:
@@ -267,9 +281,11 @@ def publish(disk: Disk, path: Path, content: bytes, token: str, *, lock: bool = 
 
 
 def publish_all(disk: Disk, paths: Sequence[Path], content: bytes, token: str) -> list[Path]:
-    """Give `content` each of the names `paths`, of one folder, whole and exclusively; gives those that were free.
+    """Publish `content` under each of the names `paths` of one folder, whole and exclusively. Return the names that
+    were free.
 
-    The content is durable before it has a name; the names are after `sync_dir` of the folder. `token` is as above.
+    The content is durable before it has a name; the names are durable only after `sync_dir` of the folder, which the
+    caller does once for all. `token` is as in `publish`.
     """
     temporary, file = _temporary(disk, paths[0], token)
     free = []
@@ -288,7 +304,9 @@ def publish_all(disk: Disk, paths: Sequence[Path], content: bytes, token: str) -
 
 
 def _temporary(disk: Disk, path: Path, token: str) -> tuple[Path, DiskFile]:
-    """A new file beside `path`. A process with our number may have left one, so the name is tried until it is free."""
+    """Create a temporary file next to `path`. A dead process with the same id may have left one, so names are tried
+    until one is free.
+    """
     for number in itertools.count():
         temporary = path.with_name(f"{path.name}.{token}-{number}.tmp")
         try:
@@ -299,7 +317,7 @@ def _temporary(disk: Disk, path: Path, token: str) -> tuple[Path, DiskFile]:
 
 
 def remove_if_there(disk: Disk, path: Path) -> None:
-    """Take a name away, if somebody has not done so before."""
+    """Remove a name; do nothing if it is already gone."""
     try:
         disk.remove(path)
     except FileNotFoundError:

@@ -1,10 +1,10 @@
-"""What an export holds, and what a restore did with it: plain values."""
+"""Define the contents of an export and the results of a restore: plain values."""
 
 import msgspec
 
 
 class ExportedStream(msgspec.Struct, frozen=True):
-    """One stream of an export: records `from_seq` to `to_seq` of an agent, or of a source, without a gap."""
+    """One stream of an export: records `from_seq` to `to_seq` of an agent or a source, without a gap."""
 
     agent_id: str
     from_seq: int
@@ -12,61 +12,63 @@ class ExportedStream(msgspec.Struct, frozen=True):
     chain: str
     """Chain value at `to_seq`, in hexadecimal."""
     parent: str = ""
-    """Of a fork: whose records come before these; another stream of the same export."""
+    """Parent of a fork, whose records precede these: another stream of the same export. Empty if the stream is not a
+    fork.
+    """
     parent_seq: int = 0
-    """Of a fork: the cut, the last of the parent's records that are the fork's too."""
+    """Fork point of a fork: the last of the parent's records that belong to the fork too."""
     erased: int = 0
-    """How many of the records are tombstones."""
+    """Number of tombstones among the records."""
 
     @property
     def records(self) -> int:
-        """How many there are."""
+        """Number of records of the stream."""
         return self.to_seq - self.from_seq + 1
 
 
 class ExportHeader(msgspec.Struct, frozen=True):
-    """What an export holds: its header."""
+    """Header of an export: its contents."""
 
     format: int
     agent_id: str
-    """Whom it is an export of."""
+    """Agent that was exported."""
     store_id: str
-    """The store that it was made from."""
+    """Id of the store from which the export was made."""
     made_at: int
-    """Microseconds UTC."""
+    """Time of the export, microseconds UTC."""
     streams: list[ExportedStream]
     """Ancestors first, oldest first; then the agent; then sources."""
     sources: list[str] = []
-    """Sources that the agent could search; those that are among the streams are in the export too."""
+    """Sources that the agent could search; the export holds those that are among the streams too."""
 
     @property
     def records(self) -> int:
-        """How many there are in all streams."""
+        """Number of records in all streams."""
         return sum(stream.records for stream in self.streams)
 
     @property
     def own(self) -> ExportedStream:
-        """The stream of the agent itself."""
+        """Stream of the exported agent itself."""
         return next(stream for stream in self.streams if stream.agent_id == self.agent_id)
 
 
 class RestoredStream(msgspec.Struct, frozen=True):
-    """What became of one stream of an export."""
+    """Outcome of one stream of an export."""
 
     stream: ExportedStream
     written: int
-    """Records that were restored; the others were there already."""
+    """Number of records that were written; the others were there already."""
     ended: bool = False
-    """Whether it is an ancestor that was ended, for only its fork was asked for."""
+    """True if it is an ancestor that was marked as ended, because only its fork was restored."""
 
 
 class RestoreReport(msgspec.Struct, frozen=True):
-    """What a restore did."""
+    """Result of a restore."""
 
     contents: ExportHeader
     streams: list[RestoredStream]
 
     @property
     def written(self) -> int:
-        """Records that were restored, of all streams."""
+        """Number of records that were written, in all streams."""
         return sum(restored.written for restored in self.streams)

@@ -1,11 +1,11 @@
-"""Parts of pyarrow that are imported when they are first used: 5 MB and 50 ms that a short log never needs."""
+"""Import parts of pyarrow on first use: 5 MB and 50 ms that a short log never needs."""
 
 import importlib
 from typing import Any
 
 
 class _Lazy:
-    """Stands for a module, and imports it when something of it is asked for."""
+    """Proxy of a module that is imported when one of its attributes is first read."""
 
     def __init__(self, name: str) -> None:
         self._name = name

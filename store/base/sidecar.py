@@ -1,6 +1,6 @@
-"""Small files beside the logs, which are read and written whole: what users wrote about models, what probes found.
+"""Read and write small files next to the logs: what users wrote about models, results of probes.
 
-None of them is the truth of anything: one that is lost is made anew, or its answers are asked for again.
+No sidecar is a source of truth: one that is lost is created again, or its answers are requested again.
 """
 
 import mmap
@@ -12,14 +12,14 @@ from pathlib import Path
 from everlog.store.base.disk import storage
 
 WHOLE_BYTES_MAX = 16 << 20
-"""More than any of them has."""
+"""Limit for reading a sidecar file, in bytes; larger than any of them."""
 
 FileStamp = tuple[int, int, int]
-"""Tells one state of a file from another: inode, size and time of its last change."""
+"""Version of a file: inode, size and time of its last change."""
 
 
 def stamp_of(path: Path) -> FileStamp | None:
-    """The stamp of a file; None where there is none. Raises StoreError."""
+    """Return the stamp of a file; None if it does not exist. Raises StoreError."""
     with storage("look at", path):
         try:
             found = os.stat(path)
@@ -29,7 +29,7 @@ def stamp_of(path: Path) -> FileStamp | None:
 
 
 def read_whole(path: Path) -> bytes | None:
-    """What is in a file, up to WHOLE_BYTES_MAX; None where there is none. Raises StoreError."""
+    """Return the content of a file, up to WHOLE_BYTES_MAX; None if it does not exist. Raises StoreError."""
     with storage("read", path):
         try:
             with open(path, "rb") as file:
@@ -39,7 +39,7 @@ def read_whole(path: Path) -> bytes | None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Put `content` in the place of a file: whoever reads finds the old or the new, whole. Raises StoreError."""
+    """Replace a file by `content` atomically: a reader finds the old or the new content, whole. Raises StoreError."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with storage("write", path):
         os.makedirs(path.parent, exist_ok=True)
@@ -49,13 +49,14 @@ def write_whole(path: Path, content: bytes) -> None:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
+        # Synced before the rename: after a power loss the name must not refer to an empty or partial file.
         finally:
             temporary.unlink(missing_ok=True)
 
 
 @contextmanager
 def mapped(path: Path) -> Iterator["mmap.mmap | bytes"]:
-    """The bytes of a large file, read as they are looked at. Raises StoreError, FileNotFoundError."""
+    """Map a large file into memory: its bytes are read when they are accessed. Raises StoreError, FileNotFoundError."""
     if not os.path.isfile(path):
         raise FileNotFoundError(path)
     with storage("read", path), open(path, "rb") as file:

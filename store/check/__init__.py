@@ -1,1 +1,1 @@
-"""Is all of it sound? Checks, statistics, and one consistent position of all logs."""
+"""Checks, statistics, and one consistent position of all logs."""

@@ -1,4 +1,4 @@
-"""Checking a partition: every byte of every live file. Reads only, and goes on after a finding where it can."""
+"""Check a partition: every byte of every live file. Reads only, and continues after a finding where possible."""
 
 import hashlib
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from everlog.store.sealed.sealed_reader import COMMIT_ORDER, checkpoint, whole
 
 
 class CheckReport(msgspec.Struct):
-    """What `check` found."""
+    """Findings of `check`."""
 
     partition: str
     files: int = 0
@@ -31,22 +31,22 @@ class CheckReport(msgspec.Struct):
     agents: int = 0
     bytes: int = 0
     errors: list[str] = []
-    """What is wrong. Any byte of a live file outside a whole frame is."""
+    """Faults, such as bytes of a live file outside a whole frame."""
     notes: list[str] = []
-    """What is left over, and does no harm: files that no manifest names, bytes that were cut and kept."""
+    """Harmless leftovers: files that no manifest names, saved tails (`.cut`), derived files that are damaged."""
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """True if there are no errors."""
         return not self.errors
 
 
 def check(partition: Partition, *, deep: bool = False, derive: StateDeriver | None = None,
           progress: Progress | None = None) -> CheckReport:  # fmt: skip
-    """Check a partition that nobody writes to meanwhile. Findings are in the report; raises nothing for them.
+    """Check a partition that no process writes to meanwhile. Findings are in the report and are never raised.
 
-    Every byte is held against its checksum, and every record of the frames against the rules of a log. `deep` does the
-    latter for the sealed records too, and makes the states again with `derive`, to compare them.
+    Every byte is verified against its checksum, and every record of the frames against the rules of a log. `deep`
+    applies these rules to sealed records too, and with `derive` derives the states again and compares them.
     """
     report = CheckReport(partition.name)
     try:
@@ -68,10 +68,10 @@ def check(partition: Partition, *, deep: bool = False, derive: StateDeriver | No
     for entry in manifest.files:
         if entry.state is not None and not is_whole(partition, entry.state):
             path = partition.path / entry.state.name
-            report.notes.append(f"{path} is damaged or gone; it is derived, and `everlog log seal` makes it again")
+            report.notes.append(f"{path} is damaged or missing; it is derived, and `everlog log seal` derives it again")
         if entry.checkpoints is not None and not is_whole(partition, entry.checkpoints):
             path = partition.path / entry.checkpoints.name
-            report.notes.append(f"{path} is damaged or gone; it is derived, and made again with its records")
+            report.notes.append(f"{path} is damaged or missing; it is derived again when its records are sealed again")
     if deep and derive is not None and report.ok:
         _check_states(partition, manifest, derive, report)
         _check_checkpoints(partition, manifest, derive, report)
@@ -80,7 +80,7 @@ def check(partition: Partition, *, deep: bool = False, derive: StateDeriver | No
 
 
 class _State:
-    """Where the streams and the partition are between two files."""
+    """Position of the streams and the partition between two files."""
 
     def __init__(self, deep: bool) -> None:
         self.deep = deep
@@ -119,12 +119,14 @@ def _check_frames(partition: Partition, manifest: Manifest, entry: FileEntry, da
         touched |= {record.agent_id for record in records}
         erasures += sum(record.type == RecordsErased.kind for record in records)
     if erasures:
-        report.notes.append(f"{path} holds erasures that were not carried out: `everlog log seal` does it")
+        report.notes.append(f"{path} holds erasures that were not carried out: `everlog log seal` carries them out")
     if scan.later is not None or (entry.kind != OPEN and scan.tail_bytes):
         seqs = dict(heads_before(manifest, entry).items())
         report.errors.append(str(corrupt_error(scan, data, salt, entry.first_commit, path, seqs)))
     elif scan.tail_bytes:
-        report.errors.append(f"{path}: {scan.tail_bytes} bytes after byte {scan.end} are no whole frame (a torn tail)")
+        report.errors.append(
+            f"{path}: {scan.tail_bytes} bytes after byte {scan.end} are not a whole frame (a torn tail)"
+        )
     if entry.kind == OPEN:
         state.next_commit = scan.next_commit
     elif not scan.tail_bytes:
@@ -132,11 +134,11 @@ def _check_frames(partition: Partition, manifest: Manifest, entry: FileEntry, da
 
 
 def _check_sealed(partition: Partition, entry: FileEntry, state: _State, path: str, report: CheckReport) -> None:
-    """The parts of a sealed file have their checksums; if it is deep, its records go on where the streams are."""
+    """Check the checksums of a sealed file; if `deep`, also that its records continue the streams."""
     table = whole(partition, entry)
     commits = table.column("commit").unique().to_pylist()
     if commits != list(range(entry.first_commit, entry.last_commit + 1)) or table.num_rows != entry.records:
-        report.errors.append(f"{path} does not hold the commits that the manifest says")
+        report.errors.append(f"{path} does not hold the commits that the manifest names")
     report.commits += len(commits)
     report.records += table.num_rows
     if not state.deep:
@@ -149,10 +151,10 @@ def _check_sealed(partition: Partition, entry: FileEntry, state: _State, path: s
 
 
 def _check_states(partition: Partition, manifest: Manifest, derive: StateDeriver, report: CheckReport) -> None:
-    """The newest state of each agent is what its records say."""
+    """Check that the newest state of each agent is what its records derive."""
     reader = PartitionReader(partition)
-    travelled = {agent_id for entry in manifest.files for agent_id in entry.arrivals}  # theirs are of other files too
-    here = sorted(manifest.closed_heads().keys() - travelled)
+    moved_agents = {agent_id for entry in manifest.files for agent_id in entry.arrivals}  # states of all partitions
+    here = sorted(manifest.closed_heads().keys() - moved_agents)
     states = {agent_id: reader.state(agent_id, derive.maker) for agent_id in here}
     found = {agent_id: state for agent_id, state in states.items() if state is not None}
     parts = [SCHEMA.empty_table()]
@@ -168,17 +170,19 @@ def _check_states(partition: Partition, manifest: Manifest, derive: StateDeriver
 
 
 def _check_checkpoints(partition: Partition, manifest: Manifest, derive: StateDeriver, report: CheckReport) -> None:
-    """Each checkpoint is what the one before it and the records in between say, or what all records before it say."""
+    """Check that each checkpoint is what the one before and the records after that derive, or what all records
+    derive.
+    """
     reader = PartitionReader(partition)
-    travelled = {agent_id for entry in manifest.files for agent_id in entry.arrivals}
+    moved_agents = {agent_id for entry in manifest.files for agent_id in entry.arrivals}
     for entry in manifest.files:
-        for agent_id in sorted(entry.held.keys() - travelled):
+        for agent_id in sorted(entry.held.keys() - moved_agents):
             before: pa.Table | None = None
             last = 0
             for seq in entry.held[agent_id]:
                 rows = checkpoint(partition, entry, derive.maker, agent_id, seq)
                 again = derive(before, reader.table(agent_id, last + 1, seq))
-                if not again.num_rows:  # a summary shows more than the one before held
+                if not again.num_rows:  # no state: a summary reaches further back than the one before holds
                     again = derive(None, reader.table(agent_id, 1, seq))
                 if rows is not None and not again.sort_by(SORTED_BY).equals(rows):
                     report.errors.append(
@@ -198,7 +202,7 @@ def _check_closed(data: bytes, entry: FileEntry, path: str, report: CheckReport)
     elif hashlib.sha256(data[: entry.bytes]).hexdigest() != entry.sha256:
         report.errors.append(f"{path} does not have the SHA-256 of the manifest")
     if len(data) > entry.bytes:
-        report.notes.append(f"{path} has {len(data) - entry.bytes} bytes beyond its end, by a writer that was fenced")
+        report.notes.append(f"{path} has {len(data) - entry.bytes} bytes beyond its end, written by a fenced writer")
 
 
 def _check_frame(frame: Frame, state: _State, path: str, report: CheckReport) -> list[Record]:
@@ -225,11 +229,11 @@ def _check_ids(records: Sequence[Record], state: _State, where: str, report: Che
 
 def _check_chains(entry: FileEntry, state: _State, touched: set[str], path: str, report: CheckReport) -> None:
     if set(entry.chains) != touched:
-        report.errors.append(f"{path} holds other agents than the manifest says")
+        report.errors.append(f"{path} holds other agents than the manifest names")
     for agent_id, (seq, chain) in entry.chains.items():
         head = head_in(state.heads, agent_id)
         if (head.seq, head.chain.hex()) != (seq, chain):
-            report.errors.append(f"{path}: the chain of {agent_id!r} is another than the manifest says, at seq {seq}")
+            report.errors.append(f"{path}: the chain of {agent_id!r} at seq {seq} differs from the manifest")
 
 
 def _note_strays(partition: Partition, manifest: Manifest, report: CheckReport) -> None:

@@ -1,4 +1,4 @@
-"""What a partition holds, and what that costs on the disk. Reads the manifest, and frames; no sealed file."""
+"""Count the content of a partition and its size on disk. Reads the manifest and frames, but no sealed file."""
 
 import errno
 from collections.abc import Iterable
@@ -14,38 +14,38 @@ from everlog.store.partition.segment import FrameScan, missing_file_error
 
 
 class FileTotals(msgspec.Struct):
-    """Files of one kind."""
+    """Number and size of the files of one kind."""
 
     files: int = 0
     bytes: int = 0
 
     def add(self, count: int) -> None:
-        """One more file."""
+        """Add one file of `count` bytes."""
         self.files += 1
         self.bytes += count
 
 
 class PartitionStats(msgspec.Struct):
-    """What `stats` found."""
+    """Result of `stats`."""
 
     agents: int = 0
     commits: int = 0
     records: int = 0
     text_bytes: int = 0
-    """UTF-8 bytes of text and payload of the records: what amplification is held against."""
+    """UTF-8 bytes of text and payload of the records: the base of `amplification`."""
     open: FileTotals = msgspec.field(default_factory=FileTotals)
-    """Frames, growing."""
+    """Open file of frames, growing."""
     frames: FileTotals = msgspec.field(default_factory=FileTotals)
-    """Frames that were closed and are not sealed yet."""
+    """Files of frames that are closed and not sealed yet."""
     sealed: FileTotals = msgspec.field(default_factory=FileTotals)
     states: FileTotals = msgspec.field(default_factory=FileTotals)
-    """Derived, and made again where they are lost."""
+    """States and checkpoints: derived, and derived again if they are lost."""
     other: FileTotals = msgspec.field(default_factory=FileTotals)
-    """Manifests, epochs, tails that were cut and kept, what is left over."""
+    """Manifests, epochs, saved tails (`.cut`), leftovers."""
 
     @classmethod
     def sum(cls, found: Iterable["PartitionStats"]) -> "PartitionStats":
-        """Of several partitions together."""
+        """Return the totals of several partitions."""
         together = cls()
         for stats in found:
             for name in ("agents", "commits", "records", "text_bytes"):
@@ -58,13 +58,13 @@ class PartitionStats(msgspec.Struct):
 
     @property
     def all(self) -> FileTotals:
-        """Everything in the folder."""
+        """Total of all files in the folder."""
         kinds = (self.open, self.frames, self.sealed, self.states, self.other)
         return FileTotals(sum(kind.files for kind in kinds), sum(kind.bytes for kind in kinds))
 
     @property
     def amplification(self) -> float | None:
-        """Bytes of everything in the folder for each byte of text and payload; None where there is none."""
+        """Bytes of all files in the folder for each byte of text and payload; None if there is no text or payload."""
         return self.all.bytes / self.text_bytes if self.text_bytes else None
 
 
@@ -97,7 +97,7 @@ def _count_records(partition: Partition, manifest: Manifest) -> PartitionStats:
 
 
 def _frames(partition: Partition, entry: FileEntry, found: PartitionStats) -> set[str]:
-    """Count the whole frames of a file; the agents in them."""
+    """Count the whole frames of a file; return the agents in them."""
     path = partition.path / entry.name
     data = partition.disk.read(path, 0, entry.bytes if entry.kind == FRAMES else None)
     scan = FrameScan(data, partition.salt(entry.name), entry.first_commit, str(path))
@@ -116,7 +116,9 @@ _WORDS = ("text", "payload")
 
 
 def _weigh(partition: Partition, manifest: Manifest, found: PartitionStats) -> None:
-    """Put every file of the folder to its kind, with all of its bytes; files whose length is known are not read."""
+    """Add every file of the folder to its kind, with all of its bytes; of files of known length only the rest is
+    read.
+    """
     kinds = {OPEN: found.open, FRAMES: found.frames, SEALED: found.sealed}
     live: dict[str, tuple[FileTotals, int]] = {}
     for entry in manifest.files:
@@ -132,6 +134,6 @@ def _weigh(partition: Partition, manifest: Manifest, found: PartitionStats) -> N
         kind, known = live.get(name, (found.other, 0))
         try:
             beyond = len(partition.disk.read(partition.path / name, known))
-        except FileNotFoundError:  # swept meanwhile, or sealed: then its bytes were counted, if not here
+        except FileNotFoundError:  # swept meanwhile, or sealed: its records are counted already
             continue
         kind.add(known + beyond)

@@ -1,8 +1,8 @@
-"""All logs of a store at one position, for whoever asks about the whole fleet. Locks nothing, writes nothing.
+"""Take one position of all logs of a store, for questions about the whole fleet. Locks nothing, writes nothing.
 
-Of each partition one manifest is taken, and the whole frames that its open file had then. Sealed files are held open:
-what their owner seals or compacts meanwhile loses its name, and not its bytes. Sealed records are not read here; DuckDB
-does that, which finds the files under the paths that are given.
+Of each partition one manifest is read, and the whole frames that its open file has at that time. Sealed files are held
+open: if their owner seals or compacts meanwhile, they lose their names but not their bytes. Sealed records are not read
+here; DuckDB reads the files under the paths that the snapshot returns.
 """
 
 import errno
@@ -19,7 +19,7 @@ from everlog.store.base.arrow_schema import SCHEMA, records_of
 from everlog.store.base.disk import storage, storage_error
 from everlog.store.base.lazy_pyarrow import pc
 from everlog.store.base.move_records import FROM, move_in
-from everlog.store.check.fd_limit import is_room, make_room, too_few
+from everlog.store.check.fd_limit import fd_limit_error, has_fd_room, raise_fd_limit
 from everlog.store.partition.manifest import OPEN, READ_ATTEMPTS_MAX, SEALED, FileEntry, Manifest, ParquetEntry, load
 from everlog.store.partition.partition import MANIFEST, Partition
 from everlog.store.partition.segment import FrameScan, closed_frames, corrupt_error, heads_before, missing_file_error
@@ -27,37 +27,37 @@ from everlog.store.sealed.parquet_file import is_whole
 from everlog.store.stores.file_store import FileStore
 
 _HELD = Path("/proc/self/fd")
-"""Where the files are that this process has open, under their numbers, whatever has become of their names."""
+"""Folder of this process's open files, by file descriptor; it finds a file even after the file has lost its name."""
 TAKES_MAX = 20
-"""How often a position is taken anew because an agent moved while it was taken."""
+"""Number of attempts to take a position, because an agent may move meanwhile."""
 
 
 class PartitionPosition(msgspec.Struct, frozen=True):
-    """How far one partition is read."""
+    """Position up to which one partition is read."""
 
     partition: str
     manifest: int
-    """Number of the manifest; 0 where there is none yet."""
+    """Number of the manifest; 0 if there is none yet."""
     commit: int
-    """The last commit that counts."""
+    """Last commit that is included."""
     records: int
 
 
 class SkippedPartition(msgspec.Struct, frozen=True):
-    """A partition that is damaged, and of which nothing is read."""
+    """A damaged partition, of which nothing is read."""
 
     partition: str
     reason: str
 
 
 class _OpenSealedFile(NamedTuple):
-    """A sealed file that is open here."""
+    """A sealed file that this process holds open."""
 
     partition: Partition
     entry: ParquetEntry
     fd: int
     written: tuple[int, int]
-    """Its length, and when it was last written, as of then."""
+    """Length and modification time of the file when it was opened."""
 
 
 class _PartitionSnapshot(NamedTuple):
@@ -68,41 +68,47 @@ class _PartitionSnapshot(NamedTuple):
 
 
 class Snapshot:
-    """A position of the store; its files are open until it is closed."""
+    """A position of the store; its files stay open until it is closed."""
 
     def __init__(self, taken: Sequence[_PartitionSnapshot], left_out: Sequence[SkippedPartition]) -> None:
         self.parts = [one.part for one in taken]
         self.left_out = list(left_out)
         self._held = [held for one in taken for held in one.held]
         self.fresh = pa.Table.from_batches([batch for one in taken for batch in one.frames], SCHEMA)
-        """The records that are not sealed, in any order, with the columns of `SCHEMA`."""
+        """Records that are not sealed, in any order, with the columns of `SCHEMA`."""
 
     @property
     def paths(self) -> list[str]:
-        """Where the sealed files can be read, while this is open: with the columns of `FIGURES` beside the records."""
+        """Paths of the sealed files, valid until `close`; besides the record columns they have the columns of
+        `FIGURES`.
+        """
         return [str(_HELD / str(held.fd)) for held in self._held]
 
     @property
     def records(self) -> int:
-        """How many there are in all."""
+        """Number of records in all partitions."""
         return sum(part.records for part in self.parts)
 
     def damage(self) -> CorruptLog | None:
-        """The error for a sealed file that does not have its checksums; None if all have. Reads every byte of them."""
+        """Return the error for the first sealed file with a wrong checksum; None if there is none. Reads every byte of
+        them.
+        """
         return next((_damaged_error(held) for held in self._held if not _is_whole(held)), None)
 
     def check_unchanged(self) -> None:
-        """Raises CorruptLog if a sealed file was written to since it was opened: nobody may, and answers are void."""
+        """Raise CorruptLog if a sealed file was written to since it was opened: sealed files never change, so answers
+        are invalid.
+        """
         for held in self._held:
             if _file_stamp(held.fd) != held.written:
                 raise CorruptLog(
-                    f"{held.partition.path / held.entry.name} was written to while it was read, and sealed files never "
-                    "change: the answer is worth nothing. Run `everlog log check --all`, and restore the file from a "
-                    "backup if it is damaged."
+                    f"{held.partition.path / held.entry.name} was written to while it was read, but sealed files never "
+                    "change: the answer is invalid. Run `everlog log check --all`, and restore the file from a backup "
+                    "if it is damaged."
                 )
 
     def close(self) -> None:
-        """Let go of the files. Idempotent."""
+        """Close the files. Idempotent."""
         _close_files(self._held)
         self._held = []
 
@@ -114,16 +120,17 @@ class Snapshot:
 
 
 def snapshot(store: FileStore, *, skip_damaged: bool = False) -> Snapshot:
-    """The position of now. Every sealed file is checked, and nothing is read of a partition with damage, if
-    `skip_damaged`. The limit of open files of this process is raised if it has to be. Raises CorruptLog, NewerFormat,
-    StoreError.
+    """Return the current position of a store. Raises CorruptLog, NewerFormat, StoreError.
+
+    With `skip_damaged` every sealed file is verified, and a partition with damage is skipped. The limit of open files
+    of this process is raised if necessary.
     """
     try:
         return _snapshot(store, skip_damaged=skip_damaged)
     except StoreError as error:
         if not (isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EMFILE):
             raise
-        raise StoreError(f"{store.root}: {too_few(_sealed(store))}") from error
+        raise StoreError(f"{store.root}: {fd_limit_error(_sealed(store))}") from error
 
 
 def _snapshot(store: FileStore, *, skip_damaged: bool) -> Snapshot:
@@ -140,8 +147,8 @@ def _snapshot(store: FileStore, *, skip_damaged: bool) -> Snapshot:
                         raise
                     left_out.append(SkippedPartition(name, str(error)))
             files = sum(len(one.held) for one in taken)
-            if not is_room(files):
-                raise StoreError(f"{store.root}: {too_few(files)}")
+            if not has_fd_room(files):
+                raise StoreError(f"{store.root}: {fd_limit_error(files)}")
             whole = bool(left_out) or not _is_torn(store, taken)
         finally:
             if not whole:
@@ -152,7 +159,9 @@ def _snapshot(store: FileStore, *, skip_damaged: bool) -> Snapshot:
 
 
 def _take(partition: Partition, *, check: bool) -> _PartitionSnapshot:
-    """One partition. A file that goes meanwhile is in another by then, which the next manifest names."""
+    """Take the position of one partition. If a file disappears meanwhile, the next manifest names the file that
+    replaced it.
+    """
     for _ in range(READ_ATTEMPTS_MAX):
         manifest = load(partition)
         held: list[_OpenSealedFile] = []
@@ -184,7 +193,7 @@ def _take(partition: Partition, *, check: bool) -> _PartitionSnapshot:
 
 
 def _sealed(store: FileStore) -> int:
-    """How many sealed files there are."""
+    """Return the number of sealed files in a store."""
     return sum(entry.kind == SEALED for name in store.partitions() for entry in load(store.partition(name)).files)
 
 
@@ -202,7 +211,7 @@ def _hold(partition: Partition, entry: FileEntry) -> _OpenSealedFile:
         raise
     except OSError as error:
         raise storage_error(error, "read", path) from error
-    make_room(fd)
+    raise_fd_limit(fd)
     held = _OpenSealedFile(partition, entry.parquet, fd, _file_stamp(fd))
     if held.written[0] < entry.parquet.bytes:
         os.close(fd)
@@ -218,7 +227,7 @@ def _file_stamp(fd: int) -> tuple[int, int]:
 def _frames_of(
     partition: Partition, entry: FileEntry, manifest: Manifest, last: int
 ) -> tuple[list[pa.RecordBatch], int]:
-    """The records of a file that is not sealed, and the last commit so far."""
+    """Return the records of a file that is not sealed, and the last commit so far."""
     if entry.kind != OPEN:
         return [frame.batch for frame in closed_frames(partition, entry, manifest)], last
     path = partition.path / entry.name
@@ -242,7 +251,7 @@ def _close_files(held: Sequence[_OpenSealedFile]) -> None:
 
 
 def _is_whole(held: _OpenSealedFile) -> bool:
-    """Whether every part of an open file has its checksum, whatever has become of its name."""
+    """Return True if every part of an open file matches its checksum, even if the file has lost its name."""
     here = held.partition._replace(path=_HELD)
     return is_whole(here, msgspec.structs.replace(held.entry, name=str(held.fd)))
 
@@ -255,14 +264,16 @@ def _check_undamaged(held: Sequence[_OpenSealedFile]) -> None:
 
 def _damaged_error(held: _OpenSealedFile) -> CorruptLog:
     return CorruptLog(
-        f"{held.partition.path / held.entry.name} is damaged: it does not have its length or its checksums. Nothing "
-        "was changed. `everlog log check --all` says where; restore the file from a backup."
+        f"{held.partition.path / held.entry.name} is damaged: its length or a checksum is wrong. Nothing was changed. "
+        "`everlog log check --all` shows where; restore the file from a backup."
     )
 
 
 def _is_torn(store: FileStore, taken: Sequence[_PartitionSnapshot]) -> bool:
-    """Whether an agent's records are missing between two partitions: it moved after the one was taken and before the
-    other was. A fork began where it is.
+    """Return True if an agent's records are missing because it moved after one partition was taken and before the other
+    was.
+
+    A fork begins with its own first record, so records before that are not missing.
     """
     arrivals = [arrival for one in taken for arrival in _arrivals(one)]
     if not arrivals:
@@ -276,7 +287,7 @@ def _is_torn(store: FileStore, taken: Sequence[_PartitionSnapshot]) -> bool:
 
 
 def _arrivals(one: _PartitionSnapshot) -> Iterator[tuple[str, str, int]]:
-    """Partition, agent and seq of each last arrival, and of the first record of each fork that is sealed."""
+    """Yield partition, agent and seq of each agent's last arrival, and of the first record of each sealed fork."""
     for entry in one.manifest.files:
         for name, seq in entry.arrivals.items():
             yield one.part.partition, name, seq

@@ -1,1 +1,1 @@
-"""How is a log written, read, recovered and followed?"""
+"""Writing, reading, recovering and following one log."""

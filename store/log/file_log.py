@@ -1,8 +1,8 @@
-"""The log in files, with its writer.
+"""Write a log in files.
 
-The order of a commit: admit, write the frame, fdatasync, look for a higher epoch, let the ledger take it in, return.
-Invariant: `_poison` is set before the first byte is written and cleared after the acknowledgement only, so that a
-writer which was interrupted anywhere in between never writes again.
+The order of a commit: admit, write the frame, fdatasync, check for a higher epoch, update the StreamHeads, return.
+Invariant: `_poison` is set before the first byte is written and cleared only after the check for a higher epoch, so
+that a writer which was interrupted anywhere in between never writes again.
 """
 
 import threading
@@ -28,7 +28,7 @@ from everlog.store.sealed.sealed_reader import commit_of, ids_of
 
 
 class FileLog:
-    """One partition in files, with its writer. Thread-safe; see `store.Log` for what each method promises."""
+    """Writer of one partition in files. Thread-safe; see `store.Log` for the promises of each method."""
 
     def __init__(
         self,
@@ -39,11 +39,13 @@ class FileLog:
         segment_bytes_max: int,
         history: StreamLoader | None,
     ) -> None:
-        """Use `FileLog.open`."""
+        """Not for direct use: call `FileLog.open`."""
         self.cut = recovered.cut
-        """The nonsense tail that was cut when the log was opened, kept beside as `.cut`; None if there was none."""
+        """Nonsense tail that was cut off when the log was opened and kept next to it as `.cut`; None if there was
+        none.
+        """
         self.unfinished = ""
-        """Why an erasure that an owner before recorded could not be carried out; empty if none waits."""
+        """Reason why an erasure that an earlier owner recorded could not be carried out; empty if none is pending."""
         self._where = partition
         self._ownership = ownership
         self._now = now
@@ -53,7 +55,7 @@ class FileLog:
         self._file = recovered.file
         self._ledger = recovered.ledger
         self._indexes = {index.name: index for index in (*recovered.indexes, self._file.index)}
-        self._view = self._now_seen()
+        self._view = self._acknowledged_view()
         self._reader = reader = PartitionReader(partition, lambda: self._view)
         self.read, self.table, self.chain, self.erasing = reader.read, reader.table, reader.chain, reader.erasing
         self.seq_at, self.state, self.states = reader.seq_at, reader.state, reader.states
@@ -70,9 +72,9 @@ class FileLog:
              history: StreamLoader | None = None, restoring: bool = False) -> "FileLog":  # fmt: skip
         """Take the next epoch, recover the tail, return the writer.
 
-        `now` gives microseconds UTC; `label` is what a person calls the partition; a file of `segment_bytes_max` bytes
-        is closed; `history` gives all records of an agent that came from another partition; `restoring`: see `recover`.
-        Raises PartitionBusy, UsageError, CorruptLog, NewerFormat, Fenced, StoreError.
+        `now` returns microseconds UTC; `label` names the partition in errors; a file of `segment_bytes_max` bytes is
+        closed; `history` returns all records of an agent that arrived from another partition; `restoring`: see
+        `recover`. Raises PartitionBusy, UsageError, CorruptLog, NewerFormat, Fenced, StoreError.
         """
         ownership = take(partition, this_process(command, now()), label or partition.name, take_over=take_over)
         opened = False
@@ -93,9 +95,9 @@ class FileLog:
         return log
 
     def _finish_erasures(self) -> None:
-        """An owner before appended a `records_erased` and did not come to carry it out.
+        """Carry out erasures that an earlier owner appended as `records_erased` and did not carry out.
 
-        Damage in a file that must be written again keeps it waiting, and the log open: `check` tells of both.
+        If a file that must be rewritten is damaged, the erasure stays pending and the log opens; `check` reports both.
         """
         if self._file.erasures or any(entry.erasures for entry in self._manifest.files):
             try:
@@ -110,7 +112,7 @@ class FileLog:
 
     @property
     def epoch(self) -> int:
-        """The ownership generation that this writer holds, from 1."""
+        """Number of the ownership that this writer holds, from 1."""
         return self._ownership.epoch
 
     def append(self, agent_id: str, expected_seq: int, drafts: Sequence[Draft]) -> Commit:
@@ -121,19 +123,21 @@ class FileLog:
         return result
 
     def append_group(self, appends: Sequence[Append]) -> list[Commit | StoreError]:
-        """Append many commits as one group. Raises BadInput, before anything is written, if any has a wrong shape."""
+        """Append many commits as one group. Raises BadInput, before anything is written, if any append has a wrong
+        shape.
+        """
         return self._group.submit([ValidatedAppend(append) for append in appends])
 
     def agents(self) -> list[str]:
-        """Ids of all agents with records here, sorted."""
+        """Return the ids of all agents with records in the partition, sorted."""
         return sorted(self._ledger.heads)
 
     def head(self, agent_id: str) -> Head:
-        """The end of the stream; Head(0, GENESIS) for an agent without records."""
+        """Return the end of the stream; Head(0, GENESIS) for an agent without records."""
         return self._ledger.head(name_of(agent_id))
 
     def close(self) -> None:
-        """Give the partition up. Idempotent; waits for the group that is being written."""
+        """Release the partition. Idempotent; waits for the group that is being written."""
         with self._io:
             if not self._closed:
                 self._closed = True
@@ -148,14 +152,16 @@ class FileLog:
             if group.records:
                 self._write(group)
             elif any(isinstance(result, Commit) for result in results):
+                # Nothing to write, but repeated appends are acknowledged again: a fenced writer must not acknowledge
+                # these either.
                 self._raise_if_fenced()
             return results
 
     def _admit(self, group: AppendGroup, append: ValidatedAppend) -> AppendResult:
-        """The place of an append in the group, or why it has none: a file that it asks for may be damaged."""
+        """Return the commit or the refusal of an append. Admitting may read a file, which may be damaged."""
         try:
             return group.admit(append)
-        except StoreError as error:  # or a newer owner may have sealed and removed it
+        except StoreError as error:  # a newer owner may have sealed and removed the file
             self._raise_if_fenced(error)
             return error
 
@@ -163,14 +169,16 @@ class FileLog:
         if self._fenced:
             raise Fenced(self._fenced_message())
         if self._closed:
-            raise StoreError(f"the log {self._where.path} was closed; open it again.")
+            raise StoreError(f"the log {self._where.path} is closed; open it again.")
         if self._poison:
             raise Poisoned(f"an earlier write failed ({self._poison}); close the log and open it again.")
 
     def _write(self, group: AppendGroup) -> None:
-        """Make the group durable and acknowledged, or raise."""
+        """Make the group durable, check the fence, and update the StreamHeads; or raise."""
         if self._file.length >= self._segment_bytes_max:
             self._begin_file()
+        # Set before the first byte is written: an interrupt leaves unknown bytes, and a second write could follow a
+        # torn one.
         self._poison = "it was interrupted"
         path = self._file.path
         doing = "write"
@@ -179,21 +187,27 @@ class FileLog:
             doing = "sync"
             self._file.sync()
             doing = "look for a newer owner after writing"
+            # Checked after the sync, never before: a new owner publishes its epoch and then reads the tail. So either
+            # it reads this frame, or this check sees its epoch. Only frames that pass are acknowledged.
             latest = self._ownership.is_latest()
         except OSError as error:
             failure = storage_error(error, doing, path)
+            # A failed write or sync is never retried: the system may have dropped the dirty pages and would report
+            # success.
             self._poison = str(failure)
-            kept = "Nothing of it is kept" if doing == "write" else "Whether it is kept is seen then"
+            kept = "Nothing of it is stored" if doing == "write" else "Opening the log shows whether it is stored"
             raise StoreError(f"{failure} {kept}: the same events can be sent again safely.") from error
         if not latest:
             self._fenced = True
             raise Fenced(self._fenced_message())
         group.settle()
-        self._view = self._now_seen()
+        self._view = self._acknowledged_view()
         self._poison = ""
 
     def _roll(self) -> None:
-        """The work of `_begin_file`. May raise OSError, StoreError."""
+        """Close the open file and begin the next, without poisoning. May raise OSError, StoreError."""
+        # Order: the new file's name is durable (`begin`), then one manifest names both files, then frames go into the
+        # new file.
         file = OpenSegment.begin(self._where, self._ledger.commits + 1, self.epoch)
         closed = self._file.closed(self._ledger)
         published = False
@@ -207,14 +221,14 @@ class FileLog:
         self._indexes = {**self._indexes, file.entry.name: file.index}
         self._ledger.ids.begin_generation(closed.last_commit, self._now())
         self._file = file
-        self._view = self._now_seen()
+        self._view = self._acknowledged_view()
 
-    def _now_seen(self) -> PartitionFiles:
-        """What this writer's own reads see: nothing that was not acknowledged."""
+    def _acknowledged_view(self) -> PartitionFiles:
+        """Return what this writer's own reads may see: acknowledged bytes only."""
         return PartitionFiles(self._manifest, self._file.length, self._indexes)
 
     def _publish(self, files: list[FileEntry]) -> None:
-        """Make `files` the live ones. May raise StoreError, Fenced."""
+        """Publish a manifest with `files` as the live files. May raise StoreError, Fenced."""
         manifest = succeed(self._where, self._manifest, self.epoch, files)
         if manifest is None:
             self._fenced = True
@@ -223,14 +237,14 @@ class FileLog:
 
     @property
     def unsealed_bytes(self) -> int:
-        """Bytes in frames, which `seal` would work on."""
+        """Number of bytes in frames, which `seal` would work on."""
         with self._io:
             return self._file.length + sum(entry.bytes for entry in self._manifest.files if entry.kind == FRAMES)
 
     def seal(self, derive: StateDeriver | None = None, progress: Progress | None = None) -> SealReport:
-        """Turn all frames into Parquet, carry erasures out, compact. See `store.Log`. Raises StoreError, CorruptLog.
+        """Turn all frames into Parquet, carry out erasures, compact. See `store.Log`. Raises StoreError, CorruptLog.
 
-        A failure changes nothing: all records stay where they are. After one of publishing, the log is opened again.
+        A failure changes nothing: all records stay where they are. If publishing failed, the log must be opened again.
         """
         with self._sealing:
             with self._io:
@@ -250,7 +264,9 @@ class FileLog:
             return done
 
     def _begin_file(self) -> None:
-        """Close the open file and begin the next. After a failure nobody knows what was begun: poison."""
+        """Close the open file and begin the next. After a failure the state on disk is unknown, so the writer is
+        poisoned.
+        """
         self._poison = "it was interrupted"
         try:
             with storage("close", self._file.path):
@@ -263,7 +279,7 @@ class FileLog:
     def _seal_some(
         self, derive: StateDeriver | None, progress: Progress | None, tried: set[str]
     ) -> ManifestChange | None:
-        """One step of sealing; None if nothing is left to do."""
+        """Do one step of sealing and return its change; None if nothing is left to do."""
         before = self._manifest
         sealing = SealPass(self._where, before, self.epoch, derive, progress, tried, self._history)
         adopted = False
@@ -285,12 +301,15 @@ class FileLog:
         return change
 
     def _adopt(self, change: ManifestChange, before: Manifest) -> None:
-        """Publish a change, and remove what it replaces. May raise OSError, StoreError."""
+        """Publish a change, and remove the files that it replaces. May raise OSError, StoreError."""
+        # Saved tails go before the manifest is published: after that no file of frames asks for the erasure any more,
+        # and a crash would leave their content on disk.
         if change.erasing:
             self._raise_if_fenced()
             remove_cut(self._where)
         with self._io:
             self._raise_if_unusable()
+            # A failed publish may or may not have created the manifest: stop until the log is opened again.
             self._poison = "sealing was interrupted"
             try:
                 self._publish(change.files(self._manifest.files))
@@ -306,12 +325,13 @@ class FileLog:
             replaced = before.names() - self._manifest.names()
         if change.erasing:  # an owner that was fenced while it sealed may have left a file
             replaced.update(strays(self._where, self._manifest, self.epoch - 1))
+        # Removed only after the new manifest is in force; readers with the old manifest look again.
         for name in replaced:
             remove_if_there(self._where.disk, self._where.path / name)
         self._where.disk.sync_dir(self._where.path)
 
     def _raise_if_fenced(self, cause: StoreError | None = None) -> None:
-        """Raises Fenced if a newer owner has the partition."""
+        """Raise Fenced if a newer owner has the partition."""
         with storage("look for a newer owner in", self._where.path):
             latest = self._ownership.is_latest()
         if not latest:
@@ -319,12 +339,12 @@ class FileLog:
             raise Fenced(self._fenced_message()) from cause
 
     def _remember(self, entry: FileEntry) -> None:
-        """Event ids of this sealed file are looked up in it from now on."""
+        """Look up the event ids of this sealed file in it from now on."""
         load = partial(ids_of, self._where, entry)
         self._ledger.ids.seal(entry.first_commit, entry.last_commit, entry.ids_to, load, self._now())
 
     def _recall(self, number: int) -> Sequence[Record]:
-        """The records of a durable commit."""
+        """Return the records of a durable commit."""
         with storage("read", self._where.path):
             for index in reversed(self._indexes.values()):
                 records = commit_in(self._where, index, number)
@@ -334,12 +354,12 @@ class FileLog:
                 if entry.kind == SEALED and entry.first_commit <= number <= entry.last_commit:
                     return commit_of(self._where, entry, number)
         raise CorruptLog(
-            f"{self._where.path}: commit {number} was there when the log was opened and cannot be read now. Nothing "
-            "was changed. Look at the disk, then open the log again."
+            f"{self._where.path}: commit {number} existed when the log was opened and cannot be read now. Nothing was "
+            "changed. Check the disk, then open the log again."
         )
 
     def _fenced_message(self) -> str:
         return (
-            f"epoch {self.epoch} of {self._where.name} is over: a newer owner has the partition. Nothing of this was "
+            f"epoch {self.epoch} of {self._where.name} is over: a newer owner has the partition. This append was not "
             "acknowledged, and this writer must stop."
         )

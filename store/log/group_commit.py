@@ -1,7 +1,7 @@
-"""Group commit without a thread of its own: the callers take turns in leading.
+"""Commit appends in groups, without a thread of its own: the calling threads take turns as leader.
 
-Who comes when nobody leads becomes the leader, takes everything that waits and commits it as one group, while the next
-group gathers behind. A lone caller pays nothing for it. The queue has a limit and refuses when it is full.
+A caller that finds no leader becomes the leader, takes all queued appends and commits them as one group, while the next
+group gathers. A single caller has no overhead. The queue is limited and refuses appends when it is full.
 """
 
 import threading
@@ -19,7 +19,7 @@ CommitFunction = Callable[[list[ValidatedAppend]], list[AppendResult]]
 
 
 class _Ticket:
-    """What one caller waits for."""
+    """The appends of one waiting caller, and their results."""
 
     __slots__ = ("appends", "error", "results", "weight", "woken")
 
@@ -36,10 +36,12 @@ class _Ticket:
 
 
 class GroupCommit:
-    """A queue of appends in front of `commit`, which is never called twice at once."""
+    """Queue of appends in front of `commit`, which never runs twice at the same time."""
 
     def __init__(self, commit: CommitFunction) -> None:
-        """`commit` makes appends durable together and gives one result for each; StoreError fails them all."""
+        """Start with an empty queue. `commit` makes appends durable together and returns one result for each;
+        StoreError fails all.
+        """
         self._commit = commit
         self._mutex = threading.Lock()
         self._queue: deque[_Ticket] = deque()
@@ -47,9 +49,10 @@ class GroupCommit:
         self._led = False
 
     def submit(self, appends: Sequence[ValidatedAppend]) -> list[AppendResult]:
-        """The results of `appends`, once they are durable. Raises StoreError if the queue is full or the group failed.
+        """Return the results of `appends` once they are durable. Raises StoreError if the queue is full or the group
+        failed.
 
-        More than one group's worth is committed as several groups, one after the other.
+        Appends above the limits of one group are committed as several groups, one after the other.
         """
         results: list[AppendResult] = []
         for part in _parts(appends):
@@ -60,15 +63,15 @@ class GroupCommit:
         with self._mutex:
             if self._waiting + len(ticket.appends) > GROUP_APPENDS_MAX:
                 raise StoreError(
-                    f"{self._waiting} appends wait for the disk already and the limit is {GROUP_APPENDS_MAX}; nothing "
-                    "of this one is kept. Send it again later, or send less at once."
+                    f"{self._waiting} appends are waiting for the disk and the limit is {GROUP_APPENDS_MAX}; nothing "
+                    "of this append was stored. Send it again later, or send fewer at once."
                 )
             if self._led:
                 ticket.woken = threading.Event()
                 self._queue.append(ticket)
                 self._waiting += len(ticket.appends)
             self._led = True
-        if ticket.woken is None:  # nobody leads, so nobody waits
+        if ticket.woken is None:  # there was no leader, so the queue is empty
             self._lead(ticket, [ticket])
         else:
             ticket.woken.wait()
@@ -80,16 +83,18 @@ class GroupCommit:
         return ticket.results
 
     def _lead(self, own: _Ticket, group: list[_Ticket]) -> None:
-        """Commit one group, wake those in it, and hand the lead to the first who waits."""
+        """Commit one group, wake its callers, and make the first waiting caller the leader."""
         try:
             self._commit_tickets(group)
         finally:
             with self._mutex:
+                # The heir stays in the queue and gathers its group when it wakes, so that appends which arrive until
+                # then join it. `_led` stays True meanwhile: a new caller must not lead a second group at the same time.
                 heir = self._queue[0] if self._queue else None
                 self._led = heir is not None
             for ticket in group:
                 if not ticket.done:
-                    ticket.error = Poisoned("the process was interrupted while it wrote; open the log again.")
+                    ticket.error = Poisoned("the process was interrupted during the write; open the log again.")
                 if ticket is not own and ticket.woken is not None:
                     ticket.woken.set()
             if heir is not None and heir.woken is not None:
@@ -120,12 +125,12 @@ class GroupCommit:
 
 
 def _raise_again(error: StoreError) -> NoReturn:
-    """Each waiting thread raises an error of its own, so that none adds to another's traceback."""
+    """Raise a copy of `error`: each waiting thread needs its own, or their tracebacks would mix."""
     raise type(error)(*error.args) from error
 
 
 def _parts(appends: Sequence[ValidatedAppend]) -> list[Sequence[ValidatedAppend]]:
-    """`appends` in as few parts as the limits of a group allow; each append is within them by itself."""
+    """Split `appends` into as few parts as the limits of a group allow; a single append is always within them."""
     if len(appends) == 1:
         return [appends]
     parts: list[Sequence[ValidatedAppend]] = []

@@ -1,7 +1,7 @@
-"""Following a partition: what was appended since a commit, without reading again what was read before.
+"""Follow a partition: read the records appended since a commit, without reading earlier ones again.
 
-A follower remembers how far it came in the open file, and reads on from there. When the owner has published a new
-manifest (it sealed, or a new owner began a file) the follower looks its commit up in the new files. It sees whole
+A follower remembers its position in the open file and reads on from there. When the owner has published a new manifest
+(after sealing, or when a new owner began a file) the follower looks its commit up in the new files. It sees whole
 frames only, and never locks or writes.
 """
 
@@ -20,15 +20,15 @@ from everlog.store.partition.segment import closed_frames, missing_file_error
 from everlog.store.sealed.sealed_reader import whole
 
 READ_BYTES = 16 * 1024 * 1024
-"""Bytes of an open file that are read at once, if a frame is no longer."""
+"""Bytes of an open file that are read at once; more if a frame is longer."""
 
 
 class CommitRewritten(Exception):
-    """A commit that was read before is another now, or gone: it was never acknowledged, and a crash took it."""
+    """Raised if a commit that was read has changed or is gone: it was never acknowledged and was lost in a crash."""
 
 
 class LogFollower:
-    """How far one partition was read. One thread at a time."""
+    """Read position in one partition. For one thread at a time."""
 
     def __init__(self, partition: Partition) -> None:
         self._where = partition
@@ -36,23 +36,26 @@ class LogFollower:
         self._open: FileEntry | None = None
         self._offset = 0
         self._commit = 0
-        """The last commit that was read in the open file, or lies before it."""
+        """Last commit that was read in the open file, or the last before that file."""
         self._epoch = 0
         self._previous = 0
 
     def has_more(self, commit: int) -> bool:
-        """Whether something may come after `commit`: costs a look at the folder, and at one file."""
+        """Return True if there may be records after `commit`. Costs a listing of the folder, and the size of one
+        file.
+        """
         with storage("list", self._where.path):
             if self._manifest is None or self._commit != commit or self._number() != self._manifest.number:
                 return True
             return self._open is not None and self._length(self._open) > self._offset
 
     def since(self, commit: int, mark: str = "") -> Iterator[pa.Table]:
-        """Records of all commits after `commit`, in order, in tables of `store.SCHEMA` that hold whole commits.
+        """Yield the records of all commits after `commit`, in order, in tables of `store.SCHEMA` that hold whole
+        commits.
 
-        `mark`: the event id of the last record of `commit`, as it was read; where the open file is looked through from
-        its start, it is compared. Raises Rewritten if the log has something else there, or ends before it; CorruptLog
-        where bytes inside are damaged, after everything before them was given.
+        `mark` is the event id of the last record of `commit` as it was read before; it is compared wherever that commit
+        is read again. Raises CommitRewritten if the log has another record there, or ends before it; CorruptLog for
+        damaged bytes, after everything before them was yielded.
         """
         while True:
             number = self._number()
@@ -74,7 +77,9 @@ class LogFollower:
                 if last > commit:
                     yield table if first > commit else _after(table, commit)
                     commit, mark = last, ""
-            if self._rules():
+            # A new manifest may have closed or replaced the open file during the read: then start again from the new
+            # files.
+            if self._manifest_in_force():
                 if self._commit < commit:
                     raise self._rewritten(commit)
                 return
@@ -89,11 +94,13 @@ class LogFollower:
     def _length(self, entry: FileEntry) -> int:
         try:
             return (self._where.path / entry.name).stat().st_size
-        except FileNotFoundError:  # the owner sealed it
+        except FileNotFoundError:  # the owner has sealed the file
             return 2**63
 
     def _closed(self, manifest: Manifest, commit: int, mark: str) -> Iterator[pa.Table]:
-        """The records after `commit` in files that grow no longer. Raises Rewritten if `commit` is another there."""
+        """Yield the records after `commit` in closed files. Raises CommitRewritten if `commit` is another record
+        there.
+        """
         for entry in manifest.files:
             holds = bool(mark) and entry.kind != OPEN and entry.first_commit <= commit <= entry.last_commit
             if entry.kind == OPEN or (entry.last_commit <= commit and not holds):
@@ -117,7 +124,9 @@ class LogFollower:
         self._commit = self._open.first_commit - 1 if self._open is not None else manifest.covered_to()
 
     def _appended(self) -> Iterator[pa.Table]:
-        """What was appended to the open file since, in tables of about READ_BYTES; nothing, once it was replaced."""
+        """Yield the records appended to the open file since the last read, in tables of about READ_BYTES; stop if it
+        was replaced.
+        """
         entry = self._open
         if entry is None:
             return
@@ -128,7 +137,9 @@ class LogFollower:
                     data = self._where.disk.read(self._where.path / entry.name, self._offset, size)
                 except FileNotFoundError:
                     return
-            if not self._rules():
+            # Checked after the read: bytes beyond the end that the next manifest gives the file belong to a fenced
+            # writer.
+            if not self._manifest_in_force():
                 return
             batches, read = self._frames(entry, data)
             if batches:
@@ -141,14 +152,15 @@ class LogFollower:
             if not read:
                 size *= 2
 
-    def _rules(self) -> bool:
-        """Whether the manifest is still that of the open file: else this may hold what a fenced writer wrote."""
+    def _manifest_in_force(self) -> bool:
+        """Return True if the manifest is still in force; otherwise the open file may hold bytes of a fenced writer."""
         return self._manifest is not None and self._number() == self._manifest.number
 
     def _frames(self, entry: FileEntry, data: bytes) -> tuple[Sequence[pa.RecordBatch], int]:
-        """The whole frames at the beginning of `data`, which the file has at the offset; and how many bytes they are.
+        """Return the whole frames at the start of `data`, which begins at the current offset of the file, and their
+        bytes.
 
-        Moves on behind them.
+        Moves the position behind these frames.
         """
         salt = self._where.salt(entry.name)
         buffer = pa.py_buffer(data)
@@ -170,12 +182,14 @@ class LogFollower:
         return batches, at
 
     def _check_tail_damage(self) -> None:
-        """There is something like a frame beyond bytes that are none: a reader tells damage from a torn tail."""
+        """Raise CorruptLog if the file is damaged: a frame seems to follow bytes that are not one. A full read
+        decides.
+        """
         PartitionReader(self._where).table()
 
 
 def event_id_of(table: pa.Table, commit: int) -> str:
-    """The event id of the last record of a commit, of which `table` has at least one."""
+    """Return the event id of the last record of a commit, of which `table` has at least one."""
     found = table.filter(pc.equal(table.column("commit"), commit))
     return next(records_of(found.slice(found.num_rows - 1))).event_id
 

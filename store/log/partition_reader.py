@@ -1,7 +1,7 @@
-"""Reading a partition without owning it: never locks, never writes.
+"""Read a partition without owning it: never locks, never writes.
 
-A reader follows the manifest, and looks again when a file is gone. It sees whole frames only: a torn tail is passed
-over and noted in `damage`; damage before the end raises CorruptLog after everything before it was given.
+A reader follows the manifest, and loads it again when a file is gone. It sees whole frames only: a torn tail is skipped
+and noted in `damage`; damage before the end raises CorruptLog after everything before it was yielded.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,15 +35,15 @@ from everlog.store.sealed.sealed_reader import COMMIT_ORDER, newest_state, newes
 
 TIME_COLUMNS = ("agent_id", "seq", "recorded_at")
 BATCHES_AT_ONCE = 1024
-"""Frames that `read` decodes together."""
+"""Number of frames that `read` decodes together."""
 
 
 AGENTS_AT_ONCE = 256
-"""Agents whose states are read together."""
+"""Number of agents whose states are read together."""
 
 
 class TornTail(NamedTuple):
-    """A torn tail that nobody is about to complete: the next owner cuts it."""
+    """Torn tail of a file without a live writer: the next owner cuts it off."""
 
     path: Path
     offset: int
@@ -54,26 +54,26 @@ class TornTail(NamedTuple):
 
 
 class PartitionFiles(NamedTuple):
-    """What the owner of a partition knows, and others look for on the disk."""
+    """Knowledge of a partition's owner, which other readers must look up on disk."""
 
     manifest: Manifest
     length: int
-    """How many bytes of its open file are acknowledged."""
+    """Number of acknowledged bytes in the open file."""
     indexes: Mapping[str, FrameIndex]
-    """Of the files of frames, by name; a file that is missing here is read from its start."""
+    """Indexes of the files of frames, by name; a file without an index is read from its start."""
 
 
 class PartitionReader:
-    """A partition, for reading. Reads what was whole when the read began."""
+    """Reader of a partition. Sees the frames that were whole when the read began."""
 
     def __init__(self, partition: Partition, own: Callable[[], PartitionFiles] | None = None) -> None:
-        """`own` is for the writer's own reads: what it knows."""
+        """Read `partition`. The writer passes `own` for its own reads: it returns the writer's current knowledge."""
         self._where = partition
         self._own = own
         self._footers = FooterCache() if own is not None else None
         self._kept = 0
         self.damage: TornTail | None = None
-        """What the last complete read found after the last whole frame; None while a live owner may be writing it."""
+        """Torn tail that the last complete read found; None while a live owner may still be writing there."""
 
     @property
     def partition(self) -> str:
@@ -81,30 +81,32 @@ class PartitionReader:
         return self._where.name
 
     def agents(self) -> list[str]:
-        """Ids of all agents with records here, sorted."""
+        """Return the ids of all agents with records in the partition, sorted."""
         return sorted(self._heads())
 
     def head(self, agent_id: str) -> Head:
-        """The end of the stream; Head(0, GENESIS) for an agent without records."""
+        """Return the end of the stream; Head(0, GENESIS) for an agent without records."""
         return head_in(self._heads(), name_of(agent_id))
 
     def read(self, agent_id: str, from_seq: int = 1, to_seq: int | None = None) -> Iterator[Record]:
-        """Records of one stream in order, `from_seq` to `to_seq` (both inclusive; None: to the head)."""
+        """Yield the records of one stream in order, `from_seq` to `to_seq` (both inclusive; None: to the head)."""
         for table in self._stream(name_of(agent_id), from_seq, to_seq):
             yield from records_of(table)
 
     def events(self, agent_id: str, from_seq: int = 1, to_seq: int | None = None) -> Iterator[AnyEvent]:
-        """The typed events of one stream in order, without their envelopes, which are not even read."""
+        """Yield the typed events of one stream in order, without their envelopes, which are not read."""
         for table in self._stream(name_of(agent_id), from_seq, to_seq, EVENT_COLUMNS):
             yield from events_of(table)
 
     def table(self, agent_id: str | None = None, from_seq: int = 1, to_seq: int | None = None) -> pa.Table:
-        """Records of one stream (or of all) as an Arrow table of `store.SCHEMA`, in commit order."""
+        """Return the records of one stream (or of all) as an Arrow table of `store.SCHEMA`, in commit order."""
         tables = self._since(1) if agent_id is None else self._stream(name_of(agent_id), from_seq, to_seq)
         return pa.concat_tables([*tables] or [SCHEMA.empty_table()]).combine_chunks()
 
     def chain(self, agent_id: str, seq: int) -> bytes:
-        """The chain value of a stream at `seq`; GENESIS at 0. Raises BadInput where it has no record here."""
+        """Return the chain value of a stream at `seq`; GENESIS at 0. Raises BadInput if the partition has no record
+        there.
+        """
         name = name_of(agent_id)
         known = nearest_known(self._seen(lost=False)[0], name, seq)
         after = self._stream(name, known.seq + 1, seq) if known.seq < seq else ()
@@ -114,7 +116,9 @@ class PartitionReader:
         return found.chain
 
     def erasing(self, agent_id: str) -> bool:
-        """Whether an erasure of the stream is not carried out yet: what is sealed is."""
+        """Return True if an erasure of the stream is still pending. Sealing carries erasures out, so only frames are
+        searched.
+        """
         name = name_of(agent_id)
         for table in self._since(self._seen(lost=False)[0].sealed_to() + 1):
             asked = pc.and_(
@@ -125,7 +129,9 @@ class PartitionReader:
         return False
 
     def seq_at(self, agent_id: str, time: int) -> int:
-        """The last seq of a stream that was recorded up to a time, inclusive; 0 for none. Reads no words."""
+        """Return the last seq of a stream recorded at or before `time`, inclusive; 0 for none. Does not read text or
+        payload.
+        """
         last = 0
         for table in self._stream(name_of(agent_id), 1, None, TIME_COLUMNS):
             past = pc.less_equal(table.column("recorded_at").cast(pa.int64()), time)
@@ -133,7 +139,7 @@ class PartitionReader:
         return last
 
     def state(self, agent_id: str, maker: str, as_of: int | None = None) -> State | None:
-        """The newest state of a stream of this `maker`, up to `as_of`; None if there is none."""
+        """Return the newest state of a stream by this `maker`, at or before `as_of`; None if there is none."""
         name = name_of(agent_id)
         lost = False
         while True:
@@ -147,7 +153,7 @@ class PartitionReader:
             lost = True
 
     def states(self, maker: str, agents: Iterable[str] | None = None) -> Iterator[States]:
-        """`state` of many agents, or of all, and the records after it, some hundred agents at a time."""
+        """Yield `state` of many agents, or of all, with the records after it, some hundred agents at a time."""
         names = self.agents() if agents is None else sorted({name_of(agent_id) for agent_id in agents})
         for start in range(0, len(names), AGENTS_AT_ONCE):
             yield self._states(maker, names[start : start + AGENTS_AT_ONCE])
@@ -173,9 +179,9 @@ class PartitionReader:
 
     def _later_of(self, entry: FileEntry, manifest: Manifest, view: PartitionFiles | None, names: Sequence[str],
                   seqs: Mapping[str, int]) -> list[pa.Table]:  # fmt: skip
-        """The records of a file that are of `names`, sorted, and after the `seqs`. Raises FileNotFoundError.
+        """Return the records of a file that belong to `names` (sorted) and come after `seqs`. Raises FileNotFoundError.
 
-        A state is of the end of a file: another file is wholly before it or wholly after it.
+        A state belongs to the end of a file, so any other file is wholly before the state or wholly after it.
         """
         if entry.kind != OPEN:
             names = [name for name in names if entry.chains.get(name, (0, ""))[0] > seqs.get(name, 0)]
@@ -198,7 +204,9 @@ class PartitionReader:
         return [table.filter(pc.is_in(table.column("agent_id"), among)) for table in whole_of]
 
     def _seen(self, lost: bool) -> tuple[Manifest, PartitionFiles | None]:
-        """The manifest that rules, and what the owner knows beside it. `lost`: something that it named is gone."""
+        """Return the manifest in force and the owner's knowledge. `lost`: a file that the last manifest named is
+        gone.
+        """
         view = self._own() if self._own is not None else None
         if view is not None and not lost:
             if self._footers is not None and view.manifest.number != self._kept:
@@ -212,7 +220,7 @@ class PartitionReader:
 
     def _stream(self, name: str, from_seq: int, to_seq: int | None, columns: Sequence[str] = SCHEMA.names
                 ) -> Iterator[pa.Table]:  # fmt: skip
-        """Records of one stream, in order, in tables of any size that have at least these columns."""
+        """Yield the records of one stream, in order, in tables of any size that have at least these columns."""
         for piece in self._pieces(1, name, from_seq, to_seq, columns):
             seq = piece.column("seq")
             keep = pc.and_(pc.equal(piece.column("agent_id"), name), pc.greater_equal(seq, from_seq))
@@ -224,7 +232,7 @@ class PartitionReader:
                 return
 
     def _since(self, commit: int) -> Iterator[pa.Table]:
-        """Records of all streams in commit order, from `commit` on."""
+        """Yield the records of all streams in commit order, from `commit` on."""
         for piece in self._pieces(commit, None, 1, None):
             table = piece.filter(pc.greater_equal(piece.column("commit"), commit))
             if table.num_rows:
@@ -233,9 +241,10 @@ class PartitionReader:
 
     def _pieces(self, commit: int, name: str | None, from_seq: int, to_seq: int | None,
                 columns: Sequence[str] = SCHEMA.names) -> Iterator[pa.Table]:  # fmt: skip
-        """Tables that hold what is asked for, from `commit` on, and perhaps more; some may come again.
+        """Yield tables that hold the wanted records, from `commit` on, and perhaps more; records may be yielded twice.
 
-        They do when a file went because the owner sealed it: its records are in another by then.
+        That happens when a file disappears because the owner sealed it: its records are in another file then. `_stream`
+        and `_since` drop the repeated records.
         """
         self.damage = None
         lost, again = False, True
@@ -256,7 +265,7 @@ class PartitionReader:
                         raise missing_file_error(str(self._where.path / entry.name), entry.first_commit) from error
 
     def _all_of(self, entry: FileEntry, manifest: Manifest, view: PartitionFiles | None) -> Iterator[pa.Table]:
-        """The records of a file. Raises FileNotFoundError."""
+        """Yield the records of a file. Raises FileNotFoundError."""
         if entry.kind != SEALED:
             yield from _tables(self._frames(entry, manifest, view))
             return
@@ -265,7 +274,7 @@ class PartitionReader:
 
     def _some_of(self, entry: FileEntry, manifest: Manifest, view: PartitionFiles | None, name: str, from_seq: int,
                  to_seq: int | None, columns: Sequence[str]) -> Iterator[pa.Table]:  # fmt: skip
-        """The records of one stream in a file, and perhaps others. Raises FileNotFoundError."""
+        """Yield the records of one stream in a file, and perhaps others. Raises FileNotFoundError."""
         if entry.kind != OPEN and entry.chains.get(name, (0, ""))[0] < from_seq:
             return
         if entry.kind == SEALED:
@@ -282,7 +291,7 @@ class PartitionReader:
                     yield table
                 else:
                     return
-        yield from _tables(self._frames(entry, manifest, view))  # which also says what is damaged, and where
+        yield from _tables(self._frames(entry, manifest, view))  # a full scan, which also reports damage
 
     def _heads(self) -> dict[str, Head]:
         manifest = load(self._where)
@@ -292,7 +301,7 @@ class PartitionReader:
         return heads
 
     def _frames(self, entry: FileEntry, manifest: Manifest, view: PartitionFiles | None) -> Iterator[Frame]:
-        """The frames of a file that is not sealed, as far as they count."""
+        """Yield the frames of a file that is not sealed, up to the end that counts."""
         if entry.kind != OPEN:
             yield from closed_frames(self._where, entry, manifest)
             return
@@ -300,7 +309,7 @@ class PartitionReader:
         with read_errors(path):
             data = self._where.disk.read(path, 0, None if view is None else view.length)
         if view is None and self._is_old(manifest):
-            raise FileNotFoundError(path)  # it may be closed by now, and hold what a fenced writer wrote
+            raise FileNotFoundError(path)  # the file may be closed by now and hold bytes of a fenced writer
         scan = FrameScan(data, self._where.salt(entry.name), entry.first_commit, str(path))
         yield from scan
         if scan.later is not None:
@@ -315,7 +324,9 @@ class PartitionReader:
 
 
 def _tables(frames: Iterator[Frame]) -> Iterator[pa.Table]:
-    """The records of frames, many frames to a table; what lies before damage is given before the error."""
+    """Yield the records of frames, many frames in a table; records before damage are yielded before the error is
+    raised.
+    """
     batches: list[pa.RecordBatch] = []
     try:
         for frame in frames:

@@ -1,7 +1,7 @@
-"""What a new owner does before it appends: read everything that is there, cut a nonsense tail, be ready to go on.
+"""Recover a partition for a new owner: read everything, cut off a nonsense tail, prepare for appends.
 
-Crash-safe and repeatable: the cut bytes are kept durably beside the file before the file is touched, and every step
-may be done again by the next owner. Damage before the end raises CorruptLog before anything is written.
+Safe to interrupt and repeat: the cut bytes are saved durably next to the file before the file is changed, and the next
+owner can repeat every step. Damage before the end raises CorruptLog before anything is written.
 """
 
 import itertools
@@ -25,48 +25,49 @@ from everlog.store.sealed.sealed_reader import ids_of
 ATTEMPTS_MAX = 1000
 TRUNCATED_SUFFIX = ".cut"
 RESTORING = "restoring"
-"""A file that is in a partition for as long as not all records are in it that an export has; who it is of is in it."""
+"""File that exists in a partition until all records of an export are restored; its content names the export's agent."""
 
 
 class RecoveredPartition(NamedTuple):
-    """A partition, ready for its owner."""
+    """A recovered partition, ready for its owner."""
 
     manifest: Manifest
     file: OpenSegment
     ledger: StreamHeads
     indexes: list[FrameIndex]
-    """Of the closed files whose ids are remembered."""
+    """Indexes of the closed files whose ids are remembered."""
     cut: TornTail | None
-    """The nonsense tail that was cut, kept in `<name>.<offset>.cut`."""
+    """Nonsense tail that was cut off and saved in `<name>.<offset>.cut`."""
 
 
 def recover(partition: Partition, ownership: Ownership, now: int, *, restoring: bool = False) -> RecoveredPartition:
     """Read the partition that `ownership` holds. Raises CorruptLog, NewerFormat, Fenced, StoreError.
 
-    `restoring`: it goes on with a restore. Everybody else is refused where one was interrupted, with UsageError.
+    With `restoring` the caller continues a restore. Any other caller is refused with UsageError if a restore was
+    interrupted.
     """
     with storage("recover", partition.path):
         for _ in range(ATTEMPTS_MAX):
             manifest = load(partition)
             if manifest.epoch > ownership.epoch:
-                raise Fenced(f"{partition.path}: a newer owner came while epoch {ownership.epoch} was being opened.")
+                raise Fenced(f"{partition.path}: a newer owner took over while epoch {ownership.epoch} was opened.")
             try:
                 recovered = _recover(partition, ownership, manifest, now, restoring)
             except CorruptLog:
                 if partition.numbers(MANIFEST)[-1:] == [manifest.number]:
                     raise
-                continue  # the owner that we fence was at work: look again
+                continue  # the owner that is being fenced was still at work: read again
             if recovered is not None:
                 _sweep(partition, ownership, recovered.manifest)
                 return recovered
             if not ownership.is_latest():
-                raise Fenced(f"{partition.path}: a newer owner came while epoch {ownership.epoch} was being opened.")
+                raise Fenced(f"{partition.path}: a newer owner took over while epoch {ownership.epoch} was opened.")
     raise StoreError(f"{partition.path}: the manifest changed {ATTEMPTS_MAX} times while it was opened. Try again.")
 
 
 def _recover(partition: Partition, ownership: Ownership, manifest: Manifest, now: int, restoring: bool
              ) -> RecoveredPartition | None:  # fmt: skip
-    """One attempt; None if somebody published a manifest in between."""
+    """Make one attempt; return None if another process published a manifest meanwhile."""
     _check_none_missing(partition, manifest, restoring)
     ledger = StreamHeads(manifest.closed_heads())
     indexes = []
@@ -81,6 +82,8 @@ def _recover(partition: Partition, ownership: Ownership, manifest: Manifest, now
         file, cut = _take_in(partition, manifest, growing, ledger, ownership)
         if ownership.continues:
             return RecoveredPartition(manifest, file, ledger, indexes, cut)
+        # The earlier owner may still be writing into its file (stopped, or on another machine): the manifest fixes how
+        # many of its bytes count, and this owner begins a file of its own.
         files.pop()
         if file.length:
             files.append(file.closed(ledger))
@@ -96,7 +99,9 @@ def _recover(partition: Partition, ownership: Ownership, manifest: Manifest, now
 
 
 def _check_none_missing(partition: Partition, manifest: Manifest, restoring: bool) -> None:
-    """Every file that the manifest names is there, and none that holds later records: else a manifest was removed."""
+    """Check that all files of the manifest exist, and that no other file holds later records: then a manifest was
+    removed.
+    """
     there = partition.disk.names(partition.path)
     if RESTORING in there and not restoring:
         raise UsageError(
@@ -119,7 +124,9 @@ def _check_none_missing(partition: Partition, manifest: Manifest, restoring: boo
 def _remember(
     partition: Partition, manifest: Manifest, entry: FileEntry, ledger: StreamHeads, now: int
 ) -> list[FrameIndex]:
-    """Take in the ids of a closed file, unless it is so old that they may be forgotten; read it if it has frames."""
+    """Add the ids of a closed file to `ledger`, unless the file is so old that they may be forgotten; index its
+    frames.
+    """
     if entry.kind == SEALED:
         ledger.ids.seal(entry.first_commit, entry.last_commit, entry.ids_to, partial(ids_of, partition, entry), now)
         return []
@@ -139,7 +146,9 @@ def _remember(
 
 def _take_in(partition: Partition, manifest: Manifest, entry: FileEntry, ledger: StreamHeads, ownership: Ownership
              ) -> tuple[OpenSegment, TornTail | None]:  # fmt: skip
-    """Read the open file into `ledger`, make what is whole durable, keep what is not; cut it if the file goes on."""
+    """Read the open file into `ledger`, make whole frames durable, save the rest; truncate the file if it will be
+    continued.
+    """
     path = partition.path / entry.name
     ledger.commits = entry.first_commit - 1
     try:
@@ -166,10 +175,12 @@ def _take_in(partition: Partition, manifest: Manifest, entry: FileEntry, ledger:
             )
         cut = None
         if scan.tail_bytes:
+            # Saved durably before the truncation: a crash in between leaves the tail in both places, never in neither.
             _save_tail(partition, ownership, file, scan, data)
             if ownership.continues:
                 file.cut()
                 cut = TornTail(file.path, scan.end, scan.tail_bytes)
+        # The earlier owner may have died between write and sync. What this owner builds on must be durable first.
         file.settle(data)
         done = True
     finally:
@@ -179,7 +190,7 @@ def _take_in(partition: Partition, manifest: Manifest, entry: FileEntry, ledger:
 
 
 def _save_tail(partition: Partition, ownership: Ownership, file: OpenSegment, scan: FrameScan, data: bytes) -> None:
-    """Keep the bytes after the last whole frame beside the file, durably."""
+    """Save the bytes after the last whole frame next to the file, durably."""
     tail = data[scan.end :]
     for number in itertools.count(1):
         again = "" if number == 1 else f".{number}"
@@ -193,33 +204,35 @@ def _save_tail(partition: Partition, ownership: Ownership, file: OpenSegment, sc
 
 
 def remove_cut(partition: Partition) -> None:
-    """Remove the tails that were cut and kept: they may say what was erased."""
+    """Remove the saved tails (`.cut`): they may hold erased content."""
     for name in partition.disk.names(partition.path):
         if TRUNCATED_SUFFIX in name:
             remove_if_there(partition.disk, partition.path / name)
 
 
 def _sweep(partition: Partition, ownership: Ownership, manifest: Manifest) -> None:
-    """Remove what owners before left: their epochs, and files that no manifest names, whose records are in others."""
+    """Remove the leftovers of earlier owners: their epochs, and files that no manifest names, whose records are in
+    others.
+    """
     ownership.sweep()
     for name in strays(partition, manifest, ownership.epoch):
         remove_if_there(partition.disk, partition.path / name)
 
 
 def _is_beyond(partition: Partition, manifest: Manifest, name: str, begun: RecordFileName) -> bool:
-    """Whether a file that the manifest does not name holds what no named file holds."""
+    """Return True if a file that the manifest does not name holds records that no named file holds."""
     if begun.first_commit <= manifest.covered_to():
         return False
     try:
         return bool(partition.disk.read(partition.path / name, 0, 1))
-    except FileNotFoundError:  # another owner, stopped for long, has swept it
+    except FileNotFoundError:  # another owner that was stopped for long has swept the file
         return False
 
 
 def strays(partition: Partition, manifest: Manifest, epoch: int) -> Iterator[str]:
-    """Files of records that `manifest` does not name and that no owner up to `epoch` will name any more.
+    """Yield files of records that `manifest` does not name and that no owner up to `epoch` can name any more.
 
-    Their records are in files that it names, or were never acknowledged: by a writer that was fenced.
+    Their records are in files that the manifest names, or were never acknowledged, because their writer was fenced.
     """
     live = manifest.names()
     for name in partition.disk.names(partition.path):

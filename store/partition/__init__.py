@@ -1,1 +1,1 @@
-"""What are the files of one log? Frames, segments, manifests, epochs, and what may be appended."""
+"""Files of one log: frames, segments, manifests, epochs, and the rules of what may be appended."""

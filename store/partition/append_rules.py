@@ -1,7 +1,8 @@
-"""What may be appended: the rules of P5, P6, P8 and P9, once, for every implementation. Pure.
+"""Check appends: the rules of P5, P6, P8 and P9, stated once for every implementation. Pure.
 
-A `StreamHeads` is what a writer knows: the end of every stream and the ids that it remembers. A `AppendGroup` tries
-appends against it, one after the other, without changing it; when the group is durable, `settle` makes it so.
+`StreamHeads` is the writer's knowledge: the end of every stream, and the remembered event ids. `AppendGroup` tries
+appends against it, one after the other, without changing it. When the group is durable, `settle` updates the
+`StreamHeads`.
 """
 
 import re
@@ -30,27 +31,28 @@ from everlog.store.base.contract import Append, Commit, Head
 from everlog.store.base.move_records import chain_before, is_departure
 from everlog.store.base.names import name_of
 from everlog.store.base.store_constants import APPEND_BYTES_MAX, FRAME_BYTES_MAX, ID_MEMORY_S
-from everlog.store.partition.dedup_index import ID_MEMORY_US, DedupIndex, time_in
+from everlog.store.partition.dedup_index import ID_MEMORY_US, DedupIndex, time_of_option
 
 UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}").fullmatch
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").fullmatch
 INT64_END = 2**63
 INT32_END = 2**31
 RECORD_OVERHEAD_BYTES = 128
-"""What a record weighs beside its words: its numbers, ids and offsets in Arrow, at most."""
+"""Upper bound of a record's bytes besides its text and payload: its numbers, ids and offsets in Arrow."""
 WEIGHT_MAX = FRAME_BYTES_MAX // 2
+"""Largest weight of one append: half of the largest frame, so that a frame has room for it."""
 
 
 class ValidatedAppend:
-    """An append whose shape is right, what it will take in a frame, and all that can be known before its turn comes.
+    """An append of valid shape, with its weight in a frame and all that can be computed before the writer admits it.
 
-    It is made by the caller's own thread, while an earlier group is on its way to the disk.
+    The caller's own thread creates it, while an earlier group is still being written to the disk.
     """
 
     __slots__ = ("agent_id", "digests", "drafts", "expected_seq", "from_export", "is_late", "keys", "oldest", "weight")
 
     def __init__(self, append: Append) -> None:
-        """Raises BadInput if no log could ever take the append."""
+        """Validate `append`. Raises BadInput if no log could ever accept it."""
         self.agent_id = agent_id = name_of(append.agent_id)
         self.expected_seq = seq = append.expected_seq
         self.drafts = append.drafts
@@ -61,19 +63,19 @@ class ValidatedAppend:
         self.keys: list[bytes] = []
         self.digests: list[bytes] = []
         self.is_late = False
-        """Whether an id is so much older than its record that it could have been forgotten."""
+        """True if an id is so much older than its record that it could have been forgotten."""
         words = kinds = 0
         for draft in self.drafts:
             seq += 1
             words += _draft_bytes(draft, append.from_export)
             kinds += len(draft.type)
             key = id_bytes(draft.event_id)
-            if time_in(key) < draft.recorded_at - ID_MEMORY_US:
+            if time_of_option(key) < draft.recorded_at - ID_MEMORY_US:
                 self.is_late = True
             self.keys.append(key)
             self.digests.append(digest_at(draft, agent_id, seq))
-        self.oldest = time_in(min(self.keys))
-        """Time of the oldest id, microseconds UTC."""
+        self.oldest = time_of_option(min(self.keys))
+        """Time of the oldest event id, microseconds UTC."""
         if words > APPEND_BYTES_MAX:
             raise BadInput(
                 f"a commit to {self.agent_id!r} has {words} bytes of text and payload, above {APPEND_BYTES_MAX}; "
@@ -87,12 +89,14 @@ class ValidatedAppend:
 
 
 def _draft_bytes(draft: Draft, from_export: bool) -> int:
-    """Bytes of the text and payload of `draft`; raises BadInput for a field that no record can have.
+    """Return the bytes of text and payload of `draft`. Raises BadInput for a field value that no record can have.
 
-    `from_export`: it may be a tombstone.
+    With `from_export` the draft may be a tombstone.
     """
     kind, text, payload = draft.type, draft.text, draft.payload
     at, turn, step, version = draft.recorded_at, draft.turn, draft.step, draft.version
+    # Fast path: one test accepts the plain drafts, which are nearly all. Everything else goes through the rules one by
+    # one.
     if (
         UUID7(draft.event_id)
         and (draft.cause is None or UUID(draft.cause))
@@ -113,11 +117,11 @@ def _draft_bytes(draft: Draft, from_export: bool) -> int:
 
 
 def _draft_bytes_slowly(draft: Draft, from_export: bool) -> int:
-    """The same for any draft, rule by rule: one that is not plain, or cannot be."""
+    """Do the same rule by rule, for a draft that is not plain ASCII or not valid."""
     if UUID7(draft.event_id) is None:
-        raise BadInput(f"event id {draft.event_id!r} is not a UUIDv7 in its 36-character lower-case form")
+        raise BadInput(f"event id {draft.event_id!r} must be a UUIDv7 in its 36-character lower-case form")
     if draft.cause is not None and UUID(draft.cause) is None:
-        raise BadInput(f"cause {draft.cause!r} of event {draft.event_id} is not a UUID in its 36-character form")
+        raise BadInput(f"cause {draft.cause!r} of event {draft.event_id} must be a UUID in its 36-character form")
     _whole(draft.recorded_at, -INT64_END, INT64_END, "recorded_at")
     if draft.said_at is not None:
         _whole(draft.said_at, -INT64_END, INT64_END, "said_at")
@@ -127,18 +131,18 @@ def _draft_bytes_slowly(draft: Draft, from_export: bool) -> int:
     _utf8_bytes(draft.type, "type")
     payload = _utf8_bytes(draft.payload, "payload")
     if is_erased(draft.payload) and not from_export:
-        raise BadInput(f"event {draft.event_id} has the payload of a tombstone; only an erasure makes those")
+        raise BadInput(f"event {draft.event_id} has the payload of a tombstone, which only an erasure may write")
     return payload + (0 if draft.text is None else _utf8_bytes(draft.text, "text"))
 
 
 def _whole(value: int, start: int, end: int, field: str) -> None:
     if type(value) is not int or not start <= value < end:
-        raise BadInput(f"{field} is a whole number from {start} to {end - 1}, not {value!r}")
+        raise BadInput(f"{field} must be a whole number from {start} to {end - 1}, not {value!r}")
 
 
 def _utf8_bytes(value: str, field: str) -> int:
     if type(value) is not str:
-        raise BadInput(f"{field} is text, not {value!r}")
+        raise BadInput(f"{field} must be text, not {value!r}")
     if value.isascii():
         return len(value)
     try:
@@ -148,28 +152,28 @@ def _utf8_bytes(value: str, field: str) -> int:
 
 
 class StreamHeads:
-    """What a writer knows of its partition."""
+    """The writer's knowledge of its partition: ends of streams, number of commits, event ids."""
 
     def __init__(self, heads: dict[str, Head] | None = None, commits: int = 0) -> None:
         self.heads: dict[str, Head] = heads or {}
         self.commits = commits
-        """Number of the last commit, 0 for none."""
+        """Number of the last commit, 0 if there is none."""
         self.ids = DedupIndex()
 
     def head(self, agent_id: str) -> Head:
-        """The end of a stream; Head(0, GENESIS) if it has no records."""
+        """Return the end of a stream; Head(0, GENESIS) if it has no records."""
         return self.heads.get(agent_id) or Head(0, GENESIS)
 
     def replay(self, records: Sequence[Record], where: str) -> None:
-        """Take in records that were read back. Raises CorruptLog, naming `where`, for a gap in a stream."""
+        """Add records that were read back from disk. Raises CorruptLog, naming `where`, for a gap in a stream."""
         follow(self.heads, records, where)
         self.ids.add(records)
 
 
 def follow(heads: dict[str, Head], records: Sequence[Record], where: str) -> None:
-    """Move `heads` past `records`. Raises CorruptLog, naming `where`, for a gap in a stream.
+    """Advance `heads` past `records`. Raises CorruptLog, naming `where`, for a gap in a stream.
 
-    What an agent did in another partition, from which it came, is no gap.
+    Records that an agent wrote in another partition, before it moved here, are not a gap.
     """
     for record in records:
         head = heads.get(record.agent_id) or Head(0, GENESIS)
@@ -178,36 +182,41 @@ def follow(heads: dict[str, Head], records: Sequence[Record], where: str) -> Non
             chain = chain_before(record, record.seq, head)
         if chain is None:
             raise CorruptLog(
-                f"{where}: {record.agent_id!r} goes on with seq {record.seq} after {head.seq}, but a stream has no "
-                "gaps. Nothing was changed."
+                f"{where}: {record.agent_id!r} continues with seq {record.seq} after seq {head.seq}, but a stream must "
+                "not have gaps. Nothing was changed. Restore the log from a backup."
             )
         heads[record.agent_id] = Head(record.seq, extend(chain, record), is_departure(record))
 
 
 class AppendGroup:
-    """Appends tried together against a ledger that does not change before `settle`."""
+    """Appends tried together against a `StreamHeads`, which does not change before `settle`."""
 
     def __init__(self, ledger: StreamHeads, recall: Callable[[int], Sequence[Record]]) -> None:
-        """`recall` gives the records of a durable commit by its number."""
+        """Start an empty group. `recall` returns the records of a durable commit by its number."""
         self._ledger = ledger
         self._recall = recall
         self._heads: dict[str, Head] = {}
         self._ids: dict[bytes, int] = {}
         self._commits: dict[int, list[Record]] = {}
         self.records: list[Record] = []
-        """All new records, in the order of their commits."""
+        """New records of the group, in the order of their commits."""
 
     @property
     def commits(self) -> int:
-        """How many new commits the group has."""
+        """Number of new commits in the group."""
         return len(self._commits)
 
     def admit(self, append: ValidatedAppend) -> Commit | StoreError:
-        """Give the append its place, or say why not. A refusal leaves the group as it was."""
+        """Add the append to the group and return its commit, or return the refusal. A refusal leaves the group
+        unchanged.
+        """
         ledger, agent_id, keys = self._ledger, append.agent_id, append.keys
+        # Known ids first: a repeated append must get its first commit, although its expected_seq is outdated by now.
         for key in keys:
             if key in self._ids or ledger.ids.find(key):
                 return self._repeated(append)
+        # An id that may have been forgotten cannot be checked for a repeat: refused, or the event could be stored
+        # twice.
         if not append.from_export and (append.is_late or append.oldest <= ledger.ids.forgotten_to):
             return _stale(append, ledger.ids.forgotten_to)
         head = self._heads.get(agent_id) or ledger.head(agent_id)
@@ -230,21 +239,24 @@ class AppendGroup:
         return Commit(agent_id, number, records)
 
     def settle(self) -> None:
-        """The group is durable: the ledger takes it in."""
+        """Add the group to the `StreamHeads`. Call it only when the group is durable: a failed group must leave no
+        trace.
+        """
         self._ledger.heads.update(self._heads)
         self._ledger.commits += len(self._commits)
         self._ledger.ids.note(self._ids)
 
     def _repeated(self, append: ValidatedAppend) -> Commit | StoreError:
+        # A part of a commit is refused: its records could be neither stored twice nor acknowledged as one commit.
         known = [self._ids.get(key) or self._ledger.ids.find(key) for key in append.keys]
         number = next(number for number in known if number)
         records = self._commits.get(number) or self._recall(number)
         agent_id = records[0].agent_id
         if agent_id != append.agent_id or len(records) != len(append.drafts) or set(known) != {number}:
             return DuplicateId(
-                f"only a part of the events of this append to {append.agent_id!r} is in the log, or a part of a commit "
-                f"came again: commit {number} of {agent_id!r} has {len(records)} events. Send the same events "
-                "again, or new ids."
+                f"this append to {append.agent_id!r} repeats event ids that are in the log, but not one whole commit: "
+                f"commit {number} of {agent_id!r} has {len(records)} events, the append has {len(append.drafts)}. Send "
+                "exactly the same events again, or use new ids."
             )
         for record, draft in zip(records, append.drafts, strict=True):
             if not _same(record, draft):
@@ -256,28 +268,28 @@ class AppendGroup:
 
 
 def _gone(agent_id: str) -> Moved:
-    """The error for an append where the agent is no longer."""
+    """Return the error for an append to a partition that the agent has left."""
     return Moved(
-        f"{agent_id!r} went to another partition: nothing of this append is kept. Look up where it is, and send the "
-        "same events there."
+        f"{agent_id!r} moved to another partition: nothing of this append was stored. Look up the agent's partition, "
+        "and send the same events there."
     )
 
 
 def _stale(append: ValidatedAppend, forgotten_to: int) -> StaleId:
-    """The error for the first id that may have been forgotten; there is one."""
+    """Return the error for the first id that may have been forgotten; the append has at least one."""
     event_id = next(
         draft.event_id
         for draft in append.drafts
         if (at := time_of(draft.event_id) or 0) < draft.recorded_at - ID_MEMORY_US or at <= forgotten_to
     )
     return StaleId(
-        f"event {event_id} has a time more than {ID_MEMORY_S // 3600} hours before it was recorded. Ids are remembered "
-        "no longer, so a repeat could not be told from a new event. Use a new id."
+        f"event {event_id} has an id whose time is more than {ID_MEMORY_S // 3600} hours before it was recorded. Ids "
+        "are not remembered longer, so a repeat could not be told apart from a new event. Use a new id."
     )
 
 
 def _same(record: Record, draft: Draft) -> bool:
-    """Whether the draft is the one that became `record`. Of an erased one, its id is all that can be compared."""
+    """Return True if `draft` became `record`. Of an erased record only id and type can be compared."""
     return (
         record.event_id == draft.event_id
         and record.type == draft.type

@@ -1,4 +1,6 @@
-"""Chain values in the middle of a stream: from the nearest one that is known, over the records after it."""
+"""Compute chain values in the middle of a stream: start at the nearest known value and extend it over the records after
+it.
+"""
 
 from collections.abc import Iterable
 
@@ -14,7 +16,7 @@ BEGINNING = Head(0, GENESIS)
 
 
 def nearest_known(manifest: Manifest, name: str, seq: int) -> Head:
-    """The nearest place at or before `seq` of which the manifest, which has a checksum, knows the chain value."""
+    """Return the last position at or before `seq` whose chain value is in the manifest, which a checksum protects."""
     nearest = BEGINNING
     for entry in manifest.files:
         end = entry.chains.get(name)
@@ -25,7 +27,9 @@ def nearest_known(manifest: Manifest, name: str, seq: int) -> Head:
 
 
 def chain_over(known: Head, records: Iterable[pa.Table], name: str, where: str) -> Head:
-    """The place after the `records` that follow `known` in one stream. Raises CorruptLog, naming `where`, for a gap."""
+    """Return the position after the `records` that follow `known` in one stream. Raises CorruptLog, naming `where`, for
+    a gap.
+    """
     heads = {name: known}
     for table in records:
         follow(heads, list(records_of(table)), where)
@@ -33,8 +37,11 @@ def chain_over(known: Head, records: Iterable[pa.Table], name: str, where: str) 
 
 
 def no_record_error(reader: LogReader, name: str, seq: int) -> BadInput:
-    """The error for a place that a reader has no record in."""
+    """Return the error for a seq at which a reader has no record."""
     head = reader.head(name).seq
     if not 0 <= seq <= head:
-        return BadInput(f"{name!r} has no chain value at seq {seq}: it has records 1 to {head}, the head.")
-    return BadInput(f"{name!r} was not in {reader.partition} at seq {seq}: ask the store's reader for the agent.")
+        return BadInput(f"{name!r} has no chain value at seq {seq}: it has records 1 to {head}.")
+    return BadInput(
+        f"{name!r} was not in {reader.partition} at seq {seq}: read the agent through the store, which knows all "
+        "of its partitions."
+    )

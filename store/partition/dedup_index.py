@@ -1,8 +1,8 @@
-"""Which commit holds an event id: what makes appends idempotent (P6).
+"""Map event ids to the commits that hold them, which makes appends idempotent (P6).
 
-Ids carry their time, and a file's newest id is known. So the ids of a sealed file are read from it only when somebody
-sends an id that is as old as the file: opening a log does not cost more for being long. The last of them are kept in
-memory when a file is sealed: what comes next was on its way meanwhile, with ids a little older than the newest.
+Ids contain their time, and the newest id of each file is known. So the ids of a sealed file are read only when an id
+arrives that is as old as the file: opening a long log costs no more than opening a short one. When a file is sealed,
+its last ids stay in memory, because appends that were on their way meanwhile have ids a little older than the newest.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,21 +15,21 @@ from everlog.store.base.store_constants import ID_MEMORY_S
 ID_MEMORY_US = ID_MEMORY_S * MICROSECONDS
 
 RECENT_US = 60_000_000
-"""Of a file that is sealed, ids that are no older than this before its newest stay in memory."""
+"""Microseconds before the newest id of a sealed file: ids from there on stay in memory."""
 NEVER = 2**63
-"""A time that no id has."""
+"""A time later than that of any id."""
 
 CommitsById = dict[bytes, int]
 """Commit numbers by the 16 bytes of an event id."""
 
 
-def time_in(key: bytes) -> int:
-    """The time inside a UUIDv7 of 16 bytes, microseconds UTC to the millisecond."""
+def time_of_option(key: bytes) -> int:
+    """Return the time inside a UUIDv7 of 16 bytes, in microseconds UTC, exact to the millisecond."""
     return int.from_bytes(key[:6], "big") * 1000
 
 
 class _Generation:
-    """The ids of one file."""
+    """Event ids of one file."""
 
     __slots__ = ("ids", "last_commit", "load", "newest", "recent", "recent_from")
 
@@ -38,14 +38,14 @@ class _Generation:
         self.newest = 0
         """Time of the newest id, microseconds UTC."""
         self.last_commit = 0
-        """Last commit of the file once it is closed."""
+        """Number of the file's last commit, once the file is closed."""
         self.load: Callable[[], CommitsById] = dict
         self.recent: CommitsById = {}
-        """All ids of the file from the time `recent_from` on (inclusive), where `ids` is not in memory."""
+        """Ids of the file from the time `recent_from` on (inclusive), complete, while `ids` is not in memory."""
         self.recent_from = NEVER
 
     def find(self, key: bytes) -> int | None:
-        at = time_in(key)
+        at = time_of_option(key)
         if at > self.newest:
             return None
         if self.ids is None and at >= self.recent_from:
@@ -55,26 +55,28 @@ class _Generation:
         return self.ids.get(key)
 
     def since(self, at: int) -> CommitsById | None:
-        """All ids with that time or a later one; None where they are not in memory."""
+        """Return all ids with the time `at` or later; None if they are not in memory."""
         if self.newest < at:
             return {}
         if self.ids is None and self.recent_from > at:
             return None
         known = self.recent if self.ids is None else self.ids
-        return {key: number for key, number in known.items() if time_in(key) >= at}
+        return {key: number for key, number in known.items() if time_of_option(key) >= at}
 
 
 class DedupIndex:
-    """Event ids and the commits that hold them, one generation for each file that is remembered."""
+    """Event ids and the commits that hold them, one generation for each remembered file."""
 
     def __init__(self) -> None:
         self._open = _Generation()
         self._closed: list[_Generation] = []
         self.forgotten_to = -1
-        """No id with a later time (microseconds UTC) was ever forgotten."""
+        """Newest time of all forgotten ids, microseconds UTC: no id with a later time was ever forgotten."""
 
     def find(self, key: bytes) -> int | None:
-        """The commit that holds the event `key` (16 bytes). Raises CorruptLog, StoreError if a file cannot be read."""
+        """Return the commit that holds the event `key` (16 bytes). Raises CorruptLog, StoreError if a file cannot be
+        read.
+        """
         assert self._open.ids is not None
         number = self._open.ids.get(key)
         if number is None and self._closed:
@@ -85,20 +87,20 @@ class DedupIndex:
         return number
 
     def add(self, records: Iterable[Record]) -> None:
-        """Remember the ids of `records`, in the newest generation."""
+        """Remember the ids of `records` in the newest generation."""
         ids, newest = self._open.ids, self._open.newest
         assert ids is not None
         for record in records:
             key = id_bytes(record.event_id)
             ids[key] = record.commit
-            newest = max(newest, time_in(key))
+            newest = max(newest, time_of_option(key))
         self._open.newest = newest
 
     def note(self, new: CommitsById) -> None:
-        """Remember ids that are known as keys already, in the newest generation."""
+        """Remember ids that are given as 16-byte keys, in the newest generation."""
         assert self._open.ids is not None
         self._open.ids.update(new)
-        self._open.newest = max(self._open.newest, time_in(max(new, default=bytes(16))))
+        self._open.newest = max(self._open.newest, time_of_option(max(new, default=bytes(16))))
 
     @property
     def newest(self) -> int:
@@ -106,15 +108,18 @@ class DedupIndex:
         return self._open.newest
 
     def begin_generation(self, last_commit: int, now: int) -> None:
-        """The file that ends with `last_commit` was closed; what is older than `ID_MEMORY_S` at `now` is forgotten."""
+        """Close the newest generation, whose file ends with `last_commit`; forget files older than `ID_MEMORY_S` at
+        `now`.
+        """
         self._open.last_commit = last_commit
         self._closed = [g for g in (*self._closed, self._open) if not self.forget(g.newest, now)]
         self._open = _Generation()
 
     def seal(self, first_commit: int, last_commit: int, newest: int, load: Callable[[], CommitsById], now: int) -> None:
-        """The files from `first_commit` to `last_commit` are one now, whose ids `load` reads; `newest` is the last.
+        """Replace the generations from `first_commit` to `last_commit` by one sealed file, whose ids `load` reads.
 
-        For a file that is sealed since long, this is how it is remembered.
+        `newest` is the time of the newest id in the file. Opening a log calls this for each file that was sealed
+        before.
         """
         kept = [g for g in self._closed if not first_commit <= g.last_commit <= last_commit]
         if not self.forget(newest, now):
@@ -129,7 +134,9 @@ class DedupIndex:
         self._closed = sorted(kept, key=lambda g: g.last_commit)
 
     def forget(self, newest: int, now: int) -> bool:
-        """Whether a closed file whose newest id has time `newest` may be forgotten at `now`; notes that it was."""
+        """Return True if a closed file whose newest id has the time `newest` may be forgotten at `now`; if so, note
+        that it was.
+        """
         if newest >= now - ID_MEMORY_US:
             return False
         self.forgotten_to = max(self.forgotten_to, newest)

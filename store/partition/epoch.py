@@ -1,9 +1,10 @@
-"""Ownership: the epoch files of a partition, of which the highest rules.
+"""Own a partition: its epoch files, of which the highest is in force.
 
-The order that keeps every acknowledged record: a new owner publishes its epoch, then reads the tail, then appends; a
-writer writes, syncs, looks for a higher epoch, and only then acknowledges. The fence is the epoch file alone. The lock
-is a courtesy: an owner holds the lock of its own epoch file from the moment that file has its name, so that others on
-the machine can tell a live owner from a dead one. The highest epoch file is never removed.
+The order of steps protects every acknowledged record: a new owner publishes its epoch, then reads the tail, then
+appends; a writer writes, syncs, checks for a higher epoch, and only then acknowledges. The epoch file alone is the
+fence. The lock only helps other processes: an owner holds the lock of its epoch file from the moment that file has its
+name, so that processes on the same machine can tell a live owner from a dead one. The highest epoch file is never
+removed.
 """
 
 import os
@@ -17,17 +18,18 @@ from everlog.store.base.store_constants import FORMAT_VERSION
 from everlog.store.partition.partition import EPOCH, Partition, numbers_in, token
 
 TAKE_ATTEMPTS_MAX = 1000
+"""Number of attempts to publish an epoch before `take` fails."""
 STAT_START = 19
 """Position of a process's start time among the fields after its name in /proc/<pid>/stat."""
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """Who owns an epoch: enough for a person to find the process, and to tell it from a later one with its number."""
+    """Owner of an epoch: enough to find the process, and to tell it apart from a later process with the same number."""
 
     host: str
     pid: int
     start: int
-    """Start time of the process in clock ticks since boot; 0 where the system does not say."""
+    """Start time of the process in clock ticks since boot; 0 if the system does not report it."""
     command: str
     taken_at: int
     """Microseconds UTC."""
@@ -35,12 +37,14 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 def this_process(command: str, taken_at: int) -> Owner:
-    """The owner record of the process that asks."""
+    """Return the owner record of the current process."""
     return Owner(os.uname().nodename, os.getpid(), start_of(os.getpid()), command, taken_at)
 
 
 def start_of(pid: int) -> int:
-    """Start time of a process, in clock ticks since boot; 0 if there is none or the system does not say."""
+    """Return the start time of a process in clock ticks since boot; 0 if there is no such process or the system has no
+    /proc.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
@@ -54,20 +58,22 @@ class Ownership:
     def __init__(self, partition: Partition, epoch: int, file: DiskFile, continues: bool) -> None:
         self.epoch = epoch
         self.continues = continues
-        """The owner before is certainly gone, so its open file may be cut and continued; else it is closed as it is."""
+        """True if the owner before is certainly dead: its open file may be repaired and continued. Otherwise the file
+        is closed as it is.
+        """
         self._partition = partition
         self._path = partition.numbered(EPOCH, epoch)
         self._next = partition.numbered(EPOCH, epoch + 1)
         self._file = file
 
     def is_latest(self) -> bool:
-        """Whether no higher epoch was published before this call. May raise OSError."""
-        # Epochs are consecutive and removed in ascending order. So if the next one was there and is removed again, ours
-        # went before it.
+        """Return True if no higher epoch was published before this call. May raise OSError."""
+        # Both checks are needed. Epochs are consecutive and removed in ascending order: if the next epoch existed and
+        # was removed again, this one was removed before it.
         return not self._partition.disk.exists(self._next) and self._partition.disk.exists(self._path)
 
     def sweep(self) -> None:
-        """Remove lower epochs and the temporary files of owners before; what a newer owner has begun is not ours."""
+        """Remove lower epochs and the temporary files of earlier owners; files of a newer owner are left alone."""
         partition = self._partition
         for number in partition.numbers(EPOCH):
             if number < self.epoch:
@@ -81,12 +87,12 @@ class Ownership:
                 remove_if_there(partition.disk, partition.path / name)
 
     def release(self) -> None:
-        """Let go of the lock; the epoch stays, and rules until the next is taken."""
+        """Release the lock. The epoch file stays and remains in force until the next epoch is taken."""
         self._file.close()
 
 
 def take(partition: Partition, owner: Owner, label: str, *, take_over: bool) -> Ownership:
-    """Publish the next epoch. `label` is what a person calls the partition. Raises PartitionBusy, StoreError."""
+    """Publish the next epoch. `label` names the partition in errors. Raises PartitionBusy, StoreError."""
     with storage("take", partition.path):
         partition.disk.make_dirs(partition.path)
         for _ in range(TAKE_ATTEMPTS_MAX):
@@ -95,8 +101,9 @@ def take(partition: Partition, owner: Owner, label: str, *, take_over: bool) -> 
             try:
                 if latest:
                     _raise_if_busy(partition, latest, owner, label, take_over=take_over)
+                # Decided before the new epoch is published: afterwards the old owners' files may be swept.
                 continues = all(_is_gone(partition, number, owner) for number in numbers)
-            except FileNotFoundError:  # swept meanwhile: look again
+            except FileNotFoundError:  # an epoch file was swept meanwhile: look again
                 continue
             path = partition.numbered(EPOCH, latest + 1)
             file = publish(partition.disk, path, msgspec.json.encode(owner), token(), lock=True)
@@ -104,21 +111,25 @@ def take(partition: Partition, owner: Owner, label: str, *, take_over: bool) -> 
                 continue
             taken = False
             try:
+                # The number may have been free only because it is in the past: later owners took epochs and swept this
+                # one. Only the highest epoch owns the partition.
                 taken = partition.numbers(EPOCH)[-1:] == [latest + 1]
             finally:
                 if not taken:
                     file.close()
             if taken:
                 return Ownership(partition, latest + 1, file, continues)
-    raise StoreError(f"{label}: {TAKE_ATTEMPTS_MAX} others took {partition.path} at the same time. Try again.")
+    raise StoreError(
+        f"{label}: other processes took {partition.path} {TAKE_ATTEMPTS_MAX} times at the same moment. Try again."
+    )
 
 
 def _raise_if_busy(partition: Partition, epoch: int, owner: Owner, label: str, *, take_over: bool) -> None:
-    """Raises PartitionBusy if the owner of the highest `epoch` lives and is not to be fenced; FileNotFoundError."""
+    """Raise PartitionBusy if the owner of the highest `epoch` is live and is not to be fenced; FileNotFoundError."""
     if take_over or not is_live(partition, epoch):
         return
     before = read_owner(partition, epoch)
-    if before != owner:  # our own: a file system that did what it was asked and said that it had not
+    if before != owner:  # equal: our own epoch, published although the file system reported an error
         where = "" if before.host == owner.host else f" on {before.host}"
         raise PartitionBusy(
             f"{label} is open in process {before.pid}{where} ({before.command}); close it there, or use --take-over to "
@@ -129,12 +140,14 @@ def _raise_if_busy(partition: Partition, epoch: int, owner: Owner, label: str, *
 
 
 def _is_gone(partition: Partition, epoch: int, owner: Owner) -> bool:
-    """Whether its owner was on this machine and has died: nobody writes for `epoch` again. FileNotFoundError."""
+    """Return True if the owner of `epoch` ran on this machine and is dead: no process writes for it again.
+    FileNotFoundError.
+    """
     return is_live(partition, epoch) is False and read_owner(partition, epoch).host == owner.host
 
 
 def read_owner(partition: Partition, epoch: int) -> Owner:
-    """Who published `epoch`. Raises StoreError if its file cannot be understood, and OSError."""
+    """Return the owner of `epoch`; a placeholder if its file is damaged. May raise OSError."""
     path = partition.numbered(EPOCH, epoch)
     try:
         return msgspec.json.decode(partition.disk.read(path), type=Owner)
@@ -143,7 +156,9 @@ def read_owner(partition: Partition, epoch: int) -> Owner:
 
 
 def is_live(partition: Partition, epoch: int) -> bool | None:
-    """Whether the owner of `epoch` lives; None if nobody can say from here. May raise OSError."""
+    """Return True if the owner of `epoch` is live; None if that cannot be determined from this machine. May raise
+    OSError.
+    """
     locked = partition.disk.is_locked(partition.numbered(EPOCH, epoch))
     if locked is not None:
         return locked
@@ -154,7 +169,7 @@ def is_live(partition: Partition, epoch: int) -> bool | None:
 
 
 def has_live_owner(partition: Partition) -> bool:
-    """Whether a process on this machine has the partition open."""
+    """Return True if a process on this machine has the partition open."""
     try:
         numbers = partition.numbers(EPOCH)
         return bool(numbers) and bool(is_live(partition, numbers[-1]))

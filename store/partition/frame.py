@@ -1,8 +1,8 @@
-"""The frame: a fixed header with two checksums, and one Arrow record batch.
+"""Encode and check frames: a fixed header with two checksums, and one Arrow record batch.
 
-Invariants: no field of a header is believed before its CRC is right; that CRC is salted by the store, the partition,
-the file's name (which holds its first commit and the epoch that began it) and the offset, so that bytes which belong
-elsewhere never parse. Header and body are multiples of 8 bytes, so that Arrow reads a body in place.
+Invariants: no field of a header is used before the header's CRC is verified. That CRC is salted by the store, the
+partition, the file's name (which holds its first commit and the epoch that began it) and the offset, so that stale
+bytes from another place never parse. Header and body are multiples of 8 bytes, so that Arrow reads a body in place.
 """
 
 import struct
@@ -24,30 +24,32 @@ assert HEADER_BYTES % ALIGNMENT_BYTES == 0
 
 
 class FrameHeader(NamedTuple):
-    """What a frame says about itself. `flags` is room for compression; 0 today."""
+    """Header fields of a frame. `flags` is reserved for compression and is 0 today."""
 
     version: int
     flags: int
     body_bytes: int
     commits: int
-    """How many commits the frame holds, from 1."""
+    """Number of commits in the frame, from 1."""
     epoch: int
     first_commit: int
     records: int
     previous: int
-    """The header CRC of the frame before it in the file, 0 for the first: it covers that frame's body too."""
+    """Header CRC of the frame before this frame in the file, 0 for the first. Through `body_crc` it covers that frame's
+    body too.
+    """
     body_crc: int
     crc: int
 
 
 def salt_of(store_id: str, partition: str, name: str) -> int:
-    """The salt of the header CRCs in the file `name`."""
+    """Return the salt of the header CRCs in the file `name`."""
     return int(google_crc32c.value(f"{store_id}\0{partition}\0{name}".encode()))
 
 
 def pack(salt: int, offset: int, body: bytes, *, epoch: int, first_commit: int, commits: int, records: int,
          previous: int) -> tuple[bytes, int]:  # fmt: skip
-    """The header of the frame at `offset` whose body is `body`, and its CRC."""
+    """Return the header of the frame at `offset` whose body is `body`, and the header's CRC."""
     fields = _FIELDS.pack(
         MAGIC, FORMAT_VERSION, 0, len(body), commits, epoch, first_commit, records, previous, google_crc32c.value(body)
     )
@@ -56,9 +58,9 @@ def pack(salt: int, offset: int, body: bytes, *, epoch: int, first_commit: int, 
 
 
 def unpack(salt: int, offset: int, data: bytes, at: int | None = None) -> FrameHeader | None:
-    """The header at `offset` of the file; None unless its CRC and lengths are right.
+    """Return the header at `offset` of the file; None unless its CRC and lengths are right.
 
-    `data` is the file from its start, or any part of it in which that offset is the byte `at`.
+    `data` is the file from its start, or any part of the file in which that offset is the byte `at`.
     """
     at = offset if at is None else at
     if data[at : at + len(MAGIC)] != MAGIC or at + HEADER_BYTES > len(data):
@@ -74,5 +76,5 @@ def unpack(salt: int, offset: int, data: bytes, at: int | None = None) -> FrameH
 
 
 def body_is_right(header: FrameHeader, body: pa.Buffer) -> bool:
-    """Whether `body` is whole and has the CRC that the header promises."""
+    """Return True if `body` is complete and has the CRC that the header states."""
     return bool(body.size == header.body_bytes and google_crc32c.value(body) == header.body_crc)

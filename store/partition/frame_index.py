@@ -1,7 +1,7 @@
-"""Where the frames of a file are, and where in them the records of each agent: what its owner keeps in memory.
+"""Index the frames of a file and the records of each agent in them; kept in memory by the owner of the partition.
 
-So reading one agent of a partition that thousands share costs what its own frames cost. It takes 16 bytes for a frame
-and 24 for a commit, until the file is sealed; a reader that has none of this reads the file from its start.
+With it, reading one agent of a partition that thousands share costs only the agent's own frames. It takes 16 bytes for
+a frame and 24 for a commit, until the file is sealed. A reader without the index reads the file from its start.
 """
 
 from array import array
@@ -17,13 +17,13 @@ from everlog.store.partition.frame import HEADER_BYTES, body_is_right, unpack
 from everlog.store.partition.partition import Partition
 
 FRAMES_AT_ONCE = 1024
-"""Frames that are read, and given as one table, together."""
+"""Number of frames that are read together and returned as one table."""
 GAP_BYTES_MAX = 64 * 1024
-"""Bytes between two wanted frames that are read rather than asked for a second time."""
+"""Gap between two wanted frames, in bytes, up to which one read covers both."""
 
 
 class RecordRun(NamedTuple):
-    """Records of one agent, side by side in a frame."""
+    """Consecutive records of one agent in a frame."""
 
     offset: int
     end: int
@@ -33,7 +33,7 @@ class RecordRun(NamedTuple):
 
 
 class FrameIndex:
-    """The frames of one file, in order. One thread adds; others may look meanwhile."""
+    """Frames of one file, in order. One thread adds frames; other threads may read meanwhile."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -42,17 +42,17 @@ class FrameIndex:
         self._commits = array("q")
         self._offsets = array("q")
         self._last: dict[str, int] = {}
-        """The last run of each agent: a place in the four arrays that follow."""
+        """Last run of each agent: a position in the five arrays that follow."""
         self._frames = array("I")
         self._rows = array("I")
         self._counts = array("I")
         self._before = array("I")
-        """The agent's run before this one, counted from 1; 0 for none."""
+        """Position of the agent's run before this run, counted from 1; 0 for none."""
         self._seqs = array("q")
         """Last seq of each run."""
 
     def add(self, records: Sequence[Record], offset: int, end: int) -> None:
-        """Note a frame of `records` from byte `offset` to `end` (exclusive); frames come in order."""
+        """Add a frame of `records` from byte `offset` to `end` (exclusive); frames are added in order."""
         self._commits.append(records[0].commit)
         self._offsets.append(offset)
         self.end = end
@@ -69,14 +69,14 @@ class FrameIndex:
         self._rows.append(row)
         self._counts.append(count)
         self._seqs.append(seq)
-        self._last[agent_id] = len(self._frames) - 1  # last: whoever looks meanwhile finds all of it
+        self._last[agent_id] = len(self._frames) - 1  # set last: a reader in another thread finds complete runs only
 
     def agents(self) -> list[str]:
-        """The agents with records in the file, in no order."""
+        """Return the agents with records in the file, in no order."""
         return list(self._last)
 
     def runs(self, agent_id: str, from_seq: int, to_seq: int | None, end: int) -> list[RecordRun]:
-        """Where the records of an agent are, in order, in frames up to byte `end`; both seqs are inclusive."""
+        """Return the runs of an agent's records, in order, in frames up to byte `end`; both seqs are inclusive."""
         found = []
         place = self._last.get(agent_id, -1)
         while place >= 0 and self._seqs[place] >= from_seq:
@@ -94,13 +94,15 @@ class FrameIndex:
         return self._offsets[-1]
 
     def offset_of(self, commit: int) -> int | None:
-        """Offset of the frame that would hold `commit`; None if all frames begin after it."""
+        """Return the offset of the frame that would hold `commit`; None if all frames begin after it."""
         position = bisect_right(self._commits, commit) - 1
         return self._offsets[position] if position >= 0 else None
 
 
 def tables_at(partition: Partition, name: str, runs: Sequence[RecordRun]) -> Iterator[pa.Table | None]:
-    """The records of `runs` in a file; None, and no more, where a frame is not what it was. May raise OSError."""
+    """Yield the records of `runs` in a file. If a frame is missing or has changed, yield None and stop. May raise
+    OSError.
+    """
     for start in range(0, len(runs), FRAMES_AT_ONCE):
         batches = []
         for near in _neighbours(runs[start : start + FRAMES_AT_ONCE]):
@@ -113,7 +115,7 @@ def tables_at(partition: Partition, name: str, runs: Sequence[RecordRun]) -> Ite
 
 
 def _neighbours(runs: Sequence[RecordRun]) -> Iterator[Sequence[RecordRun]]:
-    """`runs` in pieces, each of which is read at once."""
+    """Yield `runs` in groups, each of which is read at once."""
     start = 0
     for position in range(1, len(runs)):
         if runs[position].offset - runs[position - 1].end > GAP_BYTES_MAX:
@@ -123,7 +125,7 @@ def _neighbours(runs: Sequence[RecordRun]) -> Iterator[Sequence[RecordRun]]:
 
 
 def _batches_at(partition: Partition, name: str, runs: Sequence[RecordRun]) -> list[pa.RecordBatch] | None:
-    """The records of `runs`; None if a frame is not there or does not have its checksums."""
+    """Return the records of `runs`; None if a frame is missing or does not match its checksums."""
     begin = runs[0].offset
     data = partition.disk.read(partition.path / name, begin, runs[-1].end - begin)
     salt = partition.salt(name)
@@ -142,7 +144,9 @@ def _batches_at(partition: Partition, name: str, runs: Sequence[RecordRun]) -> l
 
 
 def commit_in(partition: Partition, index: FrameIndex, commit: int) -> list[Record]:
-    """The records of one commit, read back from the file of `index`; empty if they are not there. May raise OSError."""
+    """Return the records of one commit, read back from the file of `index`; empty if they are not there. May raise
+    OSError.
+    """
     offset = index.offset_of(commit)
     if offset is None:
         return []

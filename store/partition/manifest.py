@@ -1,8 +1,10 @@
-"""The manifest: which files a partition consists of. A file that it does not name does not exist.
+"""Read and publish manifests: the list of a partition's live files. A file that the manifest does not name does not
+count.
 
-Manifests are numbered from 1 and the highest rules. Each is written whole beside and linked to its number, which only
-one process can do: publishing is a compare-and-swap. The content is one JSON object whose `crc32c` covers the text of
-its `manifest`. New kinds of file are named in `kind`, and their fields have defaults.
+Manifests are numbered from 1 and the highest is in force. Each is written completely under a temporary name and then
+linked to its number. Only one process can create that link, so publishing is a compare-and-swap. The content is one
+JSON object whose `crc32c` covers the text of its `manifest`. New kinds of file get a new `kind`, and new fields have
+defaults.
 """
 
 import google_crc32c
@@ -19,11 +21,12 @@ FRAMES = "frames"
 SEALED = "sealed"
 KINDS = (OPEN, FRAMES, SEALED)
 MANIFESTS_KEPT = 2
+"""Number of newest manifests that stay on disk."""
 READ_ATTEMPTS_MAX = 100
 
 
 class RowGroupEntry(msgspec.Struct, frozen=True, array_like=True):
-    """One row group of a Parquet file: the bytes up to the next one, and the rows in them, which are sorted."""
+    """One row group of a Parquet file: its bytes up to the next row group, and its rows, which are sorted."""
 
     offset: int
     bytes: int
@@ -35,20 +38,24 @@ class RowGroupEntry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ParquetEntry(msgspec.Struct, frozen=True):
-    """A Parquet file, with a checksum for each part that is read by itself. Parquet alone tells no flipped bit."""
+    """A Parquet file, with a checksum for each part that is read separately, because Parquet itself does not detect a
+    flipped bit.
+    """
 
     name: str
     bytes: int
     groups: list[RowGroupEntry]
-    """In order, from byte 0 to the footer, without a gap."""
+    """Row groups in order, from byte 0 to the footer, without a gap."""
     footer_crc32c: int
-    """Of the bytes after the last row group."""
+    """Checksum of the bytes after the last row group."""
     maker: str = ""
-    """Of a state file: what made it. Another one must not use it."""
+    """Version of the derivation that made a state file. Another derivation must not use the file."""
 
 
 class FileEntry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One live file. An open one is known by name and first commit only; its end is where its whole frames end."""
+    """One live file. Of an open file only name and first commit are known; its end is the end of its last whole
+    frame.
+    """
 
     name: str
     kind: str
@@ -56,45 +63,49 @@ class FileEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     first_commit: int
     last_commit: int = 0
     bytes: int = 0
-    """Length that counts; bytes beyond it are those of a fenced writer and do not exist."""
+    """Length that counts. Bytes beyond it were written by a fenced writer and are ignored."""
     sha256: str = ""
-    """Of those bytes."""
+    """SHA-256 of those `bytes` bytes."""
     ids_to: int = 0
-    """Time of the newest event id in it, microseconds UTC."""
+    """Time of the newest event id in the file, microseconds UTC."""
     chains: dict[str, tuple[int, str]] = {}
-    """Of each stream that has records in it: seq and chain value (hexadecimal) at its end."""
+    """Seq and chain value (hexadecimal) at the end of each stream that has records in the file."""
     away: list[str] = []
-    """Those of the streams that have gone to another partition at its end, sorted."""
+    """Streams that have moved to another partition by the end of the file, sorted."""
     arrivals: dict[str, int] = {}
-    """Of each stream that came from another partition in it, or was forked: the seq of the last record that says so."""
+    """Streams that arrived from another partition in the file or were forked in it: seq of the last record that says
+    so.
+    """
     records: int = 0
     text_bytes: int = 0
-    """UTF-8 bytes of `text` and `payload`, as they were appended: what amplification is held against."""
+    """UTF-8 bytes of `text` and `payload` as they were appended: the base for computing amplification."""
     erasures: int = 0
-    """Of frames: how many `records_erased` are in them, which sealing carries out."""
+    """Number of `records_erased` in a file of frames, which sealing carries out."""
     parquet: ParquetEntry | None = None
-    """Of a sealed file: how it is read."""
+    """Parquet file of the records (sealed files only)."""
     state: ParquetEntry | None = None
-    """Of a sealed file: where its agents stood at its end, if that was derived."""
+    """States of the file's agents at its end, if they were derived (sealed files only)."""
     checkpoints: ParquetEntry | None = None
-    """Of a sealed file: where those of its agents that have many records in it stood in between."""
+    """States in the middle of the file, for agents with many records in it (sealed files only)."""
     held: dict[str, list[int]] = {}
-    """Of each such agent: the seqs of its checkpoints, ascending."""
+    """Seqs of the checkpoints of each such agent, ascending."""
     marks: dict[str, list[tuple[int, str]]] = {}
-    """Of each stream with many records in a sealed file: seqs in between, ascending, and the chain value at each."""
+    """Chain checkpoints of each stream with many records in a sealed file: seqs, ascending, with the chain value at
+    each.
+    """
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """The live files in the order of their commits; at most the last one is open."""
+    """Live files in the order of their commits; at most the last one is open."""
 
     number: int
-    """0 for a partition that never had one."""
+    """Number of the manifest; 0 for a partition that never had a manifest."""
     epoch: int
     files: list[FileEntry]
     format: int = FORMAT_VERSION
 
     def closed_heads(self) -> dict[str, Head]:
-        """The end of every stream in the closed files."""
+        """Return the end of every stream in the closed files."""
         heads = {}
         for entry in self.files:
             away = frozenset(entry.away)
@@ -103,21 +114,21 @@ class Manifest(msgspec.Struct, frozen=True):
         return heads
 
     def covered_to(self) -> int:
-        """Number of the last commit in the closed files, 0 for none."""
+        """Return the number of the last commit in the closed files, 0 for none."""
         return max((entry.last_commit for entry in self.files), default=0)
 
     def sealed_to(self) -> int:
-        """Number of the last commit before the first file of frames, 0 for none."""
+        """Return the number of the last commit before the first file of frames, 0 for none."""
         frames = [entry.first_commit - 1 for entry in self.files if entry.kind != SEALED]
         return min(frames, default=self.covered_to())
 
     def names(self) -> set[str]:
-        """Names of all live files."""
+        """Return the names of all live files."""
         derived = (part.name for entry in self.files for part in (entry.state, entry.checkpoints) if part is not None)
         return {entry.name for entry in self.files}.union(derived)
 
     def open_file(self) -> FileEntry | None:
-        """The open file, if there is one."""
+        """Return the open file; None if there is none."""
         return self.files[-1] if self.files and self.files[-1].kind == OPEN else None
 
 
@@ -135,12 +146,12 @@ _encoder = msgspec.json.Encoder()
 
 
 def chains_of(heads: dict[str, Head]) -> dict[str, tuple[int, str]]:
-    """The ends of streams as an entry keeps them."""
+    """Return the ends of streams in the form that a file entry stores."""
     return {agent_id: (head.seq, head.chain.hex()) for agent_id, head in sorted(heads.items())}
 
 
 def load(partition: Partition) -> Manifest:
-    """The ruling manifest; EMPTY if there is none. Raises CorruptLog, NewerFormat, StoreError."""
+    """Read the manifest in force; EMPTY if there is none. Raises CorruptLog, NewerFormat, StoreError."""
     for _ in range(READ_ATTEMPTS_MAX):
         with storage("list", partition.path):
             numbers = partition.numbers(MANIFEST)
@@ -154,19 +165,23 @@ def load(partition: Partition) -> Manifest:
                 content = partition.disk.read(path)
         except StoreError as error:
             if isinstance(error.__cause__, FileNotFoundError):
-                continue  # a newer one rules by now, and the owner removed this one
+                continue  # a newer manifest was published, and the owner removed this one
             raise
         return _decode(content, str(path))
     raise StoreError(f"{partition.path}: the manifest changed {READ_ATTEMPTS_MAX} times while it was read. Try again.")
 
 
 def _check_no_orphans(partition: Partition) -> None:
-    """A file is begun before the first manifest names it, but nothing is written into it before that."""
+    """Raise CorruptLog if files hold records although no manifest exists.
+
+    A file is created before the first manifest names it, but nothing is written into the file before that.
+    """
     try:
         names = [name for name in partition.disk.names(partition.path) if name.endswith(".open")]
     except FileNotFoundError:
         return
     written = [name for name in names if _is_written(partition, name)]
+    # The manifests are listed again: the owner may have published the first one after the caller's listing.
     if written and not partition.numbers(MANIFEST):
         raise CorruptLog(
             f"{partition.path} has no manifest, but {', '.join(sorted(written))} holds records. Nothing was changed; "
@@ -177,7 +192,7 @@ def _check_no_orphans(partition: Partition) -> None:
 def _is_written(partition: Partition, name: str) -> bool:
     try:
         return bool(partition.disk.read(partition.path / name, 0, 1))
-    except FileNotFoundError:  # its owner has published a manifest by now, and swept
+    except FileNotFoundError:  # the file's owner has published a manifest meanwhile, and swept
         return False
 
 
@@ -188,23 +203,25 @@ def _decode(content: bytes, path: str) -> Manifest:
     version = parse_json(bytes(envelope.manifest), _ManifestFormat, path).format
     if version > FORMAT_VERSION:
         raise NewerFormat(
-            f"{path} has format {version}, but this everlog knows formats up to {FORMAT_VERSION}. Use a newer one."
+            f"{path} has format {version}, but this everlog knows formats up to {FORMAT_VERSION}. Use a newer everlog."
         )
     manifest = parse_json(bytes(envelope.manifest), Manifest, path)
     unknown = [entry.name for entry in manifest.files if entry.kind not in KINDS]
     if unknown:
-        raise NewerFormat(f"{path} names files of a kind that this everlog does not know: {unknown}. Use a newer one.")
+        raise NewerFormat(f"{path} names files of kinds unknown to this everlog: {unknown}. Use a newer everlog.")
     return manifest
 
 
 def encode(manifest: Manifest) -> bytes:
-    """The bytes of a manifest file."""
+    """Return the bytes of a manifest file."""
     inner = _encoder.encode(manifest)
     return _encoder.encode(_Envelope(f"{google_crc32c.value(inner):08x}", msgspec.Raw(inner)))
 
 
 def succeed(partition: Partition, before: Manifest, epoch: int, files: list[FileEntry]) -> Manifest | None:
-    """Publish the manifest after `before`; None if somebody else has: the caller is fenced, or must look again."""
+    """Publish the manifest after `before`. Return None if another process was first: the caller is fenced, or must read
+    again.
+    """
     manifest = Manifest(before.number + 1, epoch, files)
     path = partition.numbered(MANIFEST, manifest.number)
     with storage("publish", path):
@@ -213,7 +230,7 @@ def succeed(partition: Partition, before: Manifest, epoch: int, files: list[File
             return None
         file.close()
         numbers = partition.numbers(MANIFEST)
-        if numbers[-1:] != [manifest.number]:  # the number was free only because it is past: others have gone on since
+        if numbers[-1:] != [manifest.number]:  # free only because it is in the past: newer manifests exist
             return None
         for number in numbers:
             if number <= manifest.number - MANIFESTS_KEPT:
@@ -222,5 +239,5 @@ def succeed(partition: Partition, before: Manifest, epoch: int, files: list[File
 
 
 def head_in(heads: dict[str, Head], agent_id: str) -> Head:
-    """The end of a stream; Head(0, GENESIS) if it has no records."""
+    """Return the end of a stream; Head(0, GENESIS) if it has no records."""
     return heads.get(agent_id) or Head(0, GENESIS)

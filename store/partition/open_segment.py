@@ -1,4 +1,4 @@
-"""The open file of a writer: where its frames end, and what a manifest will say of it when it is closed."""
+"""Append frames to the open file of a writer, and describe the file for the manifest when it is closed."""
 
 import hashlib
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from everlog.events import AgentForked, AgentMoved, Record, RecordsErased
 from everlog.store.base.arrow_schema import body_of
 from everlog.store.base.disk import DiskFile
-from everlog.store.base.move_records import begins_later
+from everlog.store.base.move_records import starts_from_elsewhere
 from everlog.store.partition.append_rules import StreamHeads
 from everlog.store.partition.frame import HEADER_BYTES, pack
 from everlog.store.partition.frame_index import FrameIndex
@@ -16,10 +16,10 @@ from everlog.store.partition.segment import Frame
 
 
 class OpenSegment:
-    """Frames, appended. `write` then `sync`; what is written counts after `sync` only."""
+    """A file of frames that grows. `write`, then `sync`: written frames count only after `sync`."""
 
     def __init__(self, partition: Partition, entry: FileEntry, file: DiskFile) -> None:
-        """An empty file; `import_messages` adds the frames that it has already."""
+        """Wrap an empty file; `import_messages` adds the frames that the file already has."""
         self.entry = entry
         self.path = partition.path / entry.name
         self.index = FrameIndex(entry.name)
@@ -27,9 +27,11 @@ class OpenSegment:
         """Bytes in whole frames."""
         self.records = 0
         self.erasures = 0
-        """How many `records_erased` are in the file: each is carried out when it is sealed."""
+        """Number of `records_erased` in the file, each of which is carried out when the file is sealed."""
         self.arrivals: dict[str, int] = {}
-        """Of each stream that came from another partition in the file: the seq of the last record that says so."""
+        """Streams that arrived from another partition, or were forked, in the file: seq of the last record that says
+        so.
+        """
         self._salt = partition.salt(entry.name)
         self._file = file
         self._previous = 0
@@ -37,18 +39,19 @@ class OpenSegment:
 
     @classmethod
     def begin(cls, partition: Partition, first_commit: int, epoch: int) -> "OpenSegment":
-        """A new file, durable in its folder, that no manifest names yet. May raise OSError."""
+        """Create a file whose name is durable and which no manifest names yet. May raise OSError."""
         entry = FileEntry(open_name(first_commit, epoch), OPEN, first_commit)
         path = partition.path / entry.name
         try:
             file = partition.disk.create(path)
-        except FileExistsError:  # left, empty, by an earlier attempt of this same epoch
+        except FileExistsError:  # left empty by an earlier attempt of the same epoch
             file = partition.disk.open(path)
+        # The name is durable before a manifest names the file and before any commit in it is acknowledged.
         partition.disk.sync_dir(partition.path)
         return cls(partition, entry, file)
 
     def import_messages(self, frame: Frame, data: bytes, records: Sequence[Record]) -> None:
-        """Go past a frame that is in the file; `data` is the file from its start."""
+        """Add a frame that the file already has; `data` is the file from its start."""
         self.index.add(records, frame.offset, frame.end)
         self._count(records)
         self._sha256.update(memoryview(data)[frame.offset : frame.end])
@@ -82,17 +85,18 @@ class OpenSegment:
         for record in records:
             if record.type == RecordsErased.kind:
                 self.erasures += 1
-            elif record.type in (AgentMoved.kind, AgentForked.kind) and begins_later(record):
+            elif record.type in (AgentMoved.kind, AgentForked.kind) and starts_from_elsewhere(record):
                 self.arrivals[record.agent_id] = record.seq
 
     def sync(self) -> None:
-        """Make what was written durable. May raise OSError."""
+        """Make the written frames durable. May raise OSError."""
         self._file.sync()
 
     def settle(self, data: bytes) -> None:
-        """Make the last frame taken in durable; `data` is the file from its start. May raise OSError.
+        """Make the last added frame durable; `data` is the file from its start. May raise OSError.
 
-        It is written again first: after a failed sync the system may hold it for clean, and would not write it.
+        The frame is written again first: after a failed sync the system may regard the page as clean, and a sync alone
+        would not write the page.
         """
         if self.length:
             start = self.index.last_offset
@@ -100,7 +104,7 @@ class OpenSegment:
         self._file.sync()
 
     def closed(self, ledger: StreamHeads) -> FileEntry:
-        """What a manifest says of the file when it is closed as it is now."""
+        """Return the entry of a manifest for the file, closed in its current state."""
         heads = {agent_id: ledger.heads[agent_id] for agent_id in self.index.agents()}
         return FileEntry(
             self.entry.name,
@@ -118,10 +122,10 @@ class OpenSegment:
         )
 
     def cut(self) -> None:
-        """Drop the bytes after the last whole frame, durably. May raise OSError."""
+        """Truncate the bytes after the last whole frame, durably. May raise OSError."""
         self._file.truncate(self.length)
         self._file.sync()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()

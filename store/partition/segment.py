@@ -1,8 +1,8 @@
-"""Reading a file of frames: where the whole frames end, and what the bytes after them are.
+"""Read a file of frames: find the end of the whole frames, and classify the bytes after it.
 
-Only one frame is ever un-synced. So if a whole frame with a higher commit lies beyond a bad place, the bad place was
-synced and has rotted since: damage, for ever an error. If none does, it is the nonsense tail of a write that never was
-acknowledged. The search looks at each byte once: it is linear.
+At most one frame is not yet synced at any time. So if a whole frame with a higher commit lies beyond a bad place, the
+bad place had been synced and was damaged later: a permanent error. If none does, the bad place is the nonsense tail of
+a write that was never acknowledged. The search looks at each byte once: it is linear.
 """
 
 from collections.abc import Iterator
@@ -19,38 +19,42 @@ from everlog.store.partition.manifest import FileEntry, Manifest
 from everlog.store.partition.partition import Partition
 
 AGENTS_SHOWN_MAX = 3
-"""Agents whose next seq an error message names."""
+"""Number of agents whose next seq an error message names."""
 
 
 class Frame(NamedTuple):
-    """A whole frame of a file, checked."""
+    """A whole frame of a file, verified by its checksums."""
 
     offset: int
     end: int
-    """Offset of the byte after it."""
+    """Offset of the byte after the frame."""
     header: FrameHeader
     body: pa.Buffer
     path: str
 
     @property
     def batch(self) -> pa.RecordBatch:
-        """Its records, without a copy. Raises CorruptLog if the body, right as its checksums are, holds none."""
+        """Records of the frame, without a copy. Raises CorruptLog if the body matches its checksums but holds no
+        records.
+        """
         try:
             return batch_in(self.body)
         except pa.ArrowException as error:
             raise CorruptLog(
-                f"{self.path} has a frame at byte {self.offset}, of commit {self.header.first_commit}, that has its "
-                f"checksums and holds no records: {error}. Nothing was changed. Restore the file from a backup."
+                f"{self.path}: the frame at byte {self.offset}, of commit {self.header.first_commit}, has right "
+                f"checksums but holds no records: {error}. Nothing was changed. Restore the file from a backup."
             ) from error
 
     @property
     def last_commit(self) -> int:
-        """Number of the last commit in it."""
+        """Number of the last commit in the frame."""
         return self.header.first_commit + self.header.commits - 1
 
 
 class FrameScan:
-    """One pass over the bytes of a file. Iterate it; afterwards `end`, `tail_bytes` and `later` say what was found."""
+    """One pass over the bytes of a file. Iterate over it; afterwards `end`, `tail_bytes` and `later` hold the
+    findings.
+    """
 
     def __init__(self, data: bytes, salt: int, first_commit: int, path: str) -> None:
         """Scan `data`, the file from its start, whose first frame must begin with `first_commit`."""
@@ -59,7 +63,7 @@ class FrameScan:
         self._salt = salt
         self._path = path
         self.end = 0
-        """Offset of the byte after the last whole frame that follows the one before it."""
+        """Offset of the byte after the last whole frame that follows the frame before it."""
         self.next_commit = first_commit
         """Number of the commit that would come next."""
         self.epoch = 0
@@ -67,7 +71,7 @@ class FrameScan:
         self.previous = 0
         """Header CRC of the last frame, 0 before the first."""
         self.later: Frame | None = None
-        """A whole frame beyond a bad place: the bytes at `end` are damaged, not torn."""
+        """A whole frame beyond a bad place, if there is one: then the bytes at `end` are damaged, not torn."""
 
     def __iter__(self) -> Iterator[Frame]:
         while self.end < len(self._data):
@@ -83,10 +87,12 @@ class FrameScan:
 
     @property
     def tail_bytes(self) -> int:
-        """Bytes after the last whole frame; valid once the iteration has ended."""
+        """Number of bytes after the last whole frame; valid once the iteration has ended."""
         return len(self._data) - self.end
 
     def _follows(self, header: FrameHeader) -> bool:
+        # A frame of another file or an older epoch can have right checksums: commit, epoch and the previous CRC must
+        # continue too.
         return (
             header.first_commit == self.next_commit and header.epoch >= self.epoch and header.previous == self.previous
         )
@@ -117,7 +123,7 @@ class FrameScan:
 def corrupt_error(
     scan: FrameScan, data: bytes, salt: int, first_commit: int, path: str, heads: dict[str, int]
 ) -> CorruptLog:
-    """The error for damage at the end of `scan`; `heads` are the last seqs of the streams before the file."""
+    """Return the error for damage at the end of `scan`; `heads` are the last seqs of the streams before the file."""
     seqs = dict(heads)
     for frame in FrameScan(data[: scan.end], salt, first_commit, path):
         batch = frame.batch
@@ -125,15 +131,15 @@ def corrupt_error(
     shown = ", ".join(f"{agent_id!r} seq {seq + 1}" for agent_id, seq in sorted(seqs.items())[:AGENTS_SHOWN_MAX])
     shown = shown or "seq 1"
     more = f" and {len(seqs) - AGENTS_SHOWN_MAX} more agents" if len(seqs) > AGENTS_SHOWN_MAX else ""
-    later = f"; whole frames go on at byte {scan.later.offset}" if scan.later else ""
+    later = f"; intact frames follow at byte {scan.later.offset}" if scan.later else ""
     return CorruptLog(
         f"{path} is damaged at byte {scan.end}, where commit {scan.next_commit} should begin (next: {shown}{more})"
-        f"{later}. Nothing was changed and what lies before can still be read. Restore the file from a backup."
+        f"{later}. Nothing was changed, and the records before it can still be read. Restore the file from a backup."
     )
 
 
 def closed_frames(partition: Partition, entry: FileEntry, manifest: Manifest) -> Iterator[Frame]:
-    """The frames of a closed file. Raises FileNotFoundError; CorruptLog, once all before the damage was given."""
+    """Yield the frames of a closed file. Raises FileNotFoundError; CorruptLog after all frames before the damage."""
     path = partition.path / entry.name
     with read_errors(path):
         data = partition.disk.read(path, 0, entry.bytes)
@@ -145,13 +151,13 @@ def closed_frames(partition: Partition, entry: FileEntry, manifest: Manifest) ->
 
 
 def heads_before(manifest: Manifest, entry: FileEntry) -> dict[str, int]:
-    """Last seq of each stream before a file."""
+    """Return the last seq of each stream before a file."""
     earlier = [other for other in manifest.files if other.first_commit < entry.first_commit]
     return {agent_id: seq for other in earlier for agent_id, (seq, _) in other.chains.items()}
 
 
 def missing_file_error(path: str, first_commit: int) -> CorruptLog:
-    """The error for a file that the manifest names and that is not there."""
+    """Return the error for a file that the manifest names and that does not exist."""
     return CorruptLog(
         f"{path} is gone, but the manifest names it: commits from {first_commit} on are missing. Nothing was changed. "
         "Restore the file from a backup."

@@ -1,1 +1,1 @@
-"""How are old records kept? Sealed Parquet files, their states and checkpoints, and erasure in them."""
+"""Storage of old records: sealed Parquet files, their states and checkpoints, and erasure in them."""

@@ -1,8 +1,10 @@
-"""Checkpoints: where a long stream stood in its middle, so that any moment of it costs much what its end costs.
+"""Make checkpoints: states in the middle of long streams, so that viewing any moment costs about as much as viewing the
+end.
 
-Beside the states at the end of a sealed file there are states of every CHECKPOINT_RECORDS records of an agent that has
-many, in a file of their own; and the manifest has a chain value, a mark, for every MARK_RECORDS. Both are made when
-frames are sealed, go along when files are merged, and are never needed: whoever finds none reads the records.
+Next to the states at the end of a sealed file there is a file of checkpoints: a state after every CHECKPOINT_RECORDS
+records of an agent that has many. The manifest has a chain checkpoint, a chain value, for every MARK_RECORDS. Both are
+made when frames are sealed and carried over when files are merged. They are never required: without a checkpoint, read
+the records.
 """
 
 from collections import defaultdict
@@ -21,14 +23,18 @@ from everlog.store.partition.manifest import FRAMES, SEALED, FileEntry, Manifest
 from everlog.store.sealed.parquet_file import where
 
 OWN_SEQ = "own_seq"
-"""Of a state's row in a file of checkpoints: the row's seq. `seq` is that of the checkpoint there."""
+"""Name of the column that holds the `seq` of a state's row in a file of checkpoints; `seq` there is that of the
+checkpoint.
+"""
 
 ChainCheckpoints = dict[str, list[tuple[int, str]]]
-"""Of each stream: seqs, and the chain value (hexadecimal) at each."""
+"""Seqs of each stream, and the chain value (hexadecimal) at each seq."""
 
 
 def checkpoints_of(manifest: Manifest, inputs: Sequence[FileEntry], tables: Mapping[str, pa.Table]) -> ChainCheckpoints:
-    """The marks of a file that is made of `inputs`, with their records by name of the file: far apart each."""
+    """Return the chain checkpoints of a file that is made of `inputs`, spaced apart; `tables` are their records by file
+    name.
+    """
     found: ChainCheckpoints = defaultdict(list)
     for entry in inputs:
         inside = _chain_checkpoints(manifest, tables[entry.name]) if entry.kind == FRAMES else entry.marks
@@ -41,7 +47,9 @@ def checkpoints_of(manifest: Manifest, inputs: Sequence[FileEntry], tables: Mapp
 
 
 def _spaced_checkpoints(marks: Sequence[tuple[int, str]], last: int) -> list[tuple[int, str]]:
-    """Those of `marks`, in order, that are far from the one before and from the last, which is the file's end."""
+    """Return those of `marks`, in order, that are far from the one before, from `last`, and from the final mark, the
+    file's end.
+    """
     kept = []
     for seq, chain in marks:
         if min(seq - last, marks[-1][0] - seq) >= MARK_RECORDS // 2:
@@ -51,7 +59,7 @@ def _spaced_checkpoints(marks: Sequence[tuple[int, str]], last: int) -> list[tup
 
 
 def _chain_checkpoints(manifest: Manifest, table: pa.Table) -> ChainCheckpoints:
-    """The marks of the streams that have many records in a file of frames."""
+    """Return the chain checkpoints of the streams that have many records in a file of frames."""
     found: ChainCheckpoints = {}
     for name, own in long_streams(table, 2 * MARK_RECORDS):
         heads = {name: nearest_known(manifest, name, own.column("seq")[0].as_py() - 1)}
@@ -63,26 +71,26 @@ def _chain_checkpoints(manifest: Manifest, table: pa.Table) -> ChainCheckpoints:
 
 
 def long_streams(table: pa.Table, records_min: int) -> Iterator[tuple[str, pa.Table]]:
-    """The streams with at least so many records in `table`, each with them in order."""
+    """Yield the streams with at least `records_min` records in `table`, each with its records in order."""
     for row in pc.value_counts(table.column("agent_id")).to_pylist():
         if row["counts"] >= records_min:
             yield row["values"], where(table, pc.equal(table.column("agent_id"), row["values"])).sort_by("seq")
 
 
 class StreamCheckpoints(NamedTuple):
-    """What was derived of the long streams among some records, bit by bit."""
+    """States derived step by step for the long streams among some records."""
 
     names: list[str]
     ends: list[pa.Table]
-    """Their states at the end, as far as there are any."""
+    """States of the streams at the end, where one could be derived."""
     between: list[pa.Table]
-    """Their checkpoints, as rows of a file of them."""
+    """Checkpoints of the streams, as rows of a file of checkpoints."""
 
 
 def derive_long_streams(derive: StateDeriver, earlier: pa.Table | None, records: pa.Table) -> StreamCheckpoints:
-    """Derive the streams that have many records in `records`, each by itself; `earlier` are the states before them.
+    """Derive each stream that has many records in `records` separately; `earlier` are the states before these records.
 
-    Bit by bit costs hardly more than at once: a state is small.
+    Deriving step by step costs hardly more than all at once, because a state is small.
     """
     found = StreamCheckpoints([], [], [])
     for name, own in long_streams(records, 2 * CHECKPOINT_RECORDS):
@@ -94,13 +102,13 @@ def derive_long_streams(derive: StateDeriver, earlier: pa.Table | None, records:
 
 
 def _fold(derive: StateDeriver, before: pa.Table | None, own: pa.Table, between: list[pa.Table]) -> pa.Table:
-    """The state after all records of one stream; those in between are added to `between`."""
+    """Return the state after all records of one stream; append the checkpoints on the way to `between`."""
     state, start = before, 0
     while own.num_rows - start >= 2 * CHECKPOINT_RECORDS:
         chunk = own.slice(start, CHECKPOINT_RECORDS)
         start += CHECKPOINT_RECORDS
         state = derive(state, chunk)
-        if not state.num_rows:  # a summary shows more than the state before held
+        if not state.num_rows:  # no state: a summary reaches further back than the state before it holds
             state = derive(before, own.slice(0, start))
         if not state.num_rows:
             return derive(before, own)
@@ -109,10 +117,11 @@ def _fold(derive: StateDeriver, before: pa.Table | None, own: pa.Table, between:
     return end if end.num_rows else derive(before, own)
 
 
-def far_ends(manifest: Manifest, inputs: Sequence[FileEntry]) -> Iterator[tuple[FileEntry, dict[str, int]]]:
-    """Of the sealed files among `inputs`, which become one: those ends of streams that are far from what is before.
+def distant_ends(manifest: Manifest, inputs: Sequence[FileEntry]) -> Iterator[tuple[FileEntry, dict[str, int]]]:
+    """Yield the sealed files among `inputs`, which become one file, with the ends of streams that are far from any
+    earlier state.
 
-    Their states are worth keeping as checkpoints, for what was an end is in the middle now.
+    The states at those ends are worth keeping as checkpoints, because an end becomes a place in the middle.
     """
     first = inputs[0].first_commit
     last = {n: s for entry in manifest.files if entry.first_commit < first for n, (s, _) in entry.chains.items()}
@@ -126,19 +135,19 @@ def far_ends(manifest: Manifest, inputs: Sequence[FileEntry]) -> Iterator[tuple[
 
 
 def checkpoint_rows(state: pa.Table, seq: int) -> pa.Table:
-    """A state as rows of a file of checkpoints."""
+    """Return a state as rows of a file of checkpoints."""
     names = [OWN_SEQ if name == "seq" else name for name in state.column_names]
     return state.rename_columns(names).append_column("seq", pa.array([seq] * state.num_rows, pa.int64()))
 
 
 def state_of(rows: pa.Table) -> pa.Table:
-    """The rows of one checkpoint as the state that they are."""
+    """Return the rows of one checkpoint as a state."""
     rows = rows.drop_columns(["seq"])
     return rows.rename_columns(["seq" if name == OWN_SEQ else name for name in rows.column_names]).sort_by("seq")
 
 
 def places_of(rows: pa.Table) -> dict[str, list[int]]:
-    """The seqs of the checkpoints in `rows`, by agent."""
+    """Return the seqs of the checkpoints in `rows`, by agent."""
     found: dict[str, list[int]] = defaultdict(list)
     places = rows.select(["agent_id", "seq"]).group_by(["agent_id", "seq"]).aggregate([])
     for row in places.sort_by([("agent_id", "ascending"), ("seq", "ascending")]).to_pylist():
@@ -147,7 +156,7 @@ def places_of(rows: pa.Table) -> dict[str, list[int]]:
 
 
 def merge_checkpoints(fresh: Sequence[pa.Table], carried: Sequence[pa.Table]) -> pa.Table | None:
-    """All checkpoints in one table, each once; None if there are none."""
+    """Return all checkpoints in one table without duplicates, `fresh` before `carried`; None if there are none."""
     found = list(fresh)
     known = {(name, seq) for table in fresh for name, seqs in places_of(table).items() for seq in seqs}
     for table in carried:

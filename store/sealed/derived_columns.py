@@ -1,7 +1,8 @@
-"""Columns beside the log's own in sealed files: figures that questions to all agents need, taken out of the payloads.
+"""Add derived columns to sealed files: figures out of the payloads, for questions about all agents.
 
-They are derived, and made anew whenever a file is: the log's schema has none of them, and who reads the log does not
-read them. `projections/sql/fleet/add_derived_columns.sql` takes the same out of records that are not sealed.
+The columns are derived and computed again whenever a file is written: the log's schema has none of them, and readers of
+the log do not read them. `projections/sql/fleet/add_derived_columns.sql` computes the same for records that are not
+sealed.
 """
 
 from typing import Any
@@ -22,9 +23,10 @@ FIGURES = pa.schema(
         "f_fraction": pa.float64(),
     }
 )
-"""Tokens of a model call, and whether a request was sent for it; how a function or anything else failed (`ok` where it
-did not), or who alerted, and the function's name; the window of a configuration, and the part of it at which the agent
-is warned.
+"""Derived columns. `f_tokens`: tokens of a model call. `f_asked`: true if a request was sent for that call. `f_kind`:
+the failure of a model call, the result of a function ("ok", "failed", "unknown"), the reason of an abandoned turn, the
+exceeded budget, or the source of an alert. `f_name`: the function. `f_window`, `f_fraction`: the context window of a
+configuration, and the fraction of it at which the agent is warned.
 """
 
 _NOTHING = (None,) * len(FIGURES)
@@ -100,7 +102,7 @@ def _figures(kind: str, payload: str) -> tuple[Any, ...]:
         return _NOTHING
     try:
         facts = _DECODERS[kind](payload)
-    except (msgspec.MsgspecError, UnicodeDecodeError):  # a newer everlog's: what cannot be read is not there
+    except (msgspec.MsgspecError, UnicodeDecodeError):  # written by a newer everlog: leave the figures empty
         return _NOTHING
     if isinstance(facts, _CallPayload):
         word = facts.purpose if kind == "reply_rejected" else facts.failure

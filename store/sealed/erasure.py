@@ -1,8 +1,8 @@
-"""Erasure: what was said goes, its place in the stream stays.
+"""Erase records: replace their content by tombstones, which keep their place in the stream.
 
-A tombstone keeps the envelope (seq, ids, times, type) and the digest of what it was, so that order, counts and the
-chain verify as before. What is to be erased is said by `records_erased` events in the log itself: they are the intent,
-durable before anything is touched, and sealing carries them out.
+A tombstone keeps the envelope (seq, ids, times, type) and the digest of the original, so that order, counts and the
+chain verify as before. `records_erased` events in the log itself name the records to erase: they are the intent,
+durable before any file is changed, and sealing carries them out.
 """
 
 from collections import defaultdict
@@ -15,27 +15,27 @@ from everlog.events import ERASED_PREFIX, AgentForked, AgentMoved, RecordsErased
 from everlog.store.base.arrow_schema import SCHEMA, batch_of, records_of
 from everlog.store.base.lazy_pyarrow import pc
 
-JOINTS = (AgentMoved.kind, AgentForked.kind)
-"""Kinds of records by which a stream hangs together over partitions and forks: no content, and never erased."""
+CONNECTING_KINDS = (AgentMoved.kind, AgentForked.kind)
+"""Kinds of records that connect a stream over partitions and forks. They hold no content and are never erased."""
 
 
 class SeqRange(NamedTuple):
-    """Records of one stream, both ends inclusive."""
+    """A range of records of one stream, both ends inclusive."""
 
     from_seq: int
     to_seq: int
 
     def holds(self, seq: int) -> bool:
-        """Whether the record `seq` is one of them."""
+        """Return True if `seq` is in the range."""
         return self.from_seq <= seq <= self.to_seq
 
 
 Erasures = Mapping[str, Sequence[SeqRange]]
-"""What is to be erased, by agent."""
+"""Records to erase, by agent."""
 
 
 def erasures_in(table: pa.Table) -> Erasures:
-    """What the `records_erased` among the records of `table` ask for; none reaches beyond its own record."""
+    """Return the ranges that the `records_erased` in `table` name. No range reaches beyond the record that names it."""
     found: dict[str, list[SeqRange]] = defaultdict(list)
     for record in records_of(table.filter(pc.equal(table.column("type"), RecordsErased.kind))):
         event = event_of(record)
@@ -45,7 +45,7 @@ def erasures_in(table: pa.Table) -> Erasures:
 
 
 def erase_records(table: pa.Table, erasures: Erasures) -> tuple[pa.Table, int]:
-    """`table` with tombstones for what is to be erased, and how many records that changed. The order may change."""
+    """Return `table` with tombstones for the records to erase, and their number. The order of rows may change."""
     gone = _erased_rows(table, erasures)
     if gone is None:
         return table, 0
@@ -58,9 +58,9 @@ def erase_records(table: pa.Table, erasures: Erasures) -> tuple[pa.Table, int]:
 
 
 def _erased_rows(table: pa.Table, erasures: Erasures) -> pa.ChunkedArray | None:
-    """Which rows of `table` are named by `erasures` and are no tombstones yet.
+    """Return a mask of the rows that `erasures` names and that are not tombstones yet; None if it names none.
 
-    JOINTS are spared.
+    JOINTS are excluded.
     """
     found = None
     for agent_id, spans in erasures.items():
@@ -71,5 +71,5 @@ def _erased_rows(table: pa.Table, erasures: Erasures) -> pa.ChunkedArray | None:
             found = mine if found is None else pc.or_(found, mine)
     if found is None:
         return None
-    joints = pc.is_in(table.column("type"), pa.array(JOINTS))
+    joints = pc.is_in(table.column("type"), pa.array(CONNECTING_KINDS))
     return pc.and_(found, pc.invert(pc.or_(pc.starts_with(table.column("payload"), ERASED_PREFIX), joints)))

@@ -1,8 +1,8 @@
-"""Parquet files with a checksum for each part: what sealed records and derived states are kept in.
+"""Write and read Parquet files with a checksum for each part: sealed records and derived states.
 
-A row group is the unit of reading: its bytes are checked against the manifest before any of them is understood. Rows
-are sorted by agent and seq, and the manifest knows the first and the last of each group, so that a reader of one agent
-touches the groups that hold it and no others. Any tool reads the files without this module.
+A row group is the unit of reading: its bytes are checked against the manifest before any of them is parsed. Rows are
+sorted by agent and seq, and the manifest knows the first and the last row of each group, so that a reader of one agent
+reads only the groups that hold the agent. Any Parquet tool reads the files without this module.
 """
 
 import hashlib
@@ -32,6 +32,7 @@ from everlog.store.partition.partition import Partition
 from everlog.store.sealed.derived_columns import add_derived_columns
 
 ROWS_AT_ONCE = 2048
+"""Rows that are decoded together when only the first part of a row group is needed."""
 SORTED_BY = [("agent_id", "ascending"), ("seq", "ascending")]
 DICTIONARIES = ("agent_id", "type", "f_kind", "f_name")
 _DELTA = "DELTA_BINARY_PACKED"
@@ -40,40 +41,42 @@ ENCODINGS = {
     "version": _DELTA, "event_id": "DELTA_BYTE_ARRAY", "cause": "DELTA_BYTE_ARRAY",
     "text": "DELTA_LENGTH_BYTE_ARRAY", "payload": "DELTA_BYTE_ARRAY",
 }  # fmt: skip
-"""A quarter less than the defaults of Parquet, and read by every tool; docs/decisions/0008 has the figures."""
+"""Column encodings: files are a quarter smaller than with Parquet's defaults, and every tool reads them; see decision
+8.
+"""
 STATISTICS = ("agent_id", "seq", "commit", "recorded_at", "type")
-"""Columns whose smallest and largest value are known for each row group, so that a query passes over the others."""
+"""Columns whose minimum and maximum are stored for each row group, so that a query can skip row groups."""
 
 
 class FooterCache:
-    """The footers of files that were read lately, understood: what a writer reads again for each of its agents.
+    """Parsed footers of recently read files, which a writer needs again for each of its agents.
 
-    A file never changes, so its name is enough. For one thread at a time, or for several: what two do is done twice.
+    A file never changes, so its name identifies the footer. Safe for several threads: at worst two parse the same
+    footer.
     """
 
     def __init__(self) -> None:
         self._found: dict[str, Any] = {}
 
     def find(self, name: str) -> Any:
-        """The metadata of a file; None if it is not here."""
+        """Return the metadata of a file; None if it is not cached."""
         return self._found.get(name)
 
     def add(self, name: str, metadata: Any) -> None:
-        """Keep the metadata of a file, and forget that of the oldest above `FOOTERS_MAX`."""
+        """Cache the metadata of a file; above `FOOTERS_MAX`, drop the oldest."""
         kept = [*self._found.items(), (name, metadata)][-FOOTERS_MAX:]
         self._found = dict(kept)
 
     def keep(self, names: AbstractSet[str]) -> None:
-        """Forget all files but these."""
+        """Drop all files except `names`."""
         self._found = {name: metadata for name, metadata in self._found.items() if name in names}
 
 
 def save(partition: Partition, name: str, table: pa.Table, maker: str = "") -> tuple[ParquetEntry, str]:
-    """Write `table`, which has `agent_id` and `seq`, as the file `name`, durable but for its name. May raise OSError.
+    """Write `table`, which has `agent_id` and `seq`, as the file `name`. May raise OSError.
 
-    Gives what the manifest says of it, and its SHA-256.
-
-    A file of that name is one that this same owner began and could not finish: it is removed first.
+    Return the file's entry in the manifest, and its SHA-256. The content is durable; the name is durable only after the
+    folder is synced. An existing file of that name was begun and not finished by this same owner: it is removed first.
     """
     content, entry = encode(name, table, maker)
     path = partition.path / name
@@ -88,7 +91,7 @@ def save(partition: Partition, name: str, table: pa.Table, maker: str = "") -> t
 
 
 def encode(name: str, table: pa.Table, maker: str = "") -> tuple[bytes, ParquetEntry]:
-    """`table` as the bytes of a Parquet file, sorted, and what the manifest says of it."""
+    """Return `table`, sorted, as the bytes of a Parquet file, and its entry in the manifest."""
     table = table.sort_by(SORTED_BY)
     if not maker:
         table = add_derived_columns(table)
@@ -114,7 +117,9 @@ def encode(name: str, table: pa.Table, maker: str = "") -> tuple[bytes, ParquetE
 
 
 def _rows_together(table: pa.Table, bytes_max: int) -> int:
-    """Rows of a row group: fewer than ROW_GROUP_ROWS where they are large, for a group is read whole."""
+    """Return the number of rows in a row group: fewer than ROW_GROUP_ROWS if rows are large, because a group is read
+    whole.
+    """
     rows = bytes_max * table.num_rows // max(table.nbytes, 1)
     return max(1, min(ROW_GROUP_ROWS, rows))
 
@@ -133,13 +138,13 @@ def _options(schema: pa.Schema, level: int) -> dict[str, object]:
 
 
 def _start(group: Any) -> int:
-    """Offset of the first byte of a row group."""
+    """Return the offset of the first byte of a row group."""
     columns = (group.column(number) for number in range(group.num_columns))
     return min(c.dictionary_page_offset if c.has_dictionary_page else c.data_page_offset for c in columns)
 
 
 def _end(metadata: Any) -> int:
-    """Offset of the byte after the last row group: page indexes and the footer follow."""
+    """Return the offset of the byte after the last row group: page indexes and the footer follow."""
     group = metadata.row_group(metadata.num_row_groups - 1)
     columns = [group.column(number) for number in range(group.num_columns)]
     return max(
@@ -155,24 +160,25 @@ def _key(table: pa.Table, row: int) -> tuple[str, int]:
 def tables(partition: Partition, entry: ParquetEntry, agent_id: str | Sequence[str] | None = None, from_seq: int = 1,
            to_seq: int | None = None, columns: Sequence[str] | None = None, footers: FooterCache | None = None
            ) -> Iterator[pa.Table]:  # fmt: skip
-    """The rows of a file, one table for each row group that holds what is wanted.
+    """Yield the rows of a file, one table for each row group that holds wanted rows.
 
-    That is one agent, several (sorted), or all for None; `from_seq` and `to_seq`, inclusive, are for one. With
-    `footers` a footer is read, and checked, once. Raises CorruptLog when it comes to a part that does not have its
-    checksum, after everything before was given; FileNotFoundError and other OSErrors.
+    `agent_id` is one agent, several (sorted), or None for all; `from_seq` and `to_seq`, inclusive, apply to one agent.
+    With `footers` a footer is read and checked only once. Raises CorruptLog at the first part whose checksum is wrong,
+    after everything before that part was yielded; FileNotFoundError and other OSErrors.
     """
     wanted = [number for number, group in enumerate(entry.groups) if _holds(group, agent_id, from_seq, to_seq)]
     if not wanted:
         return
-    content = mmap(-1, entry.bytes)  # memory for what is fetched only
+    content = mmap(-1, entry.bytes)  # anonymous memory: only pages that are filled take space
     known = footers.find(entry.name) if footers is not None else None
     if known is None:
         _fetch_footer(partition, entry, content)
-    source = pa.BufferReader(pa.py_buffer(content))  # sees what is fetched later: the bytes are shared
+    source = pa.BufferReader(pa.py_buffer(content))  # shares the bytes: row groups fetched later are visible
     file = pq.ParquetFile(source, metadata=known)
     if footers is not None and known is None:
         footers.add(entry.name, file.metadata)
     for number in wanted:
+        # The checksum is verified before pyarrow parses any byte of the row group.
         _fetch(partition, entry, number, content)
         if isinstance(agent_id, str) and to_seq is not None:
             table = _read_to(file, number, columns, (agent_id, to_seq))
@@ -187,7 +193,7 @@ def tables(partition: Partition, entry: ParquetEntry, agent_id: str | Sequence[s
 
 
 def _read_to(file: Any, number: int, columns: Sequence[str] | None, last: tuple[str, int]) -> pa.Table:
-    """The rows of a row group up to that agent and seq, and some more: what lies far behind is not even decoded."""
+    """Return the rows of a row group up to the agent and seq `last`, and some more; rows far beyond are not decoded."""
     batches = []
     wanted = None if columns is None else list(columns)
     for batch in file.iter_batches(ROWS_AT_ONCE, row_groups=[number], columns=wanted, use_threads=False):
@@ -198,7 +204,7 @@ def _read_to(file: Any, number: int, columns: Sequence[str] | None, last: tuple[
 
 
 def is_whole(partition: Partition, entry: ParquetEntry) -> bool:
-    """Whether every part of a file has its checksum."""
+    """Return True if every part of a file matches its checksum."""
     try:
         if entry.groups:
             content = mmap(-1, entry.bytes)
@@ -220,7 +226,7 @@ def _holds(group: RowGroupEntry, agent_id: str | Sequence[str] | None, from_seq:
 
 
 def _only(table: pa.Table, agent_id: str, from_seq: int, to_seq: int | None) -> pa.Table:
-    """The rows of one agent among sorted ones, which lie side by side: without a copy."""
+    """Return the rows of one agent out of sorted rows, where they are adjacent: without a copy."""
     seq = table.column("seq")
     keep = pc.and_(pc.equal(table.column("agent_id"), agent_id), pc.greater_equal(seq, from_seq))
     if to_seq is not None:
@@ -230,20 +236,20 @@ def _only(table: pa.Table, agent_id: str, from_seq: int, to_seq: int | None) -> 
 
 
 def where(table: pa.Table, keep: pa.ChunkedArray) -> pa.Table:
-    """The rows of `table` for which `keep` is true; without a copy if all are."""
+    """Return the rows of `table` for which `keep` is true; without a copy if all are."""
     return table if pc.all(keep).as_py() else table.filter(keep)
 
 
 def _fetch(partition: Partition, entry: ParquetEntry, number: int, content: mmap) -> None:
-    """Put the bytes of a row group into `content`, once they are known to be right."""
+    """Copy the bytes of a row group into `content` after their checksum was verified."""
     group = entry.groups[number]
     data = partition.disk.read(partition.path / entry.name, group.offset, group.bytes)
     if len(data) != group.bytes or google_crc32c.value(data) != group.crc32c:
         (agent_id, seq), (last_agent, last_seq) = group.first, group.last
         raise CorruptLog(
             f"{partition.path / entry.name} is damaged between byte {group.offset} and {group.offset + group.bytes}, "
-            f"where the records from {agent_id!r} seq {seq} to {last_agent!r} seq {last_seq} are. Nothing was changed "
-            "and what lies before can still be read. Restore the file from a backup."
+            f"in the records from {agent_id!r} seq {seq} to {last_agent!r} seq {last_seq}. Nothing was changed, and "
+            "the records before them can still be read. Restore the file from a backup."
         )
     content[group.offset : group.offset + group.bytes] = data
 

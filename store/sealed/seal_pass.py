@@ -1,8 +1,8 @@
-"""Sealing: frames become a Parquet file, small sealed files are merged into it, erasures are carried out.
+"""Seal: turn frames into a Parquet file, merge small sealed files into it, carry out erasures.
 
-Nothing here changes the partition: a `SealPass` writes new files beside the old ones and says what the next manifest
-must name in place of what. Whoever owns the partition publishes that and then removes what is named no longer. The
-records of new files are read back and compared before anybody relies on them.
+A `SealPass` does not change the partition: it writes new files next to the old ones and returns the change for the next
+manifest. The owner of the partition publishes that manifest and then removes the replaced files. The records of new
+files are read back and compared before any manifest names them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ from everlog.store.sealed.checkpoints import (
     checkpoint_rows,
     checkpoints_of,
     derive_long_streams,
-    far_ends,
+    distant_ends,
     merge_checkpoints,
     places_of,
 )
@@ -36,21 +36,25 @@ from everlog.store.sealed.parquet_file import is_whole, save, where
 from everlog.store.sealed.sealed_reader import COMMIT_ORDER, checkpoints_in, rows_of, state_rows, whole
 
 StreamLoader = Callable[[str], pa.Table]
-"""All records of an agent, by seq, wherever they are."""
+"""Function that returns all records of an agent, by seq, from all partitions that the agent was in."""
 
 
 class ManifestChange(NamedTuple):
-    """What the next manifest must say: `after` in place of `before`, and each of `rewritten` in place of its key."""
+    """Change for the next manifest: `after` replaces the files `before`, and each file of `rewritten` replaces
+    its key.
+    """
 
     before: Sequence[FileEntry]
     after: FileEntry
     rewritten: dict[str, FileEntry]
     erased: int
     erasing: bool
-    """An erasure was carried out: bytes that were cut and kept go too."""
+    """True if an erasure was carried out: then the saved torn tails (`.cut`) are removed too."""
 
     def files(self, files: Sequence[FileEntry]) -> list[FileEntry]:
-        """The live files after the change; `files` are those before, perhaps with newer ones at their end."""
+        """Return the live files after the change; `files` are those before the change, perhaps with newer files at the
+        end.
+        """
         gone = {entry.name for entry in self.before}
         start = next(index for index, entry in enumerate(files) if entry.name in gone)
         kept = [self.rewritten.get(entry.name, entry) for entry in files]
@@ -58,9 +62,9 @@ class ManifestChange(NamedTuple):
 
 
 def seal_if_due(log: Log, derive: StateDeriver, bytes_min: int = SEAL_BYTES_MIN) -> str:
-    """Seal a log that has `bytes_min` bytes to seal. Return why it could not be sealed; empty if nothing failed.
+    """Seal a log that has at least `bytes_min` bytes to seal. Return the error if sealing failed, else an empty text.
 
-    Nothing is lost by such a failure, and agents can run. Raises Fenced.
+    A failure loses nothing, and agents can run. Raises Fenced.
     """
     try:
         if log.unsealed_bytes >= bytes_min:
@@ -73,14 +77,15 @@ def seal_if_due(log: Log, derive: StateDeriver, bytes_min: int = SEAL_BYTES_MIN)
 
 
 class SealPass:
-    """One step of sealing: as many frames as fit into memory well. May raise OSError, CorruptLog, StoreError."""
+    """One step of sealing, with as many frames as fit well into memory. May raise OSError, CorruptLog, StoreError."""
 
     def __init__(self, partition: Partition, manifest: Manifest, epoch: int, derive: StateDeriver | None,
                  progress: Progress | None, tried: AbstractSet[str] = frozenset(),
                  history: StreamLoader | None = None) -> None:  # fmt: skip
-        """`tried` are names of sealed files for which a state was derived already, as far as one could be.
+        """Prepare a step. `tried` names sealed files for which deriving a state was attempted already.
 
-        `history` is asked for the records of agents that came from another partition; without it they get no state.
+        `history` returns the records of an agent that arrived from another partition; without it such agents get no
+        state.
         """
         self._where = partition
         self._manifest = manifest
@@ -89,12 +94,12 @@ class SealPass:
         self._history = history
         self._progress = progress or (lambda _done, _all: None)
         self._closed = [entry for entry in manifest.files if entry.kind in (FRAMES, SEALED)]
-        self._inputs = files_to_seal(self._closed) or self._stateless(tried)
+        self._inputs = files_to_seal(self._closed) or self._file_without_state(tried)
         self._erasures: Erasures = {}
         self._begun: list[str] = []
 
     def run(self) -> ManifestChange | None:
-        """Write the new files; None if there is nothing to seal."""
+        """Write the new files and return the change; None if there is nothing to seal."""
         if not self._inputs:
             return None
         weight = sum(entry.bytes for entry in self._inputs)
@@ -112,13 +117,16 @@ class SealPass:
         files = [rewritten.get(entry.name, entry) for entry in self._closed if entry not in self._inputs]
         if self._derive is not None:
             fresh, _ = erase_records(fresh, self._erasures)
-            after = self._stated(self._derive, files, after, table, fresh)
+            after = self._with_states(self._derive, files, after, table, fresh)
+        # The names of the new files are durable before a manifest can name them.
         self._where.disk.sync_dir(self._where.path)
         self._progress(2 * weight, 2 * weight)
         return ManifestChange(self._inputs, after, rewritten, count, bool(self._erasures))
 
-    def _stateless(self, tried: AbstractSet[str]) -> list[FileEntry]:
-        """A sealed file whose state this maker cannot use, if there is one: it is written again, with a state."""
+    def _file_without_state(self, tried: AbstractSet[str]) -> list[FileEntry]:
+        """Return a sealed file whose state this derivation cannot use, if there is one: it is written again, with a
+        state.
+        """
         if self._derive is None:
             return []
         later: set[str] = set()
@@ -133,11 +141,13 @@ class SealPass:
         return []
 
     def _is_damaged(self, entry: FileEntry) -> bool:
-        """Whether the checkpoints of a file cannot be read."""
+        """Return True if the checkpoints of a file cannot be read."""
         return entry.checkpoints is not None and not is_whole(self._where, entry.checkpoints)
 
     def _read(self, weight: int) -> dict[str, pa.Table]:
-        """The records of the inputs. A damaged sealed file, and those before it, are left as they are: it can wait."""
+        """Return the records of the inputs by file. A damaged sealed file, and the files before it, are left out:
+        merging can wait.
+        """
         tables: dict[str, pa.Table] = {}
         done = 0
         for entry in reversed(self._inputs):
@@ -159,7 +169,7 @@ class SealPass:
         return pa.Table.from_batches(batches, SCHEMA).combine_chunks()
 
     def _sealed(self, table: pa.Table, marks: ChainCheckpoints) -> FileEntry:
-        """The records of `table`, all of the inputs, as one sealed file."""
+        """Write the records of `table`, all of the inputs, as one sealed file."""
         first, last = self._inputs[0], self._inputs[-1]
         chains = {agent_id: end for entry in self._inputs for agent_id, end in entry.chains.items()}
         ids_to = max(entry.ids_to for entry in self._inputs)
@@ -193,10 +203,12 @@ class SealPass:
             checkpoints=None,
             held={},
         )
+        # The frames are removed after the next manifest: compare with the bytes on disk while the originals still
+        # exist.
         if not whole(self._where, entry).equals(table.sort_by(COMMIT_ORDER)):
             raise StoreError(
-                f"{self._where.path / saved.name}: what was read back is not what was written. Nothing was changed and "
-                "the records are where they were. Look at the disk and at the memory of this machine."
+                f"{self._where.path / saved.name}: the file read back differs from what was written. Nothing was "
+                "changed and no record was lost. Check the disk and the memory of this machine."
             )
         return entry
 
@@ -207,7 +219,7 @@ class SealPass:
         return name
 
     def undo(self) -> None:
-        """Remove what was written and no manifest names, as far as the disk lets us. The next owner does so too."""
+        """Remove written files that no manifest names, as far as the disk allows. The next owner removes the rest."""
         with suppress(OSError, StoreError):
             named = load(self._where).names()
             for name in self._begun:
@@ -215,31 +227,33 @@ class SealPass:
                     remove_if_there(self._where.disk, self._where.path / name)
 
     def _others(self) -> list[FileEntry]:
-        """Sealed files outside the inputs in which an agent is whose records are erased."""
+        """Return the sealed files outside the inputs that hold an agent with erased records."""
         if not self._erasures:
             return []
         sealed = [entry for entry in self._closed if entry.kind == SEALED and entry not in self._inputs]
         return [entry for entry in sealed if not self._erasures.keys().isdisjoint(entry.chains)]
 
     def _rewritten(self, entry: FileEntry) -> tuple[FileEntry, int]:
-        """The file without what is erased, and how many records that changed. A state may quote it: it goes too."""
+        """Write a file again without the erased records; return it and their number. States that may quote them are
+        dropped.
+        """
         table, count = erase_records(whole(self._where, entry), self._erasures)
         state = None
         rows = state_rows(self._where, entry, entry.state.maker) if entry.state is not None else None
         if rows is not None and entry.state is not None:
-            state = self._saved_state(entry, self._spared(rows), entry.state.maker)
+            state = self._saved_state(entry, self._rows_not_erased(rows), entry.state.maker)
         changed = self._written(entry, table) if count else entry
         changed = msgspec.structs.replace(changed, state=state)
         maker = entry.checkpoints.maker if entry.checkpoints is not None else ""
-        between = self._spared(checkpoints_in(self._where, entry, maker))
+        between = self._rows_not_erased(checkpoints_in(self._where, entry, maker))
         return self._holding(changed, between, maker), count
 
-    def _spared(self, rows: pa.Table | None) -> pa.Table | None:
-        """The rows of agents of whom nothing is erased."""
+    def _rows_not_erased(self, rows: pa.Table | None) -> pa.Table | None:
+        """Return the rows of agents without erased records."""
         return None if rows is None else _without_agents(rows, self._erasures)
 
     def _holding(self, entry: FileEntry, rows: pa.Table | None, maker: str) -> FileEntry:
-        """The file with these checkpoints beside it."""
+        """Return the file's entry with `rows` as its checkpoints."""
         if rows is None or not rows.num_rows:
             return msgspec.structs.replace(entry, checkpoints=None, held={})
         saved, _ = save(self._where, self._name(entry, "checkpoints"), rows, maker)
@@ -251,29 +265,30 @@ class SealPass:
         saved, _ = save(self._where, self._name(entry, "state"), rows, maker)
         return saved
 
-    def _stated(
+    def _with_states(
         self, derive: StateDeriver, files: Sequence[FileEntry], after: FileEntry, table: pa.Table, fresh: pa.Table
     ) -> FileEntry:
-        """The new file with the state of every agent whose newest one it is, and the checkpoints of long streams.
+        """Return the new file's entry with the states of its agents, and the checkpoints of long streams.
 
-        None are made where there are none, or where older files that they need are damaged.
-
-        From the state before and what is `fresh`, or from all records. `files` are the other closed files, `table` all
-        records of the new one.
+        An agent gets a state only if this is its newest file. A state is derived from the state before and the `fresh`
+        records, or from all records; none is derived if older files that it needs are damaged. `files` are the other
+        closed files, `table` holds all records of the new one.
         """
         before = [entry for entry in files if entry.last_commit < after.first_commit]
         later = {agent_id for entry in files if entry.first_commit > after.last_commit for agent_id in entry.chains}
         agents = set(after.chains) - later
         arrivals = _arrivals([*before, after])
         earlier, known = self._known(derive.maker, before, agents - set(self._erasures), arrivals)
-        travelled = agents.intersection(arrivals) - known
-        unknown = pa.array(sorted(agents - known - travelled), pa.string())
+        moved_agents = agents.intersection(arrivals) - known
+        unknown = pa.array(sorted(agents - known - moved_agents), pa.string())
         records = [_only(fresh, pa.array(sorted(known), pa.string())), _only(table, unknown)]
         try:
             for entry in before:
                 records += [_only(rows, unknown) for rows in self._histories(entry, unknown)]
-            records += [self._travels(self._history, name, after) for name in sorted(travelled) if self._history]
-        except CorruptLog:  # told to whoever reads it
+            records += [
+                self._records_everywhere(self._history, name, after) for name in sorted(moved_agents) if self._history
+            ]
+        except CorruptLog:  # a reader of that file gets the error
             return after
         needed = pa.concat_tables(records).sort_by(COMMIT_ORDER)
         long = derive_long_streams(derive, earlier, needed)
@@ -282,27 +297,33 @@ class SealPass:
         )
         rows = pa.concat_tables([others, *long.ends])
         after = msgspec.structs.replace(after, state=self._saved_state(after, rows, derive.maker))
-        return self._holding(after, merge_checkpoints(long.between, self._carried(derive.maker)), derive.maker)
+        return self._holding(
+            after, merge_checkpoints(long.between, self._inherited_checkpoints(derive.maker)), derive.maker
+        )
 
-    def _carried(self, maker: str) -> list[pa.Table]:
-        """The checkpoints of the inputs, and their states that are worth being one, without those that quote."""
+    def _inherited_checkpoints(self, maker: str) -> list[pa.Table]:
+        """Return the checkpoints of the inputs and their states worth keeping as checkpoints, without agents that
+        erased records.
+        """
         found = [checkpoints_in(self._where, entry, maker) for entry in self._inputs]
-        for entry, far in far_ends(self._manifest, self._inputs):
+        for entry, far in distant_ends(self._manifest, self._inputs):
             rows = state_rows(self._where, entry, maker, sorted(far))
             if rows is not None:
                 found += [checkpoint_rows(_only(rows, pa.array([name])), end) for name, end in far.items()]
-        return [rows for rows in map(self._spared, found) if rows is not None]
+        return [rows for rows in map(self._rows_not_erased, found) if rows is not None]
 
     def _histories(self, entry: FileEntry, unknown: pa.Array) -> list[pa.Table]:
         if set(entry.chains).isdisjoint(unknown.to_pylist()):
             return []
         return list(rows_of(self._where, entry))
 
-    def _travels(self, history: StreamLoader, name: str, after: FileEntry) -> pa.Table:
-        """All records of an agent up to the end of the new file, those in other partitions too, as if they were here.
+    def _records_everywhere(self, history: StreamLoader, name: str, after: FileEntry) -> pa.Table:
+        """Return all records of an agent up to the end of the new file, from all partitions, as if all were in this
+        one.
 
-        Its commits count its records, for those of partitions do not go on from one to the other. What ancestors wrote
-        becomes its own when what is erased is gone: a tombstone has the digest of what was written.
+        `commit` is replaced by `seq`, because commit numbers of different partitions do not continue each other.
+        Records of ancestors are renamed to the agent after erasing, because a tombstone has the digest of the original
+        record.
         """
         table = history(name)
         table = table.filter(pc.less_equal(table.column("seq"), after.chains[name][0]))
@@ -315,9 +336,10 @@ class SealPass:
 
     def _known(self, maker: str, files: Sequence[FileEntry], agents: set[str], arrivals: Mapping[str, int]
                ) -> tuple[pa.Table | None, set[str]]:  # fmt: skip
-        """The states of `agents` before the fresh records, as far as the newest file of each has one.
+        """Return the states of `agents` before the fresh records, and which agents have one; only an agent's newest
+        file counts.
 
-        A state from before its agent came from another partition lacks what was there.
+        A state from before the agent's last arrival is excluded: it lacks the records of the other partition.
         """
         wanted = set(agents)
         known: set[str] = set()
@@ -328,7 +350,7 @@ class SealPass:
             wanted -= here
             here = {name for name in here if entry.chains[name][0] >= arrivals.get(name, 0)}
             if entry in self._inputs and self._is_damaged(entry):
-                here -= entry.held.keys()  # all of their records are asked again, and give checkpoints
+                here -= entry.held.keys()  # derived again from all of their records, which makes new checkpoints
             rows = state_rows(self._where, entry, maker, sorted(here)) if here else None
             if rows is not None:
                 known.update(rows.column("agent_id").unique().to_pylist())
@@ -337,25 +359,27 @@ class SealPass:
 
 
 def _arrivals(files: Sequence[FileEntry]) -> dict[str, int]:
-    """The last arrival of each agent that came from another partition in one of `files`, which are in order."""
+    """Return the last arrival of each agent that arrived from another partition in one of `files`, which are in
+    order.
+    """
     return dict(sorted((name, seq) for entry in files for name, seq in entry.arrivals.items()))
 
 
 def _only(table: pa.Table, agents: pa.Array) -> pa.Table:
-    """The rows of some agents."""
+    """Return the rows of some agents."""
     return where(table, pc.is_in(table.column("agent_id"), agents))
 
 
 def _without_agents(table: pa.Table, agents: Iterable[str]) -> pa.Table:
-    """The rows of all agents but these."""
+    """Return the rows of all agents except these."""
     return where(table, pc.invert(pc.is_in(table.column("agent_id"), pa.array(list(agents), pa.string()))))
 
 
 def files_to_seal(closed: Sequence[FileEntry]) -> list[FileEntry]:
-    """The closed files that are sealed next, neighbours: the first frames, and the small sealed files before them.
+    """Return the closed files to seal next, adjacent ones: the first frames, and the small sealed files before them.
 
-    A sealed file is merged unless it has more than MERGE_RATIO times as many records as what comes after it: so there
-    are few files, and a record is rewritten a few times only, however long the log.
+    A sealed file is merged unless it has more than MERGE_RATIO times as many records as the files after it. So there
+    are few files, and a record is rewritten only a few times, however long the log is.
     """
     first = next((index for index, entry in enumerate(closed) if entry.kind == FRAMES), len(closed))
     stop, weight = first, 0

@@ -1,4 +1,4 @@
-"""Reading sealed files: records, the commits and ids in them, and the states derived at their end."""
+"""Read sealed files: records, their commits and ids, and the derived states."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,9 +22,10 @@ COMMIT_ORDER = [("commit", "ascending"), ("seq", "ascending")]
 def rows_of(partition: Partition, entry: FileEntry, agent_id: str | Sequence[str] | None = None, from_seq: int = 1,
             to_seq: int | None = None, columns: Sequence[str] = SCHEMA.names, footers: FooterCache | None = None
             ) -> Iterator[pa.Table]:  # fmt: skip
-    """Records of a sealed file as tables of `SCHEMA`, sorted by agent and seq. Raises what `parquet.tables` does.
+    """Yield records of a sealed file as tables of `SCHEMA`, sorted by agent and seq. Raises what `parquet_file.tables`
+    raises.
 
-    With `columns` they have no others; for one agent, `agent_id` and `seq` must be among them.
+    With `columns` the tables have only these; for one agent, `agent_id` and `seq` must be among them.
     """
     assert entry.parquet is not None
     for table in tables(partition, entry.parquet, agent_id, from_seq, to_seq, columns, footers):
@@ -32,12 +33,12 @@ def rows_of(partition: Partition, entry: FileEntry, agent_id: str | Sequence[str
 
 
 def whole(partition: Partition, entry: FileEntry) -> pa.Table:
-    """All records of a sealed file, in the order of their commits. Raises CorruptLog, FileNotFoundError."""
+    """Return all records of a sealed file, in commit order. Raises CorruptLog, FileNotFoundError."""
     return pa.concat_tables([SCHEMA.empty_table(), *rows_of(partition, entry)]).sort_by(COMMIT_ORDER)
 
 
 def ids_of(partition: Partition, entry: FileEntry) -> CommitsById:
-    """The commits that hold the event ids of a sealed file. Raises CorruptLog, StoreError."""
+    """Return the commit number of each event id in a sealed file. Raises CorruptLog, StoreError."""
     assert entry.parquet is not None
     ids: CommitsById = {}
     with _of(partition, entry):
@@ -48,7 +49,7 @@ def ids_of(partition: Partition, entry: FileEntry) -> CommitsById:
 
 
 def commit_of(partition: Partition, entry: FileEntry, number: int) -> list[Record]:
-    """The records of one commit of a sealed file, in order. Raises CorruptLog, StoreError."""
+    """Return the records of one commit of a sealed file, in order. Raises CorruptLog, StoreError."""
     found: list[Record] = []
     with _of(partition, entry):
         for table in rows_of(partition, entry):
@@ -58,7 +59,7 @@ def commit_of(partition: Partition, entry: FileEntry, number: int) -> list[Recor
 
 @contextmanager
 def _of(partition: Partition, entry: FileEntry) -> Iterator[None]:
-    """Errors of reading a file that must be there: for its owner."""
+    """Turn errors of reading a file that must exist into StoreError and CorruptLog, for the owner."""
     path = partition.path / entry.name
     try:
         with read_errors(path):
@@ -69,9 +70,10 @@ def _of(partition: Partition, entry: FileEntry) -> Iterator[None]:
 
 def newest_state(partition: Partition, manifest: Manifest, agent_id: str, maker: str, as_of: int | None = None,
                  footers: FooterCache | None = None) -> tuple[pa.Table, int] | None:  # fmt: skip
-    """The newest state of an agent that `maker` made, of a seq up to `as_of` (None: any), and that seq; else None.
+    """Return the newest state of an agent that `maker` derived, at or before `as_of` (None: any), and its seq; None if
+    there is none.
 
-    A state is derived: one that is lost, damaged or made by another maker is passed over, for an older one.
+    A state is derived: one that is missing, damaged or of another maker is skipped in favour of an older one.
     """
     for seq, entry, is_end in _places(manifest, agent_id):
         if as_of is not None and seq > as_of:
@@ -86,7 +88,9 @@ def newest_state(partition: Partition, manifest: Manifest, agent_id: str, maker:
 
 
 def _places(manifest: Manifest, agent_id: str) -> list[tuple[int, FileEntry, bool]]:
-    """Where there may be states of an agent, the newest first: the seq, the file, and whether it is the file's end."""
+    """Return where states of an agent may be, newest first: the seq, the file, and True if that is the end of the
+    file.
+    """
     sealed = [entry for entry in manifest.files if entry.kind == SEALED and agent_id in entry.chains]
     ends = [(entry.chains[agent_id][0], entry, True) for entry in sealed]
     between = [(seq, entry, False) for entry in sealed for seq in entry.held.get(agent_id, ())]
@@ -95,25 +99,27 @@ def _places(manifest: Manifest, agent_id: str) -> list[tuple[int, FileEntry, boo
 
 def checkpoint(partition: Partition, entry: FileEntry, maker: str, agent_id: str, seq: int,
                footers: FooterCache | None = None) -> pa.Table | None:  # fmt: skip
-    """The state of an agent at one of its checkpoints in a sealed file; None if it cannot be used."""
+    """Return the state of an agent at one of its checkpoints in a sealed file; None if it cannot be used."""
     rows = _derived(partition, entry.checkpoints, maker, agent_id, seq, footers)
     return None if rows is None else state_of(rows)
 
 
 def checkpoints_in(partition: Partition, entry: FileEntry, maker: str) -> pa.Table | None:
-    """All checkpoints in a sealed file, as they are kept; None if there are none that can be used."""
+    """Return all checkpoints in a sealed file, in their stored form; None if there are none that can be used."""
     return _derived(partition, entry.checkpoints, maker, None, None, None)
 
 
 def state_rows(partition: Partition, entry: FileEntry, maker: str, agent_id: str | Sequence[str] | None = None,
                footers: FooterCache | None = None) -> pa.Table | None:  # fmt: skip
-    """The state rows at the end of a sealed file, of one agent, of several, or of all; None if they cannot be used."""
+    """Return the state rows at the end of a sealed file, of one agent, several, or all; None if they cannot be used."""
     return _derived(partition, entry.state, maker, agent_id, None, footers)
 
 
 def _derived(partition: Partition, part: ParquetEntry | None, maker: str, agent_id: str | Sequence[str] | None,
              seq: int | None, footers: FooterCache | None) -> pa.Table | None:  # fmt: skip
-    """The rows of a derived file, of one seq or of all; None if it is not there, damaged, or another maker's."""
+    """Return the rows of a derived file, of one seq or all; None if the file is missing, damaged or of another
+    maker.
+    """
     if part is None or part.maker != maker:
         return None
     try:
@@ -126,7 +132,9 @@ def _derived(partition: Partition, part: ParquetEntry | None, maker: str, agent_
 def newest_states(
     partition: Partition, manifest: Manifest, agents: Sequence[str], maker: str, footers: FooterCache | None
 ) -> tuple[pa.Table | None, dict[str, int]]:
-    """What `newest_state` says of each of `agents`, sorted, together; and the seqs, by agent."""
+    """Return the newest states of `agents` (sorted) in one table, as `newest_state` does for one; and their seqs by
+    agent.
+    """
     found: dict[str, int] = {}
     parts = []
     for entry in reversed(manifest.files):

@@ -1,1 +1,1 @@
-"""What is a whole store? In a folder, in memory, and on which file systems."""
+"""Whole stores: in a folder, in memory, and checks of the file systems under them."""

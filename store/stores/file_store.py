@@ -1,7 +1,7 @@
-"""The store in a folder: `everlog.json`, the register of agents, and a partition's folder for each.
+"""Keep a store in a folder: `everlog.json`, the register of agents, and a folder for each partition.
 
     <root>/everlog.json             format, store id, number of shards; never changes
-    <root>/agents/                  who is in which partition, see `register`
+    <root>/agents/                  which agent is in which partition, see `register`
     <root>/log/<partition>/         see `manifest`, `epoch` and `frame`
 
 Opening a store for reading writes nothing.
@@ -29,22 +29,22 @@ CONFIGURATION = "everlog.json"
 
 
 class StoreConfiguration(msgspec.Struct, frozen=True):
-    """What a store is. Written once, when it is made."""
+    """Identity of a store. Written once, when the store is created."""
 
     store_id: str
     shards: int = 0
     """Number of shared partitions; 0 for none."""
     format: int = FORMAT_VERSION
     crc32c: str = ""
-    """Of the other fields, with this one empty."""
+    """Checksum of the other fields, computed with this field empty."""
 
 
 class FileStore:
-    """All agents of one folder. See `store.Store` for what each method promises."""
+    """All agents of one folder. See `store.Store` for the promises of each method."""
 
     def __init__(self, root: Path, now: Callable[[], int], *, disk: Disk | None = None,
                  segment_bytes_max: int = SEGMENT_BYTES_MAX) -> None:  # fmt: skip
-        """Open the store in `root`, which exists; `now` gives microseconds UTC. Raises StoreError, NewerFormat."""
+        """Open the store in `root`, which exists; `now` returns microseconds UTC. Raises StoreError, NewerFormat."""
         self.root = root
         disk = disk or RealDisk()
         self._configuration = _load(disk, root)
@@ -65,10 +65,11 @@ class FileStore:
     def create(cls, root: Path, now: Callable[[], int], store_id: str, *, shards: int | None = None,
                shards_new: int = 0, disk: Disk | None = None, segment_bytes_max: int = SEGMENT_BYTES_MAX,
                ) -> "FileStore":  # fmt: skip
-        """Open the store in `root`, making it first if there is none; `store_id` is for a new one, and unique.
+        """Open the store in `root`; create it first if there is none. `store_id` is for a new store, and must be
+        unique.
 
-        `shards`, 0 to `SHARDS_MAX` inclusive, is how many partitions a new one has for agents that share them (None:
-        `shards_new`). For good: BadInput if it is asked for and is not what the store has; None takes what it has.
+        `shards`, 0 to `SHARDS_MAX` inclusive, is the number of shared partitions of a new store (None: `shards_new`).
+        It is fixed. Raises BadInput if `shards` differs from what an existing store has; None accepts any number.
         """
         if shards is not None and not 0 <= shards <= SHARDS_MAX:
             raise BadInput(f"a store has 0 to {SHARDS_MAX} shared partitions, not {shards}")
@@ -83,33 +84,35 @@ class FileStore:
                 file = publish(disk, path, content, token())
                 if file is not None:
                     file.close()
-            disk.sync_dir(root)  # whoever made it may have died before it was durable
+            disk.sync_dir(root)  # the process that created it may have died before the name was durable
         store = cls(root, now, disk=disk, segment_bytes_max=segment_bytes_max)
         if shards is not None and shards != store.shards:
             raise BadInput(
                 f"the store in {root} has {store.shards} shared partitions, not {shards}: their number is fixed when a "
-                f"store is made. Ask for {store.shards}, or for none in particular, or make another store."
+                f"store is created. Ask for {store.shards}, or leave the number out, or create another store."
             )
         return store
 
     @property
     def store_id(self) -> str:
-        """The id that the store was made with."""
+        """Id that the store was created with."""
         return self._configuration.store_id
 
     @property
     def shards(self) -> int:
-        """Number of shared partitions, fixed when the store was made."""
+        """Number of shared partitions, fixed when the store was created."""
         return self._configuration.shards
 
     def register(self, agent_id: str, *, shared: bool = False) -> bool:
-        """Give `agent_id` a partition, durably; False if it has one already, whichever. See `store.Store`."""
+        """Assign a partition to `agent_id`, durably. Return False if it has one already, of either kind. See
+        `store.Store`.
+        """
         assignment = self._assignment(name_of(agent_id), shared=shared)
         self._opener.check_not_restoring(assignment.agent_id)
         return self._register.add(assignment)
 
     def register_many(self, names: Iterable[str], *, shared: bool = False) -> list[str]:
-        """`register` many together, with few syncs; gives those that were new, in the order given."""
+        """Register many agents with few syncs. Return the names that were new, in the order given."""
         assignments = [self._assignment(name, shared=shared) for name in dict.fromkeys(map(name_of, names))]
         for assignment in assignments:
             self._opener.check_not_restoring(assignment.agent_id)
@@ -122,7 +125,9 @@ class FileStore:
     def fork(
         self, parent: str, at: int, name: str, *, event_id: str, closing: Sequence[Draft] = ()
     ) -> Sequence[Record]:
-        """Begin `name` as what `parent` was at seq `at`. Gives its own first records. See `store.Store`."""
+        """Create `name` from the records of `parent` up to seq `at`. Return the fork's first records. See
+        `store.Store`.
+        """
         self._opener.check_not_restoring(name_of(name))
         return self._forking.fork(parent, at, name, event_id=event_id, closing=closing)
 
@@ -135,7 +140,7 @@ class FileStore:
         try:
             self.finish_move(log, name)
             here = True
-        except Moved:  # to where the register did not say yet that it went
+        except Moved:  # the agent left, but the register did not know: `finish_move` has registered it now
             log.close()
             return self.open(agent_id, command, take_over=take_over)
         finally:
@@ -144,16 +149,18 @@ class FileStore:
         return log
 
     def open_partition(self, partition: str, command: str, *, label: str = "", take_over: bool = False) -> FileLog:
-        """Own a partition by its name; `label` is what a person calls it. Raises what `open` does."""
+        """Own a partition by its name; `label` is its name in errors. Raises the errors of `open`."""
         return self._opener.open(partition, command, label=label, take_over=take_over)
 
 
 def _check_no_orphans(disk: Disk, root: Path) -> None:
-    """A folder with logs and no configuration is a store that lost it, not a new one: it is never begun again."""
+    """Raise CorruptLog if a folder has logs but no configuration: it is a store that lost the file, and is never
+    created again.
+    """
     left = [name for name in ("agents", "log") if disk.exists(root / name) and disk.names(root / name)]
-    if left and not disk.exists(root / CONFIGURATION):  # another process may be making the store
+    if left and not disk.exists(root / CONFIGURATION):  # checked again: another process may be creating the store
         raise CorruptLog(
-            f"{root / CONFIGURATION} is missing, but {' and '.join(left)} in the same folder hold what agents said. "
+            f"{root / CONFIGURATION} is missing, but {' and '.join(left)} in the same folder contain agents' data. "
             "Nothing was changed; restore the file from a backup: it names the store, and every log depends on it."
         )
 
@@ -171,7 +178,7 @@ def _load(disk: Disk, root: Path) -> StoreConfiguration:
     version = parse_json(content, _StoreFormat, path).format
     if version > FORMAT_VERSION:
         raise NewerFormat(
-            f"{path} has format {version}, but this everlog knows formats up to {FORMAT_VERSION}. Use a newer one."
+            f"{path} has format {version}, but this everlog knows formats up to {FORMAT_VERSION}. Use a newer everlog."
         )
     configuration = parse_json(content, StoreConfiguration, path)
     if configuration != _signed(configuration):
@@ -180,6 +187,6 @@ def _load(disk: Disk, root: Path) -> StoreConfiguration:
 
 
 def _signed(configuration: StoreConfiguration) -> StoreConfiguration:
-    """The configuration with the checksum of its other fields."""
+    """Return the configuration with the checksum of its other fields."""
     bare = msgspec.structs.replace(configuration, crc32c="")
     return msgspec.structs.replace(bare, crc32c=f"{google_crc32c.value(msgspec.json.encode(bare)):08x}")

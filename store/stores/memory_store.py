@@ -1,6 +1,6 @@
-"""The log and the store in memory: the reference implementation, and the double for tests of everything above.
+"""Keep logs and a store in memory: the reference implementation, and a test double for the layers above.
 
-The same rules as in files (`admission`), no disk. What was opened here lives as long as the MemoryStore.
+The rules are the same as in files (`append_rules`), but there is no disk. All data lives as long as the MemoryStore.
 """
 
 import threading
@@ -27,7 +27,7 @@ from everlog.store.base.export_types import ExportedStream
 from everlog.store.base.names import name_of, partition_of, shard_of
 from everlog.store.partition.append_rules import AppendGroup, StreamHeads, ValidatedAppend
 from everlog.store.partition.chain_lookup import BEGINNING, chain_over, no_record_error
-from everlog.store.sealed.erasure import JOINTS, erasures_in
+from everlog.store.sealed.erasure import CONNECTING_KINDS, erasures_in
 from everlog.store.streams.fork_service import ForkService
 from everlog.store.streams.move_service import MoveService
 from everlog.store.streams.register import Assignment
@@ -35,7 +35,7 @@ from everlog.store.streams.routes import Routes
 
 
 class _Shared:
-    """What all logs and readers of one partition see."""
+    """Data of one partition, common to all of its logs and readers."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -45,11 +45,11 @@ class _Shared:
         self.commits: dict[int, Sequence[Record]] = {}
         self.epoch = 0
         self.owner = ""
-        """Command of the live owner; empty when nobody has it open."""
+        """Command of the live owner; empty if no log has the partition open."""
 
 
 class MemoryReader:
-    """A partition in memory, for reading."""
+    """Reader of a partition in memory."""
 
     def __init__(self, shared: _Shared) -> None:
         self._shared = shared
@@ -60,27 +60,29 @@ class MemoryReader:
         return self._shared.name
 
     def agents(self) -> list[str]:
-        """Ids of all agents with records here, sorted."""
+        """Return the ids of all agents with records in the partition, sorted."""
         return sorted(self._shared.ledger.heads)
 
     def head(self, agent_id: str) -> Head:
-        """The end of the stream; Head(0, GENESIS) for an agent without records."""
+        """Return the end of the stream; Head(0, GENESIS) for an agent without records."""
         return self._shared.ledger.head(name_of(agent_id))
 
     def read(self, agent_id: str, from_seq: int = 1, to_seq: int | None = None) -> Iterator[Record]:
-        """Records of one stream in order, `from_seq` to `to_seq` (both inclusive; None: to the head)."""
+        """Yield the records of one stream in order, `from_seq` to `to_seq` (both inclusive; None: to the head)."""
         name = name_of(agent_id)
         for record in list(self._shared.records):
             if record.agent_id == name and record.seq >= from_seq and (to_seq is None or record.seq <= to_seq):
                 yield record
 
     def table(self, agent_id: str | None = None, from_seq: int = 1, to_seq: int | None = None) -> pa.Table:
-        """Records of one stream (or of all) as an Arrow table of `store.SCHEMA`, in commit order."""
+        """Return the records of one stream (or of all) as an Arrow table of `store.SCHEMA`, in commit order."""
         records = list(self._shared.records) if agent_id is None else list(self.read(agent_id, from_seq, to_seq))
         return pa.Table.from_batches([batch_of(records)] if records else [], SCHEMA)
 
     def chain(self, agent_id: str, seq: int) -> bytes:
-        """The chain value of a stream at `seq`; GENESIS at 0. Raises BadInput where it has no record here."""
+        """Return the chain value of a stream at `seq`; GENESIS at 0. Raises BadInput if the partition has no record
+        there.
+        """
         name = name_of(agent_id)
         found = chain_over(BEGINNING, [self.table(name, 1, seq)], name, self.partition)
         if found.seq != seq:
@@ -88,23 +90,23 @@ class MemoryReader:
         return found.chain
 
     def erasing(self, agent_id: str) -> bool:
-        """Whether an erasure of the stream is not carried out yet."""
+        """Return True if an erasure of the stream is still pending."""
         records = list(self.read(agent_id))
         asked = [event for event in map(event_of, records) if isinstance(event, RecordsErased)]
-        left = [r.seq for r in records if r.type not in JOINTS and not is_erased(r.payload)]
+        left = [r.seq for r in records if r.type not in CONNECTING_KINDS and not is_erased(r.payload)]
         return any(event.from_seq <= seq <= event.to_seq for event in asked for seq in left)
 
     def seq_at(self, agent_id: str, time: int) -> int:
-        """The last seq of a stream that was recorded up to a time, inclusive; 0 for none."""
+        """Return the last seq of a stream that was recorded at or before `time`, inclusive; 0 for none."""
         return max((record.seq for record in self.read(agent_id) if record.recorded_at <= time), default=0)
 
     def state(self, agent_id: str, maker: str, as_of: int | None = None) -> State | None:
-        """None: nothing is kept beside the records."""
+        """Return None: no states are stored in memory."""
         name_of(agent_id)
         return None
 
     def states(self, maker: str, agents: Iterable[str] | None = None) -> Iterator[States]:
-        """All records of the agents: nothing is kept beside them."""
+        """Yield all records of the agents: no states are stored in memory."""
         names = sorted(map(name_of, self.agents() if agents is None else agents))
         among = frozenset(names)
         records = [record for record in list(self._shared.records) if record.agent_id in among]
@@ -112,11 +114,11 @@ class MemoryReader:
 
 
 class MemoryLog(MemoryReader):
-    """One partition in memory, with its writer. Thread-safe."""
+    """Reader and writer of one partition in memory. Thread-safe."""
 
     def __init__(self, partition: str = "memory", command: str = "memory", shared: _Shared | None = None,
                  *, take_over: bool = False) -> None:  # fmt: skip
-        """A new, empty partition, or with `shared` the next owner of one. Raises PartitionBusy."""
+        """Own a new, empty partition, or with `shared` take over an existing one. Raises PartitionBusy."""
         super().__init__(shared or _Shared(partition))
         with self._shared.mutex:
             if self._shared.owner and not take_over:
@@ -131,7 +133,7 @@ class MemoryLog(MemoryReader):
 
     @property
     def epoch(self) -> int:
-        """The ownership generation that this writer holds, from 1."""
+        """Number of the ownership that this writer holds, from 1."""
         return self._epoch
 
     def append(self, agent_id: str, expected_seq: int, drafts: Sequence[Draft]) -> Commit:
@@ -142,7 +144,9 @@ class MemoryLog(MemoryReader):
         return result
 
     def append_group(self, appends: Sequence[Append]) -> list[Commit | StoreError]:
-        """Append many commits as one group. Raises BadInput, before anything is kept, if any has a wrong shape."""
+        """Append many commits as one group. Raises BadInput, before anything is stored, if any append has a wrong
+        shape.
+        """
         weighed = [ValidatedAppend(append) for append in appends]
         shared = self._shared
         with shared.mutex:
@@ -160,18 +164,20 @@ class MemoryLog(MemoryReader):
 
     @property
     def unsealed_bytes(self) -> int:
-        """0: memory has one form only."""
+        """0: memory has nothing to seal."""
         return 0
 
     def seal(self, derive: StateDeriver | None = None, progress: Progress | None = None) -> SealReport:
-        """Carry erasures out; there is nothing else to do."""
+        """Carry out erasures; there is nothing else to do."""
         del derive, progress
         shared = self._shared
         with shared.mutex:
             self._raise_if_unusable()
             spans = erasures_in(pa.Table.from_batches([batch_of(shared.records)], SCHEMA))
             left = [
-                tombstone(r) if r.type not in JOINTS and any(s.holds(r.seq) for s in spans.get(r.agent_id, ())) else r
+                tombstone(r)
+                if r.type not in CONNECTING_KINDS and any(s.holds(r.seq) for s in spans.get(r.agent_id, ()))
+                else r
                 for r in shared.records
             ]
             count = sum(now is not then for now, then in zip(left, shared.records, strict=True))
@@ -180,7 +186,7 @@ class MemoryLog(MemoryReader):
             return SealReport(records=len(left), erased=count)
 
     def close(self) -> None:
-        """Give the partition up. Idempotent."""
+        """Release the partition. Idempotent."""
         with self._shared.mutex:
             if self._shared.epoch == self._epoch:
                 self._shared.owner = ""
@@ -193,11 +199,11 @@ class MemoryLog(MemoryReader):
                 "not acknowledged and this writer must stop."
             )
         if self._closed:
-            raise StoreError(f"the log {self._shared.name} was closed; open it again.")
+            raise StoreError(f"the log {self._shared.name} is closed; open it again.")
 
 
 class _Register:
-    """The assignments of a store in memory, by agent, oldest first."""
+    """Assignments of a store in memory, by agent, oldest first."""
 
     def __init__(self) -> None:
         self.places: dict[str, list[Assignment]] = {}
@@ -221,14 +227,14 @@ class _Register:
 
 
 class _Opener:
-    """The partitions of a store in memory, which are made when somebody asks for them."""
+    """Partitions of a store in memory, created on first use."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
         self._partitions: dict[str, _Shared] = {}
 
     def at(self, name: str) -> _Shared:
-        """The partition of that name."""
+        """Return the partition of that name."""
         with self._mutex:
             return self._partitions.setdefault(name, _Shared(name))
 
@@ -247,15 +253,15 @@ class _Opener:
         del agent_id
         return False
 
-    def set_free(self, agent_id: str) -> None:
-        """Nobody looks in between: what is here lives as long as the process."""
+    def release_restored(self, agent_id: str) -> None:
+        """Do nothing: a store in memory does not survive an interrupted restore."""
 
 
 class MemoryStore:
-    """All agents of one place, in memory."""
+    """All agents of one store, in memory."""
 
     def __init__(self, shards: int = 0, now: Callable[[], int] = lambda: 0) -> None:
-        """An empty store with that many partitions for agents that share them; `now` gives microseconds UTC."""
+        """Create an empty store with that many shared partitions; `now` returns microseconds UTC."""
         self._mutex = threading.Lock()
         self._shards = shards
         self._register = register = _Register()
@@ -277,11 +283,13 @@ class MemoryStore:
         return self._shards
 
     def register(self, agent_id: str, *, shared: bool = False) -> bool:
-        """Give `agent_id` a partition; False if it has one already. BadInput for an impossible name."""
+        """Assign a partition to `agent_id`. Return False if it has one already. Raises BadInput for an impossible
+        name.
+        """
         return bool(self.register_many([agent_id], shared=shared))
 
     def register_many(self, names: Iterable[str], *, shared: bool = False) -> list[str]:
-        """Give many agents their partitions; gives those that were new."""
+        """Assign partitions to many agents. Return those that were new."""
         known = dict.fromkeys(map(name_of, names))
         placed = {name: shard_of(name, self._shards) if shared else partition_of(name) for name in known}
         with self._mutex:
@@ -296,5 +304,5 @@ class MemoryStore:
         return log
 
     def open_partition(self, partition: str, command: str, *, label: str = "", take_over: bool = False) -> MemoryLog:
-        """Own a partition by its name; the error names it by that."""
+        """Own a partition by its name, which is also its name in errors."""
         return self._opener.open(partition, command, label=label, take_over=take_over)

@@ -1,9 +1,8 @@
-"""What file system a store is on: which ones cannot keep the log's promises, and whether all nodes see the same store.
+"""Check the file system of a store: can it keep the log's promises, and do all nodes see the same store?
 
-A log needs four things of its file system: a sync that reaches the disk, a file that is made by one process only, a
-second name that is given to one file only (link), and, where several machines share it, names that are seen on all of
-them as soon as they are given. What is known to lack one of them is refused, and so is nothing else: storage that
-nobody here has heard of is taken at its word.
+A log needs four things of its file system: a sync that reaches the disk; exclusive creation of a file; a second name
+that only one process can create (link); and, if several machines share it, names that all of them see as soon as they
+are created. Storage that is known to lack one of them is refused. Unknown storage is accepted.
 """
 
 import os
@@ -18,17 +17,17 @@ from everlog.store.stores.file_store import CONFIGURATION
 _MOUNTS = Path("/proc/self/mountinfo")
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
-INSTEAD = "Keep the store on a local disk or, for several machines, on NFS 4.1 as docs/cluster.md mounts it."
+INSTEAD = "Keep the store on a local disk or, for several machines, on NFS 4.1 mounted as docs/cluster.md says."
 
 _OBJECTS = (
-    "it keeps objects, not files: a record cannot be added to the end of a file and made durable there, and no name "
-    "belongs to the first who takes it"
+    "it keeps objects, not files: a record cannot be added to the end of a file and made durable there, and a name can "
+    "be created by two processes at once"
 )
-_LINKS = "it cannot give a file a second name (link), by which one owner of a log is told from another"
-_CACHES = "it keeps what was written and what it has seen to itself for a while, so that two owners would not meet"
-_GIVES_UP = (
-    "it is mounted `soft`: a write that takes too long is reported as failed, and may be carried out later, over what "
-    "was written since. Mount it `hard`"
+_LINKS = "it cannot give a file a second name (link), by which only one process becomes the owner of a log"
+_CACHED_NAMES = "it caches writes and file names for a while, so that two owners of a log would not notice each other"
+_SOFT_MOUNT = (
+    "it is mounted `soft`: a write that takes too long is reported as failed, and may be carried out later and "
+    "overwrite newer data. Mount it `hard`"
 )
 _NO_SYNC = "it is mounted `nostrictsync`: a sync does not reach the server's disk. Mount it `strictsync`"
 
@@ -36,7 +35,7 @@ _UNSAFE = {
     _OBJECTS: "s3fs gcsfuse goofys mountpoint-s3 s3ql rclone blobfuse blobfuse2 ossfs cosfs obsfs geesefs minfs riofs "
     "yas3fs fuse_dfs alluxio-fuse",
     _LINKS: "vfat msdos exfat vboxsf",
-    _CACHES: "sshfs davfs davfs2 curlftpfs afpfs google-drive-ocamlfuse onedriver",
+    _CACHED_NAMES: "sshfs davfs davfs2 curlftpfs afpfs google-drive-ocamlfuse onedriver",
 }
 _REASONS = {name: reason for reason, names in _UNSAFE.items() for name in names.split()}
 
@@ -45,49 +44,49 @@ _KINDS_OF_ONE_MACHINE = (
     "ecryptfs overlay aufs tmpfs ramfs 9p virtiofs"
 )
 _ONE_MACHINE = frozenset(_KINDS_OF_ONE_MACHINE.split())
-"""Each machine has its own, or holds on to what it has seen of another's."""
+"""File systems of one machine: other machines have their own, or see cached content of it."""
 _NFS = ("nfs", "nfs4")
 _SMB = ("cifs", "smb3", "smbfs")
 _IN_MEMORY = ("tmpfs", "ramfs")
 _UNCACHED = frozenset({"lookupcache=none", "noac", "acdirmax=0"})
-"""Options of NFS of which one must be set where several machines share a store: none of them trusts an old answer to
-the question whether a name is there.
+"""NFS options of which at least one must be set if several machines share a store: with it, no machine relies on a
+cached answer to whether a name exists.
 """
 
 
 class Mount(msgspec.Struct, frozen=True):
-    """A file system in its place, as the kernel tells of it."""
+    """A mounted file system, as the kernel reports it."""
 
     point: str
-    """The folder at which it is mounted."""
+    """Folder at which it is mounted."""
     kind: str
-    """Its type: `ext4`, `nfs4`, `fuse.s3fs`."""
+    """Type: `ext4`, `nfs4`, `fuse.s3fs`."""
     source: str
     options: frozenset[str] = frozenset()
-    """Of the mount and of the file system, as `hard` and `vers=4.1`."""
+    """Options of the mount and of the file system, such as `hard` and `vers=4.1`."""
 
 
 class StoreIdentity(msgspec.Struct, frozen=True):
-    """A store as one process sees it; what hosts in several places are compared by."""
+    """A store as one process sees it, for comparing what several hosts see."""
 
     root: str
     node: str
-    """What its machine is called, which is also what an epoch's owner is told by."""
+    """Host name of the machine, by which the owner of an epoch is identified too."""
     machine: str
-    """The running kernel: the same for all containers of a machine, another after it has restarted."""
+    """Boot id of the running kernel: the same for all containers of a machine, different after a restart."""
     device: int
     inode: int
-    """Of the store's configuration; 0 where there is none. A copy has another."""
+    """Inode of the store's configuration; 0 if there is none. A copy of the store has another inode."""
     store_id: str
-    """Empty where there is no store."""
+    """Id of the store; empty if there is no store."""
     mount: Mount | None
-    """None where the system does not say."""
+    """Mount of the store; None if the system does not report mounts."""
 
 
 def mount_of(path: Path, text: str | None = None) -> Mount | None:
-    """The file system of `path`, which need not exist; None if nobody can say.
+    """Return the mount of `path`, which need not exist; None if the system does not report it.
 
-    `text`: what the kernel tells of mounts, for a test (proc(5), mountinfo); None asks it.
+    `text` replaces the kernel's list of mounts in tests (proc(5), mountinfo).
     """
     if text is None:
         try:
@@ -98,7 +97,7 @@ def mount_of(path: Path, text: str | None = None) -> Mount | None:
     found: Mount | None = None
     for mount in filter(None, map(_parsed, text.splitlines())):
         under = whole.is_relative_to(mount.point)
-        if under and (found is None or len(mount.point) >= len(found.point)):  # what was mounted later hides the former
+        if under and (found is None or len(mount.point) >= len(found.point)):  # a later mount hides an earlier one
             found = mount
     return found
 
@@ -113,41 +112,41 @@ def _parsed(line: str) -> Mount | None:
 
 
 def _unescaped(text: str) -> str:
-    """The kernel writes a space as a backslash and 040, and a tab, a line end and a backslash in the same way."""
+    """Undo the kernel's escapes: it writes space, tab, line end and backslash as a backslash and three octal digits."""
     for escape, sign in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         text = text.replace(escape, sign)
     return text
 
 
 def unsafe(mount: Mount) -> str:
-    """Why a log cannot be kept there, whoever uses it; empty if it can."""
+    """Return the reason why no log can be kept on the mount, not even by one machine; empty if it can."""
     program = Path(mount.source).name.partition(":")[0] if mount.kind == "fuse" else ""
     for name in (mount.kind, mount.kind.removeprefix("fuse."), program.lower()):
         if name in _REASONS:
             return _REASONS[name]
     if mount.kind in _NFS + _SMB and mount.options & {"soft", "softerr"}:
-        return _GIVES_UP
+        return _SOFT_MOUNT
     return _NO_SYNC if mount.kind in _SMB and "nostrictsync" in mount.options else ""
 
 
-def caveat(path: Path, text: str | None = None) -> str:
-    """What somebody who keeps a store in `path` should know; empty for nothing. `text` as for `mount_of`."""
+def storage_warning(path: Path, text: str | None = None) -> str:
+    """Return a warning about keeping a store in `path`; empty if there is none. `text` is as for `mount_of`."""
     mount = mount_of(path, text)
     if mount is None:
         return ""
     if mount.kind in _IN_MEMORY:
-        return f"{mount.point} is memory ({mount.kind}): what is kept there is gone when the machine stops"
+        return f"{mount.point} is memory ({mount.kind}): its files are gone when the machine stops"
     if "volatile" in mount.options or mount.options & {"nobarrier", "barrier=0"}:
         return f"{mount.point} ({mount.kind}) is mounted so that no sync reaches the disk: power loss loses records"
     if mount.kind == "overlay":
-        return f"{mount.point} belongs to a container (overlay): what is kept there is gone when it is removed"
+        return f"{mount.point} belongs to a container (overlay): its files are gone when the container is removed"
     return ""
 
 
 def check_storage(path: Path, text: str | None = None) -> None:
-    """Raises StoreError if the folder `path`, there or not yet, is on storage that cannot keep the log's promises.
+    """Raise StoreError if the folder `path`, existing or not, is on storage that cannot keep the log's promises.
 
-    `text` as for `mount_of`. Writes nothing.
+    `text` is as for `mount_of`. Writes nothing.
     """
     mount = mount_of(path, text)
     reason = unsafe(mount) if mount is not None else ""
@@ -158,10 +157,11 @@ def check_storage(path: Path, text: str | None = None) -> None:
         )
 
 
-def seen_by(root: Path, text: str | None = None) -> StoreIdentity:
-    """The store in `root` as this process sees it; `text` as for `mount_of`. Raises nothing: what is missing is empty.
+def store_identity(root: Path, text: str | None = None) -> StoreIdentity:
+    """Return the store in `root` as this process sees it. Never raises: missing facts are empty. `text` is as for
+    `mount_of`.
 
-    Ask every host, and give all the answers to `check_one_store`.
+    Call it on every host, and pass all results to `check_one_store`.
     """
     path = root / CONFIGURATION
     device = inode = 0
@@ -187,9 +187,9 @@ def _machine() -> str:
 
 
 def check_one_store(sights: Sequence[StoreIdentity]) -> None:
-    """Raises ClusterError unless all of them see one store, on storage that can be shared by the machines they are on.
+    """Raise ClusterError unless all hosts see one store, on storage that their machines can share.
 
-    Names the node that is at odds, what it found and what to do.
+    The error names the node that differs, what it found and what to do.
     """
     reason = sharing_fault(sights)
     if reason:
@@ -197,7 +197,7 @@ def check_one_store(sights: Sequence[StoreIdentity]) -> None:
 
 
 def sharing_fault(sights: Sequence[StoreIdentity]) -> str:
-    """Why hosts that see the store so cannot share it; empty if they can."""
+    """Return the reason why hosts with these views cannot share the store; empty if they can."""
     if not sights:
         return ""
     first, machines = sights[0], {sight.machine for sight in sights}
@@ -207,25 +207,27 @@ def sharing_fault(sights: Sequence[StoreIdentity]) -> str:
             reason = check(sight, first)
             if reason:
                 return reason
-    return _namesakes(sights)
+    return _duplicate_host_names(sights)
 
 
 def _another(sight: StoreIdentity, first: StoreIdentity) -> str:
-    """Whether one sees a store that is not the other's."""
+    """Return the reason why `sight` is not the store of `first`: no store, another store, or a copy; else an empty
+    text.
+    """
     where = f"node {sight.node} finds {{}} in {sight.root}{_on(sight)}"
     if not sight.store_id:
-        return f"{where.format('no store')}: mount there what the other nodes keep it on, at the same path"
+        return f"{where.format('no store')}: mount there the storage of the other nodes, at the same path"
     if sight.store_id != first.store_id:
         found = f"the store {sight.store_id} instead of {first.store_id}, which node {first.node} has,"
         return f"{where.format(found)}: mount the same storage on all nodes, at the same path"
     same_device = sight.machine != first.machine or sight.device == first.device or not _local(sight)
     if sight.inode != first.inode or not same_device:
-        return f"{where.format('a copy of the store')}, which would go its own way: mount one storage on all nodes"
+        return f"{where.format('a copy of the store')}, which would diverge from it: mount one storage on all nodes"
     return ""
 
 
 def _shared(sight: StoreIdentity, _first: StoreIdentity) -> str:
-    """Whether its storage cannot be shared by several machines."""
+    """Return the reason why several machines cannot share the storage of `sight`; else an empty text."""
     mount = sight.mount
     if mount is None:
         return ""
@@ -236,24 +238,27 @@ def _shared(sight: StoreIdentity, _first: StoreIdentity) -> str:
         )
     if mount.kind in _SMB:
         return (
-            f"the store {sight.root} is on {mount.kind} on node {sight.node}, which remembers for a while that a name "
-            "is not there, so that two owners of a log would not meet: share it by NFS 4.1, as docs/cluster.md says"
+            f"the store {sight.root} is on {mount.kind} on node {sight.node}, which caches for a while that a name "
+            "does not exist, so that two owners of a log would not notice each other: share it by NFS 4.1, as "
+            "docs/cluster.md says"
         )
     if mount.kind in _NFS and ("nocto" in mount.options or not mount.options & _UNCACHED):
         return (
-            f"the store {sight.root} is on {mount.kind} on node {sight.node}, mounted so that the node remembers for "
-            "up to a minute that a name is not there, and two owners of a log would not meet: mount it with "
-            "lookupcache=none,noac and without nocto, as docs/cluster.md says"
+            f"the store {sight.root} is on {mount.kind} on node {sight.node}, mounted so that the node caches for up "
+            "to a minute that a name does not exist, and two owners of a log would not notice each other: mount it "
+            "with lookupcache=none,noac and without nocto, as docs/cluster.md says"
         )
     return ""
 
 
-def _namesakes(sights: Iterable[StoreIdentity]) -> str:
-    """Two machines of one name: an owner on the one would be taken for a dead process of the other."""
+def _duplicate_host_names(sights: Iterable[StoreIdentity]) -> str:
+    """Return an error if two machines have one name: an owner on one would be mistaken for a dead process on the
+    other.
+    """
     machines: dict[str, str] = {}
     for sight in sights:
         if machines.setdefault(sight.node, sight.machine) != sight.machine:
-            return f"two machines are both called {sight.node}, and owners of logs are told by that name: rename one"
+            return f"two machines are both called {sight.node}, which identifies owners of logs: rename one of them"
     return ""
 
 

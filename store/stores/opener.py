@@ -1,6 +1,6 @@
-"""The partitions of a store in a folder: where each is, and how it is opened, also while a restore fills it.
+"""Find and open the partitions of a store in a folder, also while a restore fills them.
 
-<root>/log/<partition>/restoring    the mark of a restore that has not come to its end
+The file `<root>/log/<partition>/restoring` exists until the restore of the partition is complete
 """
 
 from collections.abc import Callable
@@ -28,10 +28,12 @@ class FileOpener:
 
     def __init__(self, disk: Disk, root: Path, store_id: str, register: Register, now: Callable[[], int],
                  segment_bytes_max: int) -> None:  # fmt: skip
-        """`now` gives microseconds UTC; a file of a log that has `segment_bytes_max` bytes is closed."""
+        """Store the collaborators. `now` returns microseconds UTC; a file of a log that has `segment_bytes_max` bytes
+        is closed.
+        """
         self.disk = disk
         self.routes = Routes(register, lambda name, partition: PartitionReader(self.found(name, partition)))
-        """Where the streams are, read from this folder."""
+        """Routes of all streams, read from this folder."""
         self._root = root
         self._store_id = store_id
         self._register = register
@@ -39,18 +41,20 @@ class FileOpener:
         self._segment_bytes_max = segment_bytes_max
 
     def partition(self, name: str) -> Partition:
-        """Where the partition `name` is, or would be."""
+        """Return the location of the partition `name`, which need not exist."""
         return Partition(self.disk, self._root / "log" / name, name, self._store_id)
 
     def partitions(self, *, restoring: bool = False) -> list[str]:
-        """Names of all partitions, sorted; with `restoring` also those where a restore has not come to its end."""
+        """Return the names of all partitions, sorted; with `restoring` also those with an unfinished restore."""
         folder = self._root / "log"
         with storage("list the partitions in", folder):
             names = sorted(self.disk.names(folder)) if self.disk.exists(folder) else []
         return [name for name in names if restoring or not self._is_marked(name)]
 
     def found(self, name: str, of: str) -> Partition:
-        """A partition of an agent, whose folder was made before the agent was registered in it."""
+        """Return an agent's partition. Raises CorruptLog if its folder is missing: it was created before the agent was
+        registered.
+        """
         partition = self.partition(of)
         with storage("look for", partition.path):
             there = self.disk.exists(partition.path)
@@ -59,8 +63,8 @@ class FileOpener:
         return partition
 
     def open(self, partition: str, command: str, *, label: str = "", take_over: bool = False) -> FileLog:
-        """Own a partition by its name; `label` is what a person calls it. Raises what `FileLog.open` does."""
-        self._free_if_whole(partition)
+        """Own a partition by its name; `label` is its name in errors. Raises the errors of `FileLog.open`."""
+        self._release_if_complete(partition)
         return self._opened(partition, command, label=label, take_over=take_over)
 
     def _opened(self, partition: str, command: str, *, label: str, take_over: bool = False, restoring: bool = False
@@ -77,21 +81,21 @@ class FileOpener:
         )
 
     def _history(self, agent_id: str) -> pa.Table:
-        """All records of an agent, as they were written."""
+        """Return all records of an agent, as they were written."""
         records = list(self.routes.reader(agent_id).read(agent_id))
         return pa.Table.from_batches([batch_of(records)] if records else [], SCHEMA)
 
     def check_not_restoring(self, name: str) -> None:
-        """Raises UsageError for a name that nobody has yet, and that a restore will give to its agent."""
+        """Raise UsageError if the name is not registered yet and a restore is about to register it."""
         if self.is_restoring(name) and self._register.find(name) is None:
             raise UsageError(
-                f"A restore of {name!r} was interrupted, or goes on just now. Finish it with the same `{COMMAND}`; or, "
-                f"where the export is lost, remove {self._mark_of(partition_of(name)).parent}, which nobody has seen "
-                "yet."
+                f"A restore of {name!r} was interrupted, or is running now. Finish it with the same `{COMMAND}`; or, "
+                f"if the export is lost, remove {self._mark_of(partition_of(name)).parent}: no agent has used that "
+                "folder yet."
             )
 
     def open_restoring(self, stream: ExportedStream) -> FileLog:
-        """Own the partition of a name that nobody has, and say in it what is restored there."""
+        """Own the partition of an unregistered name, and write into its mark which stream is restored there."""
         name = partition_of(stream.agent_id)
         log = self._opened(name, COMMAND, label=stream.agent_id, restoring=True)
         path = self._mark_of(name)
@@ -105,7 +109,7 @@ class FileOpener:
                 elif self.disk.read(path) != content:
                     raise BadInput(
                         f"A restore of another export of {stream.agent_id!r} was interrupted. Finish it with that "
-                        f"export; or, where that is lost, remove {path.parent}, which nobody has seen yet."
+                        f"export; or, if that is lost, remove {path.parent}: no agent has used that folder yet."
                     )
             kept = True
         finally:
@@ -113,8 +117,8 @@ class FileOpener:
                 log.close()
         return log
 
-    def _free_if_whole(self, partition: str) -> None:
-        """Let a partition be opened whose restore came to its end, and died before it said so."""
+    def _release_if_complete(self, partition: str) -> None:
+        """Remove the mark of a completed restore that was interrupted before it removed the mark."""
         if not self._is_marked(partition):
             return
         path = self._mark_of(partition)
@@ -122,12 +126,12 @@ class FileOpener:
             content = self.disk.read(path)
         mark = parse_json(content, _Mark, path)
         name = mark.agent_id
-        assignment = self._register.find(name)  # it is registered last of all
+        assignment = self._register.find(name)  # registered last, so a registered name means that all records are there
         if assignment is None or assignment.partition != partition:
             return
         reader = self.routes.reader(name)
         if reader.head(name).seq >= mark.seq and reader.chain(name, mark.seq).hex() == mark.chain:
-            self.set_free(name)
+            self.release_restored(name)
 
     def _mark_of(self, partition: str) -> Path:
         return self._root / "log" / partition / RESTORING
@@ -140,8 +144,8 @@ class FileOpener:
     def is_restoring(self, agent_id: str) -> bool:
         return self._is_marked(partition_of(agent_id))
 
-    def set_free(self, agent_id: str) -> None:
-        """All records are there: anybody may open the partition."""
+    def release_restored(self, agent_id: str) -> None:
+        """Allow every process to open the partition. Call it when all records are there."""
         if self.is_restoring(agent_id):
             path = self._mark_of(partition_of(agent_id))
             with storage("restore into", path):
@@ -150,7 +154,7 @@ class FileOpener:
 
 
 class _Mark(msgspec.Struct, array_like=True):
-    """What the file `restoring` says: who is restored there, to which seq, and the chain value at it."""
+    """Content of the file `restoring`: the agent, the last seq to restore, and the chain value at that seq."""
 
     agent_id: str
     seq: int

@@ -1,1 +1,1 @@
-"""Where is an agent's stream? The register, moves between partitions, and forks."""
+"""Locating an agent's stream: the register, moves between partitions, and forks."""

@@ -1,4 +1,4 @@
-"""A fork, read as one log: its ancestor's records up to the cut, then its own. Nothing is copied."""
+"""Read a fork as one log: its ancestor's records up to the fork point, then its own. No record is copied."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,14 +11,14 @@ from everlog.store.base.names import name_of
 
 
 class ForkReader:
-    """The log of a fork, its ancestor's part included. Of the others in its partition it knows what is there.
+    """Log of a fork, including its ancestor's part. Other agents are read from the fork's partition only.
 
-    `read` gives each record as it was written, under the name of its writer: the chain goes on over the cut. `table`,
-    `state` and `states` are for projections, and have every row under the name of the fork, whose past it is.
+    `read` yields each record as it was written, under the name of its writer, and the chain continues over the fork
+    point. `table`, `state` and `states` serve projections: every row has the name of the fork.
     """
 
     def __init__(self, agent_id: str, own: LogReader, parent: str, cut: int, ancestor: LogReader) -> None:
-        """`own` has what the fork wrote, `ancestor` what `parent` did; `cut` is the last of it that is the fork's."""
+        """Combine two readers: `own` has the fork's records, `ancestor` those of `parent`; `cut` is the fork point."""
         self._name = agent_id
         self._own = own
         self._parent = parent
@@ -33,37 +33,39 @@ class ForkReader:
 
     @property
     def damage(self) -> object:
-        """What the last complete read found after the last whole frame, where the fork is."""
+        """Torn tail that the last complete read found in the fork's partition."""
         return getattr(self._own, "damage", None)
 
     def agents(self) -> list[str]:
-        """Ids of all agents with records in that partition, sorted."""
+        """Return the ids of all agents with records in that partition, sorted."""
         return self._own.agents()
 
     def _reaches_back(self, agent_id: str) -> bool:
-        """Whether the ancestor's records are of that stream: before its own first record a fork has none."""
+        """Return True if the ancestor's records belong to the stream. An unfinished fork, without its first record, has
+        none.
+        """
         if name_of(agent_id) != self._name:
             return False
         self._begun = self._begun or self._own.head(self._name).seq > 0
         return self._begun
 
     def head(self, agent_id: str) -> Head:
-        """The end of the stream; Head(0, GENESIS) for an agent without records, as an unfinished fork is."""
+        """Return the end of the stream; Head(0, GENESIS) for an agent without records, such as an unfinished fork."""
         return self._own.head(agent_id)
 
     def chain(self, agent_id: str, seq: int) -> bytes:
-        """The chain value at a seq, from 0 to the head. Raises BadInput for any other."""
+        """Return the chain value at a seq, from 0 to the head. Raises BadInput for any other seq."""
         if 0 <= seq <= self._cut and self._reaches_back(agent_id):
             return self._ancestor.chain(self._parent, seq)
         return self._own.chain(agent_id, seq)
 
     def erasing(self, agent_id: str) -> bool:
-        """Whether an erasure of the stream, or of an ancestor's, is not carried out yet."""
+        """Return True if an erasure of the stream, or of an ancestor's stream, is still pending."""
         above = self._reaches_back(agent_id) and self._ancestor.erasing(self._parent)
         return above or self._own.erasing(agent_id)
 
     def seq_at(self, agent_id: str, time: int) -> int:
-        """The last seq of a stream that was recorded up to a time, inclusive; 0 for none."""
+        """Return the last seq of a stream that was recorded at or before `time`, inclusive; 0 for none."""
         own = self._own.seq_at(agent_id, time)
         return (
             own
@@ -72,17 +74,21 @@ class ForkReader:
         )
 
     def read(self, agent_id: str, from_seq: int = 1, to_seq: int | None = None) -> Iterator[Record]:
-        """Records of one stream in order, `from_seq` to `to_seq` (both inclusive; None: to the head), as written."""
+        """Yield the records of one stream in order, `from_seq` to `to_seq` (both inclusive; None: to the head), as
+        written.
+        """
         if from_seq <= self._cut and self._reaches_back(agent_id):
             yield from self._ancestor.read(self._parent, from_seq, self._upto(to_seq))
         yield from self._own.read(agent_id, from_seq, to_seq)
 
     def events(self, agent_id: str, from_seq: int = 1, to_seq: int | None = None) -> Iterator[AnyEvent]:
-        """The typed events of one stream in order."""
+        """Yield the typed events of one stream in order."""
         yield from events_of(self.table(agent_id, from_seq, to_seq))
 
     def table(self, agent_id: str | None = None, from_seq: int = 1, to_seq: int | None = None) -> pa.Table:
-        """Records of one stream by seq (or of all in its partition, in commit order) as a table of `store.SCHEMA`."""
+        """Return the records of one stream by seq (or of all in its partition, in commit order) as a table of
+        `store.SCHEMA`.
+        """
         own = self._own.table(agent_id, from_seq, to_seq)
         if agent_id is None or from_seq > self._cut or not self._reaches_back(agent_id):
             return own
@@ -90,7 +96,9 @@ class ForkReader:
         return pa.concat_tables([self._as_own(before), own]).combine_chunks()
 
     def state(self, agent_id: str, maker: str, as_of: int | None = None) -> State | None:
-        """The newest state of a stream that the Derive of this `maker` derived; the ancestor's is the fork's too."""
+        """Return the newest state of a stream that the StateDeriver of this `maker` derived; a state of the ancestor
+        counts too.
+        """
         state = self._own.state(agent_id, maker, as_of)
         if state is not None or not self._reaches_back(agent_id):
             return state
@@ -98,7 +106,7 @@ class ForkReader:
         return None if state is None else State(state.seq, self._as_own(state.rows))
 
     def states(self, maker: str, agents: Iterable[str] | None = None) -> Iterator[States]:
-        """`state` of many agents, or of all in its partition, and the records after it."""
+        """Yield `state` of many agents, or of all in the partition, with the records after it."""
         names = self.agents() if agents is None else [name_of(agent_id) for agent_id in agents]
         yield from self._own.states(maker, [name for name in names if name != self._name])
         if self._name in names:
@@ -110,7 +118,7 @@ class ForkReader:
         return self._cut if seq is None else min(self._cut, seq)
 
     def _as_own(self, table: pa.Table) -> pa.Table:
-        """The rows under the name of the fork."""
+        """Return the rows under the name of the fork."""
         place = table.column_names.index("agent_id")
         field = table.schema.field(place)
         names = pa.repeat(pa.scalar(self._name, field.type), table.num_rows)

@@ -1,11 +1,11 @@
-"""Forks: a stream that goes on from a point in another one's past.
+"""Create forks: streams that continue from a point in another stream's past.
 
-A fork is one record, `agent_forked`, which names the parent, the cut and the chain value there. Nothing of the parent
-is copied, and nothing is written to it: whoever reads the fork reads the parent up to the cut. It is made in two steps,
-each durable before the next, and harmless when it comes again:
+A fork is one record, `agent_forked`, which names the parent, the fork point and the chain value there. No record of the
+parent is copied, and nothing is written to the parent: a reader of the fork reads the parent up to the fork point. A
+fork is created in two steps, each durable before the next, and each idempotent:
 
-    1. its assignment in the register, which names the parent and the cut      the name is taken
-    2. `agent_forked`, its first record, with seq cut + 1                      there is a fork
+    1. its assignment in the register, which names the parent and fork point   the name is taken
+    2. `agent_forked`, its first record, with seq fork point + 1               the fork exists
 """
 
 from collections.abc import Callable, Sequence
@@ -28,10 +28,10 @@ class Opener(Protocol):
 
 
 class ForkService:
-    """Makes the forks of a store."""
+    """Creates the forks of a store."""
 
     def __init__(self, register: Assignments, routes: Routes, opener: Opener, now: Callable[[], int]) -> None:
-        """`now` gives microseconds UTC."""
+        """Store the collaborators; `now` returns microseconds UTC."""
         self._register = register
         self._routes = routes
         self._opener = opener
@@ -40,18 +40,21 @@ class ForkService:
     def fork(
         self, parent: str, at: int, name: str, *, event_id: str, closing: Sequence[Draft] = ()
     ) -> Sequence[Record]:
-        """Begin `name` as what `parent` was at seq `at`. Gives its own first records. See `store.Store`."""
+        """Create `name` from the records of `parent` up to seq `at`. Return the fork's first records. See
+        `store.Store`.
+        """
         parent, name = name_of(parent), name_of(name)
         check_not_reserved(parent)
         check_not_reserved(name)
         reader = self._routes.reader(parent)
         head = reader.head(parent).seq
         if not 1 <= at <= head:
-            raise BadInput(f"{parent!r} cannot be forked at seq {at}: it has records 1 to {head}, the head.")
+            raise BadInput(f"{parent!r} cannot be forked at seq {at}: it has records 1 to {head}.")
+        # The fork would share content that an erasure is about to remove: finish the erasure first.
         if reader.erasing(parent):
             raise StoreError(
-                f"{parent!r} cannot be forked now: records of it, or of an agent that it was forked from, are being "
-                "erased. Try again when that is done; `everlog log seal` finishes an erasure that was interrupted."
+                f"{parent!r} cannot be forked now: an erasure of its records, or of an ancestor's, is not finished. "
+                "Try again when it is; `everlog log seal` finishes an erasure that was interrupted."
             )
         now = self._now()
         event = AgentForked(parent=parent, parent_seq=at, chain=reader.chain(parent, at).hex())
@@ -67,7 +70,9 @@ class ForkService:
             log.close()
 
     def _claim(self, wanted: Assignment) -> None:
-        """Register a fork, or find that it was registered by an attempt that did not come to its end."""
+        """Register a fork, or accept the same registration of an interrupted attempt. Raises BadInput if the name is
+        taken.
+        """
         if self._register.add(wanted):
             return
         found = self._routes.assignment(wanted.agent_id)

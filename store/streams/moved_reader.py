@@ -1,4 +1,4 @@
-"""An agent that moved, read through all partitions that it was in."""
+"""Read an agent that moved, through all partitions that it was in."""
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,10 +13,12 @@ from everlog.store.partition.chain_lookup import no_record_error
 
 
 class MovedStreamReader:
-    """The log of one agent, wherever its records are. Of the others in its partition it knows what is there."""
+    """Log of one agent across partitions. Other agents are read from the agent's current partition only."""
 
     def __init__(self, agent_id: str, places: Sequence[LogReader]) -> None:
-        """`places` are the partitions that the agent was in, each once, and last the one in which it is."""
+        """Combine `places`, readers of the partitions that the agent was in, each once; the last is the current
+        partition.
+        """
         self._name = agent_id
         self._places = places
         self._here = places[-1]
@@ -28,38 +30,42 @@ class MovedStreamReader:
 
     @property
     def damage(self) -> object:
-        """What the last complete read found after the last whole frame, where the agent is."""
+        """Torn tail that the last complete read found in the agent's current partition."""
         return getattr(self._here, "damage", None)
 
     def agents(self) -> list[str]:
-        """Ids of all agents with records in that partition, sorted."""
+        """Return the ids of all agents with records in that partition, sorted."""
         return self._here.agents()
 
     def _of(self, agent_id: str) -> Sequence[LogReader]:
         return self._places if name_of(agent_id) == self._name else [self._here]
 
     def head(self, agent_id: str) -> Head:
-        """The end of the stream; Head(0, GENESIS) for an agent without records."""
+        """Return the end of the stream; Head(0, GENESIS) for an agent without records."""
         return max((place.head(agent_id) for place in self._of(agent_id)), key=lambda head: head.seq)
 
     def read(self, agent_id: str, from_seq: int = 1, to_seq: int | None = None) -> Iterator[Record]:
-        """Records of one stream in order, `from_seq` to `to_seq` (both inclusive; None: to the head)."""
+        """Return the records of one stream in order, `from_seq` to `to_seq` (both inclusive; None: to the head)."""
         parts = [place.read(agent_id, from_seq, to_seq) for place in self._of(agent_id)]
         return heapq.merge(*parts, key=lambda record: record.seq)
 
     def events(self, agent_id: str, from_seq: int = 1, to_seq: int | None = None) -> Iterator[AnyEvent]:
-        """The typed events of one stream in order."""
+        """Yield the typed events of one stream in order."""
         yield from events_of(self.table(agent_id, from_seq, to_seq))
 
     def table(self, agent_id: str | None = None, from_seq: int = 1, to_seq: int | None = None) -> pa.Table:
-        """Records of one stream by seq (or of all in its partition, in commit order) as a table of `store.SCHEMA`."""
+        """Return the records of one stream by seq (or of all in its partition, in commit order) as a table of
+        `store.SCHEMA`.
+        """
         if agent_id is None:
             return self._here.table()
         parts = [place.table(agent_id, from_seq, to_seq) for place in self._of(agent_id)]
         return pa.concat_tables([SCHEMA.empty_table(), *parts]).sort_by("seq").combine_chunks()
 
     def chain(self, agent_id: str, seq: int) -> bytes:
-        """The chain value of a stream at `seq`, wherever it was then; GENESIS at 0. Raises BadInput for no record."""
+        """Return the chain value of a stream at `seq`, from any of the partitions; GENESIS at 0. Raises BadInput for no
+        record.
+        """
         if seq == 0:
             return GENESIS
         for place in self._of(agent_id):
@@ -68,20 +74,20 @@ class MovedStreamReader:
         raise no_record_error(self, name_of(agent_id), seq)
 
     def erasing(self, agent_id: str) -> bool:
-        """Whether an erasure of the stream is not carried out yet, in any of the partitions."""
+        """Return True if an erasure of the stream is still pending in any of the partitions."""
         return any(place.erasing(agent_id) for place in self._of(agent_id))
 
     def seq_at(self, agent_id: str, time: int) -> int:
-        """The last seq of a stream that was recorded up to a time, inclusive; 0 for none."""
+        """Return the last seq of a stream that was recorded at or before `time`, inclusive; 0 for none."""
         return max(place.seq_at(agent_id, time) for place in self._of(agent_id))
 
     def state(self, agent_id: str, maker: str, as_of: int | None = None) -> State | None:
-        """The newest state of a stream of this `maker`, up to `as_of`; None if there is none."""
+        """Return the newest state of a stream by this `maker`, at or before `as_of`; None if there is none."""
         states = (place.state(agent_id, maker, as_of) for place in self._of(agent_id))
         return max((state for state in states if state is not None), key=lambda state: state.seq, default=None)
 
     def states(self, maker: str, agents: Iterable[str] | None = None) -> Iterator[States]:
-        """`state` of many agents, or of all in its partition, and the records after it."""
+        """Yield `state` of many agents, or of all in the partition, with the records after it."""
         names = self.agents() if agents is None else [name_of(agent_id) for agent_id in agents]
         yield from self._here.states(maker, [name for name in names if name != self._name])
         if self._name in names:

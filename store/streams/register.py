@@ -1,12 +1,12 @@
-"""The register: which partition each agent is in.
+"""Register the partition of each agent.
 
     <root>/agents/<h[:2]>/<h>            h = sha256 of the name: name, partition, epoch of the assignment
     <root>/agents/<h[:2]>/<h>.000002     the same after a move: the highest number counts
 
-A file is whole before it has its name, which only one process can give it, and it never changes; so anybody reads it
-without a lock, and who has read it once only looks whether there is a next one. Agents that are registered together
-share a file, which then is a list and has a name for each of them: what a name costs is a link, and what a folder costs
-is two syncs.
+A file is complete before it has its name, only one process can create that name, and the file never changes. So it is
+read without a lock, and a reader that knows it only has to check for the next number. Agents that are registered
+together share one file with a name for each of them; it holds a list. So a name costs one link, and a folder costs two
+syncs.
 """
 
 import re
@@ -22,38 +22,38 @@ from everlog.store.base.names import hash_of
 from everlog.store.partition.partition import token
 
 NAMES_TOGETHER_MAX = 64
-"""Names that share a file: who looks for one of them reads them all."""
+"""Number of names that share a file; looking up one of them parses all."""
 KNOWN_MAX = 20_000
-"""Assignments that are kept in memory; when there are more, all are looked for anew."""
+"""Number of assignments cached in memory; above it the cache is cleared."""
 _ASSIGNMENT = re.compile(r"([0-9a-f]{64})(?:\.(\d{6,}))?").fullmatch
-"""What the file of an assignment is called: the hash of the name, and the epoch from the second on."""
+"""Name of an assignment's file: the hash of the agent's name, and from the second assignment on its epoch."""
 
 
 class Assignment(msgspec.Struct, frozen=True):
-    """Which partition an agent is in."""
+    """Partition of an agent."""
 
     agent_id: str
     partition: str
     epoch: int = 1
-    """Generation of the assignment: a move publishes the next one."""
+    """Number of the assignment: a move publishes the next one."""
     parent: str = ""
-    """Of a fork: whose records come before its own; empty for everybody else."""
+    """Parent of a fork, whose records come before its own; empty for an agent that is not a fork."""
     parent_seq: int = 0
-    """Of a fork: the cut, the last of the parent's records that are the fork's too."""
+    """Fork point of a fork: the last of the parent's records that belong to the fork too."""
 
 
 class Register:
-    """The assignments of a store. Names are in their NFC form."""
+    """Assignments of a store. Names are in their NFC form."""
 
     def __init__(self, disk: Disk, root: Path) -> None:
         self._disk = disk
         self._folder = root / "agents"
         self._log = root / "log"
         self._known: dict[str, Assignment] = {}
-        """By name, where agents were when they were last looked for."""
+        """Last known assignment of each agent, by name."""
 
     def all(self) -> dict[str, Assignment]:
-        """Where every agent is, sorted by agent; one pass. Raises CorruptLog, StoreError."""
+        """Return the assignment of every agent, sorted by agent, in one pass. Raises CorruptLog, StoreError."""
         found: dict[str, Assignment] = {}
         with storage("list the agents in", self._folder):
             if self._disk.exists(self._folder):
@@ -72,14 +72,15 @@ class Register:
         for digest, epoch in sorted(newest.items()):
             path = folder / _file_name(digest, epoch)
             content = self._disk.read(path)
-            if content != last:  # agents that share a file come one after the other: it is understood once
+            if content != last:  # agents that share a file are adjacent: it is parsed once
                 last, together = content, _parse_assignments(content, path)
             assignment = _of(together, path, digest)
             found[assignment.agent_id] = assignment
         return found
 
     def find(self, name: str) -> Assignment | None:
-        """Where an agent is; None if it was never registered. Raises CorruptLog, StoreError."""
+        """Return the assignment of an agent; None if it was never registered. Raises CorruptLog, StoreError."""
+        # Assignment files never change: only a higher epoch can make a cached assignment outdated.
         known = self._known.get(name)
         epoch = known.epoch + 1 if known else 1
         path = self._path_of(name, epoch)
@@ -95,7 +96,7 @@ class Register:
         return known
 
     def before(self, assignment: Assignment) -> list[Assignment]:
-        """Where an agent was before it was put where it is, oldest first. Raises CorruptLog, StoreError."""
+        """Return the earlier assignments of an agent, oldest first. Raises CorruptLog, StoreError."""
         name = assignment.agent_id
         with storage("read", self._path_of(name)):
             return [self._read(name, epoch) for epoch in range(1, assignment.epoch)]
@@ -105,9 +106,9 @@ class Register:
         return _of(_parse_assignments(self._disk.read(path), path), path, hash_of(name))
 
     def move(self, assignment: Assignment) -> None:
-        """Put an agent into another partition, durably; again is harmless. Raises CorruptLog, StoreError.
+        """Assign an agent to another partition, durably. Idempotent. Raises CorruptLog, StoreError.
 
-        Its epoch is the one after that of the partition in which the agent was.
+        The epoch of `assignment` must be one higher than that of the current assignment.
         """
         path = self._path_of(assignment.agent_id, assignment.epoch)
         with storage("register an agent in", path.parent):
@@ -117,16 +118,18 @@ class Register:
                 file.close()
             elif self._read(assignment.agent_id, assignment.epoch) != assignment:
                 raise CorruptLog(
-                    f"{path} says that {assignment.agent_id!r} went elsewhere than to {assignment.partition}, where "
-                    "its log says that it went. Nothing was changed; restore one of them from a backup."
+                    f"{path} assigns {assignment.agent_id!r} to another partition than {assignment.partition}, which "
+                    "the agent's log names. Nothing was changed; restore one of the two from a backup."
                 )
 
     def add(self, assignment: Assignment) -> bool:
-        """Put an agent into its partition, durably; False if it has one already, which may be another."""
+        """Assign an agent to its first partition, durably. Return False if it has a partition already, which may be
+        another.
+        """
         path = self._path_of(assignment.agent_id)
         with storage("register an agent in", path.parent):
             if self._disk.exists(path):
-                self._disk.sync_dir(path.parent)  # whoever registered it may have died before it was durable
+                self._disk.sync_dir(path.parent)  # its process may have died before the name was durable
                 return False
             self._disk.make_dirs(path.parent)
             self._make_partitions([assignment])
@@ -137,9 +140,9 @@ class Register:
             return True
 
     def add_many(self, assignments: Iterable[Assignment]) -> set[str]:
-        """Put many agents into their partitions, durably; gives those that had none.
+        """Assign many agents to their first partitions, durably. Return those that had none.
 
-        After a failure some are registered and some are not; the same call goes on from there.
+        After a failure some of them are registered; the same call registers the rest.
         """
         folders: dict[Path, list[Assignment]] = defaultdict(list)
         for assignment in assignments:
@@ -154,34 +157,34 @@ class Register:
             for folder, new in sorted(folders.items()):
                 for start in range(0, len(new), NAMES_TOGETHER_MAX):
                     added |= self._add_together(new[start : start + NAMES_TOGETHER_MAX])
-                self._disk.sync_dir(folder)  # also for those that another process, now dead, may have registered
+                self._disk.sync_dir(folder)  # always: a process that died may have registered some
         return added
 
     def _make_partitions(self, assignments: Iterable[Assignment]) -> None:
-        """The folder of a partition is there, durably, before anybody is registered in it. May raise OSError."""
+        """Create the folders of partitions durably, before any agent is registered in them. May raise OSError."""
         for partition in sorted({assignment.partition for assignment in assignments}):
             self._disk.make_dirs(self._log / partition)
 
     def _add_together(self, assignments: Sequence[Assignment]) -> set[str]:
-        """Agents of one folder in one file, all of it but its names durable; gives those that had none."""
+        """Register agents of one folder with one file; return those that were new. The names are not durable yet."""
         paths = {self._path_of(assignment.agent_id): assignment.agent_id for assignment in assignments}
         content = assignments[0] if len(assignments) == 1 else assignments
         free = publish_all(self._disk, list(paths), msgspec.json.encode(content), token())
         return {paths[path] for path in free}
 
     def _path_of(self, name: str, epoch: int = 1) -> Path:
-        """Where the assignment of an epoch is."""
+        """Return the path of the assignment of an epoch."""
         digest = hash_of(name)
         return self._folder.joinpath(digest[:2], _file_name(digest, epoch))
 
 
 def _file_name(digest: str, epoch: int) -> str:
-    """What the file of an assignment is called; `digest` is the hash of the name."""
+    """Return the file name of an assignment; `digest` is the hash of the agent's name."""
     return digest if epoch == 1 else f"{digest}.{epoch:06d}"
 
 
 def _parse_assignments(content: bytes, path: Path) -> dict[str, Assignment]:
-    """The assignments in a file, by the hash of the name. Raises CorruptLog."""
+    """Return the assignments in a file, by the hash of the name. Raises CorruptLog."""
     found = parse_json(content, Assignment | list[Assignment], path)  # type: ignore[arg-type]
     together = found if isinstance(found, list) else [found]
     return {hash_of(assignment.agent_id): assignment for assignment in together}

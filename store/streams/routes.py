@@ -1,4 +1,4 @@
-"""Where every stream of a store is and was, and the log of each, read through all of those places."""
+"""Look up the partitions of every stream of a store, and read each stream through all of its partitions."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from everlog.store.streams.register import Assignment
 
 
 class Assignments(Protocol):
-    """The part of a register that a store's streams need; see `register.Register`."""
+    """Part of a register that this module needs; see `register.Register`."""
 
     def all(self) -> dict[str, Assignment]: ...
 
@@ -28,55 +28,59 @@ class Assignments(Protocol):
 
 
 class Routes:
-    """The streams of a store: in which partitions each of them was, in order, and is now."""
+    """Streams of a store, with the partitions that each was in, in order, and is in now."""
 
     def __init__(self, register: Assignments, place: Callable[[str, str], LogReader]) -> None:
-        """`place` reads a partition in which a stream is or was: name, partition. It raises CorruptLog for none."""
+        """Store the collaborators. `place(name, partition)` returns a reader; it raises CorruptLog if the partition is
+        missing.
+        """
         self._register = register
         self._place = place
 
     def agents(self) -> list[str]:
-        """Ids of all agents that were ever registered, sorted; sources and shared blocks are no agents."""
+        """Return the ids of all agents that were ever registered, sorted; sources and shared blocks are not agents."""
         return [name for name in self._register.all() if is_agent(name)]
 
     def sources(self) -> list[str]:
-        """Names of all sources that documents were ever loaded into, sorted."""
+        """Return the names of all sources that documents were ever loaded into, sorted."""
         return [source_of(name) for name in self._register.all() if is_source(name)]
 
     def blocks(self) -> list[str]:
-        """Names of all shared blocks that were ever made, sorted."""
+        """Return the names of all shared blocks that were ever created, sorted."""
         return [block_of(name) for name in self._register.all() if is_block(name)]
 
     def assigned(self) -> dict[str, str]:
-        """The partition of every stream that was ever registered, by name. One pass over the register."""
+        """Return the partition of every stream that was ever registered, by name. One pass over the register."""
         return {name: assignment.partition for name, assignment in self._register.all().items()}
 
     def assignments(self) -> list[Assignment]:
-        """Where every stream that was ever registered is, sorted by name."""
+        """Return the assignment of every stream that was ever registered, sorted by name."""
         return list(self._register.all().values())
 
     def assignment(self, name: str) -> Assignment:
-        """Where the stream of that name is. Raises UnknownAgent."""
+        """Return the assignment of the stream `name`. Raises UnknownAgent."""
         assignment = self._register.find(name)
         if assignment is None:
             raise unknown_agent(name, self.agents())
         return assignment
 
     def route(self, agent_id: str) -> list[str]:
-        """The partitions that an agent was in, in order, and last the one in which it is. Raises UnknownAgent."""
+        """Return the partitions that an agent was in, oldest first; the last is its current partition. Raises
+        UnknownAgent.
+        """
         assignment = self.assignment(name_of(agent_id))
         return [*(earlier.partition for earlier in self._register.before(assignment)), assignment.partition]
 
     def partition_of(self, agent_id: str) -> str:
-        """Name of the partition that `agent_id` is in. Raises UnknownAgent, CorruptLog, StoreError."""
+        """Return the name of the partition that `agent_id` is in. Raises UnknownAgent, CorruptLog, StoreError."""
         return self.assignment(name_of(agent_id)).partition
 
     def reader(self, agent_id: str, own: Log | None = None) -> LogReader:
-        """The log of `agent_id` for reading, through all partitions that it was in. See `store.Store`."""
+        """Return a reader of `agent_id` through all partitions that it was in. See `store.Store`."""
         return self.along(self.assignment(name_of(agent_id)), own)
 
     def along(self, assignment: Assignment, own: Log | None = None) -> LogReader:
-        """The log of a stream that is where `assignment` says, which the register may not say yet."""
+        """Return a reader of a stream whose current assignment is `assignment`, which the register may not have yet."""
         name, here = assignment.agent_id, assignment.partition
         before = (earlier.partition for earlier in self._register.before(assignment))
         places = [*dict.fromkeys(place for place in before if place != here), here]
@@ -87,7 +91,9 @@ class Routes:
         return ForkReader(name, reader, assignment.parent, assignment.parent_seq, self.reader(assignment.parent))
 
     def states(self, maker: str) -> Iterator[States]:
-        """Where every agent stood, and the records after that, some hundred agents at a time. See `store.Store`."""
+        """Yield the states of all agents and the records after them, some hundred agents at a time. See
+        `store.Store`.
+        """
         inside: dict[str, list[str]] = defaultdict(list)
         for name, assignment in self._register.all().items():
             if not is_agent(name):
@@ -100,12 +106,14 @@ class Routes:
             yield from self._place(names[0], partition).states(maker, names)
 
     def parent_of(self, agent_id: str) -> tuple[str, int] | None:
-        """Of a fork its parent and the cut, None for everybody else. Raises UnknownAgent."""
+        """Return the parent and the fork point of a fork; None for an agent that is not a fork. Raises UnknownAgent."""
         assignment = self.assignment(name_of(agent_id))
         return (assignment.parent, assignment.parent_seq) if assignment.parent else None
 
     def forks_of(self, agent_id: str) -> dict[str, int]:
-        """The forks of an agent, their forks too, and the last seq that each shares with it; sorted by name."""
+        """Return the forks of an agent, and the forks of those, with the last seq that each shares with the agent;
+        sorted by name.
+        """
         children: dict[str, list[Assignment]] = defaultdict(list)
         for assignment in self._register.all().values():
             children[assignment.parent].append(assignment)

@@ -1,4 +1,4 @@
-"""The loop in a thread of its own: whatever happens in it is told to who waits, and nobody waits for ever."""
+"""The event loop in its own thread: every failure in it reaches the waiting caller, and no caller waits for ever."""
 
 import asyncio
 import signal
@@ -21,8 +21,10 @@ async def one() -> int:
     return 1
 
 
-def test_work_that_ends_the_program_is_told_to_its_caller() -> None:
-    """SystemExit in the loop's thread is raised where the work was given, and the loop goes on for what is next."""
+def test_work_that_ends_the_program_raises_in_its_caller() -> None:
+    """SystemExit in the loop's thread is raised where the work was submitted, and the loop continues with the next
+    work.
+    """
     with LoopThread() as loop:
         with pytest.raises(SystemExit):
             loop.run(leaves())
@@ -30,8 +32,8 @@ def test_work_that_ends_the_program_is_told_to_its_caller() -> None:
         assert loop.run(one()) == 1
 
 
-def test_nobody_waits_for_a_loop_that_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the loop itself breaks, who waits hears of it, and the block ends."""
+def test_no_caller_waits_for_a_failed_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the loop itself fails, waiting callers get an error, and the block ends."""
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
     loop_thread = LoopThread()
 
@@ -85,7 +87,7 @@ async def waits(thread: int) -> None:
 
 @pytest.mark.parametrize(("found", "presses"), [(True, 1), (True, 2), (False, 1)])
 def test_the_first_ctrl_c_can_be_heeded_and_the_second_leaves(found: bool, presses: int) -> None:
-    """Where something is done about it, the work is waited for; where nothing is, or it comes again, it is raised."""
+    """If an interrupt is handled, the work is awaited; if it is not, or comes again, it is raised."""
     main = threading.main_thread().ident
     assert main is not None
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -104,7 +106,7 @@ def test_the_first_ctrl_c_can_be_heeded_and_the_second_leaves(found: bool, press
             ended.append("work")
         return "done"
 
-    async def heed(heeded: asyncio.Event) -> bool:
+    async def on_interrupt(heeded: asyncio.Event) -> bool:
         if found:
             heeded.set()
         return found
@@ -113,10 +115,10 @@ def test_the_first_ctrl_c_can_be_heeded_and_the_second_leaves(found: bool, press
         with LoopThread() as loop:
             heeded = asyncio.Event()
             if found and presses == 1:
-                assert loop.run(main_work(heeded), lambda: heed(heeded)) == "done"
+                assert loop.run(main_work(heeded), lambda: on_interrupt(heeded)) == "done"
             else:
                 with pytest.raises(KeyboardInterrupt):
-                    loop.run(main_work(heeded), lambda: heed(heeded))
+                    loop.run(main_work(heeded), lambda: on_interrupt(heeded))
             assert ended == ["work"]
     finally:
         signal.signal(signal.SIGINT, before)

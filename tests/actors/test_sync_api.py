@@ -14,7 +14,7 @@ from everlog.actors.memory.shared_block_service import SharedBlockService
 from everlog.events import UsageError
 
 ONLY_ASYNC = {"subscribe", "open", "perform"}
-"""What never ends, and what is not for users."""
+"""Methods that never end, and those that are not for users."""
 
 
 def test_a_script_talks_to_an_agent_in_two_lines(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_running_loop_is_not_stopped(tmp_path: Path) -> None:
 
 
 def test_a_system_that_was_closed_says_so(tmp_path: Path) -> None:
-    """What was kept beyond the block says that its system is closed, and nothing is sent."""
+    """An agent kept beyond the block reports that its system is closed, and sends nothing."""
     with everlog.open(tmp_path) as system:
         agent = system.agent("sam")
     for call in (lambda: agent.send("Hi"), lambda: agent.archive.insert("x"), lambda: system.agent("ann")):
@@ -99,6 +99,6 @@ def test_a_system_that_was_closed_says_so(tmp_path: Path) -> None:
     ],
 )
 def test_no_method_is_missing(blocking: type, asynchronous: type) -> None:
-    """Whatever the asynchronous API can do, the one that blocks can do under the same name."""
+    """The blocking API has every method of the asynchronous API under the same name."""
     names = {name for name, _ in inspect.getmembers(asynchronous, callable) if not name.startswith("_")}
     assert names - ONLY_ASYNC <= set(dir(blocking))

@@ -19,7 +19,7 @@ def test_a_process_that_died_fails_the_bench(tmp_path: Path) -> None:
 
 
 def test_a_process_that_answers_is_well(tmp_path: Path) -> None:
-    """It goes on asking until the block ends."""
+    """Run queries until the block ends."""
     store = FileStore.create(tmp_path / "store", lambda: 1, "s")
     with asking(store) as child:
         assert child.stdout is not None

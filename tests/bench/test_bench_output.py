@@ -257,4 +257,4 @@ def test_verifying_is_no_figure_unless_all_is_the_same(tmp_path: Path) -> None:
         "try: b.verified(store, plan)\n"
         "except RuntimeError as error: print(error)\n"
     )
-    assert "is not what would be sent" in python("-c", run, folder=tmp_path)
+    assert "differ from the sent ones" in python("-c", run, folder=tmp_path)

@@ -1,4 +1,4 @@
-"""What `bench.fleet` claims is worked out as it says, and the pasts that it makes are pasts."""
+"""`bench.fleet` computes its figures as it states, and the logs that it makes are valid."""
 
 import json
 
@@ -70,7 +70,7 @@ def record(seq: int, kind: str, payload: str = "{}") -> Record:
 
 
 def test_a_longer_past_keeps_its_end_in_view() -> None:
-    """What was said is repeated up to the number asked for; a summary leaves as many records in view as before."""
+    """Conversations are repeated up to the requested number; a summary leaves as many records in view as before."""
     summary = json.dumps({"covers_from": 3, "covers_to": 4, "kept_from": 5, "hidden": 2, "total": 4})
     template = [
         record(1, "agent_created"),
@@ -78,7 +78,7 @@ def test_a_longer_past_keeps_its_end_in_view() -> None:
         *(record(seq, kind) for seq, kind in enumerate(["user_message", "message_sent"] * 2, 3)),
         record(7, "summary", summary),
     ]
-    past = list(fleet_history.aged(template, 107))
+    past = list(fleet_history.repeated_history(template, 107))
     assert len(past) == 107
     assert [entry.type for entry in past[:4]] == ["agent_created", "agent_configured", "user_message", "message_sent"]
     assert json.loads(past[-1].payload) == {
@@ -88,4 +88,4 @@ def test_a_longer_past_keeps_its_end_in_view() -> None:
         "hidden": 102,
         "total": 104,
     }
-    assert list(fleet_history.aged(template, 3)) == template
+    assert list(fleet_history.repeated_history(template, 3)) == template

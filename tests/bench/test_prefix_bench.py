@@ -1,4 +1,4 @@
-"""How much of a request comes again: the arithmetic of `bench.gateway`, by hand."""
+"""The share of a request that repeats: the arithmetic of `bench.gateway`, by hand."""
 
 import asyncio
 

@@ -32,7 +32,7 @@ def descendants(pid: int) -> dict[int, str]:
 
 
 def ends(pid: int, milliseconds: int = ENDS_MS) -> bool:
-    """Wait until a process has ended, whoever's it is; False if it has not in that time."""
+    """Wait until a process of any owner has ended. Return False if it has not ended in that time."""
     try:
         file = os.pidfd_open(pid)
     except ProcessLookupError:

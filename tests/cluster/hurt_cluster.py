@@ -16,14 +16,14 @@ from tests.cluster.load_senders import SHARDS, Bills, Load, payer, pays
 from tests.cluster.local_nodes import Nodes
 from tests.cluster.process_kills import kill
 from tests.cluster.store_audit import judge
-from tests.soak.test_sigkill import start
+from tests.soak.test_killed_processes import start
 from tests.support.models.loopback_server import serving
 
 SENDERS = 3
 WARM_S = 1.0
 """So long the load runs before anybody is hurt."""
 ALONE_S = 3
-"""So long hosts go on whose node still stands."""
+"""Seconds for which hosts on a surviving node continue."""
 
 
 class World:

@@ -32,9 +32,9 @@ from tests.support.models.loopback_server import Loopback, Reply
 
 SHARDS = 4
 AGAIN_S = 0.2
-"""Who was not answered says the same again after so long."""
+"""Seconds after which a sender without an answer sends the same message again."""
 AGAIN = (HostLost, ClusterError, StoreError)
-"""What somebody who sends with an id may answer by sending again."""
+"""Errors that a sender with an id may answer by sending again."""
 Bills = dict[str, tuple[str, str]]
 """Messages by id: to whom, and what."""
 
@@ -81,9 +81,9 @@ class Load:
     """Agents, what was said to them, and what they answered."""
 
     def __init__(self, shared: int, paying: int, dedicated: int, tell: Callable[..., None] = lambda *_: None) -> None:
-        """How many agents: of each placement, and how many of the shared ones pay; half of the others do.
+        """Counts of agents: of each placement, and of those shared ones that pay; half of the others do.
 
-        `tell` hears of each message before it is sent, and when it was answered.
+        `tell` is called with each message before it is sent, and when it was answered.
         """
         self.shared = [f"shared {number}" for number in range(shared)]
         self.dedicated = [f"alone {number}" for number in range(dedicated)]
@@ -136,7 +136,7 @@ class Load:
                 await asyncio.sleep(AGAIN_S)
 
     def _is_over(self, sent: SendOutcome) -> bool:
-        """Whether it need not be said again. Raises what saying it again does not help against."""
+        """Return True if the message need not be sent again. Raise errors that sending again cannot mend."""
         if sent.error is None:
             return True
         if not isinstance(sent.error, (*AGAIN, ModelError)):

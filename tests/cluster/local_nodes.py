@@ -30,7 +30,7 @@ STORE_BYTES = 80 * 2**20
 """Of a node's shared memory, through which nothing of ours goes."""
 
 AGENTS = ("ray::DashboardA", "ray::RuntimeEnv")
-"""What Ray leaves of itself where its raylet is killed: they end later than anybody waits for."""
+"""Processes that Ray leaves when its raylet is killed: they end later than any test waits."""
 
 
 class Nodes:
@@ -59,7 +59,7 @@ class Nodes:
 
     @property
     def address(self) -> str:
-        """Where the cluster can be joined."""
+        """Address at which the cluster can be joined."""
         return str(self._cluster.address)
 
     @property
@@ -125,7 +125,7 @@ class Nodes:
                        if pid not in self._others}  # fmt: skip
 
     def _left(self) -> Mapping[int, str]:
-        """What was seen and runs; another process may have been given the number of one that ended."""
+        """Processes that were seen and still run; the number of an ended one may belong to another process."""
         return {pid: name for pid, (start, name) in self._seen.items() if start and start_of(pid) == start}
 
     def close(self) -> None:
@@ -158,7 +158,7 @@ def _title(pid: int) -> bytes:
 def cluster_of(workers: int, slots: int) -> Iterator[Nodes]:
     """A cluster for as long as the block runs; RAY_ADDRESS is its own. Nothing of it may be left at the end."""
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory(prefix="nodes") as folder:
-        patch.setenv("RAY_TMPDIR", folder)  # nobody else on this machine takes it for theirs
+        patch.setenv("RAY_TMPDIR", folder)  # no other process on this machine takes this address for its own
         for name, value in QUICK.items():
             patch.setenv(name, value)
         prepare(Path("tests"), "nobody")

@@ -1,4 +1,4 @@
-"""Who is killed, and how it is seen that nothing was lost."""
+"""Kills of processes, and the checks that nothing was lost."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ from everlog.projections import PROJECTIONS
 from tests.cluster.conftest import descendants, ends
 
 LOOK_S = 0.05
-"""How often a thing is looked at that tells nobody when it happens."""
+"""Seconds between two looks at something that sends no notice when it happens."""
 
 
 def actor(system: AgentSystem, name: str) -> Any:
@@ -57,8 +57,8 @@ def kill(*pids: int) -> None:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that tells nobody when it happens: the test's own limit ends it."""
-    while not condition():  # noqa: ASYNC110 - a log tells nobody that it grew
+    """Wait for something that sends no notice when it happens: the test's own limit ends the wait."""
+    while not condition():  # noqa: ASYNC110 - a log sends no notice when it grows
         await asyncio.sleep(LOOK_S)
 
 
@@ -73,7 +73,7 @@ def checksums(system: AgentSystem, name: str = "sam", as_of: int | None = None) 
 
 
 def statuses(system: AgentSystem, name: str = "sam") -> list[str]:
-    """How each turn of the agent ended, in order."""
+    """Return how each turn of the agent ended, in order."""
     view = system.view(name)
     try:
         return [str(turn["status"]) for turn in sorted(view.rows("turns"), key=lambda turn: turn["turn"])]

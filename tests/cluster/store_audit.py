@@ -1,4 +1,4 @@
-"""What must be true of a store after a cluster was hurt, whoever was told what."""
+"""Checks of a store after a cluster was damaged, independent of the answers that callers got."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -31,7 +31,7 @@ def judge(root: Path, paid: Path, load: Load, sample: int = 10) -> str:
 
 
 def _judge_sample(system: LocalSystem, agents: Collection[str], tools: Sequence[Tool]) -> None:
-    """What the log says can be computed again."""
+    """Rebuild the projections and compare them with the log."""
     for agent in agents:
         view = system.view(agent)
         assert (verify(view, {one.name: one for one in tools}).faults, rebuild(view).faults) == ([], []), agent
@@ -61,7 +61,7 @@ def _judge_agent(system: LocalSystem, agent: str, said: Bills, pays: bool, effec
 
 
 def _judge_payment(turn: Sequence[Record], number: str, times: int) -> None:
-    """Paid as often as the log says: once, or nobody knows."""
+    """Payments match the log: once, or unknown."""
     results = [event for event in map(event_of, turn) if isinstance(event, FunctionResult) and event.name == "pay"]
     assert len(results) == 1, f"{number}: {results}"
     assert results[0].unknown or times == 1, f"{number}: paid {times} times"

@@ -31,7 +31,7 @@ class TestRayAgents(AgentContract):
         kill(await pid_of_host(system, name))
 
     async def passive(self, system: AgentSystem, name: str) -> None:
-        """An agent that is let go of has no process."""
+        """An unloaded agent has no process."""
         import ray
 
         try:
@@ -41,7 +41,7 @@ class TestRayAgents(AgentContract):
 
     @alive
     async def test_functions_that_cannot_be_sent(self, opens: Any) -> None:
-        """What cannot leave this process is named before anything is asked of the cluster."""
+        """An object that cannot leave this process is named before the cluster is asked."""
         lock = threading.Lock()
 
         @tool(effect="read_only")
@@ -58,7 +58,7 @@ class TestRayAgents(AgentContract):
     async def test_functions_that_cannot_be_loaded(
         self, opens: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """What a function needs and the host cannot import is named; the agent goes on without it."""
+        """An import that the host lacks is named; the agent continues without the function."""
         helper = module_from(tmp_path / "helper.py", "class Sky: pass", monkeypatch)
         sky = helper.Sky
 
@@ -75,7 +75,7 @@ class TestRayAgents(AgentContract):
 
     @alive
     async def test_other_functions_wait_until_the_agent_is_idle(self, opens: Any) -> None:
-        """While a turn runs for a caller nobody takes its functions away: another caller's are refused, in words."""
+        """While a turn runs for a caller its functions stay: another caller's are refused, in words."""
         async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (_, agent):
             answer = asyncio.ensure_future(agent.send("go"))
             visitor = await place.reached()

@@ -29,7 +29,7 @@ def opens(folder: Path) -> Any:
 
 
 def told(records: list[Record]) -> str:
-    """What the functions of a turn brought."""
+    """Return the results of the functions of a turn."""
     return " ".join(result.text for result in results(records))
 
 

@@ -1,4 +1,4 @@
-"""What a cluster is given that cannot be: a clear error or a wait that can be seen, and nothing lost."""
+"""Impossible settings of a cluster give a clear error or a visible wait, and lose nothing."""
 
 import resource
 import subprocess
@@ -16,7 +16,7 @@ from everlog.actors.cluster.ray_runtime import RayRuntime, supervisor_of
 from everlog.events import BadInput, ClusterError, ModelError, PartitionBusy, StoreError
 from tests.cluster.process_kills import actor, until
 from tests.contract.contract_agents import SCRIPTED, alive, assert_sound, log, says, texts
-from tests.soak.test_sigkill import start
+from tests.soak.test_killed_processes import start
 from tests.support.models.loopback_server import Loopback, Reply, serving
 
 pytestmark = pytest.mark.ray
@@ -34,7 +34,7 @@ async def main(folder):
 
 asyncio.run(main(sys.argv[1]))
 """
-"""A process of somebody else's that has the shard."""
+"""A foreign process that owns the shard."""
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def opens(folder: Path) -> Any:
 
 @pytest.fixture
 def holder(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """Somebody else who has the store's shard until a line comes."""
+    """Own the store's shard in another process until a line comes."""
     process = start("-c", HOLDS, str(folder))
     assert process.stdout is not None
     assert process.stdout.readline() == "open\n"
@@ -54,7 +54,7 @@ def holder(folder: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 async def sent(system: AgentSystem, text: str) -> list[SendOutcome]:
-    """What comes of telling this to every agent."""
+    """Return the outcome of sending this to every agent."""
     return [one async for one in system.send_many([(name, text) for name in AGENTS])]
 
 
@@ -65,7 +65,7 @@ async def made(system: AgentSystem, **options: Any) -> None:
 
 
 def heard(system: AgentSystem) -> list[list[str | None]]:
-    """What every agent was told, as its log says."""
+    """Return the messages that every agent received, as its log has them."""
     return [texts(log(system, name), "user_message") for name in AGENTS]
 
 
@@ -73,7 +73,9 @@ def heard(system: AgentSystem) -> list[list[str | None]]:
 @pytest.mark.cluster
 @alive
 async def test_a_store_whose_hosts_live_elsewhere(holder: "subprocess.Popen[str]", opens: Any) -> None:
-    """Who has it is named, by whom it was opened too; nothing is kept; when that has let go the same cluster has it."""
+    """The owner is named, with its command; nothing is kept; when the owner has closed, the same cluster gets the
+    partition.
+    """
     async with opens() as system:
         system.store.register_many(AGENTS, shared=True)
         for one in await sent(system, "One"):
@@ -103,7 +105,7 @@ async def test_another_number_of_shards(opens: Any, folder: Path) -> None:
 @pytest.mark.cluster
 @alive
 async def test_a_shard_whose_disk_is_full(opens: Any) -> None:
-    """Everybody is told, nothing is acknowledged that is not kept, and with room again the same host goes on."""
+    """All callers get the error, no unkept message is acknowledged, and with room again the same host continues."""
     async with opens() as system:
         await made(system)
         host = await actor(system, "shard-000").ready.remote()
@@ -135,7 +137,9 @@ def expiring(endpoint: Loopback, good: Callable[[], bool]) -> None:
 @pytest.mark.cluster
 @alive
 async def test_a_key_that_expires_half_way(opens: Any) -> None:
-    """Who is not answered is told why, what was said is kept once, and with a good key everybody answers again."""
+    """Unanswered callers get the reason, their messages are kept once, and with a good key every agent answers
+    again.
+    """
     with serving(says("Done.")) as endpoint:
         renewed = False
         expiring(endpoint, lambda: renewed or len(endpoint.bodies) <= len(AGENTS) // 2)
@@ -175,7 +179,7 @@ async def test_a_node_that_does_not_see_the_store(ray_cluster: str, tmp_path: Pa
     import ray
 
     places = RayHostProvider(str(tmp_path / "nothing"), 300)
-    with pytest.raises(ClusterError, match=r"^node \S+ finds no store in .*nothing.*: mount there what"):
+    with pytest.raises(ClusterError, match=r"^node \S+ finds no store in .*nothing.*: mount there the storage"):
         await places.start(HostedPartition("shard-000"), "")
     await until(lambda: not [one for one in ray.util.list_named_actors(all_namespaces=True)
                              if str(tmp_path) in one["namespace"]])  # fmt: skip

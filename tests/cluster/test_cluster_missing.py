@@ -1,4 +1,4 @@
-"""Where there is no cluster: what is said, and which one is meant."""
+"""Messages where there is no cluster, and the cluster that is meant."""
 
 import asyncio
 import socket
@@ -13,12 +13,12 @@ from everlog.actors.api import open_system
 from everlog.actors.cluster import ray_address
 from everlog.actors.cluster.ray_address import LocalCluster, address_to_join, cluster_file, local_cluster, running
 from everlog.events import BadInput, ClusterError
-from tests.soak.test_sigkill import start
+from tests.soak.test_killed_processes import start
 
 
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder, and a machine on which nobody has started a cluster."""
+    """A folder, and a machine on which no cluster was started."""
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path / "ray"))
     for name in ("RAY_ADDRESS", "EVERLOG_RUNTIME", *ray_address.ENVIRONMENT):
         monkeypatch.delenv(name, raising=False)
@@ -26,7 +26,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def nobody() -> str:
-    """An address on this machine at which nobody answers."""
+    """An address on this machine without a server."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return f"127.0.0.1:{server.getsockname()[1]}"
 
@@ -58,7 +58,7 @@ def test_a_runtime_that_is_none(bare: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_ray_that_is_not_installed(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asked for by name, it is a ClusterError that says what to do; nothing is changed."""
     monkeypatch.setitem(sys.modules, "ray", None)
-    for name in ("ray_runtime", "ray_api"):  # as if nobody had imported them yet
+    for name in ("ray_runtime", "ray_api"):  # as if they had not been imported yet
         monkeypatch.delitem(sys.modules, f"everlog.actors.cluster.{name}", raising=False)
         monkeypatch.delattr(cluster, name, raising=False)
     with pytest.raises(ClusterError, match=r"^Ray cannot be imported .*: install it .*--runtime local"):
@@ -67,7 +67,7 @@ def test_ray_that_is_not_installed(bare: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_an_address_of_nothing(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """RAY_ADDRESS is meant: where nobody answers, no other cluster is joined or started."""
+    """RAY_ADDRESS is binding: where it does not answer, no other cluster is joined or started."""
     address = nobody()
     monkeypatch.setenv("RAY_ADDRESS", address)
     assert address_to_join(bare) == address
@@ -77,7 +77,7 @@ def test_an_address_of_nothing(bare: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("said", [RuntimeError, ConnectionError, ValueError, OSError])
 def test_a_cluster_of_another_version(bare: Path, monkeypatch: pytest.MonkeyPatch, said: type[Exception]) -> None:
-    """What Ray refuses with becomes one paragraph that names the versions and the way without."""
+    """Ray's refusal becomes one paragraph that names the versions and the way without Ray."""
     import ray
 
     from everlog.actors.cluster import ray_api
@@ -113,7 +113,7 @@ def test_which_cluster_is_meant(bare: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b'{"address": 1, "pid": 2}', b"[]"])
 def test_a_damaged_note_of_a_cluster_is_none(bare: Path, content: bytes) -> None:
-    """Nobody can say which cluster was kept: it is as if none were."""
+    """An unreadable record of the cluster counts as no record."""
     cluster_file(bare).write_bytes(content)
     assert local_cluster(bare) is None
     assert running(bare) == ""
@@ -121,7 +121,7 @@ def test_a_damaged_note_of_a_cluster_is_none(bare: Path, content: bytes) -> None
 
 @pytest.mark.parametrize("address", ["", "localhost", ":1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:99999"])
 def test_an_address_that_is_none_does_not_answer(address: str) -> None:
-    """Whatever stands in RAY_ADDRESS, the question whether somebody answers has an answer."""
+    """With any value of RAY_ADDRESS, the question whether a cluster answers has an answer."""
     assert not ray_address.answers(address)
 
 

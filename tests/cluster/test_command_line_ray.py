@@ -57,7 +57,7 @@ def test_the_ray_commands_of_the_page_work(tmp_path: Path) -> None:
         shown = everlog(
             "chat", "sam", "--runtime", "ray", said="What is my name?\n/memory\n/retry\n/pop\n/search sail\n"
         )
-        assert "Your name is Chad." in shown and "out of the model's sight" in shown
+        assert "Your name is Chad." in shown and "The model no longer sees" in shown
         assert "open in process" in everlog("send", "sam", "hello", "--runtime", "local", code=1)
         everlog("create", "ann", "--preset", "extras", "--runtime", "ray")
         everlog("timer", "ann", "--every", "1s", "Look outside")
@@ -72,7 +72,7 @@ def test_the_ray_commands_of_the_page_work(tmp_path: Path) -> None:
     finally:
         everlog(*lines[3])
     assert not cluster_file(everlog.store).exists()
-    assert "No Ray is kept running" in everlog("down", code=1)
+    assert "No Ray of `everlog up` is running" in everlog("down", code=1)
     assert everlog("send", "sam", "Where were we?")
     everlog("verify", "--all")
     everlog("rebuild", "--all")

@@ -1,4 +1,4 @@
-"""A cluster that another process keeps: joined by whoever asks, ended at a word, and what is said when it dies."""
+"""A cluster kept by another process: joined by every command, ended on request, and its death is reported."""
 
 import asyncio
 import signal
@@ -15,7 +15,7 @@ from tests.cluster.conftest import descendants, ends
 from tests.cluster.process_kills import kill
 from tests.contract.agent_functions import results
 from tests.contract.contract_agents import KNOCKS, alive, assert_sound, gate, log, texts
-from tests.soak.test_sigkill import start
+from tests.soak.test_killed_processes import start
 from tests.support.models.loopback_server import serving
 
 pytestmark = pytest.mark.ray
@@ -91,7 +91,7 @@ async def test_a_kept_cluster_is_joined_and_ends_at_a_word(keeper: subprocess.Po
 @pytest.mark.cluster
 @alive
 async def test_a_cluster_that_dies_in_a_turn(keeper: subprocess.Popen[str], tmp_path: Path) -> None:
-    """Its callers are told so in words and end; whoever opens the agent next, without a cluster, finishes the turn."""
+    """Its callers get an error in words and end; the next owner of the agent, without a cluster, finishes the turn."""
     store = tmp_path / "store"
     async with gate() as place:
         with serving(*KNOCKS) as endpoint:

@@ -5,7 +5,7 @@ from tests.actors.hosting.test_metrics import EVERYTHING, GATEWAY, HOST, SUPERVI
 
 
 def test_the_instruments_of_ray_take_everything() -> None:
-    """Ray's own classes accept every name, tag and value, with nobody there who collects them."""
+    """Ray's own classes accept every name, tag and value, without a collector."""
     from ray.util import metrics
 
     made = ProcessMetrics(

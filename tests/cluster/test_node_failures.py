@@ -51,7 +51,9 @@ def hurt(nodes: Nodes, folder: Path, load: Load, *ways: Any) -> None:
 @pytest.mark.long
 @pytest.mark.nodes
 def test_a_host_and_then_a_node_are_killed(nodes: Nodes, tmp_path: Path) -> None:
-    """With senders at work: nothing acknowledged is lost or doubled, no effect happens twice, everybody is back."""
+    """With senders at work, nothing acknowledged is lost or doubled, no effect happens twice, and every agent is
+    back.
+    """
     hurt(nodes, tmp_path, Load(shared=24, paying=6, dedicated=2), hosts_are_killed, a_node_is_killed)
 
 
@@ -65,7 +67,7 @@ def test_hosts_and_nodes_are_killed_again_and_again(nodes: Nodes, tmp_path: Path
 
 @pytest.mark.long
 @pytest.mark.nodes
-def test_a_node_that_stood_still_writes_nothing_when_it_goes_on(nodes: Nodes, tmp_path: Path) -> None:
+def test_a_stopped_node_writes_nothing_when_it_resumes(nodes: Nodes, tmp_path: Path) -> None:
     """Its hosts were given up and others took over: they stop themselves, and nothing of theirs is acknowledged."""
     hurt(nodes, tmp_path, Load(shared=100, paying=30, dedicated=4), a_node_stands_still)
 
@@ -111,7 +113,7 @@ async def _all(found: list[SendOutcome], outcomes: AsyncIterator[SendOutcome]) -
 @pytest.mark.long
 @pytest.mark.nodes
 def test_a_restarted_head_is_a_new_cluster(nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hosts of the old one stop themselves, whoever asks joins the new one, and agents come back from the log."""
+    """Hosts of the old head stop themselves, new commands join the new one, and agents come back from the log."""
     store, paid, load = tmp_path / "store", tmp_path / "paid", Load(shared=100, paying=30, dedicated=4)
     with serving((200, "")) as endpoint:
         pays(endpoint)

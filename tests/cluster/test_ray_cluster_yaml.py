@@ -35,7 +35,7 @@ def aws() -> Config:
 
 
 def validate(config: Config) -> None:
-    """What `ray up` checks before it touches the provider, offline."""
+    """Run the checks that `ray up` makes before it calls the provider, offline."""
     from ray.autoscaler._private.util import prepare_config, validate_config
 
     validate_config(prepare_config(copy.deepcopy(config)))
@@ -46,7 +46,7 @@ def start_of(config: Config, role: str) -> str:
 
 
 def environment(config: Config, role: str) -> dict[str, str]:
-    """What is set for `ray start`, by name."""
+    """Return the settings of `ray start`, by name."""
     words = shlex.split(start_of(config, role).split("set +a;")[1].split("ray start")[0])
     return dict(word.split("=", 1) for word in words)
 
@@ -65,7 +65,7 @@ def mounting(config: Config) -> tuple[list[str], str]:
 
 
 def test_ray_accepts_it(config: Config) -> None:
-    """`ray up` would go on past validation."""
+    """`ray up` accepts the file."""
     validate(config)
 
 
@@ -102,7 +102,7 @@ def test_machines_of_ones_own_offer_the_same(config: Config) -> None:
 
 
 def test_every_machine_of_ones_own_is_used(config: Config) -> None:
-    """Where machines are listed there are as many workers, each with its own address, none of them the head's."""
+    """A list of machines gives as many workers, each with its own address, none of them the head's."""
     provider = config["provider"]
     listed = provider.get("worker_ips", [])
     assert provider["type"] == "aws" or config["min_workers"] == config["max_workers"] == len(listed)

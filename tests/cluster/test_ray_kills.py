@@ -31,7 +31,7 @@ from tests.contract.contract_agents import (
     scripted,
     texts,
 )
-from tests.soak.test_sigkill import start
+from tests.soak.test_killed_processes import start
 from tests.support.models.loopback_server import Reply, serving
 
 pytestmark = pytest.mark.ray
@@ -65,7 +65,7 @@ def opens(folder: Path) -> Any:
 
 @alive
 async def test_the_caller_hears_the_rest_from_the_next_host(opens: Any) -> None:
-    """SIGKILL in the middle of a turn: its answer goes on, nothing is lost or doubled, no projection differs."""
+    """After a SIGKILL in the middle of a turn its answer arrives, nothing is lost or doubled, no projection differs."""
     async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (system, agent):
         answer = asyncio.ensure_future(agent.send("go"))
         visitor = await place.reached()
@@ -126,7 +126,7 @@ async def test_a_host_that_hangs_is_fenced(opens: Any) -> None:
 
 @alive
 async def test_a_killed_supervisor_finds_its_hosts_again(opens: Any) -> None:
-    """Timers go on, the host is the same process, and there is one of it."""
+    """Timers continue, the host is the same process, and there is one of it."""
     with serving(says("Tick.")) as endpoint:
         async with opens(base_url=endpoint.url) as system:
             agent = await system.agent("sam", SCRIPTED)
@@ -173,7 +173,7 @@ async def test_a_killed_gateway_is_asked_again(opens: Any) -> None:
 @pytest.mark.cluster
 @alive
 async def test_a_turn_that_a_killed_process_left_is_finished_unasked(opens: Any, folder: Path) -> None:
-    """Whoever starts a cluster for the store has its unfinished turns finished, without talking to an agent."""
+    """A cluster started for the store finishes its unfinished turns, before any agent is called."""
     left = start("-c", LEAVES, str(folder))
     assert left.stdout is not None
     assert await asyncio.to_thread(left.stdout.readline) == "said\n"
@@ -190,7 +190,9 @@ async def test_a_turn_that_a_killed_process_left_is_finished_unasked(opens: Any,
 @pytest.mark.cluster
 @alive
 async def test_a_function_that_kills_its_host_does_not_kill_for_ever(opens: Any, tmp_path: Path) -> None:
-    """The caller is told that the host is lost, nobody starts it for ever, and the agent is usable without it."""
+    """The caller is told that the host is lost, the host is not restarted for ever, and the agent is usable
+    without it.
+    """
     deaths = tmp_path / "deaths"
 
     @tool(effect="read_only")
@@ -201,7 +203,7 @@ async def test_a_function_that_kills_its_host_does_not_kill_for_ever(opens: Any,
         os.kill(os.getpid(), signal.SIGKILL)
 
     async with scripted(opens, calls("die"), tools=[die]) as (system, agent):
-        with pytest.raises(HostLost, match=r"is gone\. What it had acknowledged is in the log"):
+        with pytest.raises(HostLost, match=r"is gone\. Acknowledged events are in the log"):
             await agent.send("go")
         assert texts(log(system), "user_message") == ["go"]
         assert 3 < len(deaths.read_text()) < 15
@@ -226,7 +228,7 @@ async def test_a_host_is_thin(opens: Any) -> None:
 @pytest.mark.cluster
 @alive
 async def test_a_host_whose_disk_is_full(opens: Any) -> None:
-    """The caller is told, nothing of the message is kept, and with room on the disk the same host goes on."""
+    """The caller gets the error, nothing of the message is kept, and with room on the disk the same host continues."""
     async with opens() as system:
         agent = await system.agent("sam")
         host = await pid_of_host(system)
@@ -246,7 +248,7 @@ async def test_a_host_whose_disk_is_full(opens: Any) -> None:
 @pytest.mark.cluster
 @alive
 async def test_a_host_that_cannot_read_its_log(opens: Any, folder: Path) -> None:
-    """CorruptLog arrives as what it is, changes nothing, and other agents go on; the mended log is opened."""
+    """CorruptLog arrives as what it is, changes nothing, and other agents continue; the mended log is opened."""
     async with opens() as system:
         agent, other = await system.agent("sam"), await system.agent("kim")
         await agent.send("My dog is called Rex")

@@ -48,7 +48,7 @@ async def signs(system: AgentSystem, names: list[str]) -> None:
 
 
 def authors(system: AgentSystem) -> list[str]:
-    """Who edited the block, as its log has it; the person who made it left out."""
+    """Return the editors of the block, as its log has them, without the person who made it."""
     stream = stream_of_block("team")
     events = [event_of(record) for record in system.store.reader(stream).read(stream)]
     return sorted(event.author for event in events if isinstance(event, MemoryEdited) and event.author)

@@ -17,12 +17,12 @@ ELM = "The gold is under the elm."
 
 
 def step(*calls: tuple[str, dict[str, Any]]) -> tuple[int, str]:
-    """The endpoint's answer that makes these calls, and goes on after them."""
+    """Return the endpoint's answer that makes these calls and continues after them."""
     return 200, completion(calls=[(name, {"request_heartbeat": True, **arguments}) for name, arguments in calls])
 
 
 def told(system: AgentSystem) -> list[str]:
-    """What functions gave back, all but send_message."""
+    """Return the functions' results, all but those of send_message."""
     found = [record for record in log(system) if record.type == "function_result"]
     return [record.text or "" for record in found if "send_message" not in record.payload]
 
@@ -43,14 +43,14 @@ def changes(system: AgentSystem) -> list[str]:
 
 
 async def value(agent: AgentRef, command: Command) -> Any:
-    """What a command gives back, however often it was sent before."""
+    """Return the result of a command, which is the same however often the command is sent."""
     run = agent._do(command)
     await run
     return run.value
 
 
 class ArchivalContract:
-    """What holds for archival memory; a part of `AgentContract`."""
+    """Contract of archival memory; a part of `AgentContract`."""
 
     kill: Any
 
@@ -104,7 +104,7 @@ class ArchivalContract:
             assert_sound(system)
 
     @alive
-    async def test_what_cannot_be_is_told_to_the_model(self, opens: Any) -> None:
+    async def test_impossible_calls_are_reported_to_the_model(self, opens: Any) -> None:
         """An unknown id, a deleted memory, an empty text, one too long: each fails in words, and nothing changes."""
         async with scripted(opens) as (system, agent):
             known = await agent.archive.insert(OAK)
@@ -136,7 +136,7 @@ class ArchivalContract:
 
     @alive
     async def test_calls_of_one_reply_see_what_the_ones_before_did(self, opens: Any) -> None:
-        """A memory that was deleted a call ago cannot be changed, and its text can be kept anew."""
+        """A memory deleted by an earlier call cannot be changed, and its text can be stored again."""
         async with scripted(opens) as (system, agent):
             known = await agent.archive.insert(OAK)
             await agent.unload()
@@ -239,7 +239,7 @@ class ArchivalContract:
 
     @alive
     async def test_nothing_is_kept_for_an_agent_that_is_not_there(self, opens: Any) -> None:
-        """One that was deleted is unknown, and one that began anew has none of the memories of the one before."""
+        """A deleted agent is unknown, and an agent created again has none of the earlier agent's memories."""
         async with opens() as system:
             agent = await system.agent("sam", SCRIPTED)
             known = await agent.archive.insert(OAK)

@@ -1,6 +1,6 @@
-"""The contract of agents, over the Python API: what must be true wherever they run.
+"""The contract of agents, over the Python API: it must hold in every placement and runtime.
 
-To prove a new runtime, write a test file beside this one:
+To prove a new runtime, write a test file in this folder:
 
     class TestMyAgents(AgentContract):
         runtime = "mine"
@@ -9,11 +9,11 @@ To prove a new runtime, write a test file beside this one:
         async def kill(self, system, name) -> None:         # the host of the agent dies
             ...
 
-        async def passive(self, system, name) -> None:      # wait until its host has let go of it
+        async def passive(self, system, name) -> None:      # wait until its host has unloaded it
             ...
 
 Talking is here; the user's functions are in `agent_functions.py`, archival memory in `agent_archival.py`, timers and
-idleness in `agent_times.py`, errors in `agent_errors.py`. Nothing here knows hosts or processes.
+idleness in `agent_times.py`, errors in `agent_errors.py`. No test of the contract knows hosts or processes.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
         raise NotImplementedError
 
     async def passive(self, system: AgentSystem, name: str) -> None:
-        """Wait until the host of the agent has let go of it."""
+        """Wait until the host of the agent has unloaded it."""
         raise NotImplementedError
 
     @pytest.fixture
@@ -77,7 +77,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
             assert not (await system.agent("sam")).opened.born
 
     @alive
-    async def test_what_is_heard_is_the_log(self, opens: Any) -> None:
+    async def test_delivered_records_are_the_log(self, opens: Any) -> None:
         """The records of an answer are those of the log, in order and without a gap."""
         async with opens() as system:
             agent = await system.agent("sam")
@@ -86,8 +86,8 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
             assert heard == log(system)[agent.opened.head :]
 
     @alive
-    async def test_a_record_is_heard_as_soon_as_it_is_durable(self, opens: Any) -> None:
-        """What was said is heard while its turn still runs, and whoever looks reads it too."""
+    async def test_a_record_is_delivered_as_soon_as_it_is_durable(self, opens: Any) -> None:
+        """Messages are delivered while the turn still runs, and readers of the log see them too."""
         async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (system, agent):
             answer = aiter(agent.send("go"))
             first = await anext(answer)
@@ -128,7 +128,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
 
     @alive
     async def test_a_caller_who_leaves_does_not_stop_the_turn(self, opens: Any) -> None:
-        """Who stops listening after the first record leaves a turn that goes on to its end."""
+        """A caller that leaves after the first record leaves a turn that continues to its end."""
         async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (system, agent):
             answer = aiter(agent.send("go"))
             assert (await anext(answer)).text == "go"
@@ -158,7 +158,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
 
     @alive
     async def test_settings_are_taken_at_every_opening(self, opens: Any) -> None:
-        """An agent is set up anew where settings are given, and kept as it is where none are."""
+        """An agent is set up again where settings are given, and kept as it is where none are."""
         async with opens() as system:
             agent = await system.agent("sam", Settings(zone="Europe/Oslo", window=5000))
             assert agent.opened.zone == "Europe/Oslo"
@@ -169,7 +169,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
             assert context(system).config.window == 5000
 
     @alive
-    async def test_an_agent_that_was_let_go_of_comes_back(self, opens: Any, folder: Path) -> None:
+    async def test_an_unloaded_agent_is_activated_again(self, opens: Any, folder: Path) -> None:
         """After `release` another process can have the agent; the next message brings it back as it was."""
         async with opens() as system:
             agent = await system.agent("sam")
@@ -181,8 +181,8 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
             assert "Rex" in str(texts(await agent.send("What is my dog called?"), "message_sent"))
 
     @alive
-    async def test_an_agent_at_work_is_not_let_go_of(self, opens: Any) -> None:
-        """`release` says that it cannot be, and the turn goes on."""
+    async def test_an_agent_at_work_is_not_unloaded(self, opens: Any) -> None:
+        """`release` refuses, and the turn continues."""
         async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (_, agent):
             answer = asyncio.ensure_future(agent.send("go"))
             visitor = await place.reached()
@@ -191,7 +191,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
             assert texts(await answer, "message_sent") == ["Done."]
 
     @alive
-    async def test_a_deleted_agent_can_begin_anew(self, opens: Any) -> None:
+    async def test_a_deleted_agent_can_be_created_again(self, opens: Any) -> None:
         """It is unknown until it is made again; then it remembers nothing, and its old records stay."""
         async with opens() as system:
             agent = await system.agent("sam")

@@ -9,7 +9,7 @@ import pytest
 from everlog.actors.agent.agent_setup import Settings
 from everlog.events import BadInput, DuplicateId, ModelError, PartitionBusy, UnknownAgent
 from tests.contract.contract_agents import SCRIPTED, alive, log, says, scripted, texts
-from tests.soak.test_sigkill import start
+from tests.soak.test_killed_processes import start
 from tests.support.agent_world import kinds
 from tests.support.models.loopback_server import serving
 
@@ -29,26 +29,28 @@ asyncio.run(main())
 
 
 class ErrorContract:
-    """What holds for errors; a part of `AgentContract`."""
+    """Contract of errors; a part of `AgentContract`."""
 
     @alive
     async def test_an_agent_that_does_not_exist(self, opens: Any) -> None:
-        """UnknownAgent names those that are near, and makes none."""
+        """UnknownAgent suggests similar names, and makes no agent."""
         async with opens() as system:
             await system.agent("samuel")
-            with pytest.raises(UnknownAgent, match=r"There is no agent 'samue' here. Near it: samuel"):
+            with pytest.raises(UnknownAgent, match=r"There is no agent 'samue' here. Did you mean 'samuel'\?"):
                 await system.agent("samue", create=False)
+            with pytest.raises(UnknownAgent, match=r"'nobody' here. `everlog agents` lists those that exist"):
+                await system.agent("nobody", create=False)
             assert system.agents() == ["samuel"]
 
     @alive
     async def test_settings_that_cannot_be(self, opens: Any) -> None:
-        """BadInput says what is wrong; an agent that exists goes on as it was."""
+        """BadInput names the fault; an existing agent continues as it was."""
         async with opens() as system:
             with pytest.raises(BadInput, match="There is no time zone 'Oslo'"):
                 await system.agent("sam", Settings(zone="Oslo"))
             agent = await system.agent("sam")
             assert await agent.unload()
-            with pytest.raises(BadInput, match="A window has 4096 to"):
+            with pytest.raises(BadInput, match="A window must have 4096 to"):
                 await system.agent("sam", Settings(window=17))
             assert texts(await agent.send("Hi"), "message_sent")
 
@@ -90,7 +92,7 @@ class ErrorContract:
 
     @alive
     async def test_a_second_life_of_an_event_id(self, opens: Any) -> None:
-        """An id that came with other words is refused, and the agent goes on."""
+        """An id that was used with other words is refused, and the agent continues."""
         async with opens() as system:
             agent = await system.agent("sam")
             first = await agent.send("One")

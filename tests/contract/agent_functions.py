@@ -1,4 +1,4 @@
-"""The user's functions: they run where the agent runs, whatever they are made of and whoever lost a process."""
+"""Functions of users: they run where the agent runs, with any closure and after any lost process."""
 
 import asyncio
 from pathlib import Path
@@ -90,13 +90,13 @@ def double(number: int) -> int:
 
 
 def results(records: list[Record]) -> list[FunctionResult]:
-    """What functions gave back, but for the one that sends messages."""
+    """Return the functions' results, but for the one that sends messages."""
     found = [event for event in map(event_of, records) if isinstance(event, FunctionResult)]
     return [event for event in found if event.name != "send_message"]
 
 
 class FunctionContract:
-    """What holds for functions; a part of `AgentContract`."""
+    """Contract of functions; a part of `AgentContract`."""
 
     kill: Any
 
@@ -116,7 +116,7 @@ class FunctionContract:
         await self.run(opens, double, {"number": 21}, "42")
 
     @alive
-    async def test_a_function_of_a_file_that_nobody_else_can_import(
+    async def test_a_function_of_a_file_that_no_other_process_can_import(
         self, opens: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """It runs with all that its file defines, as `--tools FILE.py` promises."""
@@ -136,7 +136,7 @@ class FunctionContract:
 
     @alive
     async def test_a_function_made_in_a_function(self, opens: Any) -> None:
-        """What a function closes over goes with it."""
+        """Variables that a function closes over go with it."""
         factor = 3
 
         @tool(effect="read_only")
@@ -152,7 +152,9 @@ class FunctionContract:
 
     @alive
     async def test_other_functions_take_the_place_of_those_before(self, opens: Any) -> None:
-        """Who opens the system with other functions gets an agent that has those; what it was is in its log."""
+        """A caller that opens the system with other functions gets an agent that has those; the earlier ones are in its
+        log.
+        """
         async with scripted(opens, *KNOCKS, tools=[double]) as (system, agent):
             assert "double" in str(context(system).config.functions)
             assert await agent.unload()
@@ -162,7 +164,7 @@ class FunctionContract:
 
     @alive
     async def test_edited_code_runs_in_an_agent_that_is_open(self, opens: Any) -> None:
-        """Who brings a function that was edited, with the name and schema that it had, gets what it does now."""
+        """An edited function with the same name and schema runs as edited."""
 
         def growing(factor: int) -> Tool:
             @tool(effect="read_only")
@@ -180,8 +182,8 @@ class FunctionContract:
                     assert [result.text for result in results(await agent.send("go"))] == [str(7 * factor)]
 
     @alive
-    async def test_what_a_function_raises_is_told(self, opens: Any) -> None:
-        """A cancellation that nobody asked for leaves a failed result, and an agent that goes on."""
+    async def test_an_exception_of_a_function_is_reported(self, opens: Any) -> None:
+        """An unrequested cancellation leaves a failed result, and an agent that continues."""
 
         @tool
         async def cancel() -> None:
@@ -195,7 +197,9 @@ class FunctionContract:
 
     @alive
     async def test_an_effect_that_may_have_happened_is_not_repeated(self, opens: Any) -> None:
-        """A host that dies while a function acts outside leaves a call whose end nobody knows, and a turn that ends."""
+        """A host that dies while a function acts outside leaves a call with an unknown outcome, and a turn that
+        ends.
+        """
         async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (system, agent):
             answer = asyncio.ensure_future(agent.send("go"))
             visitor = await place.reached()
@@ -208,8 +212,8 @@ class FunctionContract:
 
     @alive
     async def test_a_turn_is_cancelled_while_its_function_is_outside(self, opens: Any) -> None:
-        """Whoever cancels, the function is left, its result says that nobody knows, and the caller hears the end; a
-        turn that waits is answered next, and so is what is said later.
+        """A cancellation by any caller abandons the function, its result says that the outcome is unknown, and the
+        caller gets the end; a waiting turn is answered next, and so are later messages.
         """
         async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (system, agent):
             first, second = (asyncio.ensure_future(agent.send(text)._all()) for text in ("one", "two"))
@@ -229,7 +233,9 @@ class FunctionContract:
 
     @alive
     async def test_a_function_that_only_reads_is_run_again(self, opens: Any) -> None:
-        """A host that dies in it leaves no trace of the step: the next host asks the model again, and goes on."""
+        """A host that dies in such a function leaves no record of the step: the next host calls the model again, and
+        continues.
+        """
         own = [calls("knock"), *KNOCKS]
         async with gate() as place, scripted(opens, *own, tools=[place.knock("read_only")]) as (system, agent):
             answer = asyncio.ensure_future(agent.send("go"))

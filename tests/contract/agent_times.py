@@ -1,4 +1,4 @@
-"""Timers and idleness: an agent that nobody holds in memory is woken in time, and lets go in time."""
+"""Timers and idleness: an agent that is not in memory is activated in time, and unloaded in time."""
 
 import asyncio
 from typing import Any
@@ -11,7 +11,7 @@ from tests.support.models.loopback_server import serving
 
 
 class TimeContract:
-    """What holds for times; a part of `AgentContract`."""
+    """Contract of times; a part of `AgentContract`."""
 
     kill: Any
     passive: Any
@@ -19,7 +19,7 @@ class TimeContract:
     """The shortest time of idleness that makes sense: a process has to bring its last words home."""
 
     @alive
-    async def test_a_timer_wakes_an_agent_that_was_let_go_of(self, opens: Any) -> None:
+    async def test_a_timer_wakes_an_agent_that_was_unloaded(self, opens: Any) -> None:
         """Its heartbeats come in time, whether the agent is in memory or not; each is a turn with an answer."""
         with serving(says("Tick.")) as endpoint:
             async with opens(base_url=endpoint.url) as system:
@@ -56,13 +56,13 @@ class TimeContract:
         async with opens() as system:
             agent = await system.agent("sam")
             head = agent.opened.head
-            with pytest.raises(BadInput, match="A timer has a time"):
+            with pytest.raises(BadInput, match="A timer needs `due_at`"):
                 await agent.set_timer("tea")
             assert len(log(system)) == head
 
     @alive
-    async def test_an_idle_agent_is_let_go_of(self, opens: Any) -> None:
-        """Nobody asked for it; it comes back with the next message."""
+    async def test_an_idle_agent_is_unloaded(self, opens: Any) -> None:
+        """An idle agent is unloaded without a request, and activated by the next message."""
         async with opens(idle_s=0.05) as system:
             agent = await system.agent("sam")
             await agent.send("My dog is called Rex")

@@ -1,5 +1,5 @@
-"""What the contract of agents is played with: functions that wait for the test, an endpoint that follows a script, and
-the ways to look at what is left.
+"""Helpers of the contract of agents: functions that wait for the test, an endpoint that follows a script, and readers
+of the result.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ def alive(scenario: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 
 
 class Gate:
-    """A place where a function of an agent, in whichever process, waits until the test lets it go on."""
+    """A place where a function of an agent, in any process, waits until the test releases it."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -78,13 +78,13 @@ class Visitor:
         self._writer = writer
 
     async def enters(self, word: str = "enter") -> None:
-        """Let it go on; `word` is what its function gives back."""
+        """Release the function; `word` is its result."""
         self._writer.write(f"{word}\n".encode())
         await self._writer.drain()
         await self.gone()
 
     async def gone(self) -> None:
-        """Wait until it stands there no more: it went on, or its process is dead."""
+        """Wait until the function has left this place: it continued, or its process is dead."""
         try:
             await self._reader.read()
         except ConnectionError:
@@ -105,7 +105,7 @@ async def gate() -> AsyncIterator[Gate]:
 
 
 def calls(name: str, arguments: dict[str, Any] | None = None) -> Reply:
-    """The endpoint's answer that calls a function, and goes on after it."""
+    """Return the endpoint's answer that calls a function and continues after it."""
     return 200, completion(calls=[(name, {"request_heartbeat": True, **(arguments or {})})])
 
 
@@ -143,7 +143,7 @@ def log(system: AgentSystem, name: str = "sam") -> list[Record]:
 
 
 def context(system: AgentSystem, name: str = "sam") -> Context:
-    """What the agent's model would see."""
+    """Return the messages that the agent's model would see."""
     view = system.view(name)
     try:
         return view.context()
@@ -152,7 +152,7 @@ def context(system: AgentSystem, name: str = "sam") -> Context:
 
 
 def texts(records: Sequence[Record], kind: str) -> list[str | None]:
-    """What the records of that kind say."""
+    """Return the content of the records of that kind."""
     return [record.text for record in records if record.type == kind]
 
 

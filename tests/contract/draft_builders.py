@@ -1,4 +1,4 @@
-"""What the suites of the contract append: drafts with ids and times of their own."""
+"""Drafts that the contract suites append, with ids and times of their own."""
 
 from collections.abc import Sequence
 

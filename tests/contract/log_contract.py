@@ -244,7 +244,7 @@ class LogContract(RaceContract, WidthContract, SealContract, MomentContract):
          {"cause": "no id"}, {"payload": None}, {"step": 1.5}],
     )  # fmt: skip
     def test_p9_what_cannot_be_kept_is_refused(self, log: Log, drafts: Drafts, change: dict[str, object]) -> None:
-        """A field that no record can have is BadInput, and the writer goes on."""
+        """A field that no record can have is BadInput, and the writer continues."""
         with pytest.raises(BadInput):
             log.append("sam", 0, [drafts.one(**change)])  # type: ignore[arg-type]
         with pytest.raises(BadInput):
@@ -293,7 +293,7 @@ class LogContract(RaceContract, WidthContract, SealContract, MomentContract):
                 ask("samanta")
 
     def test_a_closed_log_refuses_and_can_be_opened_again(self, store: Store, log: Log, drafts: Drafts) -> None:
-        """After close nothing is appended; the next owner goes on where the first ended, ids included."""
+        """After close nothing is appended; the next owner continues where the first ended, ids included."""
         first = drafts.some(2)
         log.append("sam", 0, first)
         log.close()

@@ -124,7 +124,9 @@ class RaceContract:
         assert log.head("sam").seq == 10
 
     def test_p6_the_log_is_the_ids_in_the_order_first_seen(self, log: Log, drafts: Drafts) -> None:
-        """However often and late an append is sent again, its records are there once, where they first were."""
+        """An append that is sent again any number of times, however late, has its records there once, at their first
+        place.
+        """
         chance = random.Random(6)
         appends = [("sam" if chance.random() < 0.6 else "ann", drafts.some(chance.randint(1, 3))) for _ in range(20)]
         first_seen: list[list[Draft]] = []
@@ -140,7 +142,7 @@ class RaceContract:
         assert [kept[place] for place in sorted(kept)] == everything
 
     def test_p7_of_appends_that_race_with_a_take_over_none_is_lost(self, store: Store, log: Log) -> None:
-        """What the old owner's threads were acknowledged, the new owner has; and they all come to an end."""
+        """The new owner has all that the old owner's threads were acknowledged, and all threads end."""
         acknowledged: dict[str, list[str]] = {}
         working = threading.Semaphore(0)
 

@@ -71,11 +71,11 @@ class SealContract:
         log.close()
 
     def test_p19_sealing_nothing_is_nothing(self, log: Log) -> None:
-        """An empty log can be sealed, and goes on."""
+        """An empty log can be sealed, and continues."""
         assert log.seal().files == 0
         assert log.append("sam", 0, Drafts().some(1)).number == 1
 
-    def test_p19_appends_go_on_while_the_log_is_sealed(self, log: Log, drafts: Drafts) -> None:
+    def test_p19_appends_continue_while_the_log_is_sealed(self, log: Log, drafts: Drafts) -> None:
         """With a thread that seals all the time, no append fails and no record is missing or double."""
         done = threading.Event()
 
@@ -138,7 +138,7 @@ class SealContract:
         assert (log.head("sam"), chain) == (head, head.chain)
 
     def test_p18_erasing_twice_is_erasing_once(self, log: Log, drafts: Drafts) -> None:
-        """What is a tombstone already is not counted again, and keeps its digest."""
+        """An existing tombstone is not counted again, and keeps its digest."""
         self.fill(log, drafts, 2)
         log.append("sam", 4, [erasing(1, 3)])
         assert log.seal().erased == 3
@@ -169,7 +169,7 @@ class SealContract:
         assert [is_erased(record.payload) for record in log.read("sam")] == [False, True, True, False, False]
         log.close()
 
-    def test_p18_nobody_but_an_erasure_makes_tombstones(self, log: Log, drafts: Drafts) -> None:
+    def test_p18_only_an_erasure_makes_tombstones(self, log: Log, drafts: Drafts) -> None:
         """A draft that looks like a tombstone is refused: it could claim any digest."""
         with pytest.raises(BadInput, match="tombstone"):
             log.append("sam", 0, [drafts.one(text=None, payload='{"erased":true,"digest":"00"}')])

@@ -9,7 +9,7 @@ from tests.contract.draft_builders import Drafts
 MIB = 2**20
 SIZES = [0, 1, MIB // 16 - 1, MIB // 16, MIB // 16 + 1, 16 * MIB - 1, 16 * MIB, 16 * MIB + 1]
 BORDERS = [99_999, 999_999, 2**31 - 1, 2**32 - 1, 2**53 - 1, 2**62]
-"""Where something that counts in five or six digits, in 32 bits, or in floating point would break."""
+"""Numbers beyond which counting in five or six digits, in 32 bits, or in floating point would break."""
 NAMES = [
     "/", "a/../b", "..", ".", "~", "C:\\x", "é" * 127 + "x", "x" * 255, "🦉" * 63, "\n", "\0", " ", " a", "CON", "-",
     "%2F", "ſ", "ß", "İ", "日本語", "אב", "a\u200db", "'; DROP TABLE records; --", "a" * 2, "A",
@@ -25,7 +25,7 @@ class WidthContract:
 
     @pytest.mark.parametrize("border", BORDERS)
     def test_p9_counters_cross_their_borders(self, store: Store, drafts: Drafts, border: int) -> None:
-        """Seq and commit go on over 99,999, 2**31, 2**32 and 2**53 as everywhere else, over reopenings too."""
+        """Seq and commit count beyond 99,999, 2**31, 2**32 and 2**53 as below, over reopenings too."""
         store.register("sam")
         self.stand_at(store, "sam", border - 2, border - 2)
         for number in range(border - 1, border + 3):

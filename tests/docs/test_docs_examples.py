@@ -1,4 +1,4 @@
-"""What the documents say can be done can be done: their examples are run."""
+"""Examples of the documents are run, and do what the documents say."""
 
 import io
 import re

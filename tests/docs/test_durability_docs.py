@@ -20,7 +20,7 @@ def test_every_test_that_the_page_names_exists() -> None:
     assert named() - found == set(), "rename them in the page, or name there the tests that prove the promise now"
 
 
-def test_every_promise_is_told_and_proved() -> None:
+def test_every_promise_is_stated_and_proved() -> None:
     """Each of P1 to P10 has its paragraph in the page, and a test with its number among those named."""
     text = PAGE.read_text(encoding="utf-8")
     for number in PROMISES:

@@ -36,7 +36,9 @@ def run(name: str, said: str, monkeypatch: pytest.MonkeyPatch, folder: Path, mod
 def test_the_front_end_answers_what_it_reads(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """Each line is answered with prefixes: messages, functions, notices, and an error after which it goes on."""
+    """Each line is answered with prefixes: messages, functions, notices, and an error after which the program
+    continues.
+    """
     remember = '{"name": "human", "content": "Sails", "request_heartbeat": true}'
     answers = [
         completion("A sailor!", [("core_memory_append", remember)]),

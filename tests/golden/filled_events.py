@@ -22,7 +22,7 @@ FIXED: dict[str, Any] = {
     "context_sha256": DIGEST,
     "ok": False,
 }
-"""Fields of which not every value can be: the renderer is none that there was, so that nobody makes a request of it."""
+"""Fields with a restricted value: the renderer is one that never existed, so that no request is made from it."""
 
 Shape = tuple[str, int, str | None, str]
 

@@ -57,11 +57,11 @@ def post(text: str) -> str:
 
 
 TOOLS: list[Tool] = [post]
-"""What the agents of a golden log were lent."""
+"""Capabilities of the agents of a golden log."""
 
 
 def expectations(store: FileStore) -> dict[str, Any]:
-    """What is to stay true of every agent, and of the documents of every source."""
+    """Return the facts that must stay true of every agent, and of the documents of every source."""
     system = World(store=store, tools=TOOLS).system
     sources = Sources(store, clock=World().clock, ids=World().ids)
     return {
@@ -71,7 +71,7 @@ def expectations(store: FileStore) -> dict[str, Any]:
 
 
 def facts(system: LocalSystem, name: str) -> dict[str, Any]:
-    """What is to stay true of an agent: its chain, its kinds, its last request, its tables."""
+    """Return the facts that must stay true of an agent: its chain, its kinds, its last request, its tables."""
     view = system.view(name)
     records = list(view.reader.read(name))
     found: dict[str, Any] = {
@@ -225,7 +225,7 @@ async def live_twice(world: World) -> None:
 
 
 async def part_ways(world: World) -> None:
-    """An agent that goes on from the past of another."""
+    """An agent that continues from the past of another."""
     world.system.fork("pat", "pia", at=len(world.log("pat")) - 2)
     await world.tell("Who are you?", agent="pia")
 

@@ -33,7 +33,7 @@ def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Golden:
 
 
 def as_expected(found: Any, expected: Any) -> Any:
-    """What was found, of what is expected: tables, columns and fields that came later are left out."""
+    """Return the found facts that are expected: tables, columns and fields that came later are left out."""
     if isinstance(expected, dict) and isinstance(found, dict):
         return {key: as_expected(found.get(key), value) for key, value in expected.items()}
     if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
@@ -101,7 +101,7 @@ def test_what_is_unknown_changes_nothing_else(golden: Golden) -> None:
 
 
 def test_the_newest_golden_log_has_every_kind_with_every_field() -> None:
-    """Whoever adds a kind, a version or a field leaves its shape in a golden log, before the shape is released."""
+    """A new kind, version or field has its shape in a golden log before it is released."""
     store = FileStore(HERE / NEWEST / "store", lambda: 0)
     streams = [*store.agents(), *map(stream_of, Sources(store, clock=World().clock, ids=World().ids).names())]
     whole = set()

@@ -8,7 +8,7 @@ from tests.golden.prompts import HERE, WAYS, made
 
 
 def test_a_context_gives_the_bytes_that_it_gave() -> None:
-    """A request in each way, and one for a summary. What differs on purpose is written anew, and looked at."""
+    """A request in each calling format, and one for a summary. Intended changes are written again, and reviewed."""
     for name, body in made().items():
         assert body == (HERE / name).read_bytes(), f"{name}: see tests/golden/prompts/__main__.py"
 
@@ -30,7 +30,7 @@ def test_each_prompt_shows_all_that_was_said(way: str) -> None:
 
 
 def test_the_marks_of_chatml_are_those_of_the_turns_alone() -> None:
-    """What a user says cannot end a turn."""
+    """Words of a user cannot end a turn."""
     prompt = json.loads((HERE / "text.json").read_text())["prompt"]
     assert "Obey" in prompt
     turns = [turn.split("\n", 1)[0] for turn in prompt.split("<|im_start|>")[1:]]

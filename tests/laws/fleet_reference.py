@@ -90,7 +90,7 @@ def whole(name: str, every: Sequence[Told], parents: Mapping[str, Fork]) -> list
 
 
 def _living(stream: Sequence[Told]) -> list[Told]:
-    """What counts in the life of now: since the last birth, without what was erased."""
+    """Return the records of the present incarnation: since the last creation, without erased content."""
     births = [number for number, one in enumerate(stream) if one.record.type == "agent_created"]
     return [one for one in stream[births[-1] if births else 0 :] if not one.erased]
 

@@ -45,7 +45,7 @@ def sentences(text: str) -> tuple[str, str]:
 
 
 def linked(messages: Sequence[Message], at: int) -> bool:
-    """Whether it goes on from the one before."""
+    """Return True if the message continues the one before."""
     if not at:
         return False
     one, before = messages[at], messages[at - 1]
@@ -53,7 +53,7 @@ def linked(messages: Sequence[Message], at: int) -> bool:
 
 
 def document(messages: Sequence[Message], at: int) -> tuple[dict[str, float], set[str], set[str]]:
-    """What each stem counts; which make it a result; which are of the speaker's name."""
+    """Return each stem's weight, the stems that make a result, and those of the speaker's name."""
     one = messages[at]
     day = datetime.fromtimestamp(one.time / 1_000_000, UTC)
     stated, asked = map(words, sentences(one.text))

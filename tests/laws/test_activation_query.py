@@ -9,7 +9,7 @@ from everlog.actors.prompt.context import configuration_of
 from everlog.events import AgentConfigured, AgentDeleted, Record, draft, place, uuid7
 from everlog.projections import HEAD, Projections
 from tests.laws.test_projections import BIRTH, STREAMS, loaded, small_life
-from tests.laws.test_states import resumed
+from tests.laws.test_resume_from_states import resumed
 from tests.support import event_strategies
 from tests.support.law import law
 

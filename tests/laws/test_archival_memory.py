@@ -46,7 +46,7 @@ class Folded(msgspec.Struct):
 
 
 def fold(records: list[Record]) -> list[Folded]:
-    """What is kept after these records, in order: the definition, as a loop."""
+    """Return the memories after these records, in order: the definition, as a loop."""
     memories: dict[str, Folded] = {}
     deleted: set[str] = set()
     for record in records:
@@ -189,7 +189,7 @@ def test_the_sources_that_are_searched_are_those_of_the_projection(
 
 
 def test_of_a_long_text_the_passage_is_given() -> None:
-    """What a search finds is short enough to be read, holds the words, and says that there is more on either side."""
+    """An excerpt is short enough to be read, holds the words, and marks that there is more on either side."""
     text = f"{'sand ' * 3000}the gold is here {'salt ' * 3000}"
     life = [*BIRTH, ArchivalInserted(text=text)]
     with loaded([recorded(event, seq) for seq, event in enumerate(life, 1)]) as engine:

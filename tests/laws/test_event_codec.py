@@ -37,7 +37,7 @@ def test_the_words_are_in_the_text_column_and_nowhere_else(event: events.Event) 
 
 @given(st.text(min_size=1, max_size=20), st.integers(1, 99), st.none() | st.text(max_size=9))
 def test_an_unknown_kind_is_carried_through_untouched(kind: str, version: int, text: str | None) -> None:
-    """What a newer everlog wrote is read, kept and written again byte for byte."""
+    """A record of a newer everlog is read, kept and written again byte for byte."""
     kind = f"new_{kind}"
     payload = '{"b": 1,  "a":[2]}'
     unknown = decode(kind, version, text, payload)

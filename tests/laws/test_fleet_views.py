@@ -192,7 +192,7 @@ def plain(row: Row) -> Row:
 
 
 def test_as_of_a_time_is_the_fold_of_what_was_recorded_by_then() -> None:
-    """What came later does not exist: no record, no life, no figure of it."""
+    """Later records do not exist in an earlier view: no record, no incarnation, no figure of them."""
     records = logs(5)
     upto = sorted(record.recorded_at for record in records)[len(records) // 2]
     by_then = [record for record in records if record.recorded_at <= upto]
@@ -204,7 +204,7 @@ def test_as_of_a_time_is_the_fold_of_what_was_recorded_by_then() -> None:
 
 
 class Family:
-    """Agents, forks of them and of their forks, in a store; names begin anew, and records are erased."""
+    """Agents, forks of them and of their forks, in a store; names are reused, and records are erased."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -227,7 +227,7 @@ class Family:
         return uuid7(self.at, self.count)
 
     def live(self, name: str, events: int) -> None:
-        """Let an agent write something down; now and then begin it anew, and erase some of what it wrote."""
+        """Let an agent write a record; sometimes create it again, and erase some of its records."""
         log = self.store.open(name, "law")
         head = log.head(name).seq
         for seq in range(head, head + events):
@@ -262,8 +262,8 @@ class Family:
 
 @pytest.mark.parametrize("seed", split(range(4), 1, label="families", part="laws"))
 def test_forks_are_counted_once_and_under_pressure_of_what_they_read_through(seed: int) -> None:
-    """Of 24 forks, of each other too and of names that began anew: every view is the fold of the records, now, as of a
-    time, and of one agent alone; `pressure` says of each what `memory_pressure` says of it, and `agents` its parent.
+    """Of 24 forks, of each other too and of reused names: every view is the fold of the records, now, as of a time, and
+    of one agent alone; `pressure` agrees with each `memory_pressure`, and `agents` with the parent.
     """
     family = Family(seed)
     records = family.records()

@@ -1,4 +1,6 @@
-"""Laws of forks: at any moment of any life, the fork's first state is the state of then, and the fold of the log."""
+"""Laws of forks: at any seq of any agent, the fork's first state is the parent's state there, and the fold of the
+log.
+"""
 
 import msgspec
 import pyarrow as pa
@@ -16,7 +18,7 @@ OF_THE_HEAD = {"standing", "agents", "turn_records"}
 
 
 def tables(engine: Projections, name: str, as_of: int) -> dict[str, object]:
-    """Every projection as plain rows, whoever they are of and whenever they were asked for."""
+    """Return every projection as plain rows, without agent names and times of the query."""
     return {
         projection: sorted(
             ({k: str(v) for k, v in row.items() if k not in ("as_of", "agent_id")} for row in rows if _is_lasting(row)),
@@ -46,7 +48,7 @@ def kept(records: list[Record]) -> MemoryStore:
 
 
 @law(STREAMS, st.data(), few=3, many=40)
-def test_the_first_state_of_a_fork_is_the_state_of_then_and_the_fold_of_the_log(
+def test_the_first_state_of_a_fork_is_the_parents_state_and_the_fold_of_the_log(
     records: list[Record], data: st.DataObject
 ) -> None:
     """state_at(k) = fold(log[:k]) = first state of fork(k) = that of a fork of a fork: nothing but its head is new."""

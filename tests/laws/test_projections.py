@@ -1,4 +1,4 @@
-"""Laws of the projections: added bit by bit or at once, now or as of then, the tables are the same."""
+"""Laws of the projections: added in steps or at once, now or as of an earlier moment, the tables are the same."""
 
 import msgspec
 import pyarrow as pa

@@ -15,7 +15,7 @@ WORDS = ("Sam", "Ann", "sail", "sailing", "boat", "the", "what", "May", "8", "ca
 TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join)
 SAID = st.tuples(st.sampled_from(["Sam", "Ann", "Sam Hill", ""]), TEXTS, st.sampled_from([1, 60, 3599, 3600, 90_000]))
 LIVES = st.lists(st.one_of(SAID, SAID, SAID, SAID, SAID, st.none()), min_size=1, max_size=12)
-"""What was said, by whom and how many seconds after the one before; None: the agent is created anew."""
+"""A text, its speaker and the seconds after the message before; None: the agent is created again."""
 QUERIES = st.lists(
     st.sampled_from(["Sam", "Ann", "sail", "boat", "cake", "what", "May", "zebra", "oa", "1990s", "1990", "猫"]),
     max_size=3,
@@ -58,12 +58,12 @@ def close(one: list[tuple[int, float]], other: list[tuple[int, float]]) -> bool:
 
 
 def until(said: list[Message], records: list[Record], as_of: int) -> list[Message]:
-    """What had been said by then, of all lives up to the one of then."""
+    """Return the messages up to that moment, of all incarnations up to that moment's."""
     return [one for one in said if one.seq <= as_of] if _life(records, as_of, said) else []
 
 
 def _life(records: list[Record], as_of: int, said: list[Message]) -> bool:
-    """Whether anything was said in the life of that moment."""
+    """Return True if the incarnation of that moment has messages."""
     born = max(record.seq for record in records if record.type == "agent_created" and record.seq <= as_of)
     return any(born < one.seq <= as_of for one in said)
 
@@ -80,7 +80,7 @@ def test_the_ranking_is_that_of_the_reference_as_of_any_record(life, query, data
     cosines = {one.seq: data.draw(st.integers(-8, 8)) / 8 for one in said if data.draw(st.integers(0, 4))}
     text = " ".join(query)
     with Projections() as engine, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("everlog.projections.recall_search.WORTH_KEEPING", data.draw(st.sampled_from([1, 3, 100])))
+        patch.setattr("everlog.projections.recall_search.DOCUMENTS_STORED_MIN", data.draw(st.sampled_from([1, 3, 100])))
         engine.add(records[:cut])
         RecallSearch(engine, "sam", HEAD).recall(text, 0, 5)
         engine.add(records[cut:])
@@ -159,7 +159,7 @@ def test_days_are_inclusive_and_in_the_zone_of_the_agent(talk):
 
 
 def test_filters_that_cannot_be_are_refused_in_words(talk):
-    """A role that nobody has is told with those that there are; a day that is none with how one is written."""
+    """An unknown role is refused with the known ones; a malformed day is refused with the format of a day."""
     with pytest.raises(FunctionError, match="assistant, user"):
         talk("lake", roles=["system"])
     for day in ("now", "2023-02-30", "05/10/2023"):
@@ -177,7 +177,7 @@ def test_what_is_near_in_meaning_is_a_result_only_among_the_nearest():
 
 
 def test_names_of_speakers_are_left_out_of_what_is_meant(talk):
-    """What is embedded of a question is what it is about; a question of nothing but names stays as it is."""
+    """The topic of a question is embedded; a question of names alone stays as it is."""
     with Projections() as engine:
         engine.add(lived(TALK)[0])
         search = RecallSearch(engine, "sam", HEAD)

@@ -39,7 +39,7 @@ ACTS = 10
 
 
 class Outside:
-    """What is outside: it counts, and its answers are never the same twice."""
+    """The outside world: it counts calls, and its answers are never the same twice."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -171,14 +171,16 @@ def again(world: World, what: RerunOptions, tools: list[Tool] | None = None) -> 
 
 
 def own(world: World, name: str) -> list[Record]:
-    """What a fork wrote after its first record."""
+    """Return the fork's records after its first one."""
     records = [record for record in world.log(name) if record.agent_id == name]
     assert records[0].type == "agent_forked"
     return records[1:]
 
 
 def said(record: Record, seqs: dict[int, int], *, bare: bool) -> Any:
-    """What a record says, with the seqs that records had then; `bare`: but for the request's own digest and length."""
+    """Return a record's content, with the seqs that records had originally; `bare`: without the request's own digest
+    and length.
+    """
     *rest, payload = shape_of(record, lambda seq: seqs.get(seq, seq))
     left_out = ("context_sha256", "context_bytes") if bare else ()
     return *rest, {key: value for key, value in payload.items() if key not in left_out}

@@ -51,7 +51,9 @@ class Shelf:
 
 
 def told(engine: Projections, agent_id: str) -> dict[str, list[str]]:
-    """What an engine says of an agent: the present first, for the past makes it read all records."""
+    """Return an engine's tables of an agent: the present first, for an earlier moment makes the engine read all
+    records.
+    """
     return {name: sorted(map(repr, engine.rows(name, agent_id))) for name in (*PRESENT, *PAST)}
 
 
@@ -79,7 +81,7 @@ def test_agents_activated_together_are_as_if_each_were_alone(records: list[Recor
                 assert told(engine, name) == told(alone, name), name
 
 
-def test_each_answer_of_many_is_what_the_agent_alone_is_told() -> None:
+def test_each_answer_of_many_equals_the_answer_to_one_agent() -> None:
     """In the order that they were asked for, doubles and strangers included, few or many: rows, columns and slices."""
     engine, wanted = many(MANY_AGENTS)
     for asked in ([*wanted[: FEW_AGENTS + 2], wanted[0], ("nobody", HEAD)], wanted[:3]):
@@ -97,7 +99,7 @@ def test_each_answer_of_many_is_what_the_agent_alone_is_told() -> None:
 
 
 def test_what_is_read_of_one_agent_reads_no_history_of_another() -> None:
-    """A search of one agent that was resumed from a state makes the engine read its records, and nobody else's."""
+    """A search of one agent that was resumed from a state makes the engine read its records, and no other agent's."""
     life = small_life()
     shelf = Shelf(life, dict.fromkeys(NAMES, len(life)))
     with Projections() as engine:
@@ -108,8 +110,8 @@ def test_what_is_read_of_one_agent_reads_no_history_of_another() -> None:
 
 
 def test_forgetting_takes_what_a_search_built_along(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After an agent is let go of and comes back, it finds what is there, once; the others keep finding theirs."""
-    monkeypatch.setattr("everlog.projections.recall_search.WORTH_KEEPING", 1)
+    """An agent that is unloaded and activated again finds its records once; the others keep finding theirs."""
+    monkeypatch.setattr("everlog.projections.recall_search.DOCUMENTS_STORED_MIN", 1)
     life = small_life()
     with Projections() as engine:
         engine.load(table_of([place_again(record, name) for name in NAMES for record in life]))
@@ -158,5 +160,5 @@ def test_memory_follows_what_is_in_the_engine() -> None:
 
 
 def bytes_of(engine: Projections) -> int:
-    """What DuckDB holds."""
+    """Return the rows that DuckDB holds."""
     return int(engine.query("SELECT sum(memory_usage_bytes)::BIGINT AS n FROM duckdb_memory()")[0]["n"])

@@ -41,7 +41,7 @@ def show(scenario: str, seed: int) -> int:
 
 
 def judged(scenario: str, seed: int) -> bool:
-    """Whether `seed` passes; prints a line if not."""
+    """Return True if `seed` passes; print a line if not."""
     try:
         SCENARIOS[scenario](seed)
     except Failed as error:

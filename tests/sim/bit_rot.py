@@ -22,8 +22,8 @@ GROUP_MAX = 4
 def rot(seed: int) -> World:
     """Let the bits of the world of `seed` rot after its end, one at a time. Raises Failed.
 
-    Nothing goes wrong before, so that there is much to rot. All are on one machine: a tail that another machine left is
-    dropped without a word, because somebody there may still be writing it.
+    No trouble comes before, so that there is much to rot. All processes are on one machine: a tail that another machine
+    left is dropped without a message, because its owner may still be writing it.
     """
     world = World(seed, lambda habits: habits.calm()._replace(hosts=1, locks=True))
     try:
@@ -49,14 +49,14 @@ def rot(seed: int) -> World:
 
 
 def _where(world: World) -> Partition:
-    """The partition, for somebody who only reads."""
+    """Return the partition, for reading only."""
     judge = Life(world, world.born("judge"))
     name = judge.folder().name
     return FileStore(ROOT, judge.process.now, disk=judge.process.disk).partition(name)
 
 
 def _live(world: World, where: Partition) -> dict[Path, int]:
-    """How many bytes count of each file that the manifest names."""
+    """Return the number of counted bytes of each file that the manifest names."""
     sizes = {where.path / entry.name: entry.bytes for entry in load(where).files}
     return {path: size or len(world.platter.inode(path).cache) for path, size in sizes.items()}
 
@@ -74,7 +74,7 @@ def _flip(world: World) -> tuple[Path, int]:
 
 
 class _Reading(Life):
-    """Who comes after."""
+    """The next owner."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world, world.born("judge"))

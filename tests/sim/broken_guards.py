@@ -1,4 +1,4 @@
-"""How a guard of the store is broken: something is replaced while a context is open."""
+"""Ways to break a guard of the store: something is replaced while a context is open."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -72,7 +72,7 @@ def without_sync_dir(disk: Any) -> Any:
 
 
 def overwriting(disk: Any) -> Any:
-    """A disk whose `link` takes a name from whoever has it."""
+    """Return a disk whose `link` replaces an existing name."""
 
     def link(source: Path, target: Path) -> None:
         real.remove_if_there(disk, target)

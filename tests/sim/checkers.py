@@ -1,7 +1,7 @@
-"""The independent judge: it knows what was asked for and what was answered, and nothing of how the store works.
+"""The independent judge: it knows the requests and the answers, and nothing of how the store works.
 
-Each check is told what somebody saw and raises `Violation` if that cannot be. Of the code under test it shares the
-shapes (`Draft`, `Record`, `Commit`) and `events.extend`, no line of `store/`.
+Each check gets an observation and raises `Violation` if it is impossible. The judge shares with the code under test the
+shapes (`Draft`, `Record`, `Commit`) and `events.extend`, and no line of `store/`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ class Violation(AssertionError):
 
 
 class Due(NamedTuple):
-    """What a read that begins now must show."""
+    """Records that a read beginning now must show."""
 
     commits: list[tuple[Record, ...]]
     """Acknowledged before."""
@@ -28,7 +28,7 @@ class Due(NamedTuple):
 
 
 class Attempt:
-    """An append that somebody wants: the same drafts, sent once or more often."""
+    """An intended append: the same drafts, sent once or more often."""
 
     def __init__(self, agent_id: str, drafts: Sequence[Draft]) -> None:
         self.agent_id = agent_id
@@ -67,20 +67,20 @@ class History:
         """Agent and seq of the records whose content must be gone."""
 
     def due(self) -> Due:
-        """What a read that begins now must show."""
+        """Return the records that a read beginning now must show."""
         return Due(list(self.acknowledged), frozenset(self._erased))
 
     def attempt(self, agent_id: str, drafts: Sequence[Draft]) -> Attempt:
-        """Note what somebody is about to send for the first time."""
+        """Note an append that is about to be sent for the first time."""
         attempt = Attempt(agent_id, drafts)
         self.attempts.append(attempt)
         self._by_id.update((draft.event_id, attempt) for draft in drafts)
         return attempt
 
     def acknowledge(self, attempt: Attempt, expected_seq: int, commit: Commit, *, epoch: int, published: int) -> None:
-        """Somebody was told that `attempt` is durable; `published` is the newest epoch when it was sent.
+        """Check that `attempt` may be durable; `published` is the newest epoch when it was sent.
 
-        One writer; no number and no seq twice; a repeat is what it was; nothing is changed on the way.
+        One writer; no number and no seq twice; a repeat is equal to the first; nothing is changed on the way.
         """
         records = tuple(commit.records)
         if published > epoch:
@@ -115,7 +115,9 @@ class History:
         ]
 
     def erased(self, places: Iterable[tuple[str, int]]) -> None:
-        """An owner has carried these erasures out: from now on nobody reads the content, and no file holds it."""
+        """Note that an owner has carried out these erasures: from now on no read gives the content, and no file holds
+        it.
+        """
         self._erased.update(places)
 
     def erased_words(self) -> list[str]:
@@ -125,7 +127,7 @@ class History:
         ]
 
     def saw_table(self, records: Sequence[Record], due: Due) -> None:
-        """Somebody read a whole partition: whole commits 1, 2, 3 ... that were sent, and all that was `due`."""
+        """Check a read of a whole partition: whole commits 1, 2, 3 ... that were sent, and all that was `due`."""
         commits = {number: tuple(group) for number, group in groupby(records, lambda record: record.commit)}
         if list(commits) != list(range(1, len(commits) + 1)):
             raise Violation(f"the commits of a partition were read as {list(commits)}")
@@ -143,7 +145,9 @@ class History:
 
     def saw_stream(self, agent_id: str, records: Sequence[Record], from_seq: int, to_seq: int | None,
                    due: Due) -> None:  # fmt: skip
-        """Somebody read `from_seq` to `to_seq` (None: to the end) of a stream: in order, as sent, all that was due."""
+        """Check a read from `from_seq` to `to_seq` (None: to the end) of a stream: in order, as sent, with all that was
+        due.
+        """
         if any(record.agent_id != agent_id for record in records):
             raise Violation(f"a read of {agent_id!r} gave records of others: {records}")
         if [record.seq for record in records] != list(range(from_seq, from_seq + len(records))):
@@ -164,7 +168,7 @@ class History:
                     raise Violation(f"lost: {record} was acknowledged and a read of the stream is without it")
 
     def saw_head(self, agent_id: str, head: Head, due: Due) -> None:
-        """Somebody asked for a head. Its chain is compared in `settled`, when it is known what is in the log."""
+        """Check a head. Its chain is compared in `settled`, when the content of the log is known."""
         seqs = [record.seq for commit in due.commits for record in commit if record.agent_id == agent_id]
         if head.seq < max(seqs, default=0):
             raise Violation(f"the head of {agent_id!r} is said to be {head.seq}; {max(seqs)} was acknowledged before")
@@ -172,7 +176,7 @@ class History:
             self._heads.append((agent_id, head))
 
     def saw_state(self, agent_id: str, seq: int, rows: Sequence[object]) -> None:
-        """Somebody read a state that `counting` made: it counts each record up to its seq once."""
+        """Check a state that `counting` made: it counts each record up to its seq once."""
         if rows != [{"agent_id": agent_id, "seq": seq, "count": seq}]:
             raise Violation(f"the state of {agent_id!r} at seq {seq} is {rows}")
 
@@ -184,7 +188,7 @@ class History:
         self._cuts.update(tails)
 
     def all_kept(self, kept: dict[str, bytes]) -> None:
-        """Every tail that was cut is still kept, unless somebody asked to erase something."""
+        """Check that every cut tail is still kept, unless an erasure was requested."""
         for name, tail in self._cuts.items():
             if kept.get(name) != tail and not self._erasing():
                 raise Violation(f"{name} was kept and is not there, or has changed")
@@ -216,7 +220,7 @@ class History:
         return len(records) == len(sent) and all(self._is(*pair) for pair in zip(records, sent, strict=True))
 
     def _is(self, record: Record, sent: Record) -> bool:
-        """Whether `record` is what was sent, or the tombstone of it where somebody asked for that."""
+        """Return True if `record` is as sent, or the tombstone of it where an erasure was requested."""
         if record == sent:
             return True
         whole = replace(record, text=sent.text, payload=sent.payload)

@@ -27,7 +27,7 @@ def sealing(seed: int) -> World:
 
 
 def meeting(seed: int) -> World:
-    """Owners are stopped at every step, fenced, and go on: nothing else goes wrong."""
+    """Owners are stopped at every step, fenced, and resumed; there is no other trouble."""
 
     def stopping(habits: Habits) -> Habits:
         quiet = habits.calm()._replace(segment_bytes_max=1, live_max=4, switch=0.1, stop=0.05, ending="take over")

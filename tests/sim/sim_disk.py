@@ -18,14 +18,14 @@ SECTOR_BYTES = 512
 
 
 class Gate(Protocol):
-    """What every call of a process goes through: here others may run, the process may die, the call may fail."""
+    """Hook of every call of a process: here others may run, the process may die, the call may fail."""
 
     def __call__(self, operation: str, path: Path) -> AbstractContextManager[None]:
         """Around the effect of a call: it may raise OSError before it (nothing was done) or after it."""
         ...
 
     def torn(self, operation: str) -> bool:
-        """Whether others may come between two halves of this call."""
+        """True if other processes may run between two halves of this call."""
         ...
 
 
@@ -64,7 +64,7 @@ class Inode:
         self.platter.extend(bytes(len(self.cache) - len(self.platter)))
 
     def fail_sync(self) -> None:
-        """A sync that fails: nothing is put on the platter, and nobody will try again."""
+        """Fail a sync: nothing is put on the platter, and no later sync will retry it."""
         self.lost |= self.dirty
         self.dirty.clear()
 
@@ -104,7 +104,7 @@ class Inode:
 
 
 def _filling(stale: bytes, length: int) -> bytes:
-    """What is in blocks of a file that were never written: zeros, or what somebody else had there."""
+    """Return the content of blocks that were never written: zeros, or a former file's bytes."""
     return stale[:length].ljust(length, b"\0") if length > 0 else b""
 
 

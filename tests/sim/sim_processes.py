@@ -1,6 +1,6 @@
-"""What simulated processes do: writers that append, repeat, retry and get things wrong; readers that look on.
+"""Simulated processes: writers that append, repeat, retry and make mistakes; readers that read.
 
-Whatever a log answers is told to the checkers. An error is right or a violation: each has a reason that must hold.
+Every answer of a log is given to the checkers. An error is right or a violation: each has a reason that must hold.
 """
 
 from collections.abc import Iterator
@@ -32,13 +32,13 @@ AGENTS = ("sam", "ann", "bob")
 FOLDER_OF = "sam"
 """The agent whose partition all share."""
 KINDS = ("send", "group", "again", "wrong", "forge", "look", "seal", "erase")
-"""What a writer does."""
+"""Actions of a writer."""
 COUNTING = Counting()
 NOTHING = Due([], frozenset())
 
 
 class Life:
-    """What writers and readers share: the store, seen by one process."""
+    """The common part of writers and readers: the store, seen by one process."""
 
     def __init__(self, world: World, process: Process) -> None:
         self.world = world
@@ -46,9 +46,9 @@ class Life:
         self.chance = world.chance
         self.history = world.history
         self.due = self.history.due()
-        """What its own reads must show, if it is a writer."""
+        """Records that its own reads must show, if it is a writer."""
         self.mine: list[Attempt] = []
-        """What it was the first to send."""
+        """Appends that it was the first to send."""
         self.taking = 10**6
         """The epoch that it means to take, once it does."""
 
@@ -75,7 +75,9 @@ class Life:
         raise NotImplementedError
 
     def explain(self, error: StoreError, log: FileLog | None = None) -> None:
-        """Whether `error` may be: a call failed, somebody else owns the log. Never that the log is damaged."""
+        """Return True if `error` is justified: a call failed, or another process owns the log. Never that the log is
+        damaged.
+        """
         where = self.folder()
         self.world.note(self.process.name, "is told", repr(error)[:100])
         if type(error) is PartitionBusy and self.world.met_others(self.process):
@@ -96,7 +98,7 @@ class Life:
         return next((path for path in self.world.platter.folders if path.parent == ROOT / "log"), ROOT)
 
     def open(self, store: FileStore, *, take_over: bool) -> FileLog:
-        """Own the partition. Nobody who lives loses it, unless that was asked for."""
+        """Own the partition. No living owner loses it, unless a takeover was requested."""
         newest = self.world.published(self.folder())
         self.taking = newest + 1
         holding = [other for other in self.world.processes if other.holds == newest > 0]
@@ -229,7 +231,7 @@ class WriterLife(Life):
             self.process.holds = 0
 
     def act(self, log: FileLog) -> bool:
-        """Do one thing with the log; whether to go on."""
+        """Do one thing with the log. Return True to continue."""
         seal, erase = (2, 1) if self.world.habits.seals else (0, 0)
         weights = [6, 3, 3, 1, 1, 9 if self.process.troubles else 3, seal, erase]
         kind = self.chance.choices(KINDS, weights)[0]
@@ -292,7 +294,7 @@ class WriterLife(Life):
         self.explain(answer, log)
 
     def chosen(self, kind: str, heads: dict[str, int], count: int) -> Iterator[tuple[Attempt, int]]:
-        """What to send, and after which seq."""
+        """Return the next append, and the seq after which it comes."""
         known = self.history.attempts
         for _ in range(count):
             again = kind == "again" or (kind == "group" and self.chance.random() < 0.2)

@@ -1,8 +1,8 @@
 """One seed, one world: a disk, a clock, and processes of which one runs at a time.
 
-Each process is a thread that holds a baton. At every call of the disk the seed may take it away: another goes on, the
-process is killed, interrupted or stopped for long, the call fails, the power goes, the clock jumps. So a seed
-reproduces exactly.
+Each process is a thread that holds a baton. At every call of the disk the seed may take the baton away: another process
+runs, the process is killed, interrupted or stopped for long, the call fails, the power fails, the clock jumps. So a
+seed reproduces exactly.
 """
 
 import errno
@@ -34,7 +34,7 @@ class Killed(BaseException):
 
 
 class Interrupted(BaseException):
-    """Somebody pressed Ctrl-C: the call does not return, the process lives."""
+    """An interruption by Ctrl-C: the call does not return, the process lives."""
 
 
 class Process:
@@ -57,7 +57,7 @@ class Process:
         self.holds = 0
         """The epoch of the log that it has open, with its lock."""
         self.troubles = 0
-        """How many calls of this process failed or were interrupted."""
+        """Number of calls of this process that failed or were interrupted."""
 
     def __call__(self, operation: str, path: Path) -> "Call":
         return Call(self, operation, path)
@@ -70,7 +70,7 @@ class Process:
         return self.world.clock + self.skew
 
     def pause(self, operation: str, path: Path) -> None:
-        """Let the world go on; this process goes on when it has the baton again."""
+        """Let the world continue; this process continues when it has the baton again."""
         if self.killed:
             raise Killed
         world = self.world
@@ -156,9 +156,9 @@ class World:
         self.history = History()
         self.clock = START
         self.restless = self.habits.restless
-        """How often a process is parted from its baton."""
+        """Chance that a process loses its baton at a call."""
         self.jumped = self.habits.jump > 0
-        """Whether clocks are wrong in this world."""
+        """True if clocks are wrong in this world."""
         self.storm = 0
         self.calls = 0
         self.trace: list[tuple[str, str, str]] = []
@@ -179,7 +179,7 @@ class World:
 
     @contextmanager
     def begun(self) -> Iterator[None]:
-        """The store asks this world for hosts and process numbers; at the end nobody is left."""
+        """Let the store ask this world for hosts and process numbers; at the end no process is left."""
         machine = SimpleNamespace(uname=lambda: SimpleNamespace(nodename=self._host()), getpid=self._pid)
         with (
             patch.object(epoch, "os", machine),
@@ -207,12 +207,12 @@ class World:
         process.future = self._pool.submit(process.live, life)
 
     def met_others(self, process: Process) -> bool:
-        """Whether another process that might hold a lock has lived at any time since `process` began."""
+        """Return True if another process that might hold a lock has lived at any time since `process` began."""
         others = (*self.processes, *self.guests)
         return self._departed >= process.born or any(other is not process and not other.done for other in others)
 
     def go_on(self, process: Process) -> None:
-        """Give the baton to `process` until it lets go of it. Raises what ended its thread."""
+        """Give the baton to `process` until it returns it. Raises what ended its thread."""
         process.baton.release()
         if not self.baton.acquire(timeout=HANG_S):
             raise TimeoutError(f"{process.name} hangs")
@@ -229,18 +229,18 @@ class World:
         self.go_on(process)
 
     def kill_all(self) -> None:
-        """Nobody is left."""
+        """Check that no process is left."""
         for process in list(self.processes):
             self.kill(process)
 
     def lose_power(self) -> None:
-        """Everybody is dead, and the disk forgets what it may."""
+        """Kill every process, and let the disk forget what it may."""
         self.kill_all()
         self.note("the world", "loses power", "")
         self.platter.power_loss()
 
     def turn(self) -> None:
-        """Nobody runs: something befalls the world, or somebody goes on."""
+        """Cause a trouble or resume a process, while none runs."""
         habits = self.habits
         events: list[tuple[Callable[[], object], float]] = [
             (self._someone_goes_on, habits.switch),
@@ -291,7 +291,7 @@ class World:
         return self.running.pid if self.running else 0
 
     def _start_of(self, pid: int) -> int:
-        """When a process of the asking machine began: any number that tells it from others."""
+        """Return the start time of a process of the asking machine: any number that tells it from others."""
         for process in self.processes:
             if process.pid == pid and process.host == self._host() and not process.done:
                 return int(process.name.split()[-1])

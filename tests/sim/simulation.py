@@ -38,13 +38,13 @@ def simulate(seed: int, change: Change = lambda habits: habits, scenario: str = 
 
 
 def run(world: World) -> None:
-    """Troubles for a time, then calm, then judgement. Raises whatever somebody did not expect."""
+    """Cause troubles for a time, then calm, then judge. Raises any unexpected error."""
     _troubled(world)
     _calm(world)
 
 
 def trace(world: World) -> list[str]:
-    """What happened, a line for each call."""
+    """The calls, one line each."""
     return [f"{number:5} {who:10} {what} {about}" for number, (who, what, about) in enumerate(world.trace)]
 
 
@@ -64,7 +64,7 @@ def _begin(world: World) -> None:
 
 
 def _calm(world: World) -> None:
-    """The troubles are over: what is left of the processes ends, and the log must open and go on by itself."""
+    """End the remaining processes after the troubles; the log must then open and continue by itself."""
     ending = world.habits.ending
     world.habits = world.habits.calm()
     world.restless = world.habits.restless
@@ -87,7 +87,7 @@ def _finish(world: World) -> None:
 
 
 class Judge(Life):
-    """The last owner. It takes over whoever is left, lets them find out, and looks at everything."""
+    """The last owner. It takes over from any living owner, lets that owner notice, and checks everything."""
 
     def live(self) -> None:
         self.world.guests.append(self.process)

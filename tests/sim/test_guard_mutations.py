@@ -44,6 +44,8 @@ def test_every_guard_is_accounted_for() -> None:
 
 @pytest.mark.parametrize("guard", BREAKS)
 def test_every_guard_can_be_broken(guard: str) -> None:
-    """What a guard's break replaces exists in the store, in every commit and not only in those that draw this guard."""
+    """The code that a guard's break replaces exists in the store: in every commit, not only in those that draw this
+    guard.
+    """
     with BREAKS[guard][1]():
         pass

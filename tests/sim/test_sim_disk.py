@@ -90,7 +90,7 @@ def test_a_failed_sync_is_never_made_good() -> None:
     assert lost == 50
 
 
-def test_a_process_that_dies_lets_go_of_its_locks() -> None:
+def test_a_dead_process_releases_its_locks() -> None:
     """A lock is held against others until its process closes the file or dies."""
     platter, disk, gate = begun(1)
     other = SimDisk(platter, gate)

@@ -1,4 +1,4 @@
-"""What a seed makes likely: each simulation has its own mixture of troubles, so that each meets some undisturbed."""
+"""The likely troubles of a seed: each simulation has its own mixture, so that each meets some undisturbed."""
 
 import errno
 import random
@@ -22,14 +22,14 @@ FAULTS = {
     "truncate": (errno.EIO, errno.EROFS),
     "sync": (errno.EIO, errno.ENOSPC),
 }
-"""What can be wrong with each call."""
+"""Troubles of each call."""
 
 STORMS = {
     errno.ENOSPC: ("create", "make_dirs", "link", "write", "sync"),
     errno.EROFS: ("create", "open", "make_dirs", "link", "remove", "truncate", "write"),
     errno.EMFILE: ("create", "open", "read", "names", "sync_dir", "is_locked"),
 }
-"""What fails while the disk is full, the file system read-only, or the process out of file descriptors."""
+"""Calls that fail while the disk is full, the file system read-only, or the process out of file descriptors."""
 
 
 HURTS = {
@@ -50,21 +50,21 @@ class Habits(NamedTuple):
     """Chances, most of them for each call of the disk; 0 is never."""
 
     calls: int
-    """How many calls the run has before the troubles end."""
+    """Number of calls of the run before the troubles end."""
     segment_bytes_max: int
     hosts: int
     """1: all processes are on one machine; 2: they share the disk over a network."""
     locks: bool
-    """Whether the file system has locks."""
+    """True if the file system has locks."""
     live_max: int
     """Processes that live at once."""
     seals: bool
     """Writers seal and erase."""
     ending: str
     switch: float
-    """Somebody else goes on."""
+    """Chance that another process runs."""
     take_over: float
-    """A writer fences whoever lives, for each opening."""
+    """Chance, for each opening, that a writer fences the living owner."""
     readers: float
     """A new process is a reader."""
     kill: float
@@ -80,12 +80,12 @@ class Habits(NamedTuple):
 
     @property
     def disturbed(self) -> bool:
-        """Whether a call can fail."""
+        """True if a call can fail."""
         return self.fault > 0 or self.storm > 0
 
     @property
     def restless(self) -> float:
-        """The chance that a process must let go of its baton at a call."""
+        """Chance that a process loses its baton at a call."""
         return (
             self.switch
             + self.kill

@@ -1,11 +1,11 @@
-"""Minutes of a cluster whose agents come and go: what its processes hold of memory and files must not grow.
+"""Minutes of a cluster whose agents are activated and unloaded: memory and open files of its processes must not grow.
 
     python -m tests.soak.cluster_soak [--minutes 20] [--agents 600]
 
-starts Ray here, with agents in two shards and a few alone that are let go of after some seconds, and talks to some of
-them at a time, so that all are activated and passivated again and again. It prints a table at the end: for each process
-that lived all the time its memory (resident, and what is its own) and its open files after a warm-up and at the end,
-and how fast its memory grew. Exit 1 if something grew more than it may.
+starts Ray here, with agents in two shards and a few dedicated ones that are unloaded after some seconds, and talks to
+some of them at a time, so that all are activated and unloaded again and again. It prints a table at the end: for each
+process that lived all the time its memory (resident, and its own) and its open files after a warm-up and at the end,
+and how fast its memory grew. Exit 1 if a figure grew more than it may.
 """
 
 import argparse
@@ -32,7 +32,7 @@ AT_ONCE = 60
 """Agents that are talked to together."""
 PAUSE_S = 0.2
 ALONE_PAUSE_S = 12
-"""An agent that is alone has been let go of by then."""
+"""Seconds after which a dedicated agent has been unloaded."""
 LOOK_S = 5
 WARM_PART = 0.34
 """So much of the time counts as warm-up."""
@@ -65,7 +65,7 @@ class Process(NamedTuple):
 
     @property
     def faults(self) -> list[str]:
-        """What grew more than it may."""
+        """Return the figures that grew more than they may."""
         grown = self.last.private - self.first.private
         found = []
         if grown > max(GROWTH_MIB_MAX * MIB, GROWTH_PART_MAX * self.first.private):
@@ -76,7 +76,7 @@ class Process(NamedTuple):
 
 
 def look_at(pid: int) -> Look | None:
-    """How a process is; None if it has ended."""
+    """Measure a process; None if it has ended."""
     try:
         rollup = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
         files = sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
@@ -97,7 +97,7 @@ def script_of(pid: int) -> str:
 
 
 class Looks:
-    """What was seen of all processes."""
+    """Measurements of all processes."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
@@ -113,7 +113,7 @@ class Looks:
                 self._looks[pid].append(found)
 
     def processes(self) -> list[Process]:
-        """Those that lived from the warm-up to the end."""
+        """Return the processes that lived from the warm-up to the end."""
         now = time.monotonic()
         warm = self._began + WARM_PART * (now - self._began)
         found = []

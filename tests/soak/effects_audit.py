@@ -24,7 +24,7 @@ from tests.soak.killed_effects import FUNCTIONS, functions
 
 ROOT = Path(__file__).parents[2]
 ANSWER_S_MAX = 60
-"""How long a life may be silent before it is taken for stuck."""
+"""Seconds of silence after which a run counts as stuck."""
 MOMENT_S_MAX = 0.012
 """A kill at a random moment comes at most so much after the point that it waited for."""
 LIFE_S_MAX = 0.15
@@ -55,9 +55,10 @@ EXPECTED = {
     "result synced":   ("1",         "1",        "1",       "1",  "1"),
     "result durable":  ("1",         "1",        "1",       "1",  "1"),
 }  # fmt: skip
-"""What must have become of a call whose process was killed at a point, when the next one has finished the turn: how
-often it was dispatched, and "?" where the outcome is told as unknown. An intent that was written and not synced is
-there after a kill (a power loss may take it: then nothing was dispatched either). Empty: there is no such point."""
+"""Required outcome of a call whose process was killed at a point, when the next one has finished the turn: the number
+of dispatches, and "?" where the outcome is reported as unknown. An intent that was written and not synced is there
+after a kill (a power loss may take it: then nothing was dispatched either). Empty: there is no such point.
+"""
 ROWS = tuple(FUNCTIONS)
 POINTS = {row: [point for point, cells in EXPECTED.items() if cells[column]] for column, row in enumerate(ROWS)}
 WRITING = ("torn", "written", "synced")
@@ -71,12 +72,12 @@ def expected(row: str, point: str) -> str:
 
 
 def passed_by(row: str) -> list[str]:
-    """The points that a life passes which nobody stops."""
+    """Points that an undisturbed run passes."""
     return [point for point in POINTS[row] if not point.endswith("torn")]
 
 
 def allowed(row: str, point: str) -> set[str]:
-    """What may have become of a call that was killed at a random moment after it had passed `point`."""
+    """Possible outcomes of a call that was killed at a random moment after it had passed `point`."""
     ahead = passed_by(row)
     return {expected(row, name) for name in ahead[ahead.index(point) :][:2]}
 
@@ -106,7 +107,7 @@ class Zygote:
         self.process.stdin.flush()
 
     def heard(self, until: float | None = None) -> Iterator[list[Any]]:
-        """What the lives say, up to the time `until`; without one, an answer must come."""
+        """Yield the lines of the runs, up to the time `until`; without one, an answer must come."""
         assert self.process.stdout is not None
         while True:
             while b"\n" in self._rest:
@@ -264,7 +265,7 @@ class Books:
             yield f"the model was told {told}"
 
     def may_be(self, number: int, kill: Kill, fate: str) -> bool:
-        """Whether a call can have come to `fate`."""
+        """Return True if a call can have come to `fate`."""
         if kill.plan != ANYWHERE:
             return fate == expected(self.row, kill.plan)
         after = self.kills.get(number + 1)

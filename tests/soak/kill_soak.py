@@ -52,7 +52,7 @@ class Broken(AssertionError):
 
 
 class Books:
-    """What the processes said of one partition, and what was found in it: the checker's own memory."""
+    """The processes' reports about one partition, and its content: the checker's own memory."""
 
     def __init__(self) -> None:
         self.unknown: dict[str, Group] = {}
@@ -63,7 +63,7 @@ class Books:
         self.unjudged: set[str] = set()
         """Acknowledged since the last look at the log."""
         self.found = SCHEMA.empty_table()
-        """What the log held at that look."""
+        """The log's content at that look."""
         self.places: dict[str, tuple[str, int, int]] = {}
         """Agent, commit and seq of each id that was found."""
         self.chains: dict[str, tuple[int, bytes]] = {}
@@ -102,7 +102,7 @@ class Books:
         self.unjudged -= told
 
     def judge_new(self, record: Record) -> None:
-        """A record that was not there before follows the last of its agent, and is what somebody sent."""
+        """Check that a new record follows the last one of its agent, and was sent by a process."""
         seq, chain = self.chains.get(record.agent_id, (0, GENESIS))
         if record.seq != seq + 1:
             raise Broken(f"{record.agent_id} goes on with seq {record.seq} after {seq}")
@@ -150,7 +150,7 @@ class Child:
         self._lines.clear()
 
     def kill(self) -> Iterator[str]:
-        """Kill the process; the lines that it had got out before, and nobody has heard."""
+        """Kill the process. Return the lines that it had printed before and that are not yet read."""
         self.process.send_signal(signal.SIGKILL)
         while self._read():
             pass

@@ -37,7 +37,7 @@ Group = list[tuple[str, int, list[str]]]
 
 
 def text_of(event_id: str) -> str:
-    """What the event of this id says: always the same, so that a checker needs no copy."""
+    """Return the text of the event of this id: always the same, so that a checker needs no copy."""
     return f"{event_id} " + "word " * (int(event_id[-6:], 16) % (WORDS_MAX // 5))
 
 

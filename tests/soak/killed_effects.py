@@ -48,7 +48,7 @@ def say(*words: Any) -> None:
 
 
 class Life:
-    """Where a life is, and where it is to stop. Points are told once the round before is finished."""
+    """The progress of a run, and its place to stop. Points are reported once the round before is finished."""
 
     def __init__(self, row: str, number: int, stop: str) -> None:
         self.row = row
@@ -64,7 +64,7 @@ class Life:
                 stand_still()
 
     def act(self, number: int, key: str = "") -> str:
-        """What every function of a row does: one thing outside."""
+        """Do what every function of a row does: one outside effect."""
         self.reach("before dispatch")
         say("call", number, key)
         self.reach("dispatched")
@@ -104,7 +104,7 @@ class Life:
 
 
 def stand_still() -> NoReturn:
-    """Wait to be killed; the end of standard input ends the waiting of those that nobody kills."""
+    """Wait to be killed; the end of standard input ends the waiting of runs that are not killed."""
     os.read(0, 1)
     os._exit(3)
 
@@ -153,7 +153,9 @@ def functions(act: Callable[..., str]) -> list[Tool]:
 
 
 class Player:
-    """A model that plays the rounds: its reply follows from the request alone, whoever asks, however often."""
+    """A model that plays the rounds: its reply follows from the request alone, for any caller and any number of
+    calls.
+    """
 
     name = "scripted"
 
@@ -206,7 +208,7 @@ class StoppingStore(FileStore):
 
 
 def shown(records: Sequence[Record]) -> None:
-    """What was acknowledged."""
+    """The acknowledged messages."""
     say("kept", [record.event_id for record in records])
 
 
@@ -260,7 +262,7 @@ def _effect_first() -> None:
 
 
 def _run_again() -> None:
-    """What may have happened is left to be run, as if it had not."""
+    """Leave an interrupted call to be run again, as if it had not started."""
     given = ReplyExecution.given
     ReplyExecution.given = lambda step, result: None if result.unknown else given(step, result)
 
@@ -289,7 +291,7 @@ def _not_taken_up() -> None:
         records = [row for row in await self._agent.rows("turn_records") if row["turn"] == turn]
         return str(records[0]["event_id"]), 1, True
 
-    turn_runner.TurnRunner._take_up = first
+    turn_runner.TurnRunner._resume_point = first
 
 
 GUARDS: dict[str, Callable[[], None]] = {

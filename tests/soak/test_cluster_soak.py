@@ -6,10 +6,10 @@ import sys
 import pytest
 
 from tests.soak.cluster_soak import MIB, Look, Process, slope_of
-from tests.soak.test_sigkill import ROOT
+from tests.soak.test_killed_processes import ROOT
 
 MINUTES = 4
-"""How long the long one takes; `python -m tests.soak.cluster_soak --minutes N` takes what it is told."""
+"""Minutes of the long run; `python -m tests.soak.cluster_soak --minutes N` takes N."""
 
 
 @pytest.mark.long

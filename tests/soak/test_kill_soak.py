@@ -1,4 +1,6 @@
-"""A shared partition under `kill -9` for a time: none lost, none invented, in order, no gap, whatever was going on."""
+"""A shared partition under `kill -9` for a time: no record lost or invented, all in order without gaps, during any
+work.
+"""
 
 from pathlib import Path
 
@@ -7,7 +9,7 @@ import pytest
 from tests.soak.kill_soak import Books, Broken, soak
 
 MINUTES = 15
-"""How long the long one takes; `python -m tests.soak.kill_soak MINUTES FOLDER` takes what it is told."""
+"""Minutes of the long run; `python -m tests.soak.kill_soak MINUTES FOLDER` takes MINUTES."""
 GROUP = '[["ann", 0, ["a", "b"]]]'
 
 

@@ -12,7 +12,7 @@ from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.replay.rebuild_check import rebuild, verify
 from everlog.events import PartitionBusy, UserMessage
 from everlog.store import FileStore, check
-from tests.soak.test_sigkill import start
+from tests.soak.test_killed_processes import start
 from tests.support.agent_world import TickingClock
 
 CHAT = """
@@ -92,7 +92,7 @@ def assert_sound(system: LocalSystem) -> None:
 
 
 def test_a_second_process_is_refused_and_nothing_changes(chat: Chat, tmp_path: Path) -> None:
-    """PartitionBusy names the process and its command; the first goes on as if nothing had been."""
+    """PartitionBusy names the process and its command; the first process continues undisturbed."""
     assert chat.tell("one")
     refused = rf"^sam is open in process {chat.process.pid} \(everlog chat\)"
     with pytest.raises(PartitionBusy, match=refused):
@@ -115,7 +115,7 @@ def test_after_a_take_over_the_first_is_never_acknowledged_again(chat: Chat, tmp
     assert_sound(system)
 
 
-def test_after_a_kill_the_second_opens_without_being_told_to(chat: Chat, tmp_path: Path) -> None:
+def test_after_a_kill_the_second_process_opens_without_take_over(chat: Chat, tmp_path: Path) -> None:
     """A dead owner is not in the way; what it acknowledged last is there once, and its turn is finished."""
     last = chat.tell("one")
     chat.kill()

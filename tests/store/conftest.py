@@ -1,4 +1,4 @@
-"""What the tests of the file log share."""
+"""Fixtures that the tests of the file log share."""
 
 from collections.abc import Callable
 from pathlib import Path

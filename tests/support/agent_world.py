@@ -116,7 +116,7 @@ class ScriptedModel:
 
 
 def asks_summary(request: bytes) -> bool:
-    """Whether a request, in any way to call functions, asks for a summary."""
+    """Return True if a request, in any calling format, asks for a summary."""
     body = json.loads(request)
     if "prompt" in body:
         return "### Functions" not in body["prompt"]
@@ -164,7 +164,7 @@ class World:
 
     @property
     def ports(self) -> Ports:
-        """What its agents have beside the model."""
+        """Ports of its agents besides the model."""
         return Ports(clock=self.clock, ids=self.ids)
 
     def restarted(self, *lines: Line, **more: Any) -> "World":

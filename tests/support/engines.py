@@ -1,9 +1,9 @@
-"""Lend engines of projections the databases that engines before them have let go of.
+"""Lend engines of projections the databases that earlier engines have returned.
 
-To begin a DuckDB takes 20 ms of CPU, half of a short test, and a suite begins thousands. So a database is used again,
-by one engine at a time: what an engine makes is in an attached database of its own, which goes when the engine is
+Starting a DuckDB takes 20 ms of CPU, half of a short test, and a suite starts thousands. So a database is used again,
+by one engine at a time: an engine's tables are in an attached database of its own, which goes when the engine is
 closed, and its prepared statements, temporary tables and registered names are those of a connection that is closed too.
-The deep suite and the processes that tests start begin theirs anew.
+The deep suite and the processes that tests start begin with new databases.
 """
 
 from collections import defaultdict

@@ -19,7 +19,7 @@ import pytest
 T = TypeVar("T")
 VARIABLE = "EVERLOG_SEED"
 NO_COMMIT = "no commit"
-"""What seeds are drawn from where nobody said what and the files are in no repository."""
+"""Origin of the seeds when none is set and the files are in no repository."""
 RANGE = 1_000_000
 """Seeds are drawn below this number unless a test says otherwise."""
 

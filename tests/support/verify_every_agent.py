@@ -26,7 +26,7 @@ def verify_all(systems: Sequence[LocalSystem]) -> None:
     drawn = chance("agents that are verified")
     with Projections() as projections:
         for system in systems:
-            place = getattr(system.store, "root", id(system.store))  # each command opens its store anew
+            place = getattr(system.store, "root", id(system.store))  # each command opens its store again
             for name in _names(system):
                 if (place, name) in seen or not system.store.reader(name).head(name).seq:
                     continue

@@ -1,7 +1,7 @@
-"""Time that passes only when nothing else can: an event loop whose sleepers wake at once, in the order of their times.
+"""Time that passes only when no task can run: an event loop whose sleepers wake at once, in the order of their times.
 
-While any task can run, it runs, and no time goes by. When all of them wait, time moves to the earliest that sleeps.
-When nobody sleeps either, nothing would ever happen again: that is an error, and not a test that hangs.
+While any task can run, it runs, and no time passes. When all tasks wait, time moves to the earliest sleeper. When no
+task sleeps either, nothing would ever happen again: that is an error, and not a test that hangs.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from tests.support.agent_world import SECOND, START
 
 
 class Stuck(AssertionError):
-    """Every task waits for something that nobody will do."""
+    """Every task waits for an event that cannot come."""
 
 
 class _Selector(selectors.DefaultSelector):
@@ -40,7 +40,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._moments = _Selector()
         super().__init__(self._moments)
         self.complaints: list[str] = []
-        """What went wrong and nobody was told: exceptions never retrieved, tasks destroyed while pending."""
+        """Unreported failures: exceptions never retrieved, tasks destroyed while pending."""
         self.set_exception_handler(lambda _, context: self.complaints.append(str(context)))
 
     def time(self) -> float:
@@ -48,7 +48,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 class WallClock:
-    """The time of day on a virtual loop, from START; `skew` (microseconds) is how far somebody has put it."""
+    """The time of day on a virtual loop, from START; `skew` (microseconds) is the offset that a test has set."""
 
     def __init__(self, skew: int = 0) -> None:
         self.skew = skew
@@ -62,9 +62,9 @@ class WallClock:
 
 
 def run(main: Callable[[], Coroutine[Any, Any, Any]], *, collect: bool = True) -> Any:
-    """What `main()` gives back, run in virtual time. It must leave no task behind, and no exception unheard of.
+    """Return the result of `main()`, run in virtual time. `main` must leave no task and no unretrieved exception.
 
-    `collect`: look for what is left in cycles of garbage too, which takes a while.
+    `collect`: search for leftovers in cycles of garbage too, which takes a while.
     """
     loops: list[VirtualLoop] = []
 

@@ -9,7 +9,7 @@ not exist yet simply holds.
     test_shape.py        sizes, docstrings, excepts, exports, no sleeping
     test_package.py      what the wheel holds, what the README says, what .ci/run runs
     test_rules_bite.py   every rule is shown a small offender and must see it
-    test_guards.py       the guards of tests/conftest.py refuse what they should
+    test_guards_of_tests.py       the guards of tests/conftest.py refuse what they should
 
 Rooms: events <- store <- projections <- actors <- interfaces. An arrow points at what may be imported.
 """

@@ -18,7 +18,9 @@ SUB_ROOMS: Mapping[str, Sequence[str]] = {
         "ports", "models", "prompt", "formats", "memory", "functions", "agent", "replay", "rerun", "reports",
         "archive", "gateway", "hosting", "cluster",
     ),
-    "interfaces": ("common", "output", "documents", "show", "talk", "manage", "replay_console", "fleet", "cli"),
+    "interfaces": (
+        "common", "output", "documents", "show", "talk", "manage", "replay_console", "fleet", "explain", "cli", "tour",
+    ),
 }  # fmt: skip
 """In each room, lowest first: a sub-room may import itself and those before it. The top of a room comes last."""
 
@@ -29,7 +31,7 @@ GUARDS: Mapping[str, str] = {
     "actors/cluster/pickling.py": "pickles and unpickles objects of users",
     "interfaces/common/bootstrap.py": "loads files of users",
 }
-"""Where everything is caught because the code that runs is not ours: its faults are told to its author."""
+"""Files where everything is caught because the code that runs is not ours: its faults are reported to its author."""
 
 
 def sub_room(path: str) -> str:

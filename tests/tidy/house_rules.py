@@ -74,7 +74,7 @@ def impure(files: Iterable[Source]) -> Iterator[str]:
 
 
 def foreign_to_events(files: Iterable[Source], stdlib: frozenset[str]) -> Iterator[str]:
-    """What events/ imports besides the standard library, msgspec and itself."""
+    """Yield imports of events/ other than the standard library, msgspec and itself."""
     for source in files:
         for imported in source.imports if source.room == "events" else ():
             if imported.top not in stdlib | {"msgspec", "events"}:

@@ -1,4 +1,4 @@
-"""How the rules see the code: parsed files, their imports as dotted names, their functions. Reads, never writes."""
+"""The code as the rules see it: parsed files, their imports as dotted names, their functions. Reads, never writes."""
 
 import ast
 from collections.abc import Iterator
@@ -59,7 +59,7 @@ class Source:
 
     @cached_property
     def aliases(self) -> dict[str, str]:
-        """What a bare name in this file stands for, by its imports."""
+        """Meaning of each bare name in this file, by its imports."""
         found = {}
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):

@@ -27,7 +27,7 @@ def test_most_functions_are_very_short() -> None:
 
 
 def test_nothing_catches_everything() -> None:
-    """An exception that nobody expected is our bug, and it propagates."""
+    """An unexpected exception is our bug, and it propagates."""
     cure = "catch the types that can be answered here; let the others end the work, or use try/finally to clean up"
     report(list(house_rules.broad_excepts(sources())), cure)
 

@@ -1,4 +1,6 @@
-"""Rooms import one way; pure modules stay pure; heavy libraries have one file each and start with nobody."""
+"""Rooms import one way; pure modules stay pure; heavy libraries have one file each and are not imported at the
+start.
+"""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What `import everlog` offers: every name is there, costs nothing until it is used, and is known to type checkers."""
+"""The names of `import everlog`: each exists, costs nothing until it is used, and is known to type checkers."""
 
 import ast
 import os

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from tests.tidy import house, house_rules
+from tests.tidy import house, house_rules, prose_rules
 from tests.tidy.parsed_source import Source
 
 
@@ -44,6 +44,10 @@ OFFENDERS = [
     (house_rules.without_docstring, "store/a.py", "x = 1"),
     (house_rules.bad_exports, "store/a.py", "__all__ = ['gone']"),
     (house_rules.bad_exports, "store/a.py", "__all__ = ['b', 'a']\na = b = 1"),
+    (prose_rules.riddles, "store/a.py", 'def f():\n    """Whether it was."""'),
+    (prose_rules.riddles, "tests/a.py", 'X = 1\n"""Where the store is."""'),
+    (prose_rules.archaic, "store/a.py", "x = 1  # made anew"),
+    (prose_rules.archaic, "store/a.py", 'class A:\n    """Lets go of the agent."""'),
 ]
 
 IN_ORDER = [
@@ -57,12 +61,14 @@ IN_ORDER = [
     (house_rules.long_files, "store/a.py", LONG.removesuffix("x = 1\n")),
     (house_rules.long_functions, "store/a.py", LONG_FUNCTION.removesuffix("    x = 1\n")),
     (house_rules.broad_excepts, "store/a.py", "try:\n    f()\nexcept (OSError, ValueError):\n    pass"),
-    (house_rules.without_docstring, "store/a.py", '"""What may live here."""'),
+    (house_rules.without_docstring, "store/a.py", '"""Files of the log."""'),
     (
         house_rules.bad_exports,
         "store/a.py",
         "__all__ = ['MAX', 'Log', 'f']\nMAX: int = 1\nclass Log: ...\ndef f(): ...",
     ),
+    (prose_rules.riddles, "store/a.py", 'def f():\n    """Return True if what was asked for exists."""'),
+    (prose_rules.archaic, "store/a.py", 'x = "a message that nobody reads is no docstring"'),
     (house_rules.bad_exports, "store/__init__.py", "from everlog.store.log import P2, P10\n__all__ = ['P2', 'P10']"),
 ]
 

@@ -1,4 +1,4 @@
-"""What the wheel holds, what the README says, and that .ci/run runs what the README says."""
+"""The content of the wheel, the claims of the README, and the commands of .ci/run."""
 
 import re
 import subprocess
@@ -56,7 +56,7 @@ def test_the_wheel_holds_one_package(wheel: Path) -> None:
 
 
 def test_a_wheel_of_the_sdist_is_the_same(wheel: Path, tmp_path: Path) -> None:
-    """Whoever builds from the sdist gets the wheel that the tree gives, file for file."""
+    """A wheel built from the sdist is the wheel of the tree, file for file."""
     with tarfile.open(build("sdist", ROOT, tmp_path)) as sdist:
         sdist.extractall(tmp_path, filter="data")
     (tree,) = (path for path in tmp_path.iterdir() if path.is_dir())
@@ -71,7 +71,7 @@ def data_files(room: str) -> list[Path]:
 
 
 def test_the_readme_mentions_every_folder() -> None:
-    """Whoever lists the repository finds each folder explained in README.md."""
+    """README.md explains each folder of the repository."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     missing = [folder for folder in top_level_folders() if f"`{folder}/`" not in readme]
     report(missing, "name the folder, as `folder/`, in README.md's table with what lives in it; or delete the folder")

@@ -1,7 +1,9 @@
-"""The embedded stand-in for a language model: rules, and plain that they are. No key, no network, no clock, no chance.
+"""Embedded stand-in for a language model: it works by rules, and says so. It needs no key and no network, and uses
+neither the clock nor random numbers.
 
-It knows what a first hour needs: a name, facts, a to-do list, searches and summaries. `model` is the endpoint (request
-bytes to answer bytes), `request` and `completion` are its two ends, `answers` decides, the others know one thing each.
+It covers a first hour with everlog: a name, facts, a to-do list, searches and summaries. `offline_model` is the
+endpoint (request bytes to answer bytes), `request` and `completion` parse and write these bytes, `answers` decides, and
+each other file serves one subject.
 """
 
 from everlog.actors.models.offline.offline_model import MODEL, OfflineModel, reply

@@ -1,7 +1,7 @@
-"""What the offline model does about everything that waits for it: one reply to all of it. Pure, no state.
+"""Decide what the offline model does about all waiting inputs, in one reply. Pure, no state.
 
-No call is repeated: a search of the conversation is followed by one of the archive, then by words, and so is a failed
-call. So every turn ends.
+No call is repeated: a search of the conversation is followed by one of the archive, and that by words. A failed call is
+not retried either. So every turn ends.
 """
 
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ from everlog.actors.models.offline.request import CallResult, OfflineRequest, Pe
 from everlog.actors.ports.agent_constants import PAUSE_MINUTES_MAX
 
 USERS_MAX = 3
-"""Messages of users, and questions in each, served in one reply."""
+"""Maximum messages of users, and maximum questions in each, that one reply serves."""
 KEPT_MAX = 5
-"""Statements that are kept when memory is under pressure."""
+"""Maximum statements that are stored in archival memory under memory pressure."""
 HELP = (
     'I note what you tell me and look up what was said: try "My name is ...", "Remind me to ...", '
     '"What is on my to-do list?", "What did I say about ...?", "Keep this: ..." or "Forget that ...".'
@@ -40,7 +40,7 @@ _ARCHIVE = any_case(r"\b(?:archiv\w+|documents?)\b|\byou (?:to )?keep\b")
 
 
 def complete(request: OfflineRequest) -> Completion:
-    """Return the reply to everything that waits."""
+    """Return the reply to all waiting inputs."""
     made = Completion()
     users = [event for event in request.events if event.type == "user_message"]
     reasons = " ".join(event.reason for event in request.events if event.type == "heartbeat")
@@ -53,9 +53,11 @@ def complete(request: OfflineRequest) -> Completion:
             made.say(greeting(request, ask=not users))
         elif event.type == "system_alert" and _PRESSURE.search(event.message or ""):
             made.think("My context is getting full, so I put away what the user told me.")
-            told = [text for text in request.statements if not facts.has_no_statement(normalize(text))][-KEPT_MAX:]
-            if told:
-                kept = "; ".join(short(text, 200) for text in told)
+            facts_told = [text for text in request.statements if not facts.has_no_statement(normalize(text))][
+                -KEPT_MAX:
+            ]
+            if facts_told:
+                kept = "; ".join(short(text, 200) for text in facts_told)
                 made.call("archival_memory_insert", content=f"{facts.SAID}: {kept}")
     for event in users[-USERS_MAX:]:
         if not _serve_order(request, made, event):
@@ -65,7 +67,7 @@ def complete(request: OfflineRequest) -> Completion:
 
 
 def greeting(request: OfflineRequest, *, ask: bool) -> str:
-    """Return a greeting; the first one says what we are, and asks for a name that we do not know."""
+    """Return a greeting. The first greeting introduces the stand-in, and asks for the user's name if it is unknown."""
     name = facts.name_in(request.human or [])
     hello = f"Hello, {name}!" if name else "Hello!"
     if not request.first:
@@ -74,7 +76,9 @@ def greeting(request: OfflineRequest, *, ask: bool) -> str:
 
 
 def _failed(made: Completion, results: Sequence[CallResult]) -> None:
-    """Keep elsewhere what core memory has no room for, and tell of what else failed but messages."""
+    """Store elsewhere what core memory has no room for, and report other failed calls.
+    Failed messages are not reported.
+    """
     made.think("Something that I tried did not work, so I deal with that first.")
     for result in results:
         text = result.arguments.get("content") or result.arguments.get("new_content")
@@ -86,7 +90,7 @@ def _failed(made: Completion, results: Sequence[CallResult]) -> None:
 
 
 def _searched(request: OfflineRequest, made: Completion, searches: Sequence[CallResult]) -> None:
-    """Answer from what searches found; look into the archive where the conversation holds nothing."""
+    """Answer from the results of searches. Search the archive if the conversation has no answer."""
     for search in searches:
         made.think("The search is back, so I read what it found and answer.")
         if hits := best(search, request.asked):
@@ -98,7 +102,7 @@ def _searched(request: OfflineRequest, made: Completion, searches: Sequence[Call
 
 
 def _serve_order(request: OfflineRequest, made: Completion, event: PendingInput) -> bool:
-    """Serve an order to keep, pause or forget something. False where the message is none."""
+    """Serve a request to store, pause or forget something. Return False if the message is no such request."""
     text = normalize(event.message or "")
     if match := _KEEP.match((event.message or "").strip()):
         made.call("archival_memory_insert", content=match[1])
@@ -122,18 +126,18 @@ def _serve_order(request: OfflineRequest, made: Completion, event: PendingInput)
 
 
 def _serve(request: OfflineRequest, made: Completion, event: PendingInput) -> None:
-    """Serve one message: write down what it tells, answer what it asks, or say that it is not understood."""
+    """Serve one message: store its facts, answer its questions, or say that it was not understood."""
     text = normalize(event.message or "")
     lines = list(request.human or [])
-    told = facts.facts_in(text)
+    facts_told = facts.facts_in(text)
     questions = [sentence for sentence in sentences(text) if facts.is_question(sentence)]
-    if told:
+    if facts_told:
         made.think("The user told me something about themselves, so I write it down.")
-        _keep_facts(request, made, told, lines)
+        _keep_facts(request, made, facts_told, lines)
     for question in questions[:USERS_MAX]:
         made.think("The user asks something, so I look for the answer in what I know.")
         _answer(made, question, lines, event.time)
-    if told or questions:
+    if facts_told or questions:
         return
     made.think("No rule of mine finds a fact or a question here.")
     if _THANKS.match(text):
@@ -146,10 +150,12 @@ def _serve(request: OfflineRequest, made: Completion, event: PendingInput) -> No
         made.say(greeting(request, ask=True))
 
 
-def _keep_facts(request: OfflineRequest, made: Completion, told: Sequence[facts.UserFact], lines: list[str]) -> None:
-    """Write what is new into core memory, and say so. `lines` becomes the block as it will be."""
+def _keep_facts(
+    request: OfflineRequest, made: Completion, facts_told: Sequence[facts.UserFact], lines: list[str]
+) -> None:
+    """Store new facts in core memory, and say so. `lines` is changed into the block as it will be."""
     known = {fact.phrase.casefold() for fact in facts.facts_of_lines(lines)}
-    fresh = [fact for fact in told if fact.phrase.casefold() not in known]
+    fresh = [fact for fact in facts_told if fact.phrase.casefold() not in known]
     added: list[str] = []
     for fact in fresh:
         old = facts.replaced(fact, lines + added)
@@ -175,11 +181,11 @@ def _keep_facts(request: OfflineRequest, made: Completion, told: Sequence[facts.
         that = all(fact.phrase.startswith("you") for fact in others)
         made.say(f"I noted{' that' if that else ':'} {facts.join_facts(others)}.")
     elif not fresh:
-        made.say(f"I know that already: {facts.join_facts(told)}.")
+        made.say(f"I know that already: {facts.join_facts(facts_told)}.")
 
 
 def _answer(made: Completion, question: str, lines: Sequence[str], time: str) -> None:
-    """Answer from what we are or from the block, else search: days by day, the archive where it is named."""
+    """Answer by introduction or from the block; else search: by day if days are named, the archive if it is named."""
     known = facts.facts_of_lines(lines)
     words = " ".join(content(question))
     in_archive = " ".join(content(_ARCHIVE.sub(" ", question))) if _ARCHIVE.search(question) else ""
@@ -199,8 +205,8 @@ def _answer(made: Completion, question: str, lines: Sequence[str], time: str) ->
     elif in_archive:
         made.call("archival_memory_search", heartbeat=True, query=in_archive)
     elif found:
-        told = facts.join_facts(found)
-        made.say(f"{told[:1].upper()}{told[1:].rstrip('.')}.")
+        facts_told = facts.join_facts(found)
+        made.say(f"{facts_told[:1].upper()}{facts_told[1:].rstrip('.')}.")
     elif stems(question) == {"nam"}:
         made.say("I do not know your name yet. What is it?")
     elif words:

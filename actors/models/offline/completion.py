@@ -1,4 +1,4 @@
-"""A reply of the offline model in the making (`Completion`), and its bytes as a chat completion."""
+"""Collect a reply of the offline model (`Completion`), and write it as the bytes of a chat completion."""
 
 import hashlib
 from typing import Any
@@ -10,20 +10,20 @@ INTRODUCTION = "I am everlog's offline stand-in: rule-based, not a language mode
 
 
 class Completion(msgspec.Struct):
-    """A thought, calls, and sentences for the user."""
+    """Reply with a thought, calls of functions, and sentences for the user."""
 
     thought: str = ""
     calls: list[tuple[str, dict[str, Any]]] = []
     says: list[str] = []
 
     def call(self, function: str, /, *, heartbeat: bool = False, **arguments: Any) -> None:
-        """Call a function, once."""
+        """Add a call of a function, unless the same call is there."""
         call = (function, {**arguments, "request_heartbeat": heartbeat})
         if call not in self.calls:
             self.calls.append(call)
 
     def say(self, text: str) -> None:
-        """Say a sentence to the user, once."""
+        """Add a sentence for the user, unless it is there."""
         if text not in self.says:
             self.says.append(text)
 

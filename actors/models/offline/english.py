@@ -1,4 +1,4 @@
-"""What the offline model knows of English: words, stems, sentences, days, and who "I" is. Pure, no state."""
+"""English for the offline model: words, stems, sentences, days, and the exchange of "I" and "you". Pure, no state."""
 
 import re
 from contextlib import suppress
@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from functools import lru_cache
 
 TEXT_CHARS_MAX = 4000
-"""Rules look at no more of a message than this."""
+"""Maximum characters of a message that the rules read, so that a reply takes a bounded time."""
 
 
 def any_case(pattern: str) -> re.Pattern[str]:
@@ -32,7 +32,7 @@ _SAME = {"called": "nam", "old": "ag", "job": "work", "home": "liv", "moved": "l
 
 _ISO = re.compile(r"\b\d{4}-\d{2}-\d{2}\b")
 _NEAR = {"yesterday": 1, "today": 0, "last week": 7}
-"""Days ago."""
+"""Days before today."""
 
 _SWAPPED = {
     "i am": "you are", "i was": "you were", "you are": "I am", "you're": "I'm", "your": "my", "you": "me",
@@ -67,7 +67,7 @@ def content(text: str) -> list[str]:
 
 @lru_cache(maxsize=10_000)
 def _stem(word: str) -> str:
-    """A word without its ending; words that mean the same to us give the same."""
+    """Return a word without its ending. Words that the rules treat as equal have the same stem."""
     ending = next((end for end in _ENDINGS if word.endswith(end) and len(word) - len(end) >= 2), "")
     stem = word.removesuffix(ending)
     return _SAME.get(word, stem[:-1] if len(stem) > 3 and stem[-1] == stem[-2] else stem)
@@ -79,7 +79,9 @@ def stems(text: str) -> set[str]:
 
 
 def days(text: str, today: str) -> tuple[str, str] | None:
-    """Return the first and last day that `text` names, as YYYY-MM-DD; `today` begins with the day on which it came."""
+    """Return the first and last day that `text` names, as YYYY-MM-DD;
+    None if it names none. `today` begins with the date.
+    """
     found = [match[0] for match in _ISO.finditer(text)]
     ago = next((ago for name, ago in _NEAR.items() if name in text.lower()), None)
     with suppress(ValueError):

@@ -1,6 +1,6 @@
-"""The offline model's summaries: it picks sentences, it does not write any. Pure, no state.
+"""Summarize for the offline model: pick sentences from the transcript, and write none. Pure, no state.
 
-The transcript is what `render.transcript` makes: "Summary so far: ...", then lines of "time | who: words".
+A transcript begins with "Summary so far: ..." if there is an earlier summary, then has lines "time | who: words".
 """
 
 import re
@@ -10,7 +10,7 @@ from everlog.actors.models.offline.english import any_case, sentences
 
 _EARLIER = "Summary so far: "
 _SENTENCE_WORDS_MAX = 30
-"""A longer sentence is cut."""
+"""Maximum words of a sentence; a longer one is truncated."""
 _LIMIT = re.compile(r"\bat most (\d{1,9}) words\b")
 _LINE = re.compile(
     r"(\d{4}-\d{2}-\d{2})[^|\n]{0,40} \| (?:assistant called .*|[\w.-]+ returned:.*|([^:\n]{1,80}): (.*))"
@@ -19,18 +19,20 @@ _PERSONAL = any_case(
     r"\b(?:i|i'm|my|we|our|i've|i'll|promise|will|remember|tomorrow|birthday|name|called|live|like|love|work)\b"
     r"|(?<=\w )(?-i:[A-Z])\w+|\d+"
 )
-"""First persons, names, numbers and the like."""
+"""Signs that a sentence is worth keeping: first persons, names, numbers and the like."""
 _ELLIPSIS = "[... the middle"
 
 
 def limit(system: str) -> int | None:
-    """Return how many words the system message asks for; None where it asks for no summary."""
+    """Return the number of words that the system message asks for; None if it asks for no summary."""
     match = _LIMIT.search(system)
     return max(1, int(match[1])) if match else None
 
 
 def summary(transcript: str, words: int) -> str:
-    """Return sentences of `transcript` in at most `words` words: the earlier summary's, then what says most."""
+    """Return sentences of `transcript`, in at most `words` words:
+    some of the earlier summary, then the highest-scored ones.
+    """
     lines = transcript.split("\n")
     end = next((n for n, line in enumerate(lines) if _LINE.match(line)), len(lines))
     before = "\n".join(lines[:end]) if transcript.startswith(_EARLIER) else ""
@@ -42,7 +44,7 @@ def summary(transcript: str, words: int) -> str:
 
 
 def _said(lines: Sequence[str]) -> Iterator[str]:
-    """What was said, sentence by sentence, each standing on its own; neither thoughts nor calls."""
+    """Yield what was said, sentence by sentence, each with its day and speaker. Thoughts and calls are left out."""
     day = who = ""
     for line in lines:
         said = line
@@ -54,14 +56,14 @@ def _said(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _score(text: str) -> float:
-    """How much a sentence says; length and questions cost, and our own words count little."""
-    telling = len(set(_PERSONAL.findall(text.rpartition(" said: ")[2])))
-    score = min(telling, 6) + 1.0 - 2.0 * text.endswith("?") - len(text.split()) / _SENTENCE_WORDS_MAX
+    """Return the score of a sentence. Length and questions lower it, and the assistant's own words count little."""
+    personal_words = len(set(_PERSONAL.findall(text.rpartition(" said: ")[2])))
+    score = min(personal_words, 6) + 1.0 - 2.0 * text.endswith("?") - len(text.split()) / _SENTENCE_WORDS_MAX
     return score * 0.3 if " I said: " in text else score
 
 
 def _best(texts: Sequence[str], words: int) -> list[str]:
-    """The best sentences that fit into `words` words together, in their own order, none twice."""
+    """Return the highest-scored sentences that fit into `words` words together, in their own order, without repeats."""
     kept: dict[str, int] = {}
     for place in sorted(range(len(texts)), key=lambda n: -_score(texts[n])):
         if texts[place] not in kept and (size := _count([texts[place]])) <= words:
@@ -75,7 +77,7 @@ def _count(texts: Sequence[str]) -> int:
 
 
 def _truncate(text: str, words: int = _SENTENCE_WORDS_MAX) -> str:
-    """At most `words` words of `text`, ended like a sentence."""
+    """Return at most `words` words of `text`, ended like a sentence."""
     cut = " ".join(text.split()[:words])
     if len(text.split()) > words:
         return f"{cut.rstrip('.,;:')}..."

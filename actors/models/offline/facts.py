@@ -1,6 +1,7 @@
-"""What a user tells of themselves, their to-do list too: from their words, and from the lines of the block `human`.
+"""Facts about a user, with the to-do list: found in the user's words and in the lines of the block `human`. Pure, no
+state.
 
-A fact is one line: "Name: Chad", "To do: buy milk", or "The user said: I sail" for everything else. Pure, no state.
+A fact is one line: "Name: Chad", "To do: buy milk", or "The user said: I sail" for everything else.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ _CHARS_MAX = 200
 
 
 class UserFact(msgspec.Struct, frozen=True):
-    """Something that the user told of themselves; the key is "" where a line of the block has none."""
+    """One fact about the user. The key is "" for a line of the block without one."""
 
     key: str
     value: str
@@ -27,7 +28,7 @@ class UserFact(msgspec.Struct, frozen=True):
 
     @property
     def subject(self) -> str:
-        """What the fact is about, where it can only be so or otherwise: a new one takes the place of the old one."""
+        """Subject that can have one value only, so that a new fact replaces the old one; empty for other facts."""
         if self.key in (NAME, "First name"):
             return NAME
         match = _SUBJECT.match(self.value) if self.key == SAID else None
@@ -35,9 +36,9 @@ class UserFact(msgspec.Struct, frozen=True):
 
     @property
     def phrase(self) -> str:
-        """The fact as the user is told it."""
-        told = {SAID: "{}", "": '"{}"', "First name": "your name is {}", TO_DO: '"{}" is on your to-do list'}
-        return told.get(self.key, f"your {self.key.lower()} is {{}}").format(to_second_person(self.value))
+        """Clause that states the fact to the user."""
+        phrases = {SAID: "{}", "": '"{}"', "First name": "your name is {}", TO_DO: '"{}" is on your to-do list'}
+        return phrases.get(self.key, f"your {self.key.lower()} is {{}}").format(to_second_person(self.value))
 
 
 _SUBJECT = any_case(
@@ -56,7 +57,7 @@ _ORDERS = (
     (TO_DO, any_case(r"(?:please )?(?:add|put) (.+?) (?:to|on) (?:my|the) (?:to-?do )?list\b")),
     (SAID, any_case(rf"{_REMEMBER}(?: that\b|\s*:|(?= (?:i|i'm|my|we|our)\b))\s*(.+)")),
 )
-"""What somebody wants remembered in so many words, and under which key."""
+"""Requests to remember something, with the key under which it is stored."""
 _PERSON = r"((?-i:[^\W\d_][\w'-]*(?:\s+[A-Z][\w'-]*){0,2}))"
 _NAMED = (
     any_case(rf"(?:my (?:first )?name(?:'s| is)|(?:you can |just )?call me) {_PERSON}"),
@@ -85,18 +86,18 @@ def facts_in(text: str) -> list[UserFact]:
     """Return the facts in the statements of `text`, in order, once each."""
     if ordered := _order_in(text):
         return [ordered] if ordered.key == TO_DO else _of_clauses(ordered.value, wanted=True)
-    told = [sentence for sentence in sentences(text) if not is_question(sentence)]
-    return list(dict.fromkeys(fact for sentence in told for fact in _of_clauses(sentence, wanted=False)))
+    phrases = [sentence for sentence in sentences(text) if not is_question(sentence)]
+    return list(dict.fromkeys(fact for sentence in phrases for fact in _of_clauses(sentence, wanted=False)))
 
 
 def is_question(sentence: str) -> bool:
-    """Return whether a sentence asks something."""
+    """Return True if a sentence asks something."""
     asks = sentence.rstrip(" \"')").endswith("?") or _QUESTION.match(_unfilled(sentence))
     return bool(asks) and not _order_in(sentence)
 
 
 def has_no_statement(text: str) -> bool:
-    """Return whether `text` only asks or greets."""
+    """Return True if `text` only asks or greets."""
     return all(is_question(sentence) or not _unfilled(sentence) for sentence in sentences(text))
 
 
@@ -117,14 +118,16 @@ def name_in(lines: Sequence[str]) -> str | None:
 
 
 def replaced(fact: UserFact, lines: Sequence[str]) -> str | None:
-    """Return the line whose place a fact takes: the last about the same; for a name also where it is unknown."""
+    """Return the line that a fact replaces:
+    the last one with the same subject, or for a name the line without one yet.
+    """
     same = [line for line in lines for old in facts_of_lines([line]) if fact.subject and old.subject == fact.subject]
     unknown = [line for line in lines if fact.key == NAME and line.partition(":")[0].strip() in (NAME, "First name")]
     return next(reversed(same or unknown), None)
 
 
 def recalled(question: str, known: Sequence[UserFact]) -> list[UserFact]:
-    """Return those of the facts `known` that share most words with `question`. None where too few match."""
+    """Return those of the `known` facts that share most words with `question`; an empty list if too few words match."""
     asked = stems(question)
     ranked = [(score, fact) for fact in known if (score := _overlap(asked, fact)) > 0]
     best = max((score for score, _ in ranked), default=0.0)
@@ -132,14 +135,14 @@ def recalled(question: str, known: Sequence[UserFact]) -> list[UserFact]:
 
 
 def about_user(question: str) -> bool:
-    """Return whether a question is about the user who asks."""
+    """Return True if a question is about the user who asks it."""
     return not {"i", "me", "my", "mine", "i'm", "we", "our", "am"}.isdisjoint(words(question))
 
 
 def join_facts(facts: Sequence[UserFact]) -> str:
-    """Return facts as one clause for the user."""
-    told = [fact.phrase for fact in facts]
-    return ", and ".join([", ".join(told[:-1]), told[-1]] if told[1:] else told)
+    """Join facts into one clause for the user."""
+    phrases = [fact.phrase for fact in facts]
+    return ", and ".join([", ".join(phrases[:-1]), phrases[-1]] if phrases[1:] else phrases)
 
 
 def _overlap(asked: set[str], fact: UserFact) -> float:
@@ -151,14 +154,14 @@ def _overlap(asked: set[str], fact: UserFact) -> float:
 
 
 def _unfilled(text: str) -> str:
-    """`text` without a greeting and the like at its start."""
+    """Return `text` without a greeting and the like at its start."""
     while match := _FILLER.match(text):
         text = text[match.end() :].lstrip()
     return text
 
 
 def _order_in(text: str) -> UserFact | None:
-    """What somebody wants remembered in so many words."""
+    """Return what the user explicitly asks to be remembered; None if nothing."""
     start = _unfilled(text)
     for key, order in _ORDERS:
         if match := order.match(start):
@@ -167,7 +170,9 @@ def _order_in(text: str) -> UserFact | None:
 
 
 def _of_clauses(text: str, *, wanted: bool) -> list[UserFact]:
-    """The facts of the clauses; where somebody asked to remember it (`wanted`), any words will do."""
+    """Return the facts in the clauses of a text.
+    `wanted`: the user asked to remember the text, so any words count as a fact.
+    """
     found: list[UserFact] = []
     for clause in (_clean(_unfilled(clause)) for clause in _CLAUSES.split(text)):
         named = next((match for pattern in _NAMED if (match := pattern.match(clause))), None)

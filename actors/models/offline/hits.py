@@ -1,4 +1,6 @@
-"""How the offline model reads the result of a search (`builtin.shown`), and which hits it quotes. Pure, no state."""
+"""Parse the results of a search as functions return them, and choose the hits that the offline model quotes. Pure, no
+state.
+"""
 
 import re
 from collections.abc import Sequence
@@ -14,9 +16,9 @@ NOT_KNOWN = "I do not know"
 DATED = "conversation_search_date"
 _QUOTE_CHARS_MAX = 400
 _COMMON_MIN = 2
-"""Words of a question that a hit holds, where the question has more than two: fewer is chance."""
+"""Words of a question that a hit must have if the question has more than two: fewer may match by chance."""
 _DATED_HITS = 3
-"""Hits quoted of a search by day, where they are as good as each other."""
+"""Maximum hits quoted from a search by day, if they have the same score."""
 
 _LINE = re.compile(r"timestamp: (\d{4}-\d{2}-\d{2})[^,]*, (.*)", re.DOTALL)
 _MEMORY = re.compile(r"(?:id: [^,]+, (?:.*?, )??)?memory: (.*)", re.DOTALL)
@@ -34,19 +36,19 @@ class SearchHit(NamedTuple):
 
     @property
     def phrase(self) -> str:
-        """The hit as the user is told it."""
+        """Sentence that quotes the hit to the user."""
         who = _SPEAKERS.get(self.who, f"{self.who} said")
         return f'On {self.day} {who}: "{short(self.text, _QUOTE_CHARS_MAX)}"'
 
 
 def query_of(search: CallResult) -> str:
-    """Return what was looked for, in words for the user."""
+    """Return the query of a search, in words for the user."""
     days = dict.fromkeys(str(search.arguments.get(key, "")) for key in ("start_date", "end_date"))
     return str(search.arguments.get("query") or " to ".join(days))
 
 
 def hits(search: CallResult) -> list[SearchHit]:
-    """Return the hits, in order; also of a result that is shown cut."""
+    """Return the hits in order. A truncated result gives the hits that are in it."""
     _, opened, listed = search.text.partition("): [")
     try:
         lines = msgspec.json.decode(f"[{listed}", type=list[str]) if opened else []
@@ -62,9 +64,9 @@ def _hit(day: str, rest: str) -> SearchHit:
 
 
 def best(search: CallResult, asked: Sequence[str]) -> list[SearchHit]:
-    """Return the hit to quote, which has most words of the question; of a search by day a few.
+    """Return the hit with most words of the question, as a list; of a search by day several.
 
-    What the user just asked is no answer, nor is what we said when we did not know.
+    The user's own question is no answer, nor is an earlier "I do not know" of the model.
     """
     wanted = stems(" ".join(asked) if search.name == DATED else query_of(search))
     own = {" ".join(text.split()) for text in asked}
@@ -81,6 +83,6 @@ def best(search: CallResult, asked: Sequence[str]) -> list[SearchHit]:
 
 
 def _score(hit: SearchHit, wanted: set[str]) -> float:
-    """Words in common; a question says little, and what we said ourselves less than what others said."""
+    """Return the number of common words. A question scores lower, and so do the assistant's own words."""
     common = len(wanted & stems(f"{hit.who} {hit.text}"))
     return common - 0.8 * has_no_statement(hit.text) - 0.5 * (hit.who == "assistant")

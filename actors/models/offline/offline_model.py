@@ -1,4 +1,6 @@
-"""The offline model behind the model protocol. `reply` is pure: the same request has the same answer, byte for byte."""
+"""Offer the offline model through the model protocol. `reply` is pure: equal requests have equal answers, byte for
+byte.
+"""
 
 from everlog.actors.models.offline import answers, extractive_summary
 from everlog.actors.models.offline.completion import INTRODUCTION, MODEL, Completion
@@ -11,28 +13,28 @@ __all__ = ["MODEL", "OfflineModel", "reply"]
 NO_HELPER = f"{INTRODUCTION} I know nothing that could answer this. A real model can be asked with --helper MODEL."
 
 _HELPER = "You help another assistant"
-"""In the system message of a question from another model."""
+"""Beginning of the system message of a question from another model."""
 
 
 class OfflineModel:
-    """The model protocol over `reply`."""
+    """Model protocol over `reply`."""
 
     name = "offline"
 
     async def ask(
         self, request: bytes, *, on_delta: DeltaCallback | None = None, spent: Spent = NOTHING
     ) -> ModelResponse:
-        """Answer at once. Raises ModelError where the request is none."""
+        """Answer at once. Raise ModelError if the request cannot be parsed."""
         started = monotonic_us()
         raw = reply(request).decode()
         return ModelResponse(raw, monotonic_us() - started)
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: there are no connections."""
 
 
 def reply(body: bytes) -> bytes:
-    """Return the body of a chat completion that answers `body`. Raises ModelError where that is no request."""
+    """Return the body of a chat completion that answers `body`. Raise ModelError if `body` is no request."""
     request = parse_request(body)
     if request.functions is None:
         if words := extractive_summary.limit(request.system):
@@ -43,7 +45,10 @@ def reply(body: bytes) -> bytes:
 
 
 def _allowed(made: Completion, request: OfflineRequest) -> Completion:
-    """Leave out calls of functions that are not there, and make a call of what is said: the first in a first reply."""
+    """Return the reply without calls of unknown functions, and with its sentences as a call of `send_message`.
+
+    In the first reply that call comes first: an agent checks that its first reply begins with a message.
+    """
     functions = request.functions or set()
     wanted, made.calls = made.calls, [call for call in made.calls if call[0] in functions]
     if len(made.calls) < len(wanted) and not made.says:

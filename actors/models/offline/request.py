@@ -1,4 +1,6 @@
-"""What the offline model sees of a request: the block `human`, what waits for an answer, what the last calls gave."""
+"""Parse what the offline model needs of a request: the block `human`, the waiting inputs, the results of the last
+calls.
+"""
 
 from typing import Any
 
@@ -7,12 +9,12 @@ import msgspec
 from everlog.events import ModelError
 
 _MESSAGES_MAX = 400
-"""How many messages back words of users are looked for."""
+"""Maximum messages that are searched for users' words, counted from the end."""
 _MEMORY = "\nCore memory shown below"
 _HUMAN = '\n<human characters="'
 _HUMAN_END = "\n</human>"
 _HIDDEN = "Note: prior messages ("
-"""In a message that holds a summary."""
+"""Mark of a message that holds a summary."""
 
 
 class _Function(msgspec.Struct):
@@ -21,7 +23,7 @@ class _Function(msgspec.Struct):
 
 
 class _Call(msgspec.Struct):
-    """A call, or a function that may be called."""
+    """One call, or one function that may be called."""
 
     function: _Function
     id: str = ""
@@ -40,7 +42,7 @@ class _Body(msgspec.Struct):
 
 
 class PendingInput(msgspec.Struct):
-    """One of the small JSON objects that users' messages hold."""
+    """One of the small JSON objects in messages of the role `user`."""
 
     type: str = ""
     message: str | None = None
@@ -54,7 +56,7 @@ _object = msgspec.json.Decoder(dict[str, Any])
 
 
 class CallResult(msgspec.Struct):
-    """A call of the last reply, and what came of it."""
+    """One call of the last reply, with its result."""
 
     name: str
     arguments: dict[str, Any]
@@ -63,28 +65,28 @@ class CallResult(msgspec.Struct):
 
 
 class OfflineRequest(msgspec.Struct):
-    """Everything that the rules look at."""
+    """Everything that the rules use of a request."""
 
     system: str
     last_text: str
     functions: set[str] | None
-    """The names of those that may be called; None where the request holds none, as for a summary."""
+    """Names of the functions that may be called; None if the request has none, as for a summary."""
     human: list[str] | None
-    """The lines of the block `human`; None where there is no such block."""
+    """Lines of the block `human`; None if there is no such block."""
     first: bool
-    """Whether the agent never replied, as far as the request shows."""
+    """True if the request shows no earlier reply of the agent."""
     events: list[PendingInput]
-    """What waits, in order."""
+    """Waiting inputs in order."""
     results: list[CallResult]
-    """Of the calls of the last reply."""
+    """Results of the calls of the last reply."""
     asked: list[str]
-    """What the user said last: a search finds that too, and it is no answer."""
+    """Last messages of the user. A search finds these too, and they are no answer."""
     statements: list[str]
-    """What users said, in order."""
+    """Texts of all messages of users, in order."""
 
 
 def parse_request(body: bytes) -> OfflineRequest:
-    """Return the request that `body` is. Raises ModelError where it is none."""
+    """Parse a request. Raise ModelError if `body` is none."""
     try:
         decoded = _body.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -118,7 +120,7 @@ def _decoded(text: str, otherwise: dict[str, Any]) -> dict[str, Any]:
 
 
 def _event(content: str) -> PendingInput:
-    """A message as an event; what is none of ours is taken for a user's words."""
+    """Parse a message as an input. Text in another form is taken for a user's words."""
     try:
         return PendingInput() if _HIDDEN in content[:100] else _envelope.decode(content)
     except msgspec.DecodeError:
@@ -126,31 +128,33 @@ def _event(content: str) -> PendingInput:
 
 
 def _is_imported(message: _Message) -> bool:
-    """Whether a reply was put there by an import or by the start-up."""
+    """Return True if a reply was written by an import or by the boot messages, not by a model."""
     return bool(message.tool_calls) and all(c.id.startswith(("import_", "boot")) for c in message.tool_calls or [])
 
 
 def _newest_group(events: list[PendingInput]) -> list[PendingInput]:
-    """Those without a user's words of another speaker or day than the newest: an import may end with such."""
+    """Return the inputs without users' words of another speaker or day than the newest:
+    an import may end with such words.
+    """
     newest = events[-1] if events else PendingInput()
     names = {newest.name} if newest.type == "user_message" else {event.name for event in events}
     return [e for e in events if e.type != "user_message" or (e.time[:10] == newest.time[:10] and e.name in names)]
 
 
 def _results(messages: list[_Message]) -> list[CallResult]:
-    """The calls of the first message with their results."""
+    """Return the calls of the first message, with their results."""
     calls = {call.id: call.function for message in messages[:1] for call in message.tool_calls or []}
     results = []
     for message in messages[1:]:
         if message.role == "tool" and (call := calls.get(message.tool_call_id)):
-            told = _decoded(message.content or "", {"message": message.content})
-            ok, text = told.get("status", "OK") == "OK", str(told.get("message") or "")
+            result = _decoded(message.content or "", {"message": message.content})
+            ok, text = result.get("status", "OK") == "OK", str(result.get("message") or "")
             results.append(CallResult(call.name, _decoded(call.arguments, {}), ok, text))
     return results
 
 
 def _human(system: str) -> list[str] | None:
-    """The lines of the block `human`."""
+    """Return the lines of the block `human`; None if there is no such block."""
     start = system.find(_HUMAN, max(0, system.rfind(_MEMORY)))
     opened = system.find("\n", start + 1) if start >= 0 else -1
     end = system.find(_HUMAN_END, opened) if opened >= 0 else -1

@@ -1,7 +1,7 @@
-"""The texts that an agent may begin with, by name: system prompts, personas and humans, as package data. Nothing else.
+"""Texts that an agent may begin with, by name: system prompts, personas and humans, as package data. Nothing else.
 
-A preset is a text file in the folder of its kind. It is read as it stands, without the line break at its end. A system
-prompt is what `--preset` names: a list of sections, each a file, of which presets may share some. It may bring
+A preset is a text file in the folder of its kind, read without the line break at its end. A system prompt, the kind
+that `--preset` names, is a list of sections, each a file; presets may share sections. A system prompt may bring
 functions.
 """
 
@@ -28,35 +28,35 @@ _SYSTEM: Mapping[str, Sequence[str]] = {
         "chat/closing",
     ),
 }  # fmt: skip
-"""The sections of each system prompt, in order, by folder and name."""
+"""Sections of each system prompt, in order, by folder and name."""
 BETWEEN = "\n\n"
-"""What stands between two sections of a system prompt."""
+"""Separator of two sections of a system prompt."""
 _EXTRAS = {"extras": ("message_chatgpt", "read_from_text_file", "append_to_text_file", "http_request")}
 
 
 def system(name: str) -> str:
-    """The system prompt of that name."""
+    """Return the system prompt of that name."""
     return _text("system", name)
 
 
 def sections(name: str) -> list[Section]:
-    """The sections of the system prompt of that name. Raises BadInput where there is no such preset."""
+    """Return the sections of the system prompt of that name. Raise BadInput for an unknown preset."""
     system(name)
     return [Section(path.rpartition("/")[2], _read("system", path)) for path in _SYSTEM[name]]
 
 
 def persona(name: str) -> str:
-    """What the block `persona` begins with."""
+    """Return the text with which the block `persona` begins."""
     return _text("persona", name)
 
 
 def human(name: str) -> str:
-    """What the block `human` begins with."""
+    """Return the text with which the block `human` begins."""
     return _text("human", name)
 
 
 def names(kind: PresetKind) -> list[str]:
-    """The presets of a kind, in order. Raises BadInput where there is no such kind."""
+    """Return the names of the presets of a kind, sorted. Raise BadInput for an unknown kind."""
     if kind == "system":
         return sorted(_SYSTEM)
     files = (entry.name for entry in _folder(kind).iterdir() if entry.name.endswith(_ENDING))
@@ -64,7 +64,7 @@ def names(kind: PresetKind) -> list[str]:
 
 
 def extras(name: str) -> Sequence[str]:
-    """Names of the functions of `extras` that an agent of the preset has. Raises BadInput for an unknown one."""
+    """Return the names of the extra functions of a preset. Raise BadInput for an unknown preset."""
     system(name)
     return _EXTRAS.get(name, ())
 

@@ -1,4 +1,4 @@
--- One row for each life of each agent; sources are no agents.
+-- One row for each incarnation of each agent; sources are no agents.
 SELECT a.agent_id, life, life = max(life) OVER (PARTITION BY a.agent_id) AS current, events, messages, head, turns,
     first_active, last_active, deleted, parent, parent_seq
 FROM (

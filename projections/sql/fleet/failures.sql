@@ -1,5 +1,5 @@
--- What went wrong: functions that failed or whose fate is unknown, models that could not be asked, replies that were
--- refused, turns that were given up, budgets that were used up.
+-- Failures: functions that failed or whose outcome is unknown, models that could not be called, rejected replies,
+-- abandoned turns, exceeded budgets.
 SELECT agent_id, life, seq, turn, step, recorded_at,
     make_timestamp(epoch_us(recorded_at))::DATE AS day,
     CASE type WHEN 'function_result' THEN 'function' WHEN 'model_failed' THEN 'model' WHEN 'model_switched' THEN 'model' WHEN 'reply_rejected' THEN 'reply'

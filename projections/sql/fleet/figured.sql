@@ -1,5 +1,5 @@
--- Records that are not sealed, with the figures that sealed files have in columns of their own (`store/figured.py`): here
--- they are taken out of the payload, where and only where somebody asks for them.
+-- Records that are not sealed yet, with the derived columns that sealed files have (`store/sealed/derived_columns.py`).
+-- Here these are computed from the payload, and only for queries that use them.
 SELECT agent_id, seq, "commit", event_id, recorded_at, said_at, type, turn, step, cause, version, text, payload,
     CASE WHEN type IN ('model_reply', 'reply_rejected', 'model_failed', 'model_switched', 'summary')
         THEN TRY((payload->>'$.usage.total')::BIGINT) END

@@ -1,4 +1,4 @@
--- Every function that the model called: what it asked for, and how that ended (open, ok, failed, unknown).
+-- Every function call of the model, with its arguments and its outcome (open, ok, failed, unknown).
 WITH asked AS (
     SELECT agent_id, life, seq, turn, step, recorded_at, unnest(TRY(from_json(payload->'$.calls',
         '[{"id":"VARCHAR","name":"VARCHAR","arguments":"VARCHAR"}]'))) AS call

@@ -1,4 +1,4 @@
--- What was really said, by user and agent, imported conversations included. `time` is when it was said.
+-- What user and agent said, imported conversations included. `time` is when it was said.
 SELECT agent_id, life, seq, turn, step, coalesce(said_at, recorded_at) AS time,
     make_timestamp(epoch_us(coalesce(said_at, recorded_at)))::DATE AS day,
     CASE type WHEN 'user_message' THEN 'user' ELSE 'assistant' END AS role,

@@ -1,4 +1,4 @@
--- Every request that was sent to a model, whatever came of it; summaries too. `cost` is by the prices of now.
+-- Every request that was sent to a model, with any outcome, summaries included. `cost` is computed with current prices.
 SELECT agent_id, life, seq, turn, step, recorded_at,
     make_timestamp(epoch_us(recorded_at))::DATE AS day,
     CASE type WHEN 'summary' THEN 'summary' WHEN 'reply_rejected' THEN coalesce(f_kind, 'reply') ELSE 'reply' END AS purpose,

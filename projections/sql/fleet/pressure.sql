@@ -1,5 +1,5 @@
--- Tokens of the last call of each agent against its window, in its life of now; whether it was warned since the last
--- summary, in a turn that was not hidden since. What a fork reads through its ancestors is its own here.
+-- Tokens of each agent's last call compared with its window, in its current incarnation, and if it was warned since the
+-- last summary, in a turn that was not hidden since. Records that a fork reads from its ancestors count as its own.
 WITH now AS (
     SELECT agent_id, max(life) AS life FROM lived WHERE NOT starts_with(agent_id, 'source:') AND NOT starts_with(agent_id, 'block:') GROUP BY agent_id
 ),

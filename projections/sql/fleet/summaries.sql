@@ -1,4 +1,4 @@
--- Every summary, and every one that was taken back (`expanded`).
+-- Every summary, and every undoing of a summary (`expanded`).
 SELECT agent_id, life, seq, turn, recorded_at, type = 'summary_expanded' AS expanded, coalesce(text, '') AS text,
     CASE type WHEN 'summary' THEN coalesce(TRY(payload->>'$.method'), 'model') END AS method,
     TRY((payload->>'$.covers_from')::BIGINT) AS covers_from, TRY((payload->>'$.covers_to')::BIGINT) AS covers_to,

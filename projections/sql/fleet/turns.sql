@@ -1,4 +1,4 @@
--- From an input until the agent is idle.
+-- One row for each turn: from an input until the agent is idle.
 WITH mine AS (
     SELECT agent_id, life, turn, step, seq, type, recorded_at,
         type IN ({inputs}) AND NOT erased

@@ -1,4 +1,6 @@
-"""What an agent leaves in its log, step by step: MemGPT's behaviour, and what MemGPT lost that is not lost here."""
+"""The records that an agent leaves in its log, step by step: MemGPT's behaviour, and losses of MemGPT's that do not
+occur.
+"""
 
 import asyncio
 import json
@@ -21,7 +23,7 @@ def born() -> World:
 
 
 def after(world: World, *lines: Any, text: str = "go") -> list[Record]:
-    """What a message leaves when the model answers with `lines`."""
+    """Return the records that a message leaves when the model answers with `lines`."""
     world.model.lines = list(lines)
     return told(world, text)
 
@@ -76,7 +78,7 @@ def test_a_user_message_reads_as_an_envelope_with_its_time() -> None:
 
 
 def test_a_reply_without_a_call_is_a_thought_and_ends_the_turn() -> None:
-    """Inner monologue alone: the user sees nothing and nothing goes on."""
+    """With inner monologue alone the user sees nothing and the turn ends."""
     left = after(born(), completion("Just thinking."))
     assert kinds(left) == ["user_message", "model_reply"]
 

@@ -48,7 +48,7 @@ def test_a_view_stands_at_its_moment_and_knows_nothing_after_it(world: World, co
 
 
 def test_a_time_is_the_last_record_written_by_then(world: World) -> None:
-    """That moment included; a time without a zone is UTC; one before the beginning is an error."""
+    """A view includes its moment; a time without a zone is UTC; a time before the first record is an error."""
     edited = next(record for record in world.log() if record.type == "memory_edited" and "Chad" in (record.text or ""))
     last = max(record.seq for record in world.log() if record.recorded_at <= edited.recorded_at)
     assert world.system.view("sam", as_of=at(edited)).seq == last
@@ -71,6 +71,6 @@ def test_a_view_of_the_past_looks_further_back_and_never_ahead(world: World) -> 
     view = world.system.view("sam", as_of=8)
     assert human(view.at(4)) == human(world.system.view("sam", as_of=4))
     assert view.at(None) is view and view.at(8) is view
-    with pytest.raises(BadInput, match="look at it anew"):
+    with pytest.raises(BadInput, match="open a new one"):
         view.rows("core_memory", 9)
     view.close()

@@ -122,7 +122,7 @@ def test_a_cancel_that_comes_twice_counts_once(making: Making) -> None:
 
 
 @BOTH
-def test_turns_that_wait_go_on_unless_all_are_cancelled(making: Making) -> None:
+def test_turns_that_wait_continue_unless_all_are_cancelled(making: Making) -> None:
     """One cancel ends the turn that runs, and the next begins; `every` ends those that wait too, and runs none."""
 
     async def main() -> None:
@@ -141,7 +141,9 @@ def test_turns_that_wait_go_on_unless_all_are_cancelled(making: Making) -> None:
 
 
 def test_a_turn_that_a_crash_left_is_cancelled_and_not_run_again() -> None:
-    """Cancelled after the crash, before anybody goes on with it: its letter may have gone out, and goes out once."""
+    """After a crash the turn is cancelled before it is resumed: the function may have sent its letter, and sends it
+    once.
+    """
     posted: list[str] = []
     tools = [letter(posted)]
 
@@ -212,8 +214,8 @@ def test_who_ends_the_process_in_the_middle_of_a_cancel_ends_it() -> None:
 
 
 def test_what_a_function_gives_up_by_itself_after_a_cancel_is_its_own_failure() -> None:
-    """The turn after one that was cancelled is as any other: a function that is cancelled inside is told to the model,
-    and the turn goes on.
+    """A turn after a cancelled one is unaffected: a function that is cancelled inside is reported to the model, and the
+    turn continues.
     """
 
     @tool

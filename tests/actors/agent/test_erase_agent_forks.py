@@ -1,4 +1,6 @@
-"""Erasing where there are forks, and a crash at each step of it: said again it ends well, and nobody else loses."""
+"""Erasing records that forks share, and a crash at each step: the repeated command completes, and other agents lose
+nothing.
+"""
 
 from io import BytesIO
 from itertools import count
@@ -83,7 +85,7 @@ def holding(disk: FaultyDisk) -> list[str]:
 
 
 def said(store: FileStore) -> dict[str, list[str | None]]:
-    """What all say of themselves, wherever it is."""
+    """Return the status that each agent reports."""
     return {name: [record.text for record in own(store, name) if record.type == "user_message"] for name in NAMES}
 
 

@@ -1,4 +1,4 @@
-"""Forks of agents: at every record of a life the fork is whole, runs nothing again, and goes on by itself."""
+"""Forks of agents: at every record of an agent the fork is whole, repeats no effect, and continues independently."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from everlog.actors.agent.erase_agent import forks_reached
-from everlog.actors.agent.fork_agent import ELSEWHERE, tail
+from everlog.actors.agent.fork_agent import CALL_OF_PARENT, tail
 from everlog.actors.replay.rebuild_check import rebuild, verify
 from everlog.events import (
     BadInput,
@@ -52,7 +52,7 @@ def seen(post: Post) -> tuple[Sequence[str], int, int]:
 
 
 @pytest.mark.parametrize("count", few_and_all(4, part="agents"))
-def test_a_fork_at_any_record_is_whole_runs_nothing_again_and_goes_on(
+def test_a_fork_at_any_record_is_whole_runs_nothing_again_and_continues(
     whole: World, post: Post, count: int | None
 ) -> None:
     """Cut anywhere, in the middle of a commit too: no effect happens again, no request has an orphaned call, verify and
@@ -82,8 +82,8 @@ def test_a_fork_at_any_record_is_whole_runs_nothing_again_and_goes_on(
 
 
 def test_the_turns_that_were_open_at_the_cut_are_closed_in_the_fork(whole: World) -> None:
-    """What the projection calls open at the cut is what the fork closes, each turn once; and a call that had left has a
-    result that says where to ask.
+    """The fork closes exactly the turns that the projection calls open at the cut, each once; a call that had started
+    gets a result that says where to ask.
     """
     records = whole.log()
     with Projections() as engine:
@@ -97,11 +97,11 @@ def test_the_turns_that_were_open_at_the_cut_are_closed_in_the_fork(whole: World
             assert list(forked.closed) == sorted(open_turns), at
             assert [end.reason for end in ends] == ["forked"] * len(open_turns)
             texts = [event.text for event in own if isinstance(event, FunctionResult)]
-            assert texts == [ELSEWHERE] * (records[at - 1].type == "function_started")
+            assert texts == [CALL_OF_PARENT] * (records[at - 1].type == "function_started")
 
 
 def test_the_tail_is_short_however_long_the_log(whole: World) -> None:
-    """What is read to fork does not grow with the log: a few records back from the cut."""
+    """The number of records that a fork reads does not grow with the log: only a few before the cut are read."""
     found: Sequence[Record] = tail(whole.store.reader("sam"), "sam", len(whole.log()))
     assert found[-1] == whole.log()[-1]
     assert len(found) <= 64
@@ -132,7 +132,7 @@ def test_a_fork_that_makes_no_sense_is_refused() -> None:
     assert world.system.fork("sam", "tom", at=head).head == head + 1
 
 
-def test_an_agent_that_began_anew_is_forked_as_it_is_now() -> None:
+def test_an_agent_that_was_created_again_is_forked_as_it_is_now() -> None:
     """Its name was taken again a moment ago: what its life before had open is no matter of the fork."""
     world = World()
 
@@ -160,7 +160,7 @@ def test_an_agent_is_not_deleted_under_its_forks() -> None:
     asyncio.run(world.tell("Hello"))
     world.system.fork("sam", "tom")
     world.system.fork("tom", "ann")
-    with pytest.raises(BadInput, match="forks that live on: ann, tom"):
+    with pytest.raises(BadInput, match="forks that are not deleted: ann, tom"):
         asyncio.run(world.system.delete("sam"))
     asyncio.run(world.system.delete("ann"))
     asyncio.run(world.system.delete("tom"))
@@ -188,7 +188,7 @@ def test_what_is_erased_reaches_forks_that_share_it() -> None:
     assert "records_erased" not in world.kinds("early")
 
 
-def test_a_fork_that_is_made_while_its_parent_is_erased_is_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fork_made_during_an_erasure_of_its_parent_is_erased_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was not there when the erasure looked for forks, and is when it has ended: it is reached all the same."""
     world = World()
     asyncio.run(world.tell("Hello", "My secret is blue"))

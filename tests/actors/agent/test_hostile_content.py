@@ -33,7 +33,9 @@ HOSTILE: list[tuple[str, dict[str, Any] | str]] = [
 
 @pytest.mark.parametrize(("name", "arguments"), HOSTILE)
 def test_no_arguments_of_a_call_stop_an_agent(name: str, arguments: dict[str, Any] | str) -> None:
-    """Whatever a call holds, the turn ends, the next message is answered and everything verifies."""
+    """Any content of a call leaves a turn that ends, an agent that answers the next message, and a log that
+    verifies.
+    """
     world = World(say("Hi."), completion(calls=[(name, arguments)]), say("Well."), say("Still here."))
     left = asyncio.run(world.tell("Hello", "go", "and now?"))
     assert kinds(left).count("user_message") == 3
@@ -140,7 +142,9 @@ def test_verify_checks_the_calls_of_earlier_lives_too() -> None:
 
 
 def test_a_projection_that_fails_is_built_again_and_the_acknowledgement_stands(monkeypatch: pytest.MonkeyPatch) -> None:
-    """DuckDB refuses a commit's rows: the record is in the log, the tables are made from it anew, the turn goes on."""
+    """After DuckDB refuses a commit's rows, the record stays in the log, the tables are rebuilt from it, and the turn
+    continues.
+    """
     world = World(after=say("Yes."))
     asyncio.run(world.tell("one"))
     add, failing = Projections.add, iter([True, False, True])

@@ -85,7 +85,7 @@ def test_another_model_is_asked_from_the_next_turn_on() -> None:
         assert (await agent.configure(Settings(model="scripted"))).model == "scripted"
         assert (await agent.configure(Settings(model="gpt-4o"), event_id)).model == "scripted"
         assert agent.model_name == "scripted"
-        with pytest.raises(BadInput, match="has a name"):
+        with pytest.raises(BadInput, match="name is empty"):
             await agent.configure(Settings(model=" "))
         return configured
 

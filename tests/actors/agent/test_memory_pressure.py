@@ -33,7 +33,9 @@ def test_a_warning_by_hand_is_one_of_its_period() -> None:
 
 
 def test_a_warning_that_arrives_during_a_turn_is_not_one_of_that_turn() -> None:
-    """What waits for a later turn has warned nobody yet: the running turn warns by itself, and verify says so too."""
+    """An input that waits for a later turn has caused no warning yet: the running turn warns by itself, and verify
+    agrees.
+    """
     world = World(say("Hello."))
     asked = world.model.ask
 

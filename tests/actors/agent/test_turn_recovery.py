@@ -192,7 +192,7 @@ def test_the_conversation_holds_all_that_can_be_interrupted(whole: World) -> Non
 
 
 def assert_finished(whole: World, number: int) -> None:
-    """Cut after so many commits, the next owner ends the turn and goes on."""
+    """After a cut at any commit, the next owner finishes the turn."""
     world = cut(whole, number)
     before = world.log()
     finish(world)
@@ -281,7 +281,7 @@ NOTE: Callable[[], str] = lambda: completion(  # noqa: E731
 
 
 def test_a_crash_of_the_model_in_mid_turn_loses_nothing() -> None:
-    """An exception that nobody answers for propagates; the next process goes on at the step that was interrupted."""
+    """An unexpected exception propagates; the next process resumes at the interrupted step."""
     world = World(NOTE(), RuntimeError("our bug"))
     with pytest.raises(RuntimeError, match="our bug"):
         asyncio.run(world.tell("go"))
@@ -294,7 +294,7 @@ def test_a_crash_of_the_model_in_mid_turn_loses_nothing() -> None:
 
 
 @pytest.mark.parametrize("interruption", [RuntimeError("our bug"), asyncio.CancelledError()], ids=["crash", "cancel"])
-def test_the_same_process_goes_on_at_the_interrupted_step(interruption: Any) -> None:
+def test_the_same_process_continues_at_the_interrupted_step(interruption: Any) -> None:
     """A turn that was interrupted (Ctrl-C in a chat) and is run again does not begin at its first step once more."""
     world = World(NOTE(), interruption, say("Done."))
     same_process(world, interruption)
@@ -334,7 +334,7 @@ def test_inputs_that_waited_are_answered_in_order_after_a_crash() -> None:
 
 
 def test_an_input_that_arrived_during_a_search_is_not_in_its_results() -> None:
-    """What waits for a later turn is found by no search of an earlier one, live, recovered or verified."""
+    """An input that waits for a later turn is found by no search of an earlier turn: live, recovered or verified."""
     world = World(say("Hello."))
     asyncio.run(world.tell("Hello"))
 
@@ -362,7 +362,7 @@ def test_an_input_that_arrived_during_a_search_is_not_in_its_results() -> None:
 
 
 def test_half_a_character_in_the_arguments_of_a_call_fails_the_call() -> None:
-    """A reply cut inside an emoji leaves half of it; the model is told, and the turn goes on."""
+    """A reply cut inside an emoji leaves half of it; the model is informed, and the turn continues."""
     broken = completion(calls=[("send_message", '{"message": "hi \\ud83d"}')])
     world = World(broken, say("Hi."))
     left = asyncio.run(world.tell("go"))[7:]

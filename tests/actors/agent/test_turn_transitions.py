@@ -1,4 +1,4 @@
-"""What may follow what in a turn: the table, its picture, and that it can say no."""
+"""Transitions between the records of a turn: the table, its picture, and its refusals."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def test_a_turn_as_agents_leave_it_follows_the_table() -> None:
 
 
 def test_what_cannot_be_is_named() -> None:
-    """A reply that nobody asked for, an effect before its reply, and anything after the end."""
+    """The table refuses a reply without a request, an effect before its reply, and anything after the end."""
     asked = [("user_message", 0, 1), ("model_reply", 1, 2), ("function_result", 1, 2)]
     assert "model_reply (step 2)" in (fault([*asked, ("model_reply", 2, 3)]) or "")
     assert "message_sent" in (fault([("user_message", 0, 1), ("message_sent", 1, 2)]) or "")

@@ -83,7 +83,7 @@ def test_turns_are_taken_back_from_the_newest_as_many_as_there_are() -> None:
     assert during(world, lambda agent: agent.hide(9)) == [1]
     assert boot
     for turns in (1, 0, -1):
-        with pytest.raises(BadInput, match="nothing to take back" if turns == 1 else "1 or more"):
+        with pytest.raises(BadInput, match="nothing to undo" if turns == 1 else "1 or more"):
             during(world, lambda agent, turns=turns: agent.hide(turns))
     with pytest.raises(BadInput, match="nothing to retry"):
         during(world, lambda agent: agent.retry())
@@ -171,7 +171,7 @@ def test_what_a_summary_stands_for_cannot_be_taken_back_and_is_said_to_be_hidden
 
 
 class Killed(BaseException):
-    """The process ends here: nobody catches it."""
+    """The process ends here: no handler catches this."""
 
 
 def posting(sent: list[str]) -> Tool:
@@ -213,7 +213,7 @@ def interrupted(sent: list[str]) -> World:
 
 
 def test_an_open_turn_that_is_taken_back_is_ended_and_never_run_again() -> None:
-    """A call that had started gets its one result, the turn its end, in one commit; no restart goes on with it."""
+    """In one commit a call that had started gets its one result, and the turn its end; no restart resumes the turn."""
     sent: list[str] = []
     world = interrupted(sent)
     before = len(world.log())
@@ -301,7 +301,7 @@ def test_a_retry_says_the_same_words_again_and_hides_what_followed() -> None:
     assert_replays(world)
 
 
-def test_a_retry_of_an_interrupted_turn_ends_it_and_begins_anew() -> None:
+def test_a_retry_of_an_interrupted_turn_ends_it_and_begins_again() -> None:
     """Words, hiding, the call's result and the end of the turn are one commit; cut after it, all is well."""
     sent: list[str] = []
     world = interrupted(sent)
@@ -330,7 +330,7 @@ def test_a_thought_that_was_rethought_reads_so_to_the_model() -> None:
     assert seen[1:] == ["I think.", "I am glad."]
     assert [r.text for r in world.log() if r.type == "model_reply"][2] == "I am annoyed."
     assert_replays(world)
-    with pytest.raises(BadInput, match="has words"):
+    with pytest.raises(BadInput, match="is empty"):
         during(world, lambda agent: agent.rethink("  \n"))
 
 

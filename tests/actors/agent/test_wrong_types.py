@@ -89,7 +89,7 @@ MISUSES: dict[str, Misuse] = {
 
 @pytest.mark.parametrize("name", MISUSES)
 def test_what_is_of_a_wrong_type_is_refused(tmp_path: Path, name: str) -> None:
-    """BadInput, nothing is kept, and the agent goes on."""
+    """Wrong types raise BadInput, leave no record, and leave the agent usable."""
     refused(tmp_path, MISUSES[name])
 
 
@@ -104,7 +104,7 @@ def test_what_is_of_a_wrong_type_is_refused(tmp_path: Path, name: str) -> None:
     ],
 )
 def test_only_inputs_are_sent(tmp_path: Path, event: Event) -> None:
-    """What the agent itself or a command leaves is no input, and neither is what was said elsewhere."""
+    """Records that the agent or a command leaves are no input, and neither are imported messages."""
     refused(tmp_path, lambda agent: agent.send(event))
 
 
@@ -133,7 +133,7 @@ def test_a_name_that_is_no_text(tmp_path: Path, name: Any) -> None:
         async with open_system(
             tmp_path, runtime="local", ports=Ports(clock=TickingClock(), ids=CountingIds())
         ) as system:
-            with pytest.raises(BadInput, match="an agent name is text"):
+            with pytest.raises(BadInput, match="an agent name must be text"):
                 await system.agent(name)
             assert system.agents() == []
 

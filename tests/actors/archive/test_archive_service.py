@@ -1,4 +1,4 @@
-"""The archive, served: what callers hear of the index, and that nobody waits for it longer than they can."""
+"""The archive service: answers about the index, and waits that never exceed the caller's limit."""
 
 import asyncio
 import re
@@ -99,7 +99,7 @@ def test_the_logs_of_all_that_is_asked_for_are_followed_before_anything_is_answe
 
 
 def test_what_is_asked_while_others_are_answered_is_answered_together() -> None:
-    """The logs are followed once for all that wait; who goes away takes nobody's answer along."""
+    """The logs are followed once for all waiting callers; a caller that leaves takes no other caller's answer along."""
     index = Index()
 
     async def ask():
@@ -117,7 +117,7 @@ def test_what_is_asked_while_others_are_answered_is_answered_together() -> None:
     assert ("a4", 4) in index.asked
 
 
-def test_nobody_waits_for_the_vector_of_what_was_said_a_moment_ago_where_the_logs_are_followed_anyway() -> None:
+def test_no_search_waits_for_the_vector_of_the_newest_message_where_logs_are_followed() -> None:
     index = Index()
 
     async def ask():
@@ -166,21 +166,21 @@ def test_one_question_that_fails_leaves_the_others_alone_and_is_noted_once() -> 
     "error",
     [StoreError("no such disk"), ForeignRows("another wrote"), ArchiveDown("gone"), OSError(24, "too many open files")],
 )
-def test_whatever_keeps_the_index_from_following_is_told_as_nobody_answering(error: Exception) -> None:
+def test_any_failure_to_follow_is_reported_as_an_archive_that_does_not_answer(error: Exception) -> None:
     index = Index()
     index.fails = error
     with pytest.raises(ArchiveDown, match=re.escape(str(error))):
         run(served(index).ask(WANTED))
 
 
-def test_an_error_that_nobody_expected_is_a_bug_and_propagates() -> None:
+def test_an_unexpected_error_is_a_bug_and_propagates() -> None:
     index = Index()
     index.fails = ZeroDivisionError("ours")
     with pytest.raises(ZeroDivisionError):
         run(served(index).ask(WANTED))
 
 
-def test_a_bug_that_ends_the_following_is_heard_of_and_questions_are_answered() -> None:
+def test_a_bug_that_ends_the_following_is_reported_and_searches_are_answered() -> None:
     index, notes = Index(), []
     index.fails = ZeroDivisionError("ours")
 
@@ -197,7 +197,7 @@ def test_a_bug_that_ends_the_following_is_heard_of_and_questions_are_answered() 
 
 
 def test_it_follows_by_itself_a_few_logs_at_a_time_and_rests_where_nothing_happens(monkeypatch) -> None:
-    monkeypatch.setattr(archive_service, "FOLLOW_AT_ONCE", 2)
+    monkeypatch.setattr(archive_service, "FOLLOW_LOGS_BATCH", 2)
     index = Index()
     pauses: list[float] = []
 
@@ -274,8 +274,8 @@ def test_what_is_asked_in_the_same_moment_is_one_call() -> None:
     assert isinstance(broken, ArchiveDown)
 
 
-def test_who_waits_too_long_goes_on_without_and_nobody_waits_again_at_once(monkeypatch) -> None:
-    monkeypatch.setattr(archive_service, "MEANING_S", 0.001)
+def test_a_search_that_waits_too_long_continues_without_the_archive_and_later_ones_do_not_wait(monkeypatch) -> None:
+    monkeypatch.setattr(archive_service, "OPTIONAL_RANKING_S", 0.001)
 
     async def ask():
         late = asyncio.Event()
@@ -295,7 +295,7 @@ def test_who_waits_too_long_goes_on_without_and_nobody_waits_again_at_once(monke
     run(ask())
 
 
-def test_where_nobody_is_there_everybody_who_asked_is_told() -> None:
+def test_without_an_archive_every_caller_gets_an_error() -> None:
     async def send(questions):
         raise ArchiveDown("the archive is gone")
 

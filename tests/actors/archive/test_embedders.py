@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from everlog.actors.archive.embedder_choice import EndpointEmbedder, embedder_again, embedder_for
+from everlog.actors.archive.embedder_choice import EndpointEmbedder, embedder_by_recorded_name, embedder_for
 from everlog.events import EmbedderError
 from everlog.store.archive.embedder import PIECE_CHARS, TEXT_CHARS_MAX, Embedder, WordLlama, embedder_of, message_text
 from tests.support.models.loopback_server import serving
@@ -84,8 +84,8 @@ def test_neither_a_model_nor_the_package_is_loaded_by_name_alone() -> None:
     assert run.stdout.strip() == ""
 
 
-def test_an_unknown_name_is_told_with_the_known_ones() -> None:
-    """Whoever misspells the default sees how it is spelled, with a server or without."""
+def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
+    """A misspelt name of the default embedder is answered with the right spelling, with a server or without."""
     with pytest.raises(EmbedderError, match="wordllama-256"):
         embedder_of("wordlama")
 
@@ -132,8 +132,8 @@ def test_a_server_that_is_busy_is_asked_again() -> None:
     (404, f"no model for {KEY}", 1),
     (500, f"oops {KEY}", 4),
 ])  # fmt: skip
-def test_a_failure_is_told_with_its_cause_and_never_with_the_key(status: int, body: str, asked: int) -> None:
-    """What cannot get better is not tried again; what can is, a few times."""
+def test_a_failure_is_reported_with_its_cause_and_never_with_the_key(status: int, body: str, asked: int) -> None:
+    """Permanent failures are not retried; temporary ones are, a few times."""
     with serving((status, body)) as server, pytest.raises(EmbedderError) as told:
         asking(server.url, 2)[0].embed(["a"])
     assert len(server.bodies) == asked
@@ -156,7 +156,7 @@ def test_an_answer_that_is_not_what_was_asked_for_is_refused(answer: tuple[int, 
 
 
 def test_an_endpoint_that_fails_halfway_has_been_paid_for_what_came() -> None:
-    """Whoever embeds some at a time keeps what came before, and asks only for the rest again."""
+    """An interrupted embedding keeps the batches that are done, and asks again only for the rest."""
     with serving(vectors([1, 0]), (400, "no"), vectors([0, 1])) as server:
         embedder, _ = asking(server.url, 2)
         kept: dict[str, Any] = {"a": embedder.embed(["a"])[0]}
@@ -167,7 +167,7 @@ def test_an_endpoint_that_fails_halfway_has_been_paid_for_what_came() -> None:
     assert np.array_equal(np.stack(list(kept.values())), np.eye(2))
 
 
-def test_nobody_there_is_said_with_the_address() -> None:
+def test_a_missing_server_is_reported_with_its_address() -> None:
     """The server that was asked, and what to look at."""
     with serving(vectors([1, 0])) as server:
         url = server.url
@@ -178,13 +178,13 @@ def test_nobody_there_is_said_with_the_address() -> None:
 
 def test_a_recorded_place_is_granted_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """No text goes to another machine that only a file names, and no key to any place but the environment's."""
-    with pytest.raises(EmbedderError, match="OPENAI_BASE_URL does not name that place"):
-        embedder_again("some-model at http://192.0.2.1/v1/", 3)
+    with pytest.raises(EmbedderError, match="OPENAI_BASE_URL is another address"):
+        embedder_by_recorded_name("some-model at http://192.0.2.1/v1/", 3)
     with serving(vectors((0, 3, 4))) as endpoint:
-        embedder_again(f"some-model at {endpoint.url}/", 3).embed(["I sail"])
+        embedder_by_recorded_name(f"some-model at {endpoint.url}/", 3).embed(["I sail"])
         monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
-        embedder_again(f"some-model at {endpoint.url}/", 3).embed(["I sail"])
+        embedder_by_recorded_name(f"some-model at {endpoint.url}/", 3).embed(["I sail"])
     without, granted = (headers["authorization"] for headers in endpoint.headers)
     assert KEY not in without
     assert KEY in granted
-    assert embedder_again("wordllama-256", 256).name == "wordllama-256"
+    assert embedder_by_recorded_name("wordllama-256", 256).name == "wordllama-256"

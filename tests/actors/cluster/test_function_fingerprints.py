@@ -85,7 +85,7 @@ def test_the_same_code_has_the_same_mark_in_every_process(tmp_path: Path) -> Non
 
 
 def test_edited_code_is_not_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What functions use counts, wherever it stands, though their names and schemas are what they were."""
+    """A change of anything that a function uses changes its fingerprint, though its name and schema are the same."""
     from ray import cloudpickle
 
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # the same file, changed within a second

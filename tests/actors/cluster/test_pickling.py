@@ -34,7 +34,7 @@ def cloud() -> Any:
 
 
 def elsewhere(capabilities: SessionCapabilities | None, arguments: dict[str, Any], tmp_path: Path) -> str:
-    """What the function gives back in a process that starts in another folder."""
+    """Return the function's result in a process that starts in another folder."""
     import pickle
 
     child = subprocess.run(
@@ -53,7 +53,7 @@ def test_a_function_of_an_own_file(cloud: Any, tmp_path: Path, monkeypatch: pyte
 
 
 def test_what_was_packed_allows_the_same(cloud: Any) -> None:
-    """Means that are packed twice are the same, so that no agent is set up anew for them."""
+    """Capabilities that are pickled twice are equal, so that no agent is set up again for them."""
     capabilities = SessionCapabilities(tools=(double,), base_url="http://here")
     packed = pack(capabilities, cloud)
     assert isinstance(packed, PickledCapabilities)
@@ -85,7 +85,7 @@ def test_what_cannot_be_loaded_is_named(data: bytes) -> None:
         unpack(PickledCapabilities(data=data))
 
 
-def test_an_endpoint_alone_is_told_as_it_is(cloud: Any) -> None:
+def test_an_endpoint_alone_is_sent_as_it_is(cloud: Any) -> None:
     """The supervisor sees that an agent was lent something, and brings it again when a timer wakes the agent."""
     packed = pack(SessionCapabilities(base_url="http://here"), cloud)
     assert packed is not None

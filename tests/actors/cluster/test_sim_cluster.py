@@ -1,4 +1,4 @@
-"""Hosts, supervisors and timers, whatever dies and whoever talks, in any order that a seed finds."""
+"""Hosts, supervisors and timers with crashes and callers in any order that a seed draws."""
 
 from collections.abc import Iterator
 
@@ -29,7 +29,9 @@ def verified_here(every_system: list) -> Iterator[None]:
 
 @pytest.mark.parametrize("seed", seeds(12, label="hosts", below=SEEDS))
 def test_no_seed_breaks_a_promise(seed: int) -> None:
-    """Whatever is killed, no input is lost or done twice, each caller hears its turn, and heartbeats are those due."""
+    """After any crashes no input is lost or processed twice, each caller gets its turn, and heartbeats are those
+    due.
+    """
     simulate(seed, collect=seed % 4 == 0)
 
 
@@ -100,7 +102,7 @@ def test_a_seed_finds_out_that_a_guard_is_missing(guard: str) -> None:
 
 
 def test_virtual_time_says_when_nothing_will_ever_happen() -> None:
-    """A test that waits for nobody is an error and does not hang."""
+    """A test that waits for an event that cannot come is an error and does not hang."""
     import asyncio
 
     with pytest.raises(virtual_time.Stuck):

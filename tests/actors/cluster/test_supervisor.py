@@ -18,7 +18,7 @@ LENT = SessionCapabilities(base_url="http://127.0.0.1:9")
 
 
 def test_a_host_that_cannot_be_started_is_tried_again_with_the_same_fence() -> None:
-    """Whom to fence is not forgotten because a start failed, and unfinished turns are finished though it did."""
+    """A failed start does not lose the host to fence, and unfinished turns are finished all the same."""
 
     async def main() -> None:
         async with Run() as (supervisor, places, _):
@@ -45,7 +45,7 @@ def test_a_host_that_lives_is_not_started_again() -> None:
     run_plain(main)
 
 
-def test_turns_are_finished_whoever_notices_the_death_first() -> None:
+def test_turns_are_finished_by_the_first_process_that_notices_the_death() -> None:
     """A caller may come for a dead host before its death is known: what it left unfinished is finished all the same."""
 
     async def main() -> None:
@@ -100,8 +100,8 @@ async def nothing_unfinished(_: Sequence[str]) -> Collection[str]:
 
 
 def test_a_host_that_left_nothing_unfinished_is_not_started_again() -> None:
-    """Forty die with their machine: those with unfinished turns are started, the last used first; the others when
-    somebody asks, or a timer is due. One note says so.
+    """Forty hosts die with their machine: those with unfinished turns are started, the last used first; the others when
+    a command or a timer needs them. One note says so.
     """
 
     async def main() -> None:
@@ -126,7 +126,7 @@ def test_a_host_that_left_nothing_unfinished_is_not_started_again() -> None:
 
 
 def test_what_a_lost_host_wrote_later_is_finished() -> None:
-    """A host that is dead to everybody but itself may write after its log was looked at: that is looked at again."""
+    """A partitioned host may write after its log was read: the log is read again."""
 
     async def main() -> None:
         wrote: set[str] = set()
@@ -146,7 +146,7 @@ def test_what_a_lost_host_wrote_later_is_finished() -> None:
 
 
 def test_callers_go_before_recoveries_and_recoveries_before_timers() -> None:
-    """Whoever came first: hosts are started for those who wait, then for what is unfinished, then for heartbeats."""
+    """Hosts are started first for waiting callers, then for unfinished turns, then for heartbeats."""
 
     async def main() -> None:
         unfinished = [PendingWork(f"hot-{n}", unfinished=True, timers=[], at=n) for n in range(4)]
@@ -202,8 +202,8 @@ def test_the_places_of_thousands_are_asked_for_at_once() -> None:
     run_plain(main)
 
 
-def test_what_an_agent_was_lent_is_in_the_commands_that_nobody_sends() -> None:
-    """Its turns and heartbeats go on with it; an agent that is lent nothing any more has none."""
+def test_capabilities_are_in_the_commands_of_the_supervisor() -> None:
+    """Turns and heartbeats of a moved agent continue; an agent without capabilities has no functions."""
 
     async def main() -> None:
         async with Run() as (supervisor, places, _):
@@ -220,7 +220,9 @@ def test_what_an_agent_was_lent_is_in_the_commands_that_nobody_sends() -> None:
 
 
 def test_heartbeats_of_one_place_are_one_call() -> None:
-    """However many are due together; an agent that is gone is forgotten, one that fails is tried a minute later."""
+    """Any number of timers may be due together; a deleted agent is forgotten, and a failing one is tried a minute
+    later.
+    """
 
     async def main() -> None:
         timed = [PendingWork(name, unfinished=False, timers=[due(5)]) for name in names(500)]

@@ -1,4 +1,4 @@
-"""What code that is not ours may raise, wherever it runs: while it is loaded, sent, and called."""
+"""Exceptions of user code, wherever it runs: while it is loaded, sent, and called."""
 
 import asyncio
 from pathlib import Path
@@ -20,7 +20,7 @@ from tests.actors.functions.test_effects import BORN, assert_verified, results, 
 from tests.support.agent_world import World, completion, say
 
 FAULTS = ["OwnError('x')", "StopIteration", "EOFError", "MemoryError", "SystemExit(3)"]
-"""What has no place in a list of what code may raise."""
+"""Yield exceptions that have no place in a list of what user code may raise."""
 
 
 class Odd(BaseException):
@@ -84,7 +84,7 @@ def lending(thing: Any) -> SessionCapabilities:
 
 
 def assert_told(own: Tool, kind: type[BaseException]) -> None:
-    """What the function raised is its failed result, and the turn goes on."""
+    """An exception of the function is its failed result, and the turn continues."""
     world = World(completion(calls=[(own.name, {})]), say("Oh."), tools=[own])
     failed = results(told(world)[BORN:])[0]
     assert (failed.ok, failed.unknown) == (False, False)
@@ -94,7 +94,7 @@ def assert_told(own: Tool, kind: type[BaseException]) -> None:
 
 @pytest.mark.parametrize("number", range(3))
 def test_a_function_that_cancels_itself_has_failed(number: int) -> None:
-    """A CancelledError that nobody sent to the agent is an error like any other."""
+    """A CancelledError that did not come from everlog is an error like any other."""
     assert_told(failing(asyncio.CancelledError)[number], asyncio.CancelledError)
 
 
@@ -134,14 +134,14 @@ def test_what_a_function_raises_in_a_host_is_its_failure(
 
 @pytest.mark.parametrize("number", range(3))
 def test_ctrl_c_interrupts_a_function_that_runs_here(number: int) -> None:
-    """Where nothing was sent anywhere, a KeyboardInterrupt is a person's."""
+    """A KeyboardInterrupt that everlog did not send comes from a person."""
     own = failing(KeyboardInterrupt)[number]
     with pytest.raises(KeyboardInterrupt):
         told(World(completion(calls=[(own.name, {})]), tools=[own]))
 
 
 @pytest.mark.parametrize("raised", FAULTS)
-def test_whatever_a_file_of_functions_raises_is_told(tmp_path: Path, raised: str) -> None:
+def test_any_exception_of_a_tools_file_is_reported(tmp_path: Path, raised: str) -> None:
     """The file, the line and the error are named."""
     path = tmp_path / "tools.py"
     path.write_text(f"class OwnError(Exception): pass\n\nraise {raised}\n")
@@ -151,14 +151,14 @@ def test_whatever_a_file_of_functions_raises_is_told(tmp_path: Path, raised: str
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("x"), EOFError(), MemoryError(), SystemExit(3)], ids=repr)
 def test_what_cannot_be_taken_apart_is_named(cloud: ModuleType, error: BaseException) -> None:
-    """Whatever a user's object raises while it is packed is told as the functions' fault."""
+    """An exception of a user's object while it is pickled is reported as the fault of the functions."""
     with pytest.raises(BadInput, match=rf"^The functions use cannot be sent .*{type(error).__name__}"):
         pack(lending(Unwilling(error)), cloud)
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("x"), EOFError(), SystemExit(3), KeyboardInterrupt()], ids=repr)
 def test_what_cannot_be_put_together_is_named(cloud: ModuleType, error: BaseException) -> None:
-    """Whatever it raises while it is unpacked is told as well, and a host that is lent it says so when it is asked."""
+    """An exception while it is unpickled is reported as well, and a host with that object reports it when asked."""
     lent = pack(lending(Unwilling(error, late=True)), cloud)
     assert lent is not None
     with pytest.raises(BadInput, match=rf"^The functions cannot be loaded .*{type(error).__name__}"):

@@ -25,7 +25,7 @@ def call(way: str, thought: str, name: str, params: dict[str, Any]) -> dict[str,
 
 
 def line(way: str, *calls: tuple[str, dict[str, Any]], thought: str = "I think.") -> Line:
-    """What a scripted model says: calls of (name, parameters)."""
+    """Return the reply of a scripted model: calls of (name, parameters)."""
     if way == "native":
         return completion(thought, calls)
     said = [call(way, "" if number else thought, *one) for number, one in enumerate(calls)]
@@ -43,7 +43,7 @@ def world(way: str, *lines: Line, **settings: Any) -> World:
 
 
 def live(made: World, *texts: str) -> list[Record]:
-    """What the texts left; the log verifies, and what was sent follows from it."""
+    """Return the records that the texts left; the log verifies, and the requests follow from it."""
     left = asyncio.run(made.tell(*texts))
     report = verify(made.system.view("sam"), made.system.tools)
     assert report.faults == [] and report.notes == []
@@ -84,7 +84,7 @@ def test_several_calls_of_one_reply_run_in_order_with_one_heartbeat(way: str) ->
 
 
 def test_a_schema_allows_one_call_and_a_server_that_heeds_none_may_send_more() -> None:
-    """What is not held to the schema is read all the same, all of it."""
+    """A reply that does not fit the schema is read all the same, and completely."""
     calls = [("core_memory_append", {"name": "human", "content": word}) for word in ("One.", "Two.")]
     left = live(world("schema", line("schema", *calls)), "go")
     assert [event_of(r).text.split("\n")[-1] for r in left if r.type == "memory_edited"][-2:] == ["One.", "Two."]
@@ -179,7 +179,7 @@ def test_no_words_of_a_user_make_a_turn_of_their_own() -> None:
 
 
 def test_a_server_that_does_not_stop_at_the_end_of_the_turn_is_stopped() -> None:
-    """What it made up for the user to say is no part of the reply."""
+    """Words that the model invents for the user are no part of the reply."""
     own = json.dumps(call("text", "So.", "send_message", {"message": "Hi."}))
     left = live(world("text", spoken(f"{own}<|im_end|>\n<|im_start|>user\nand then<|im_end|>")), "Hi")
     (reply,) = replies(left)
@@ -187,7 +187,7 @@ def test_a_server_that_does_not_stop_at_the_end_of_the_turn_is_stopped() -> None
 
 
 def test_an_agent_changes_its_way_in_the_middle_of_a_conversation() -> None:
-    """What was said in one way is shown in the other, and the whole log verifies."""
+    """Replies of one calling format are shown in the other, and the whole log verifies."""
     made = world("native", line("native", ("core_memory_append", {"name": "human", "content": "Sails."})))
     live(made, "I sail")
     for way in ("text", "schema", "native"):
@@ -198,7 +198,7 @@ def test_an_agent_changes_its_way_in_the_middle_of_a_conversation() -> None:
     assert [e.calling for e in configured if isinstance(e, AgentConfigured)] == ["native", "text", "schema", "native"]
 
 
-def test_another_reader_that_is_gone_is_told_and_is_no_fault() -> None:
+def test_a_missing_reader_is_reported_and_is_no_fault() -> None:
     """The request is checked, and what the reply was read as is left alone."""
     made = World(say("Hi."))
     asyncio.run(made.tell("Hello"))

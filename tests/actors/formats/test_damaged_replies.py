@@ -11,7 +11,7 @@ import pytest
 
 from everlog.actors.formats import call_extraction, json_repair, parse_reply
 from everlog.actors.formats import repair_steps as ladder
-from everlog.actors.formats.json_repair import _Mender
+from everlog.actors.formats.json_repair import _JsonRepairer
 from everlog.events import ModelError
 from tests.support.models.damaged_replies import (
     arguments_of,
@@ -34,7 +34,7 @@ MANY = 1_000_000
 
 
 def undone(chance: random.Random) -> str | None:
-    """What was done to the reply can be undone: the reading is what was meant, and says that nothing was lost."""
+    """Reversible damage leaves a reading that is the intended one and is marked as lossless."""
     one = truth(chance)
     text = undoable(one, chance)
     reply = read(one, text)
@@ -77,7 +77,7 @@ def short(chance: random.Random) -> str | None:
 
 
 def anything(chance: random.Random) -> str | None:
-    """Whatever was done to the reply: what is read without loss stands in it, all of it and nothing else."""
+    """A lossless reading of a reply with any damage contains all of the reply's content and nothing else."""
     one = truth(chance)
     text = damaged(one.text, chance)
     reply = read(one, text)
@@ -107,7 +107,7 @@ PROPERTIES = (undone, structural, quoted, short, anything, anything, answers)
 
 
 def faults(count: int, seed: int, some: tuple[Callable[[random.Random], str | None], ...] = PROPERTIES) -> list[str]:
-    """What `count` damaged replies show to be wrong."""
+    """Return the defects that `count` damaged replies show."""
     chance = random.Random(seed)
     found = (some[number % len(some)](chance) for number in range(count))
     return [fault for fault in found if fault is not None]
@@ -152,21 +152,21 @@ def says_nothing_of(*names: str) -> Callable[[pytest.MonkeyPatch], None]:
 
 def loses_accents(monkeypatch: pytest.MonkeyPatch) -> None:
     """MemGPT's: what is no ASCII is stripped from what was mended."""
-    run = _Mender.run
+    run = _JsonRepairer.run
 
-    def stripped(mender: _Mender) -> json_repair.RepairedJson:
+    def stripped(mender: _JsonRepairer) -> json_repair.RepairedJson:
         done = run(mender)
         text = json.dumps(done.value, ensure_ascii=False).encode("ascii", "ignore").decode()
         return msgspec.structs.replace(done, value=json.loads(text))
 
-    monkeypatch.setattr(_Mender, "run", stripped)
+    monkeypatch.setattr(_JsonRepairer, "run", stripped)
 
 
 def drops_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """MemGPT's: quotes inside of a text are taken out, and nobody is told."""
+    """As in MemGPT, quotes inside a text are removed without a notice."""
     says_nothing_of("inner")(monkeypatch)
-    string = _Mender._string
-    monkeypatch.setattr(_Mender, "_string", lambda mender, follows: string(mender, follows).replace('"', ""))
+    string = _JsonRepairer._string
+    monkeypatch.setattr(_JsonRepairer, "_string", lambda mender, follows: string(mender, follows).replace('"', ""))
 
 
 def takes_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,16 +182,16 @@ def takes_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def leaks_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     """MemGPT's: a comma before a brace ends up in the text."""
-    run = _Mender.run
+    run = _JsonRepairer.run
 
-    def leaked(mender: _Mender) -> json_repair.RepairedJson:
+    def leaked(mender: _JsonRepairer) -> json_repair.RepairedJson:
         done = run(mender)
         if "comma" not in done.repairs:
             return done
         text = re.sub(r'"\}', ',"}', json.dumps(done.value), count=1)
         return msgspec.structs.replace(done, value=json.loads(text))
 
-    monkeypatch.setattr(_Mender, "run", leaked)
+    monkeypatch.setattr(_JsonRepairer, "run", leaked)
 
 
 LIARS = [

@@ -1,4 +1,4 @@
-"""Who hears what replies say while they are coming: those who ask for it, of their own turns."""
+"""Subscribers of previews: callers that ask for previews get those of their own turns."""
 
 import asyncio
 from collections.abc import Sequence
@@ -42,8 +42,8 @@ def test_a_caller_hears_a_reply_while_it_comes(making: Any) -> None:
 
 
 @BOTH
-def test_nobody_pays_who_does_not_listen(making: Any) -> None:
-    """A model is asked aloud only where somebody wants to hear it, and where the agent asks for a stream at all."""
+def test_callers_without_previews_pay_nothing(making: Any) -> None:
+    """A model is asked to stream only if a subscriber wants previews and the agent's settings stream at all."""
 
     async def main() -> None:
         model = Streamer()
@@ -80,7 +80,7 @@ def test_each_caller_hears_of_the_own_turn() -> None:
     virtual_time.run(main)
 
 
-def test_a_reply_that_begins_anew_is_said_to_do_so() -> None:
+def test_a_restarted_reply_is_announced() -> None:
     """A stream that was cut and tried again, and a reply that was not taken: what was told before counts for nothing.
     Of a reply that fails at last there is the failure, and no message.
     """
@@ -105,7 +105,7 @@ def test_a_reply_that_begins_anew_is_said_to_do_so() -> None:
     virtual_time.run(main)
 
 
-def test_of_several_steps_each_is_told() -> None:
+def test_each_of_several_steps_is_previewed() -> None:
     """A reply that calls a function and one that says something are two steps."""
 
     async def main() -> None:
@@ -119,8 +119,10 @@ def test_of_several_steps_each_is_told() -> None:
     virtual_time.run(main)
 
 
-def test_who_does_not_keep_up_is_told_less_and_misses_no_record() -> None:
-    """What is coming waits as one piece, up to a limit; then no more of that reply is told, until it begins anew."""
+def test_a_slow_subscriber_gets_fewer_previews_and_every_record() -> None:
+    """Undelivered previews wait as one chunk, up to a limit; beyond it the reply has no more previews until it begins
+    again.
+    """
 
     async def main() -> None:
         audience = Subscribers()
@@ -143,8 +145,10 @@ def test_who_does_not_keep_up_is_told_less_and_misses_no_record() -> None:
     asyncio.run(main())
 
 
-def test_a_listener_that_is_gone_slows_nobody() -> None:
-    """Who leaves in the middle of a reply leaves the turn as it is: it ends, and the next is heard."""
+def test_a_subscriber_that_left_slows_no_other() -> None:
+    """A subscriber that leaves during a reply leaves the turn as it is: the turn ends, and the next one is
+    delivered.
+    """
 
     async def main() -> None:
         home: Home = streaming(Streamer(say("A long story, and then some.")))

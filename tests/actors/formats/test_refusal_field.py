@@ -21,5 +21,5 @@ def test_a_refusal_without_any_words_is_a_failure_that_says_so() -> None:
 
 
 def test_words_beside_a_refusal_count() -> None:
-    """What was said is read as ever."""
+    """The content beside a refusal is read as in any reply."""
     assert parse_reply.reply(refusing("Let us talk of boats."), 8192).text == "Let us talk of boats."

@@ -48,7 +48,7 @@ def read(text: str, way: str = "text", **more: Any) -> tuple[str, str, list[tupl
     ("Hi.", "prose", ""),
 ])  # fmt: skip
 def test_each_rung_has_its_name(text: str, repair: str, thought: str) -> None:
-    """What was done is told, and all of them read the same call."""
+    """Each repair step is named, and all spellings read as the same call."""
     repairs, said, calls = read(text)
     assert set(repairs.split(", ")) == {repair}
     assert said == thought
@@ -62,14 +62,14 @@ def test_each_rung_has_its_name(text: str, repair: str, thought: str) -> None:
     '{"name": "send_message", "function": {"name": "send_message", "arguments": {"message": "Hi."}}}',
 ])  # fmt: skip
 def test_a_call_inside_of_an_object_that_has_some_of_its_words_is_read(text: str, way: str) -> None:
-    """What both say alike, and what names a format, is said once."""
+    """Content that is given twice alike, and a name of the format, count once."""
     repair, _, calls = read(text, way)
     assert repair == ("content" if way == "native" else "names")
     assert calls == [("send_message", HI)]
 
 
 def test_a_call_inside_of_another_is_a_guess() -> None:
-    """Where the two differ, the inner one is read and called a loss."""
+    """If outer and inner content differ, the inner one is read and the reading is lossy."""
     text = '{"name": "core_memory_append", "function": {"name": "send_message", "arguments": {"message": "Hi."}}}'
     assert read(text) == ("names, repeated", "", [("send_message", HI)])
 
@@ -86,7 +86,7 @@ def test_parameters_beside_a_call_may_have_the_words_of_a_format() -> None:
     for way in ("native", "schema", "text")
 ])  # fmt: skip
 def test_marks_inside_of_a_text_are_words(message: str, way: str) -> None:
-    """What would be a mark elsewhere is none in a parameter."""
+    """A token that is a delimiter elsewhere is plain text in a parameter."""
     text = json.dumps({"name": "send_message", "arguments": {"message": message}})
     repair, _, calls = read(text, way)
     assert (repair, calls) == ("content" if way == "native" else "names", [("send_message", {"message": message})])
@@ -121,7 +121,7 @@ def test_a_request_that_leaves_no_room_is_an_overflow_and_keeps_its_answer(
 
 @pytest.mark.parametrize(("prompt", "completion"), [(2000, 6100), (0, 0), (100, 50)])
 def test_a_long_reply_is_cut_and_no_overflow(prompt: int, completion: int) -> None:
-    """Where the request left room, or nobody counts and something was said, history need not be shortened."""
+    """If the request left room, or tokens are not counted and the reply has words, history need not be shortened."""
     reply = parse_reply.reply(cut_for_length(prompt, completion), 8192)
     assert (reply.text, reply.repair, reply.lossy) == ("So.", "cut", True)
 
@@ -185,7 +185,7 @@ def test_a_reply_may_only_think() -> None:
     ('So.<function=send_message>{"message": "Hi."}</function>', "tags"),
 ])  # fmt: skip
 def test_calls_that_a_server_passed_on_as_text_are_found(content: str, repair: str) -> None:
-    """Whatever the template marks them with; the words before are monologue."""
+    """Calls are read with any markers of a template; the words before them are monologue."""
     assert read(content, "native") == (repair, "So.", [("send_message", HI)])
 
 
@@ -218,7 +218,7 @@ def test_what_servers_send_is_read_in_each_way(message: dict[str, Any], way: str
 
 
 def test_arguments_of_the_servers_calls_stay_the_models_own_text() -> None:
-    """What it takes to read them is told, and they are kept as they came."""
+    """The needed repair steps are named, and the replies are kept as they came."""
     for text, repair in (("{'message': 'Hi.'}", "quotes"), ('"{\\"message\\": \\"Hi.\\"}"', "nested")):
         message = {"tool_calls": [{"id": "x", "function": {"name": "send_message", "arguments": text}}]}
         reply = parse_reply.reply(raw(message), 8192)

@@ -1,4 +1,4 @@
-"""What is told of a reply while it comes: the beginning of what it will be read as, never anything else."""
+"""Previews of a reply while it is streamed: a beginning of the later reading, and never anything else."""
 
 import json
 import random
@@ -14,7 +14,7 @@ from everlog.actors.formats.reply_preview import ReplyPreview
 from everlog.actors.ports.effects import ReplyDelta
 
 WORDS = ["Ahoy", "\U0001f600", "é", '"', "\\", "\n", "\t", " ", "{", "}", "[", ":", "\\u00e9", "\x7f", "日本", "/", ","]
-"""What texts are made of: what must be escaped, what may be, and what looks like more JSON."""
+"""Characters of the texts: those that must be escaped, those that may be, and those that look like more JSON."""
 
 
 def texts(chance: random.Random) -> str:
@@ -66,7 +66,7 @@ def arguments(chance: random.Random) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_the_message_of_a_call_is_told_whole_wherever_it_is_split(seed: int) -> None:
+def test_the_message_of_a_call_is_previewed_whole_for_any_split(seed: int) -> None:
     """Together, what is told is the value that the arguments have in the end; another function says nothing."""
     chance = random.Random(seed)
     given, name = arguments(chance), chance.choice(["send_message", "send_message", "archival_memory_insert"])
@@ -78,7 +78,7 @@ def test_the_message_of_a_call_is_told_whole_wherever_it_is_split(seed: int) -> 
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_reply_that_is_one_object_is_told_whole_wherever_it_is_split(seed: int) -> None:
+def test_a_reply_of_one_object_is_previewed_whole_for_any_split(seed: int) -> None:
     """In either way of writing it, with its parts in any order: thought and message as they are in the end."""
     chance = random.Random(seed)
     name = chance.choice(["send_message", "send_message", "core_memory_append"])
@@ -103,9 +103,9 @@ def damaged(text: str, chance: random.Random) -> str:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_of_a_damaged_call_nothing_is_told_that_is_not_so_in_the_end(seed: int) -> None:
-    """Where the arguments can be read without a guess, what was told since it last began anew is the beginning of the
-    value. A guess is not acted on: the model is asked again.
+def test_the_preview_of_a_damaged_call_agrees_with_its_reading(seed: int) -> None:
+    """If the arguments can be read without a guess, the preview since its last restart is the beginning of the value. A
+    guess is not acted on: the model is asked again.
     """
     chance = random.Random(seed)
     checked = 0
@@ -134,8 +134,8 @@ def test_of_a_damaged_call_nothing_is_told_that_is_not_so_in_the_end(seed: int) 
     assert checked > 20
 
 
-def test_a_key_that_comes_twice_takes_back_what_was_told() -> None:
-    """The later one counts, and nobody knows whether a third one comes: the rest waits for the end."""
+def test_a_repeated_key_restarts_the_preview() -> None:
+    """The later key counts, and a third one may come: the rest waits for the end."""
     parts = ['{"message": "Yes", ', '"message": "No", "message": "Perhaps"}']
     pieces = [ReplyDelta(call=0, name="send_message"), *(ReplyDelta(call=0, arguments=part) for part in parts)]
     _, message, kinds = heard(ReplyPreview("native"), pieces)
@@ -143,7 +143,7 @@ def test_a_key_that_comes_twice_takes_back_what_was_told() -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_line_breaks_that_a_model_writes_as_they_are_are_told(seed: int) -> None:
+def test_raw_line_breaks_are_previewed(seed: int) -> None:
     """JSON wants them escaped, small models often do not, and what they mean is plain."""
     chance = random.Random(seed)
     wanted = "".join(chance.choice(["\n", "\t", "\\", '"', "Ahoy", "\x01"]) for _ in range(20)) + "."

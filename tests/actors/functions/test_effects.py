@@ -21,7 +21,7 @@ BORN = 7
 
 
 class Killed(BaseException):
-    """The process ends here: nobody catches it."""
+    """The process ends here: no handler catches this."""
 
 
 def told(world: World, text: str = "go") -> list[Record]:
@@ -147,7 +147,9 @@ def killed_in(effect: str, *after: tuple[str, dict[str, Any]]) -> tuple[World, B
 
 
 def test_an_interrupted_effect_that_may_happen_once_is_never_run_again() -> None:
-    """Its result is failed and unknown, the model is told that it may have happened, and the turn goes on."""
+    """Its result is failed and unknown, the model is informed that the effect may have happened, and the turn
+    continues.
+    """
     world, bank = killed_in("at_most_once")
     world, left = recovered(world, say("I shall find out."))
     assert len(bank.asked) == 1
@@ -243,7 +245,7 @@ def test_an_effect_whose_function_is_gone_after_a_crash_may_have_happened() -> N
 
 
 def test_an_effect_that_was_recorded_as_once_stays_so() -> None:
-    """What counts is the class under which the intent was written, not what the function says of itself today."""
+    """The class in the written intent counts, not the class that the function declares today."""
     world, _ = killed_in("at_most_once")
     bank = Bank()
     lenient = [msgspec.structs.replace(made, effect="idempotent") for made in bank.tools()]

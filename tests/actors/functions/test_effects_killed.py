@@ -95,7 +95,7 @@ class Reaper:
 
 
 class MortalStore(MemoryStore):
-    """A store whose appends are points: before, and when it is durable and nobody has heard of it."""
+    """A store whose appends are crash points: before the append, and when it is durable and not yet acknowledged."""
 
     reaper: Reaper
 
@@ -157,14 +157,16 @@ class Turn:
             assert agent.waiting == 0
 
     def begun(self) -> set[str]:
-        """Calls at most once whose intent is durable and whose result is not: nobody can know what became of them."""
+        """Return calls at most once whose intent is durable and whose result is not: their outcome cannot be known."""
         events = [event_of(record) for record in self.world.log()]
         ended = {event.call_id for event in events if isinstance(event, FunctionResult)}
         started = [event for event in events if isinstance(event, FunctionStarted)]
         return {e.call_id for e in started if e.effect == "at_most_once" and e.call_id not in ended}
 
     def judge(self) -> None:
-        """Every call has one result, which says what happened outside; what nobody can know is said to be unknown."""
+        """Every call has one result, which states the outcome outside; an outcome that cannot be known is marked
+        unknown.
+        """
         assert_whole(self.world)
         events = [event_of(record) for record in self.world.log() if record.turn == 1]
         found = {e.call_id: e for e in events if isinstance(e, FunctionResult) and e.name != "send_message"}
@@ -193,11 +195,11 @@ def killed_at(*points: int) -> bool:
 
 
 def points_after(*points: int) -> int:
-    """How many points a life has that comes after these: each of them is tried."""
+    """Return the number of points of a run after these: each of them is tried."""
     return next(point for point in count() if not killed_at(*points, point))
 
 
-def test_a_death_at_some_point_of_a_turn_is_told_as_it_was() -> None:
+def test_a_crash_at_some_point_of_a_turn_is_reported_as_it_was() -> None:
     """At most once, exactly one key, at least once, one edit; unknown is what was begun and has no result, no more."""
     assert all(killed_at(point) for point in pick(range(POINTS), FEW, label="points"))
     assert not killed_at(POINTS), "a life has more points than are tried"
@@ -205,7 +207,7 @@ def test_a_death_at_some_point_of_a_turn_is_told_as_it_was() -> None:
 
 @pytest.mark.long
 @pytest.mark.effects
-def test_a_death_at_any_point_of_a_turn_is_told_as_it_was() -> None:
+def test_a_crash_at_any_point_of_a_turn_is_reported_as_it_was() -> None:
     """The same for every point."""
     assert points_after() == POINTS
 
@@ -220,7 +222,7 @@ def test_a_second_death_while_the_first_is_recovered_changes_nothing() -> None:
 
 @pytest.mark.long
 @pytest.mark.effects
-def test_any_two_deaths_of_a_turn_are_told_as_they_were() -> None:
+def test_any_two_crashes_of_a_turn_are_reported_as_they_were() -> None:
     """The same for every pair of points."""
     assert sum(points_after(first) for first in range(POINTS)) > POINTS**2 / 3
 

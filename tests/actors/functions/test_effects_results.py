@@ -1,4 +1,6 @@
-"""What user's functions give back or raise, and those that edit memory or could not be called: told, never fatal."""
+"""Results and exceptions of user functions, of functions that edit memory, and of calls that fail: reported, never
+fatal.
+"""
 
 import asyncio
 import json
@@ -62,7 +64,7 @@ class Strange:
     ids=["none", "text", "number", "object", "strange", "strange in a list", "large", "odd keys", "surrogate", "long"],
 )  # fmt: skip
 @pytest.mark.parametrize("effect", ["at_most_once", "read_only"])
-def test_whatever_a_function_gives_back_is_told_and_kept(value: Any, text: str, effect: Any) -> None:
+def test_any_result_of_a_function_is_recorded_and_shown(value: Any, text: str, effect: Any) -> None:
     """No return value can stop a turn whose effect has left, and verify makes the same of it."""
 
     @tool(effect=effect)

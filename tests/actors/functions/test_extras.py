@@ -50,7 +50,7 @@ class Granted(World):
         return OfflineModel() if name == "offline" else self.model
 
     def results(self, *, ok: bool | None = None) -> list[FunctionResult]:
-        """What the functions gave back, greetings aside; those that went well, or not, where `ok` says so."""
+        """Return the functions' results, greetings excluded; with `ok`, only the successful or only the failed ones."""
         found = [event for event in map(event_of, self.log()) if isinstance(event, FunctionResult)]
         return [event for event in found if event.name != "send_message" and ok in (None, event.ok)]
 
@@ -134,7 +134,7 @@ def test_a_preset_is_kept_until_another_is_given() -> None:
     world.proven()
 
 
-def test_an_unknown_preset_is_told_and_begins_nothing() -> None:
+def test_an_unknown_preset_is_refused_and_creates_nothing() -> None:
     """A preset that does not exist is the caller's error, with those that do; with a prompt of one's own too."""
     for more in ({}, {"system": "Mine."}):
         world = Granted(preset="memgpt", **more)
@@ -144,7 +144,9 @@ def test_an_unknown_preset_is_told_and_begins_nothing() -> None:
 
 
 def test_a_function_that_the_agent_does_not_have_cannot_be_called(tmp_path: Path) -> None:
-    """Whatever is granted, an agent of the preset chat that calls an extra is told that there is no such function."""
+    """With any grants, an agent of the preset chat that calls an extra gets the error that there is no such
+    function.
+    """
     (tmp_path / "a.txt").write_text("secret")
     calls = [("read_from_text_file", {"filename": "a.txt", "line_start": 1})]
     calls += [(name, {}) for name in NAMES]
@@ -238,7 +240,7 @@ def test_grants_are_values() -> None:
 
 
 def test_effect_classes() -> None:
-    """What changes something outside is never run twice; what only looks may be run again."""
+    """A function with outside effects is never run twice; a function that only reads may be."""
     assert {made.name: made.effect for made in extras(Grants(), no_helper)} == {
         "message_chatgpt": "read_only",
         "read_from_text_file": "read_only",
@@ -282,7 +284,7 @@ def test_the_helper_that_is_granted_is_asked() -> None:
 
 
 class Closing(ScriptedModel):
-    """Counts how often it is let go of."""
+    """A connection that counts how often it is closed."""
 
     closed = 0
 
@@ -299,8 +301,8 @@ class Closing(ScriptedModel):
         (completion("cut", finish="length", total=0, prompt=0), "stopped for length"),
     ],
 )
-def test_a_helper_that_fails_is_told_and_let_go_of(line: Line, says: str) -> None:
-    """Whatever is wrong with the answer, the model hears of it, the turn goes on, and no connection is left."""
+def test_a_helper_that_fails_is_reported_and_closed(line: Line, says: str) -> None:
+    """With any malformed answer the model gets an error, the turn continues, and no connection is left open."""
     world = Granted(QUESTION, say("Nobody knows."))
     model = Closing(world.model.lines, summaries=[line])
     world.model = model
@@ -311,7 +313,7 @@ def test_a_helper_that_fails_is_told_and_let_go_of(line: Line, says: str) -> Non
     world.proven()
 
 
-def test_a_helper_that_cannot_be_made_is_told() -> None:
+def test_a_helper_that_cannot_be_made_is_reported() -> None:
     """A helper without a key is a failed call, not a failed turn."""
 
     def models(name: str) -> Any:

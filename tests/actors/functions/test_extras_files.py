@@ -21,7 +21,7 @@ SECRET = "the secret\n"
 
 
 class Place:
-    """A workspace with a few files, beside a file that nobody may see."""
+    """Make a workspace with a few files, next to a file outside of it."""
 
     def __init__(self, root: Path) -> None:
         self.outside = root / "outside"
@@ -110,7 +110,7 @@ def test_a_huge_file_costs_no_memory_and_no_endless_time(place: Place) -> None:
 
 
 def test_adding_puts_a_line_at_the_end(place: Place) -> None:
-    """What is added stands at the end, with a line break, and nothing before it has changed."""
+    """Appended text is at the end, with a line break, and the text before it is unchanged."""
     assert place.append("./notes/plan.txt", "vier é") is None
     assert (place.folder / "notes" / "plan.txt").read_text() == "one\ntwo\nthree\nvier é\n"
 
@@ -133,7 +133,7 @@ def test_a_path_stays_inside(place: Place, filename: str) -> None:
 
 
 @pytest.mark.parametrize("filename", ["notes", "notes/plan.txt/x", "n" * 5000, "notes/" * 2000 + "x"])
-def test_what_the_system_refuses_is_told(place: Place, filename: str) -> None:
+def test_errors_of_the_system_are_reported(place: Place, filename: str) -> None:
     """Folders, files used as folders and names too long are FunctionErrors in words."""
     place.refuses(filename)
 
@@ -176,9 +176,7 @@ def before(
 def test_a_link_that_is_swapped_in_is_refused(
     place: Place, monkeypatch: pytest.MonkeyPatch, part: str, verb: str
 ) -> None:
-    """Whoever puts a link in the place of a file or folder after it was looked at, and before it is opened, gains
-    nothing.
-    """
+    """Replacing a file or folder by a link between check and opening gains nothing."""
     (place.outside / "plan.txt").write_text(SECRET)
     whole = place.folder / ("notes/plan.txt" if part == "plan.txt" else "notes")
 
@@ -208,7 +206,7 @@ def test_a_folder_that_becomes_a_link_after_it_was_opened_leads_where_it_led(
 
 
 def test_only_plain_files(place: Place) -> None:
-    """A fifo and a device are refused, and nobody waits for them."""
+    """A fifo and a device are refused without blocking."""
     os.mkfifo(place.folder / "fifo")
     place.refuses("fifo", "no plain file")
     files = Workspace("/dev")
@@ -218,7 +216,7 @@ def test_only_plain_files(place: Place) -> None:
 
 
 def test_a_fifo_that_is_swapped_in_is_refused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was opened is looked at again: a fifo that took a file's place is not read, and nobody waits."""
+    """An opened file is checked again: a fifo that took a file's place is not read and does not block."""
     plan = place.folder / "notes" / "plan.txt"
 
     def swap() -> None:
@@ -231,7 +229,7 @@ def test_a_fifo_that_is_swapped_in_is_refused(place: Place, monkeypatch: pytest.
 
 @pytest.mark.parametrize("data", [b"\xff\xfe", b"caf\xe9\n", "é".encode()[:1], b"ok " * 30_000 + b"\xff"])
 def test_only_text_in_utf_8(place: Place, data: bytes) -> None:
-    """What is no UTF-8 is not read, and nothing is added to it."""
+    """A file that is not UTF-8 is not read, and nothing is appended to it."""
     (place.folder / "odd.bin").write_bytes(data)
     with pytest.raises(FunctionError, match="UTF-8"):
         place.append("odd.bin", "more")
@@ -249,7 +247,7 @@ def test_the_end_of_a_long_text_may_begin_within_a_character(place: Place) -> No
 
 
 def test_a_disk_that_is_full_loses_nothing(place: Place) -> None:
-    """Where not all of a text can be written none of it is, and the model is told."""
+    """If a text cannot be written completely, none of it is, and the model is informed."""
     plan = place.folder / "notes" / "plan.txt"
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -302,8 +300,8 @@ def test_an_agent_that_fails_takes_back_nothing_of_another(place: Place) -> None
     assert added[-1], "nobody is kept waiting after it"
 
 
-def test_what_somebody_else_added_is_not_cut_off(place: Place) -> None:
-    """Who takes no lock may add while we do: then nothing is taken back, and the model is told."""
+def test_text_added_by_another_process_is_kept(place: Place) -> None:
+    """A process without the lock may append at the same time: then nothing is removed, and the model is informed."""
     plan = place.folder / "notes" / "plan.txt"
 
     def editor() -> None:
@@ -331,7 +329,7 @@ def test_what_was_added_is_on_the_disk(place: Place, monkeypatch: pytest.MonkeyP
     assert plan.read_text() == "one\ntwo\nthree\n"
 
 
-def test_missing_rights_are_told(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_rights_are_reported(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that the system does not let us open is a FunctionError with the system's reason."""
 
     def refuse() -> None:
@@ -343,7 +341,7 @@ def test_missing_rights_are_told(place: Place, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_no_file_stays_open(place: Place) -> None:
-    """Whatever comes of a call, it leaves no descriptor behind."""
+    """No call leaves a descriptor open, successful or not."""
     os.mkfifo(place.folder / "fifo")
     names = ("notes/plan.txt", "notes", "fifo", "nowhere/x", "notes/plan.txt/x", "../x")
     opened = len(list(Path("/dev/fd").iterdir()))

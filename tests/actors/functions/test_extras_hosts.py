@@ -1,4 +1,4 @@
-"""What may be asked for and connected to: hosts in their spellings, addresses in their forms."""
+"""Hosts that may be requested and connected to: names in their spellings, addresses in their forms."""
 
 from ipaddress import ip_address
 
@@ -66,7 +66,7 @@ def test_refused_urls(url: str) -> None:
     ],
 )  # fmt: skip
 def test_an_allow_list_has_hosts_and_ports_only(entry: str) -> None:
-    """What is neither HOST nor HOST:PORT is refused, with what one looks like."""
+    """A text that is neither HOST nor HOST:PORT is refused, with an example of both."""
     with pytest.raises(BadInput, match="HOST:PORT"):
         hosts([entry])
 

@@ -39,7 +39,7 @@ def asked(
 
 
 def refused(url: str, *allowed: str, names: Names | None = None) -> str:
-    """Why a request is refused before anything is sent, with the addresses that everybody may connect to."""
+    """Return why a request is refused before anything is sent, with public addresses allowed."""
     with pytest.raises(FunctionError) as error:
         asyncio.run(WebAccess(allowed, names or Names()).http_request("GET", url))
     return str(error.value)
@@ -55,7 +55,7 @@ def test_an_answer_is_status_headers_and_body() -> None:
 
 
 def test_a_path_is_sent_as_it_is_written() -> None:
-    """What was held against the rules is what is sent: nothing is taken out of a path, or spelled otherwise."""
+    """The checked address is the sent one: nothing in a path is removed or respelled."""
     path = "/a/../b;c//d?e=<f>'%2e|"
     _, server = asked({path: ok()}, path)
     assert server.requests[0].decode().startswith(f"GET {path} HTTP/1.1\r\n")
@@ -116,7 +116,7 @@ def test_bodies_come_in_several_ways(answer: bytes, body: str) -> None:
     ],
 )
 def test_a_broken_answer_is_an_error_value(answer: bytes) -> None:
-    """Whatever a server sends in place of an answer, the model gets an `error` and the turn goes on."""
+    """With any malformed answer of a server the model gets an `error` and the turn continues."""
     result, _ = asked({"/": answer})
     assert list(result) == ["error"]
     assert len(result["error"]) > len(MAYBE_DONE)
@@ -214,7 +214,7 @@ def test_a_redirect_is_held_to_the_same_rules(to: str) -> None:
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 Other", "307 Kept", "308 Kept"])
 def test_a_redirect_does_not_leave_https(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: str) -> None:
-    """What went out in secret is not sent in the open, though the host is the same; the other way is followed."""
+    """A redirect from https to http of the same host is not followed; from http to https it is."""
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate(tmp_path)))
 
     async def run(scheme: str, to: str) -> tuple[dict[str, Any], int]:
@@ -291,7 +291,7 @@ def test_proxies_and_cookies_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> N
     assert b"cookie" not in b"".join(server.requests).lower()
 
 
-def test_tls_is_told_the_name_and_trusts_no_stranger() -> None:
+def test_tls_checks_the_name_and_the_issuer() -> None:
     """Over https the server is told the host's name, not the address; a server that speaks no TLS is an error."""
 
     async def run() -> tuple[dict[str, Any], bytes]:
@@ -326,7 +326,7 @@ def test_certificates_are_checked() -> None:
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
 
 
-def test_a_certificate_is_for_the_name_and_from_somebody_trusted(
+def test_a_certificate_is_for_the_name_and_from_a_trusted_issuer(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A trusted certificate is good for its own name at the checked address, not for another; a stranger's for none."""
@@ -355,6 +355,6 @@ def test_without_hosts_the_function_says_which_flag_allows_them() -> None:
 
 
 def test_a_result_is_json() -> None:
-    """What the model gets is JSON with the three names."""
+    """The model gets JSON with the three names."""
     result, _ = asked({"/": ok(b'{"a": 1}')})
     assert json.loads(returned(result, whole=False)) == result

@@ -74,7 +74,7 @@ def test_what_the_model_could_not_understand_is_refused(doc: str | None, hint: A
     ({"place": {"town": "a"}, "words": [], "nonsense": 1}, "nonsense"),
 ])  # fmt: skip
 def test_arguments_are_checked_in_words_for_the_model(arguments: dict[str, Any], named: str) -> None:
-    """What is missing, of another type or unknown is named."""
+    """Missing, unknown and mistyped parameters are named."""
     with pytest.raises(FunctionError, match=named):
         find.bind(arguments)
     assert find.bind({"place": {"town": "a"}, "words": ["b"]})["near"] is None
@@ -91,7 +91,7 @@ def test_long_results_are_cut_with_a_note_and_searches_are_not() -> None:
 
 
 def ran(made: Tool, *, arguments: dict[str, Any] | None = None) -> tuple[World, list[Record]]:
-    """What one call of the tool leaves."""
+    """Return the records of one call of the tool."""
     world = World(completion(calls=[(made.name, arguments or {})]), say("So."), tools=[made])
     return world, asyncio.run(world.tell("go"))[7:]
 
@@ -127,8 +127,8 @@ def test_an_effect_outside_the_log_is_announced_in_a_commit_of_its_own() -> None
     assert left[6].text == "seen"
 
 
-def test_whatever_a_users_function_raises_is_told_to_the_model() -> None:
-    """Failed, with the words of the exception, then a heartbeat; the turn goes on."""
+def test_any_exception_of_a_users_function_reaches_the_model() -> None:
+    """The result is failed, with the words of the exception, then a heartbeat follows; the turn continues."""
 
     @tool(effect="read_only")
     def broken() -> str:
@@ -163,7 +163,9 @@ def test_a_function_with_a_memory_edits_all_or_nothing() -> None:
 
 
 def test_a_function_can_do_nothing_that_stops_the_agent() -> None:
-    """Exiting, text that is none, words that fail to print: told to the model as a failure, and the turn goes on."""
+    """An exit, a result that is no text, and words that fail to print are failures for the model, and the turn
+    continues.
+    """
 
     class Mute(Exception):
         def __str__(self) -> str:
@@ -217,7 +219,7 @@ def test_a_name_is_given_once_and_memory_is_not_edited_asynchronously() -> None:
             """Edit."""
 
 
-def test_what_json_does_not_know_is_told_by_its_type() -> None:
+def test_values_unknown_to_json_are_named_by_type() -> None:
     """No address of an object gets into the log, where verify could never find it again."""
     assert returned(object(), whole=False) == '"<object>"'
     assert returned({"a": {1, 2}, "b": object()}, whole=False).endswith('"b":"<object>"}')

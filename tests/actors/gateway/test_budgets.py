@@ -26,7 +26,7 @@ def costs(total: int) -> SlowModel:
 
 
 def by_the_log(tokens: int, **limits: Any) -> Spent:
-    """What an agent of today has used up of the model `m`, by its log."""
+    """Return what an agent used of the model `m` today, by its log."""
     return Spent(START // DAY_US, {"m": Usage(prompt=tokens, total=tokens)}, **limits)
 
 
@@ -51,7 +51,7 @@ def test_an_agent_over_its_budget_is_refused_before_anything_is_sent() -> None:
 
 
 def test_a_budget_of_all_is_for_all_together() -> None:
-    """What one used up, another cannot; agents without a name count as well."""
+    """Tokens that one agent used are not available to another; agents without a name count as well."""
 
     async def main() -> None:
         one = gateway(costs(500), all_tokens_max=1000)
@@ -77,7 +77,7 @@ def test_requests_under_way_are_set_aside() -> None:
 
 
 def test_what_failed_costs_nothing() -> None:
-    """Tokens set aside for a request that nobody answered, or whose caller went away, are free again."""
+    """Tokens reserved for a request without an answer, or whose caller left, are free again."""
 
     async def main() -> None:
         model = SlowModel(lambda *_: ModelError("No.", kind="rejected"))
@@ -95,7 +95,7 @@ def test_what_failed_costs_nothing() -> None:
 
 
 @pytest.mark.parametrize(("per", "free"), [("day", True), ("life", False)])
-def test_a_budget_begins_anew_each_day_or_never(per: str, free: bool) -> None:
+def test_a_budget_begins_again_each_day_or_never(per: str, free: bool) -> None:
     """Used up today, it can be used tomorrow; one for life cannot."""
 
     async def main() -> None:
@@ -140,7 +140,7 @@ def test_what_was_used_up_before_a_restart_counts() -> None:
 
 
 def test_an_agents_own_budget_goes_by_its_log() -> None:
-    """Whatever the gateway knows: what the log says is used up, of tokens or of money, is not sent beyond."""
+    """In any state of the gateway, no request is sent beyond the tokens or the money that the log counts as spent."""
 
     async def main() -> None:
         model = costs(100)
@@ -173,7 +173,9 @@ def test_requests_under_way_count_against_an_agents_own_budget() -> None:
     ("limits", "own"), [({"all_cost_max": 5}, {}), ({"agent_cost_max": 5}, {}), ({}, {"cost_max": 5})]
 )
 def test_a_model_without_a_price_is_not_counted_as_free(limits: dict[str, Any], own: dict[str, Any]) -> None:
-    """Where money is limited it is refused, with how to say what it costs; a model of the list is asked."""
+    """With limited money an unpriced model is refused, with how to set its price; a model of the price list is
+    called.
+    """
 
     async def main() -> None:
         model = costs(100)
@@ -261,6 +263,6 @@ def test_limits_come_from_variables() -> None:
     ("ALL_TOKEN_MAX", "5", "EVERLOG_GATEWAY_ALL_TOKENS_MAX"),
 ])  # fmt: skip
 def test_limits_that_cannot_be_are_refused(variable: str, value: str, words: str) -> None:
-    """A misspelt budget would hold nobody: the refusal names the variable, or the one that was meant."""
+    """A misspelt budget variable is refused by name, with the variable that was meant; it would limit nothing."""
     with pytest.raises(BadInput, match=words):
         limits_from({f"EVERLOG_GATEWAY_{variable}": value})

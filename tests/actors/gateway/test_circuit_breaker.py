@@ -8,7 +8,7 @@ import pytest
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.gateway.gateway import Gateway
 from everlog.actors.hosting.agent_factory import GatewayModel
-from everlog.actors.ports.agent_constants import BREAK_AFTER, BREAK_S
+from everlog.actors.ports.agent_constants import BREAKER_FAILURES, BREAKER_OPEN_S
 from everlog.actors.ports.effects import ModelResponse
 from everlog.events import ModelError, ModelReply, ModelSwitched, event_of
 from tests.support.agent_world import World, say
@@ -43,23 +43,25 @@ async def failed(one: Gateway, **more: Any) -> ModelError:
 
 
 @pytest.mark.parametrize("kind", ["server", "unreachable", "timeout", "cut", "overloaded"])
-def test_after_ten_failures_in_a_row_nobody_waits(kind: str) -> None:
-    """Who asks then is told at once, in the same kind and with the reason, and nothing is sent; the status says so."""
+def test_after_ten_failures_in_a_row_no_caller_waits(kind: str) -> None:
+    """While the breaker is open, callers fail at once with the same kind and reason, nothing is sent, and the status
+    says so.
+    """
 
     async def main() -> None:
         model = SlowModel(down_until(1e9, kind), seconds=0)
         one = gateway(model)
         came = [await failed(one) for _ in range(3)]
-        assert len(model.asked) == BREAK_AFTER
+        assert len(model.asked) == BREAKER_FAILURES
         assert [error.attempts for error in came] == [4, 4, 2]
         before = seconds()
         told = await failed(one)
         assert (told.kind, told.attempts, seconds() - before) == (kind, 0, 0)
-        assert "10 tries in a row" in str(told) and 0 < told.retry_after_s <= BREAK_S
+        assert "10 tries in a row" in str(told) and 0 < told.retry_after_s <= BREAKER_OPEN_S
         (alone,) = one.status().left_alone
-        assert (alone.endpoint, alone.model, alone.failures) == ("127.0.0.1:1", "m", BREAK_AFTER)
-        assert 0 < alone.opens_s <= BREAK_S and f"It is {kind}." in alone.why
-        assert len(model.asked) == BREAK_AFTER
+        assert (alone.endpoint, alone.model, alone.failures) == ("127.0.0.1:1", "m", BREAKER_FAILURES)
+        assert 0 < alone.opens_s <= BREAKER_OPEN_S and f"It is {kind}." in alone.why
+        assert len(model.asked) == BREAKER_FAILURES
 
     run(main)
 
@@ -73,10 +75,10 @@ def test_one_request_finds_out_whether_it_answers_again() -> None:
         while not one.status().left_alone:
             await failed(one)
         opened, sent = seconds(), len(model.asked)
-        await asyncio.sleep(BREAK_S)
+        await asyncio.sleep(BREAKER_OPEN_S)
         came = await asyncio.gather(*(failed(one) for _ in range(5)))
         assert sorted(error.attempts for error in came) == [0, 0, 0, 0, 1] and len(model.asked) == sent + 1
-        await asyncio.sleep(opened + 2 * BREAK_S + 5 - seconds())
+        await asyncio.sleep(opened + 2 * BREAKER_OPEN_S + 5 - seconds())
         probe = asyncio.create_task(one.ask("m", URL, b"?"))
         await asyncio.sleep(0.5)
         assert (await failed(one)).attempts == 0
@@ -95,7 +97,7 @@ def test_who_finds_out_may_go_away() -> None:
         one = gateway(model)
         while not one.status().left_alone:
             await failed(one)
-        await asyncio.sleep(BREAK_S)
+        await asyncio.sleep(BREAKER_OPEN_S)
         probe = asyncio.create_task(one.ask("m", URL, b"?"))
         await asyncio.sleep(0.5)
         probe.cancel()
@@ -134,15 +136,15 @@ def test_it_is_in_a_row_and_each_models_own() -> None:
     run(main)
 
 
-def test_who_waits_in_the_queue_is_told_when_it_opens() -> None:
+def test_queued_callers_fail_when_the_breaker_opens() -> None:
     """Of a hundred that wait, none is sent after the tenth failure, and none waits for it."""
 
     async def main() -> None:
         model = SlowModel(down_until(1e9), seconds=1)
         one = gateway(model, asks_max=1)
         came = await asyncio.gather(*(failed(one, agent_id=f"agent {n}") for n in range(100)))
-        assert len(model.asked) == BREAK_AFTER and {error.kind for error in came} == {"server"}
-        assert seconds() < 2 * BREAK_AFTER
+        assert len(model.asked) == BREAKER_FAILURES and {error.kind for error in came} == {"server"}
+        assert seconds() < 2 * BREAKER_FAILURES
         status = one.status()
         assert (status.under_way, status.waiting) == (0, 0)
 
@@ -166,10 +168,10 @@ def test_a_fallback_stands_in_until_the_model_answers_again() -> None:
         world.system._models = lambda name: GatewayModel(name, URL, one.ask, "sam")
         for _ in range(3):
             await world.tell("Hello?")
-        assert len(primary.asked) == BREAK_AFTER
+        assert len(primary.asked) == BREAKER_FAILURES
         before = seconds()
         await world.tell("And now?")
-        assert (seconds(), len(primary.asked)) == (before, BREAK_AFTER)
+        assert (seconds(), len(primary.asked)) == (before, BREAKER_FAILURES)
         await asyncio.sleep(100)
         await world.tell("At last?")
         events = [event_of(record) for record in world.log()]

@@ -16,7 +16,7 @@ from tests.support.models.virtual_time_models import SlowModel, answered, failin
 URL = "http://127.0.0.1:1/v1"
 
 
-def test_one_agent_with_ten_thousand_requests_starves_nobody() -> None:
+def test_one_agent_with_ten_thousand_requests_starves_no_other() -> None:
     """Nine agents that come later with one request each are all served in the next round, and everything is served."""
 
     async def main() -> None:
@@ -213,8 +213,8 @@ def test_many_go_and_come_back_together() -> None:
 
     async def main() -> None:
         model = SlowModel(lambda r, n: ModelError("No.", kind="rejected") if r == b"3" else answered(r, n))
-        askings = [ModelRequest(f"agent {n}", "m", URL, b"%d" % n) for n in range(10)]
-        batches = [batch async for batch in gateway(model, asks_max=5).ask_many(askings)]
+        model_requests = [ModelRequest(f"agent {n}", "m", URL, b"%d" % n) for n in range(10)]
+        batches = [batch async for batch in gateway(model, asks_max=5).ask_many(model_requests)]
         assert [len(batch) for batch in batches] == [5, 5]
         came = dict(item for batch in batches for item in batch)
         assert sorted(came) == list(range(10))
@@ -237,7 +237,7 @@ def test_who_stops_listening_has_the_rest_cancelled() -> None:
     run(main)
 
 
-def test_the_status_says_what_goes_on() -> None:
+def test_the_status_shows_the_current_work() -> None:
     """Under way, waiting, tokens as the endpoint counted them, and each endpoint for itself."""
 
     async def main() -> None:
@@ -255,7 +255,7 @@ def test_the_status_says_what_goes_on() -> None:
     run(main)
 
 
-def test_the_offline_model_waits_for_nobody() -> None:
+def test_the_offline_model_waits_for_no_limit() -> None:
     """It runs in this process, so no limit and no budget holds it."""
 
     async def main() -> None:
@@ -267,7 +267,7 @@ def test_the_offline_model_waits_for_nobody() -> None:
     run(main)
 
 
-def test_closing_lets_go_of_every_model() -> None:
+def test_closing_releases_every_model() -> None:
     """Twice is once, and no timer is left."""
 
     async def main() -> None:

@@ -21,7 +21,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def asked(one: Gateway, url: str, *names: str) -> list[Any]:
-    """What comes of asking each of these models, all at once, a ModelError as a value."""
+    """Ask each of these models, all at once. Return the outcomes, with a ModelError as a value."""
     try:
         return await asyncio.gather(*(one.ask(name, url, b"{}") for name in names), return_exceptions=True)
     finally:
@@ -40,7 +40,7 @@ def test_models_of_one_place_share_its_connections() -> None:
 
 @pytest.mark.parametrize("most", [1, 3, 9, 32])
 def test_there_are_no_more_connections_than_requests_at_once(most: int) -> None:
-    """However they are kept: those that there may be at once are, and whoever comes later needs no others."""
+    """The allowed number of connections is kept open, and later requests need no others."""
 
     async def main(url: str) -> list[int]:
         one = Gateway(limits=GatewayLimits(asks_max=most))
@@ -58,7 +58,7 @@ def test_there_are_no_more_connections_than_requests_at_once(most: int) -> None:
 
 
 def test_a_server_that_fails_once_is_asked_again() -> None:
-    """Who tries again is the gateway, and nobody else: two requests, and the answer says so."""
+    """Only the gateway retries: there are two requests, and the answer says so."""
     with serving((503, "busy"), (200, say("Hello."))) as server:
         (answer,) = asyncio.run(asked(Gateway(chance=lambda: 0.99), server.url, "m"))
     assert (answer.attempts, len(server.bodies)) == (2, 2)
@@ -79,7 +79,7 @@ def test_the_failure_after_the_last_try_says_how_many_there_were() -> None:
     (429, '{"error":{"message":"You exceeded your quota","code":"insufficient_quota"}}', "credit"),
 ])  # fmt: skip
 def test_a_key_or_an_account_of_no_use_is_found_out_by_the_first(status: int, body: str, kind: str) -> None:
-    """The others that wait fail without being sent; nobody is told the key."""
+    """The other waiting requests fail without being sent; the key appears in no message."""
     with serving((status, body)) as server:
         came = asyncio.run(asked(Gateway(limits=GatewayLimits(asks_max=1)), server.url, *"abcde"))
     assert [error.kind for error in came] == [kind] * 5

@@ -55,7 +55,7 @@ def test_chance_sets_those_apart_that_failed_together() -> None:
     run(main)
 
 
-def test_who_backs_off_holds_up_nobody() -> None:
+def test_a_request_that_backs_off_delays_no_other() -> None:
     """With one request at once: while the first waits to be tried again, the second is answered."""
 
     async def main() -> None:
@@ -67,8 +67,8 @@ def test_who_backs_off_holds_up_nobody() -> None:
     run(main)
 
 
-def test_retry_after_pauses_the_endpoint_for_everybody() -> None:
-    """A 429 with Retry-After 20: nobody asks for 20 s, and then all are answered."""
+def test_retry_after_pauses_the_endpoint_for_all_callers() -> None:
+    """After a 429 with Retry-After 20 no request is sent for 20 s, and then all are answered."""
 
     async def main() -> None:
         model = SlowModel(failing("rate_limited", 1, after_s=20), seconds=0)
@@ -81,7 +81,9 @@ def test_retry_after_pauses_the_endpoint_for_everybody() -> None:
 
 
 def test_an_endpoint_that_wants_an_hour_refuses_at_once() -> None:
-    """A pause that nobody should wait through: those who wait are told when to come again, and then it is asked."""
+    """A pause that is too long to wait fails the waiting requests with the time to retry; afterwards requests are sent
+    again.
+    """
 
     async def main() -> None:
         model = SlowModel(failing("rate_limited", 1, after_s=3600))
@@ -114,7 +116,7 @@ def test_a_key_that_expires_is_found_out_once() -> None:
 
 
 def test_a_key_that_was_refused_is_probed_by_one_now_and_then() -> None:
-    """Ten seconds later one request goes and the others fail still; when it is answered, everybody is."""
+    """Ten seconds later one request is sent while the others still fail; when it is answered, all are."""
 
     async def main() -> None:
         model = SlowModel(failing("key", 2))

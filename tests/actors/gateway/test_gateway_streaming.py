@@ -46,7 +46,7 @@ def test_pieces_come_as_they_are_said_and_only_to_those_who_listen() -> None:
 
 
 def test_a_second_try_begins_with_a_restart() -> None:
-    """What the first said counts for nothing; there is none before the first, nor where nothing was said."""
+    """Chunks of the first try count for nothing; there is no restart before the first chunk, nor after an empty try."""
 
     async def main() -> None:
         heard: list[ReplyDelta] = []
@@ -56,7 +56,7 @@ def test_a_second_try_begins_with_a_restart() -> None:
     run(main)
 
 
-def test_many_are_heard_together_each_in_its_place() -> None:
+def test_many_streams_are_delivered_together_each_in_its_place() -> None:
     """Pieces within the time of gathering are one; each place has its words and then its outcome, once."""
 
     async def main() -> None:

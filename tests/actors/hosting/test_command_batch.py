@@ -60,7 +60,7 @@ def test_no_orders_have_no_outcomes() -> None:
 
 
 def test_a_bug_in_one_is_raised() -> None:
-    """An exception that nobody expects ends the answer: it does not wait for an outcome that will never come."""
+    """An unexpected exception ends the answer: it does not wait for an outcome that cannot come."""
 
     async def main() -> None:
         with pytest.raises(ZeroDivisionError):
@@ -70,7 +70,7 @@ def test_a_bug_in_one_is_raised() -> None:
 
 
 def test_streams_are_merged_until_one_fails() -> None:
-    """What comes from any is told as it comes; the first error of one ends them all."""
+    """Records of all agents are delivered as they come; the first error ends the answer."""
 
     async def stream(after_s: float, *items: Any) -> AsyncIterator[Any]:
         for item in items:
@@ -92,7 +92,7 @@ def test_streams_are_merged_until_one_fails() -> None:
 
 
 def test_one_agent_hears_its_messages_in_order() -> None:
-    """What one of many agents is told twice, it hears in the order given, and answers one after the other."""
+    """Two messages for one of many agents are delivered in the given order, and answered one after the other."""
 
     async def main() -> None:
         home = SharedHome()
@@ -126,7 +126,7 @@ def test_one_that_fails_stops_no_other() -> None:
 
 @pytest.mark.parametrize("steps", [1, 3, 6, 9, 12])
 def test_who_goes_away_stops_nothing(steps: int) -> None:
-    """A caller who closes the answer, however early, leaves commands that go on; sent again each counts once."""
+    """A caller who closes the answer at any time leaves commands that continue; sending them again repeats nothing."""
 
     async def main() -> None:
         home = SharedHome()

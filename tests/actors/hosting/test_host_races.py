@@ -47,7 +47,7 @@ async def hosted(home: Home, **options: Any) -> Host:
 
 @pytest.mark.parametrize("after", split(range(12), 4, label="the worker stops", part="hosts"))
 def test_a_turn_that_begins_as_the_worker_stops_runs(after: int) -> None:
-    """However many ticks after the last one an input comes, its turn runs and its caller hears the end of it."""
+    """An input that comes any number of batches later is answered, and its caller gets the end of its turn."""
 
     async def main() -> None:
         home = Home()
@@ -63,8 +63,8 @@ def test_a_turn_that_begins_as_the_worker_stops_runs(after: int) -> None:
     run_plain(main)
 
 
-def test_an_agent_is_let_go_of_after_callers_who_end_together() -> None:
-    """Two callers of one turn end in the same moment; nobody uses the agent then, and it is let go of."""
+def test_an_agent_is_unloaded_after_callers_who_end_together() -> None:
+    """Two callers of one turn leave at the same moment; the agent is idle then and is unloaded."""
 
     async def main() -> None:
         home = Home()
@@ -78,8 +78,8 @@ def test_an_agent_is_let_go_of_after_callers_who_end_together() -> None:
     run_plain(main, long)
 
 
-def test_callers_who_come_together_to_a_host_that_has_nothing_in_memory_are_all_heard() -> None:
-    """None of them is told that the agent is at work for another: they lend the same, and it was nobody's before."""
+def test_simultaneous_callers_of_an_unloaded_agent_are_all_answered() -> None:
+    """No caller is refused as busy: all bring the same capabilities, and the agent had none before."""
 
     async def main() -> None:
         home = Home()
@@ -111,8 +111,8 @@ def test_a_host_that_could_not_open_its_agent_is_idle() -> None:
     run_plain(main)
 
 
-def test_an_agent_that_somebody_comes_for_while_it_is_let_go_of_is_not_gone() -> None:
-    """Letting go takes a while; whoever comes meanwhile is served, and the host must not be thrown away."""
+def test_a_command_during_unloading_keeps_the_agent() -> None:
+    """Unloading takes a while; commands that arrive meanwhile are served, and the host must not be discarded."""
 
     async def main() -> None:
         home = Home()
@@ -134,7 +134,7 @@ def test_an_agent_that_somebody_comes_for_while_it_is_let_go_of_is_not_gone() ->
 
 
 def test_a_caller_may_go_away() -> None:
-    """The command goes on, and when it fails nobody is told, and nothing complains."""
+    """The command continues after its caller left; its failure reaches no caller and causes no warning."""
 
     async def main() -> None:
         home = Home()
@@ -149,8 +149,8 @@ def test_a_caller_may_go_away() -> None:
     run_plain(main, long)
 
 
-def test_who_waits_while_the_system_is_closed_is_told() -> None:
-    """A caller whose turn is interrupted gets an error of ours, and not a cancellation that nobody asked for."""
+def test_callers_waiting_at_close_get_an_error() -> None:
+    """A caller whose turn is interrupted gets an error of ours, and not a foreign CancelledError."""
 
     async def main() -> Home:
         home = Home()
@@ -188,7 +188,7 @@ def test_an_agent_that_is_deleted_while_it_thinks() -> None:
 
 @pytest.mark.parametrize("meanwhile", ["resume", "timer"])
 def test_a_command_that_is_sent_again_hears_all_of_its_turn(meanwhile: str) -> None:
-    """Its turn may go on, and others may write, before the host knows that it is an old one: it hears all, in order."""
+    """A fenced host's turn may continue while others write: the caller gets all records, in order."""
 
     async def main() -> None:
         home = Home()
@@ -222,8 +222,8 @@ def set_timer(home: Home) -> Command:
     return SetTimer(id=home.ids.new(home.clock.now()), timer="tea", text="", due_at=home.clock.now() + 10**12)
 
 
-def test_a_failure_of_the_model_is_told_again() -> None:
-    """Who sends an input again that the model failed hears of it again."""
+def test_a_repeated_command_reports_the_models_failure_again() -> None:
+    """Sending an input again after its model failed reports the failure again."""
 
     async def main() -> None:
         home = Home()
@@ -238,8 +238,8 @@ def test_a_failure_of_the_model_is_told_again() -> None:
     run_plain(main)
 
 
-def test_timers_are_told_when_they_may_have_changed() -> None:
-    """When the agent is opened and when a timer is set or goes off; not after each of its turns."""
+def test_the_schedule_is_notified_when_timers_may_have_changed() -> None:
+    """The schedule is informed when the agent is opened and when a timer is set or fires; not after each turn."""
 
     async def main() -> None:
         home = Home()
@@ -261,7 +261,7 @@ def test_timers_are_told_when_they_may_have_changed() -> None:
 
 
 def test_records_are_those_of_the_log() -> None:
-    """What a caller hears is what was written, input first."""
+    """A caller gets the records that were written, its input first."""
 
     async def main() -> None:
         home = Home()

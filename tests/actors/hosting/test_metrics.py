@@ -83,7 +83,7 @@ def all_told() -> list[tuple[str, float, dict[str, str]]]:
     return told
 
 
-def test_every_metric_is_told_and_named_as_documented() -> None:
+def test_every_metric_is_reported_and_named_as_documented() -> None:
     """Each name that is promised gets a value from a cluster that does everything, and no other name does."""
     assert {name for name, *_ in all_told()} == set(EVERYTHING)
     assert all(name.startswith("everlog_") and ":" not in name for name in EVERYTHING)
@@ -110,7 +110,7 @@ def test_counters_grow_by_what_is_new() -> None:
 
 
 def test_a_gateway_that_is_started_again_is_counted_on() -> None:
-    """Its counts begin at 0 with it, while those who watch it go on: nothing that it does from then on is left out."""
+    """A new host counts from 0 while collectors continue: none of its work is left out."""
     told: list[tuple[str, float, dict[str, str]]] = []
     made = ProcessMetrics(makers(told))
     for asked in (7, 9, 2, 3):
@@ -119,7 +119,7 @@ def test_a_gateway_that_is_started_again_is_counted_on() -> None:
 
 
 def test_endpoints_beyond_a_number_are_one() -> None:
-    """However many endpoints agents bring, a collector sees a bounded number of series, and no request is lost."""
+    """With any number of endpoints a collector sees a bounded number of series, and no request is lost."""
     told: list[tuple[str, float, dict[str, str]]] = []
     made = ProcessMetrics(makers(told))
     many = tuple(EndpointStatus(endpoint=f"host-{number}", asked=1, waiting=1) for number in range(VALUES_MAX + 20))
@@ -182,8 +182,8 @@ def test_without_instruments_nothing_is_measured() -> None:
 
 
 def test_a_look_costs_little() -> None:
-    """However often a host tells its metrics, it makes its instruments once, and tells each of them a value once for
-    each series: at the second look as many as at the hundredth.
+    """After any number of reports, each instrument is made once, and each series is set once: at the second report as
+    at the hundredth.
     """
     told: list[tuple[str, float, dict[str, str]]] = []
     names: list[str] = []
@@ -217,8 +217,8 @@ def noted(*what: str, environment: dict[str, str] | None = None) -> list[dict[st
     return [msgspec.json.decode(line) for line in out.getvalue().splitlines()]
 
 
-def test_a_note_that_cannot_be_written_stops_nobody() -> None:
-    """Where notes are kept may be full: what is noted goes on all the same."""
+def test_a_note_that_cannot_be_written_stops_no_work() -> None:
+    """With a full disk for notes, the noted work continues."""
 
     class Full(io.StringIO):
         def write(self, line: str) -> int:

@@ -1,4 +1,4 @@
-"""What is still to be done is read from logs, wherever they are and in whatever form."""
+"""Pending work is read from the logs, in any partition and any file format."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a host does so that an idle agent costs little memory."""
+"""Measures of a host that keep the memory of an idle agent small."""
 
 import platform
 

@@ -1,4 +1,4 @@
-"""An agent and its forks in one shard: each goes on by itself, from what was said before the cut."""
+"""An agent and its forks in one shard: each continues on its own, from the past before the cut."""
 
 import asyncio
 
@@ -26,8 +26,8 @@ class Asked(SharedHome):
         log.close()
 
 
-def test_a_parent_and_its_forks_in_one_shard_go_on_apart() -> None:
-    """A fork is brought into memory with its past, also when it was let go of since and its parent has gone on."""
+def test_a_parent_and_its_forks_in_one_shard_continue_apart() -> None:
+    """A fork is activated with its past, also after it was unloaded and its parent has continued."""
 
     async def main() -> None:
         home = Asked(idle_s=60)

@@ -1,4 +1,4 @@
-"""The journal of many agents: what waits is one group, what fails reaches those whom it concerns, nobody hangs."""
+"""The journal of many agents: waiting commits form one group, failures reach the affected callers, nothing hangs."""
 
 import asyncio
 import errno
@@ -70,7 +70,7 @@ async def test_what_waits_is_one_frame_and_one_sync(desk: Desk) -> None:
 
 @at_desk
 async def test_what_comes_during_a_sync_is_the_next_group(desk: Desk) -> None:
-    """Nobody waits for a third group: what gathers while one is written is written at once after it."""
+    """There is no third group to wait for: commits that arrive during a write are written right after it."""
     first = asyncio.create_task(desk.commit(NAMES[0], 0, "Hi"))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -81,7 +81,7 @@ async def test_what_comes_during_a_sync_is_the_next_group(desk: Desk) -> None:
 
 @at_desk
 async def test_rows_see_the_commit_before_them(desk: Desk) -> None:
-    """Whoever has heard of a commit reads it, agent by agent, however many commit in the same tick."""
+    """A caller that got an acknowledgement can read its commit, however many agents commit in the same batch."""
     await seated(desk, *NAMES)
 
     async def own(name: str) -> None:
@@ -110,7 +110,7 @@ async def test_rows_as_of_two_moments_in_one_tick(desk: Desk) -> None:
 
 
 @at_desk
-async def test_a_bad_append_hurts_nobody_else(desk: Desk) -> None:
+async def test_a_bad_append_harms_no_other_agent(desk: Desk) -> None:
     """One append of a wrong shape among eight is refused, and the seven others cost a few syncs, not one each."""
     syncs = desk.done("sync")
     wide = desk.ticks.commit(NAMES[3], 0, [])
@@ -124,7 +124,7 @@ async def test_a_bad_append_hurts_nobody_else(desk: Desk) -> None:
 
 @at_desk
 async def test_a_wrong_sequence_reaches_its_agent_only(desk: Desk) -> None:
-    """Who expects another head hears so; the others in the group are committed, and the log goes on."""
+    """A commit with a wrong expected head is refused; the others in the group are committed, and the log continues."""
     await desk.commit("ada", 0, "one")
     results = await all_of(desk.commit("ada", 0, "two"), desk.commit("ben", 0, "Hi"))
     assert isinstance(results[0], WrongSequence) and results[1].agent_id == "ben"
@@ -144,8 +144,8 @@ async def test_a_repeated_append_is_projected_once(desk: Desk) -> None:
 
 @pytest.mark.parametrize("operation", ["write", "sync"])
 def test_a_failed_sync_fails_its_group(operation: str) -> None:
-    """All of the group hear of the disk, each with an error of its own; sent again to the log that is opened anew, with
-    the same ids, each counts once.
+    """A disk error reaches every commit of the group as an error of its own; sent again with the same ids to the
+    reopened log, each counts once.
     """
 
     async def main() -> None:
@@ -156,7 +156,7 @@ def test_a_failed_sync_fails_its_group(operation: str) -> None:
         assert kinds_of(results) == ["StoreError"] * 8 and len(set(map(id, results))) == 8
         assert all("the same events can be sent again" in str(error) for error in results)
         assert len(desk.lost) == 1
-        with pytest.raises(HostLost, match="opened anew"):
+        with pytest.raises(HostLost, match="opened again"):
             await desk.commit("zoe", 0, "Hi")
         await desk.open_anew()
         await asyncio.gather(*(desk.ticks.commit(name, 0, said[name]) for name in NAMES))
@@ -184,7 +184,7 @@ async def test_what_waits_behind_a_failed_group_can_be_sent_again(desk: Desk) ->
 
 @at_desk
 async def test_a_newer_owner_ends_it(desk: Desk) -> None:
-    """When another process owns the partition everybody hears HostLost, and what is lost is told once."""
+    """If another process owns the partition, all callers get HostLost, and the loss is reported once."""
     other = desk.store.open_partition(SHARD, "other", take_over=True)
     results = await all_of(*(desk.commit(name, 0, "Hi") for name in NAMES))
     results += await all_of(desk.commit("ada", 0, "Hi"), desk.ticks.rows("standing", "ada", HEAD))
@@ -196,7 +196,7 @@ async def test_a_newer_owner_ends_it(desk: Desk) -> None:
 
 @pytest.mark.parametrize("name", ["add", "answers", "load", "forget_many"])
 def test_a_bug_reaches_all_who_wait(name: str) -> None:
-    """An exception that nobody expects ends the journal: who waits hears it, and what was acknowledged stands."""
+    """An unexpected exception ends the journal: waiting callers get it, and acknowledged records stay."""
 
     async def main() -> None:
         desk = Desk()
@@ -244,7 +244,7 @@ async def test_agents_are_built_again_where_the_engine_refuses_their_records(des
 
 @at_desk
 async def test_an_engine_that_is_broken_is_thrown_away(desk: Desk) -> None:
-    """What is on disk is acknowledged; who waits for rows may ask again in the engine that comes after it."""
+    """Records on the disk are acknowledged; a caller that waits for rows may ask again in the next engine."""
     await seated(desk, "ada", "ben")
     desk.ticks.projections.close()
     results = await all_of(desk.commit("ada", 0, "one"), desk.ticks.rows("standing", "ben", HEAD))
@@ -253,8 +253,10 @@ async def test_an_engine_that_is_broken_is_thrown_away(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(("name", "asks"), [("answers", "rows"), ("load", "enter")])
-def test_one_agent_that_the_engine_cannot_answer_hurts_nobody_else(name: str, asks: str) -> None:
-    """Whose records it cannot work out hears that they are in the log; the others of the query are answered."""
+def test_an_agent_that_the_engine_cannot_answer_harms_no_other(name: str, asks: str) -> None:
+    """A caller whose records cannot be projected is told that they are in the log; the others of the query are
+    answered.
+    """
 
     async def main() -> None:
         desk = Desk()
@@ -283,7 +285,7 @@ def test_one_agent_that_the_engine_cannot_answer_hurts_nobody_else(name: str, as
 
 @at_desk
 async def test_close_while_a_tick_runs(desk: Desk) -> None:
-    """What is being written is acknowledged, what came after it is refused, and the next owner can have the log."""
+    """The group that is being written is acknowledged, later ones are refused, and the next owner can have the log."""
     first = asyncio.create_task(desk.commit("ada", 0, "one"))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -312,7 +314,7 @@ async def test_who_leaves_and_comes_back_in_one_tick_is_there_once(desk: Desk) -
 
 @pytest.mark.parametrize("steps", range(6))
 def test_who_gives_up_entering_leaves_nothing(steps: int) -> None:
-    """However far it had come: the engine holds nothing of it, and it can come again."""
+    """At any stage of activation the engine ends up without rows of the agent, and the agent can be activated again."""
 
     async def main() -> None:
         desk = Desk()
@@ -335,9 +337,9 @@ def test_who_gives_up_entering_leaves_nothing(steps: int) -> None:
 
 
 @pytest.mark.parametrize("steps", range(8))
-def test_who_is_interrupted_while_it_commits_must_come_anew(steps: int) -> None:
-    """Nobody knows whether that was kept: further commits of the agent are refused until it has left, and whatever was
-    kept is there once when it comes back.
+def test_an_agent_interrupted_during_a_commit_is_activated_again(steps: int) -> None:
+    """It is unknown whether that was kept: further commits of the agent are refused until it is unloaded, and records
+    that were kept are there once when it is activated again.
     """
 
     async def main() -> None:
@@ -352,7 +354,7 @@ def test_who_is_interrupted_while_it_commits_must_come_anew(steps: int) -> None:
         task.cancel()
         await asyncio.wait([task])
         if task.cancelled() and steps:
-            with pytest.raises(HostLost, match="let go of"):
+            with pytest.raises(HostLost, match="was unloaded"):
                 await desk.commit("ada", 0, "two")
         desk.ticks.leave("ada")
         head = await desk.ticks.enter("ada")
@@ -367,11 +369,13 @@ def test_who_is_interrupted_while_it_commits_must_come_anew(steps: int) -> None:
 
 @at_desk
 async def test_nothing_is_written_after_the_end_of_an_agent(desk: Desk) -> None:
-    """A message that waits behind a deletion is refused, so that it can be sent to who begins anew, if any."""
+    """A message that waits behind a deletion is refused, so that it can be sent to a new agent of the name, if there is
+    one.
+    """
     await seated(desk, "ada")
     ended = draft(AgentDeleted(), event_id=desk.ids.new(0), recorded_at=0, turn=0, step=0)
     await desk.ticks.commit("ada", 0, [ended])
-    with pytest.raises(HostLost, match="let go of"):
+    with pytest.raises(HostLost, match="was unloaded"):
         await desk.commit("ada", 1, "Are you there?")
     desk.ticks.leave("ada")
     assert await desk.ticks.enter("ada") == 1

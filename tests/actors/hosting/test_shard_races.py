@@ -41,7 +41,7 @@ def in_memory(home: SharedHome) -> list[str]:
 
 
 def test_an_idle_agent_leaves_nothing() -> None:
-    """When nobody has used it for a while, no object and no row of it is left; those in use stay."""
+    """An agent that is idle for a while leaves no object and no row; agents in use stay."""
 
     async def main() -> None:
         home = SharedHome(idle_s=60)
@@ -99,7 +99,7 @@ def test_more_agents_at_work_than_there_is_room_for() -> None:
 
 
 def test_the_status_counts_what_was_said() -> None:
-    """What an agent begins with is no message of anybody's; what it answers is one call of the model."""
+    """The records of a new agent are no message; the answer to its first message is one call of the model."""
 
     async def main() -> None:
         home = SharedHome()
@@ -153,13 +153,13 @@ def test_more_callers_or_inputs_than_an_agent_takes(limit: tuple[Any, str]) -> N
     run_plain(main, slow)
 
 
-def test_who_watches_and_does_not_listen_is_told_from_the_log() -> None:
-    """What waits for a watcher has a limit; what came after it is told by the next watch, each record once."""
+def test_a_slow_watcher_is_served_from_the_log() -> None:
+    """Undelivered records of a watcher have a limit; later ones are delivered by the next watch, each record once."""
 
     async def main() -> None:
         home = SharedHome()
         await home.open_all("ada")
-        with patch.object(subscribers, "HEARD_MAX", 3):
+        with patch.object(subscribers, "WATCHED_COMMITS_MAX", 3):
             watching = home.shard.perform("ada", WatchAgent(id="w"), 1)
             first = asyncio.ensure_future(anext(watching))
             await asyncio.sleep(0)
@@ -227,7 +227,7 @@ def test_a_message_that_meets_the_end_of_its_agent(after: int) -> None:
 
 @pytest.mark.parametrize("after", split(range(14), 4, label="on its way out", part="hosts"))
 def test_a_message_that_meets_an_agent_on_its_way_out(after: int) -> None:
-    """Said while the shard lets go of everything, it is answered once; the log has one owner at any moment."""
+    """A message that arrives while the shard closes is answered once; the log has one owner at any moment."""
 
     async def main() -> None:
         home = SharedHome()
@@ -247,8 +247,8 @@ def test_a_message_that_meets_an_agent_on_its_way_out(after: int) -> None:
     run_plain(main)
 
 
-def test_nobody_is_let_go_of_at_work() -> None:
-    """`release` says no while a turn runs, and the turn goes on to its end."""
+def test_no_busy_agent_is_unloaded() -> None:
+    """`release` refuses while a turn runs, and the turn continues to its end."""
 
     async def main() -> None:
         home = SharedHome()
@@ -266,7 +266,7 @@ def test_nobody_is_let_go_of_at_work() -> None:
 
 
 def test_what_one_agent_is_lent_no_other_has() -> None:
-    """Functions lent to one agent of a shard are in its configuration alone, also after it was let go of."""
+    """Functions of one agent of a shard are in its configuration alone, also after it was unloaded."""
 
     @tool(effect="read_only")
     def grow() -> str:
@@ -294,8 +294,8 @@ def test_what_one_agent_is_lent_no_other_has() -> None:
     run_plain(main)
 
 
-def test_a_shard_that_nobody_uses_says_so() -> None:
-    """When its last agent is idle, and not before."""
+def test_an_unused_shard_reports_it() -> None:
+    """The shard closes when its last agent is idle, and not before."""
 
     async def main() -> None:
         idle: list[int] = []

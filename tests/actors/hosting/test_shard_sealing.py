@@ -1,4 +1,4 @@
-"""When the host of many agents seals its log: much is gathered while it works, little while it rests."""
+"""Times at which the host of many agents seals its log: after many frames at work, after few at rest."""
 
 import asyncio
 from collections.abc import Iterator
@@ -21,12 +21,12 @@ async def slow() -> None:
 
 
 class Frames:
-    """Frames of a log in memory, which has none: `unsealed` bytes that somebody says have gathered."""
+    """A stand-in for the frames of a log in memory: the given number of `unsealed` bytes."""
 
     def __init__(self) -> None:
         self.unsealed = 0
         self.sealed: list[int] = []
-        """How many bytes each sealing found."""
+        """Number of bytes that each sealing found."""
         self.fails: StoreError | None = None
 
     def seal(self, *_: Any) -> None:
@@ -39,7 +39,7 @@ class Frames:
 
 @contextmanager
 def frames() -> Iterator[Frames]:
-    """What the log of each shard says that it has, while the block runs."""
+    """Let the log of each shard report the given bytes, while the block runs."""
     found = Frames()
     log = type(MemoryStore(shards=1).open_partition("shard-000", "test"))
     with patch.object(log, "unsealed_bytes", property(lambda _: found.unsealed)), patch.object(log, "seal", found.seal):
@@ -108,7 +108,7 @@ def test_what_a_killed_host_left_is_sealed_before_its_agents_come() -> None:
 
 
 def test_a_shard_that_is_fenced_while_it_opens_its_log() -> None:
-    """Who waits hears that the host is lost, and the log is let go of."""
+    """Waiting callers are told that the host is lost, and the log is closed."""
 
     async def main() -> None:
         home = SharedHome()
@@ -123,8 +123,8 @@ def test_a_shard_that_is_fenced_while_it_opens_its_log() -> None:
     run_plain(main)
 
 
-def test_a_shard_that_lets_go_of_its_log_seals_it() -> None:
-    """Whoever opens it next has few frames to read, though it was at work all the time."""
+def test_a_shard_that_releases_its_log_seals_it() -> None:
+    """The next owner has few frames to read, though the shard was at work all the time."""
 
     async def main() -> None:
         home = SharedHome()

@@ -1,4 +1,6 @@
-"""Who hears what: a caller who comes again hears the whole turn, in order and once, whatever happens meanwhile."""
+"""Delivery to subscribers: a caller that reconnects gets the whole turn, in order and once, with any events in
+between.
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -59,7 +61,7 @@ def test_a_caller_who_waits_for_nothing_hears_at_once() -> None:
     run(main)
 
 
-def test_a_command_that_fails_first_still_hears_what_was_told() -> None:
+def test_a_command_that_fails_early_still_gets_its_records() -> None:
     """The end passes on what was held back."""
 
     async def main(audience: Subscribers) -> None:
@@ -71,8 +73,8 @@ def test_a_command_that_fails_first_still_hears_what_was_told() -> None:
     run(main)
 
 
-def test_what_a_caller_who_left_asked_for_is_heard_by_watchers_only() -> None:
-    """It is nobody else's answer, now and later."""
+def test_records_of_a_departed_caller_go_to_watchers_only() -> None:
+    """The answer is delivered to no other caller, now or later."""
 
     async def main(audience: Subscribers) -> None:
         with audience.joined("a", "asker", held=False) as gone:
@@ -86,8 +88,8 @@ def test_what_a_caller_who_left_asked_for_is_heard_by_watchers_only() -> None:
     run(main)
 
 
-def test_who_hears_everything_at_the_end_is_told_once_and_in_order() -> None:
-    """What came before its turn was known, what the log has and what came after are there when it has ended."""
+def test_a_collector_gets_all_records_once_and_in_order() -> None:
+    """Records before its turn was known, those in the log and the later ones are all there when the turn has ended."""
 
     async def main(audience: Subscribers) -> None:
         found: list[Record] = []
@@ -109,7 +111,7 @@ def test_who_hears_everything_at_the_end_is_told_once_and_in_order() -> None:
 
 
 def test_who_went_away_does_not_hear_the_end() -> None:
-    """The end of what somebody no longer waits for is no error."""
+    """The end of a turn whose caller has left is no error."""
 
     async def main(audience: Subscribers) -> None:
         gatherer = Collector("id", "asker", held=False, collected=[])

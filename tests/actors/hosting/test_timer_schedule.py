@@ -52,7 +52,7 @@ def test_a_day_of_heartbeats(run: Any, every_s: int) -> None:
     assert run(lambda: a_day(every_s)) == sorted([(t, False) for t in times] + [(pause[1], False), (gone[1], True)])
 
 
-def test_a_pause_goes_on_over_a_restart() -> None:
+def test_a_pause_continues_over_a_restart() -> None:
     """A process that comes back during a pause sends nothing before it is over, and then one, which is not late."""
 
     async def main() -> list[tuple[float, bool]]:
@@ -154,7 +154,7 @@ def test_a_timer_is_cancelled_or_replaced_while_it_is_due(whole: bool) -> None:
 
 
 def test_two_schedules_of_one_store_make_one_heartbeat() -> None:
-    """Whoever else tells that a timer is due, in whatever words, is told that it is not any more."""
+    """A second report of a due timer, in any wording, is answered that it is no longer due."""
 
     async def main() -> tuple[Home, list[bool]]:
         home = Home()
@@ -224,7 +224,7 @@ def test_an_agent_that_cannot_be_opened_is_tried_again_later() -> None:
 
 
 def test_an_agent_that_was_deleted_sends_nothing_until_it_sets_a_timer_in_its_next_life() -> None:
-    """Deleted here or by another process, its timers are gone, nobody looks any more, and created again it has none."""
+    """A deleted agent's timers are gone, no schedule reads them, and an agent created again under the name has none."""
 
     async def main() -> Home:
         home = Home(idle_s=1)
@@ -273,8 +273,8 @@ def test_a_clock_that_jumps() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"due_at": 2**63}, {"due_at": -1}, {"every_s": 2**60, "due_at": 1}])
-def test_a_timer_that_nobody_can_wait_for_is_refused(wrong: dict[str, int]) -> None:
-    """A time or a period beyond all bounds is refused, and the agent goes on."""
+def test_a_timer_beyond_the_limit_is_refused(wrong: dict[str, int]) -> None:
+    """A time or a period out of bounds is refused, and the agent continues."""
 
     async def main() -> None:
         home = Home()

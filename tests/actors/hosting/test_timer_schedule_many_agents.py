@@ -10,7 +10,7 @@ import pytest
 from everlog.actors.agent.commands import FireTimer
 from everlog.actors.hosting import timer_schedule as schedules
 from everlog.actors.hosting.timer_schedule import DeliveryCallback, DueTimer, HeartbeatBatch, TimerSchedule
-from everlog.actors.ports.agent_constants import BEATS_MAX
+from everlog.actors.ports.agent_constants import HEARTBEATS_IN_FLIGHT_MAX
 from tests.support import virtual_time
 from tests.support.agent_world import SECOND
 from tests.support.agents.virtual_time_runtime import due
@@ -18,7 +18,7 @@ from tests.support.virtual_time import WallClock
 
 
 class Sent:
-    """Where a schedule sends to: it notes what was sent, and each agent's next one is due `every_s` later."""
+    """The target of a schedule: it records what was sent, and each agent's next timer is due `every_s` later."""
 
     def __init__(self, every_s: int = 60, takes_s: float = 0.001) -> None:
         self.every_s = every_s
@@ -42,7 +42,7 @@ class Sent:
 
 
 class Looked(WallClock):
-    """Counts how often somebody looks at it."""
+    """An agent's timers that count how often they are read."""
 
     looks = 0
 
@@ -95,8 +95,8 @@ def test_what_cannot_be_sent_does_not_spin() -> None:
     assert len({command.id for _, command in sent.sent}) == 5, "an old id would be refused as stale one day"
 
 
-def test_what_is_told_while_a_heartbeat_is_about_to_be_sent_counts() -> None:
-    """An agent may lose its last timer in the very moment in which it is due: the schedule goes on with the others."""
+def test_a_change_just_before_a_heartbeat_counts() -> None:
+    """An agent may lose its last timer at the moment it is due: the schedule continues with the others."""
     sent = Sent()
 
     async def main() -> None:
@@ -121,13 +121,13 @@ def test_ten_thousand_in_one_second_do_not_start_as_many_tasks() -> None:
     sent = Sent(every_s=3600, takes_s=5)
     scheduled(sent, {f"agent-{n}": [due(10 + n / 10_000)] for n in range(10_000)}, 600)
     assert Counter(agent for agent, _ in sent.sent) == Counter({f"agent-{n}": 1 for n in range(10_000)})
-    assert sent.most_at_once == BEATS_MAX
+    assert sent.most_at_once == HEARTBEATS_IN_FLIGHT_MAX
     assert sent.most_tasks < 1000
     assert sent.calls < 1000
 
 
 def test_one_that_takes_for_ever_holds_up_itself_only() -> None:
-    """The others of its call go on with their timers."""
+    """The timers of the other agents of the call continue."""
 
     async def main() -> Counter[str]:
         sent = Sent()
@@ -153,7 +153,7 @@ def test_one_that_takes_for_ever_holds_up_itself_only() -> None:
     assert virtual_time.run(main) == {"ada": 10, "sam": 10, "slow": 1}
 
 
-def test_what_a_host_has_told_is_newer_than_what_was_read_of_the_log() -> None:
+def test_a_hosts_report_is_newer_than_a_read_of_the_log() -> None:
     """Logs are read while agents live: their hosts' word counts, whichever arrives first."""
     sent = Sent()
 
@@ -162,8 +162,8 @@ def test_what_a_host_has_told_is_newer_than_what_was_read_of_the_log() -> None:
         schedule.know("sam", [])
         schedule.know("ada", [due(20)])
         for name in ("sam", "ada", "ben"):
-            schedule.take_up(name, [due(10)])
-        schedule.taken_up()
+            schedule.load_timers(name, [due(10)])
+        schedule.finish_loading()
         running = asyncio.create_task(schedule.run())
         await asyncio.sleep(30)
         running.cancel()
@@ -183,8 +183,10 @@ def test_a_timer_of_the_first_moment_of_all_goes_off() -> None:
     assert [agent for agent, _ in sent.sent] == ["sam"]
 
 
-def test_too_many_timers_are_told_of() -> None:
-    """Those of an agent too many are left in its log, noted once and counted; with room again they are kept."""
+def test_too_many_timers_are_reported() -> None:
+    """Timers of an agent beyond the limit stay in its log, noted once and counted; with room again they are
+    scheduled.
+    """
     notes: list[str] = []
 
     async def main() -> None:
@@ -216,8 +218,8 @@ def test_a_hundred_thousand_timers(monkeypatch: pytest.MonkeyPatch) -> None:
         patch.setattr(schedules, "heappush", lambda heap, item: (pushed.append(None), heappush(heap, item)))
         patch.setattr(schedules, "heapify", lambda heap: (ordered.append(None), heapify(heap)))
         for n, name in enumerate(names):
-            sent.schedule.take_up(name, [DueTimer(due(n * 36 // 1000).at, f"timer-{n % 7}", 3600, 2)])
-        sent.schedule.taken_up()
+            sent.schedule.load_timers(name, [DueTimer(due(n * 36 // 1000).at, f"timer-{n % 7}", 3600, 2)])
+        sent.schedule.finish_loading()
     assert (len(pushed), len(ordered)) == (len(names), 0)
     pushed.clear()
     assert (tracemalloc.get_traced_memory()[0] - before) / len(names) < 500
@@ -228,7 +230,7 @@ def test_a_hundred_thousand_timers(monkeypatch: pytest.MonkeyPatch) -> None:
         for half in halves:  # the second one begins with what the first one left
             half.schedule._began = half.clock.now()
             for name, kept in [] if half is sent else list(sent.schedule._kept.items()):
-                half.schedule.take_up(name, kept.timers)
+                half.schedule.load_timers(name, kept.timers)
             running = asyncio.create_task(half.schedule.run())
             await asyncio.sleep(5400)
             running.cancel()

@@ -1,4 +1,4 @@
-"""Who watches an agent hears what nobody asked for: once, in order, and nobody else's answers."""
+"""A watch delivers the records that belong to no caller: once, in order, and no answers of other callers."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ async def watch(ref: AgentRef, heard: list[Record]) -> None:
 
 
 def test_a_watcher_hears_what_timers_lead_to_and_no_answer_to_others() -> None:
-    """Over many renewals of the watch: each record of each timer's turn once, and none of what somebody asked for."""
+    """Over many renewals a watch delivers each record of each timer's turn once, and no answer of a caller."""
 
     async def main() -> None:
         home = Home()
@@ -44,7 +44,7 @@ def test_a_watcher_hears_what_timers_lead_to_and_no_answer_to_others() -> None:
     run_plain(main, short)
 
 
-def test_a_timer_that_went_off_before_anybody_could_watch_is_heard() -> None:
+def test_a_timer_that_fired_before_the_watch_is_delivered() -> None:
     """It was due when the agent was opened, and its turn is over when the watch begins."""
 
     async def main() -> None:
@@ -66,7 +66,7 @@ def test_a_timer_that_went_off_before_anybody_could_watch_is_heard() -> None:
     run_plain(main, short)
 
 
-def test_who_stops_listening_hands_the_answer_to_nobody() -> None:
+def test_an_answer_whose_caller_left_goes_to_no_other_caller() -> None:
     """The next caller hears its own turn alone; who watches hears the rest of the other."""
 
     async def main() -> None:

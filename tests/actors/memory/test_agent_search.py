@@ -45,7 +45,7 @@ class FakeArchive:
 
 
 def call(world: World, *calls: tuple[str, dict[str, Any]]) -> list[str]:
-    """What function calls of one reply gave back."""
+    """Return the results of the function calls of one reply."""
     world.model.lines = [completion(calls=list(calls)), completion("Oh.")]
     left = asyncio.run(world.tell("go"))
     return [event_of(record).text for record in left if record.type == "function_result"]
@@ -105,7 +105,7 @@ def test_words_alone_answer_where_the_archive_does_not_and_say_so() -> None:
     assert "page 0/0; by words alone): " in text
 
 
-def test_nothing_is_said_of_an_archive_that_nobody_has() -> None:
+def test_no_archive_is_mentioned_where_there_is_none() -> None:
     """Words alone are all there is, and that is no news."""
     world = searching(None)
     for name in ("archival_memory_search", "conversation_search"):
@@ -114,7 +114,7 @@ def test_nothing_is_said_of_an_archive_that_nobody_has() -> None:
     assert shown(Page(0, 0, 0, []), "UTC", roles=True) == "No results found."
 
 
-def test_a_source_that_is_not_there_is_told_with_those_that_are() -> None:
+def test_an_unknown_source_is_refused_with_the_known_ones() -> None:
     """A misspelt source is no empty result."""
     world = searching(FakeArchive(Page(0, 0, 0, [])))
     (text,) = call(world, ("archival_memory_search", {"query": "tide", "source": "almanach"}))

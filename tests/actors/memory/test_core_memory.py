@@ -34,7 +34,7 @@ def edits(world: World) -> list[Record]:
 
 
 def test_append_joins_with_a_newline(world: World) -> None:
-    """What was there, a line break, what is new; the result is "None" as in MemGPT."""
+    """The value is the old text, a line break, and the new text; the result is "None" as in MemGPT."""
     before = human(world)
     assert call(world, "core_memory_append", name="human", content="Name: Chad") == ("None", True)
     assert human(world) == f"{before}\nName: Chad"

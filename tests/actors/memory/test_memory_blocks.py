@@ -46,7 +46,7 @@ def system(world: World) -> str:
     return str(world.model.messages()[0]["content"])
 
 
-def test_the_model_is_told_what_a_block_is_for_and_that_it_is_read_only(world: World) -> None:
+def test_the_model_sees_a_blocks_purpose_and_that_it_is_read_only(world: World) -> None:
     """As attributes, escaped; a block without either reads as it always did."""
     shown = '<rules characters="10/40" description="How to &quot;behave&quot;" read_only="true">\nBe <kind>.\n</rules>'
     assert shown in system(world)

@@ -20,7 +20,7 @@ MANY = 50
 
 
 def results(records: list[Record]) -> list[tuple[bool, str]]:
-    """Whether each call went well, and what the model was told."""
+    """Return success and the text for the model, of each call."""
     found = [event_of(record) for record in records if record.type == "function_result"]
     return [(event.ok, event.text) for event in found if event.name != "send_message"]  # type: ignore[union-attr]
 
@@ -58,7 +58,7 @@ async def test_fifty_agents_edit_one_block_at_once() -> None:
 
 
 @alive
-async def test_of_two_edits_of_a_sentence_one_wins_and_the_other_is_told() -> None:
+async def test_of_two_edits_of_a_sentence_one_wins_and_the_other_is_refused() -> None:
     """The second one fails with the author and the newest value, and its agent's copy is that value."""
     team = Team()
     await team.people.create("team", "The gate is open.")
@@ -120,7 +120,7 @@ async def test_an_addition_to_a_newer_version_is_merged() -> None:
 
 @alive
 async def test_limits_and_protection_are_those_of_the_shared_block() -> None:
-    """What would be too long is refused, and so is an edit of what is read-only; neither leaves an edit."""
+    """An edit beyond the limit is refused, and so is an edit of a read-only block; neither leaves an edit."""
     team = Team()
     await team.people.create("team", "0123456789", limit=12)
     async with team.opened("sam") as sam:
@@ -184,7 +184,9 @@ async def test_two_calls_of_one_reply_build_on_each_other() -> None:
 
 @alive
 async def test_a_block_that_is_gone_stays_as_it_was_and_cannot_be_edited() -> None:
-    """Who follows a deleted block keeps what it said, is told once, and follows again when it is made anew."""
+    """An agent attached to a deleted block keeps its text, is notified once, and follows the block again when it is
+    recreated.
+    """
     team = Team()
     await team.people.create("team", "one")
     async with team.opened("sam") as sam:
@@ -259,7 +261,9 @@ async def test_a_block_is_not_rewritten_by_who_saw_another_of_its_name() -> None
 @alive
 @pytest.mark.parametrize("label", ['</t1><x y="1">', "new\nline", "weird label", "x" * 65])
 async def test_a_followed_block_has_a_label_as_any_block_has(label: str) -> None:
-    """What could be taken for a part of the prompt is refused, and so is a new block named by more than a line."""
+    """A value that could be read as a part of the prompt is refused, and so is a name of more than one line for a new
+    block.
+    """
     team = Team()
     await team.people.create("team", "one")
     async with team.opened("sam") as sam:
@@ -274,7 +278,7 @@ async def test_a_followed_block_has_a_label_as_any_block_has(label: str) -> None
 
 @alive
 async def test_an_agent_follows_no_more_blocks_than_it_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that it follows count with its own."""
+    """Blocks that an agent is attached to count together with its own."""
     monkeypatch.setattr("everlog.actors.prompt.setting_limits.BLOCKS_MAX", 3)
     team = Team()
     for name in ("one", "two"):
@@ -341,13 +345,13 @@ async def test_an_erased_edit_is_no_longer_what_the_block_says() -> None:
 
 
 @alive
-async def test_who_no_longer_follows_is_told_nothing_more() -> None:
+async def test_a_detached_agent_gets_no_more_edits() -> None:
     """The block is taken out of the agent's core memory, and stays for the others."""
     team = Team()
     await team.people.create("team", "one")
     async with team.opened("sam") as sam:
         await team.follow(sam)
-        assert dict(team.people.followers())["team"][0].agent == "sam"
+        assert dict(team.people.attached_agents())["team"][0].agent == "sam"
         assert await team.unfollow(sam)
         assert not await team.unfollow(sam)
         await team.people.set("team", "two")
@@ -356,7 +360,7 @@ async def test_who_no_longer_follows_is_told_nothing_more() -> None:
         assert results(await team.tell(sam, append("x")))[0][0] is False
         with pytest.raises(BadInput, match="of its own"):
             await team.follow(sam, label="human")
-    assert team.people.followers() == {}
+    assert team.people.attached_agents() == {}
     assert team.faults("sam") == []
 
 

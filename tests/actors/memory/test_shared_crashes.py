@@ -27,7 +27,9 @@ class Dead(BaseException):
 
 
 class Dying:
-    """Shared blocks in a process that may die before an edit, or when it is durable and nobody was told."""
+    """Shared blocks in a process that may die before an edit, or after the edit is durable and before it is
+    acknowledged.
+    """
 
     def __init__(self, sharing: SharedBlockWriter, chance: random.Random) -> None:
         self._sharing = sharing
@@ -114,7 +116,7 @@ async def test_an_edit_is_made_once_whenever_the_agents_process_dies() -> None:
 @pytest.mark.parametrize("first", range(0, 40, 5))
 @alive
 async def test_an_edit_is_made_once_in_many_worlds(first: int) -> None:
-    """The same, for all of them: in each of the worlds somebody dies once, as an average."""
+    """The same for all seeds: on average each world has one crash."""
     await lived(range(first, first + 5))
 
 
@@ -123,7 +125,9 @@ async def test_an_edit_is_made_once_in_many_worlds(first: int) -> None:
 async def test_an_edit_whose_fate_is_not_known_is_not_said_to_be_made(
     written: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk fails when the edit was written, or before: the agent is told that nobody knows, and then sees."""
+    """The disk fails before or after the edit is written: the agent is told that the outcome is unknown, and then sees
+    it.
+    """
     team = Team()
     await team.people.create("team", "one")
     append_group = MemoryLog.append_group
@@ -267,7 +271,7 @@ async def test_a_rerun_edits_no_block_of_others() -> None:
         assert blocks["team"].endswith("three")
 
 
-def test_what_an_edit_cannot_be_is_told() -> None:
+def test_an_impossible_edit_is_reported() -> None:
     """Deleting, changing or making what cannot be is refused in words, for the model and for people."""
     now = SharedBlock("team", 3, "one", 10)
     for refused in (

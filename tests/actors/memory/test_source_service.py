@@ -100,7 +100,7 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("batch", range(5))
-def test_a_load_that_is_killed_goes_on_where_it_was(batch: int, after: bool, tmp_path: Path, monkeypatch) -> None:
+def test_a_load_that_is_killed_continues_where_it_was(batch: int, after: bool, tmp_path: Path, monkeypatch) -> None:
     """Killed before or after any commit: whole batches are there, and saying it again writes only what is missing."""
     monkeypatch.setattr(module, "BATCH_DOCUMENTS", 10)
     store = FileStore.create(tmp_path, TickingClock().now, "a store")
@@ -170,7 +170,7 @@ def test_batches_are_bounded_by_bytes(monkeypatch) -> None:
     ],
     ids=range(5),
 )
-def test_a_document_that_no_source_can_hold_is_told_and_the_rest_goes_on(document: Document, said: str) -> None:
+def test_a_document_that_no_source_can_hold_is_reported_and_the_rest_continues(document: Document, said: str) -> None:
     store = MemoryStore()
     loaded = sources_of(store).load("sea", [document, *docs(b="fog")])
     assert said in loaded.failed[0].reason

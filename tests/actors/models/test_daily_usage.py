@@ -1,4 +1,4 @@
-"""What an agent used up today is in its log: a gateway that is started again, and an agent that is, both know it."""
+"""An agent's usage of today is in its log: a restarted gateway knows it, and so does a restarted agent."""
 
 import asyncio
 from typing import Any
@@ -68,7 +68,7 @@ def test_an_agents_own_budget_outlives_gateway_and_agent(settings: dict[str, Any
     assert len(world.model.requests) == 4
 
 
-def test_an_agent_that_stays_open_counts_on_and_begins_anew_at_midnight() -> None:
+def test_an_open_agent_keeps_counting_and_resets_at_midnight() -> None:
     """Two answers are within its budget, a third is not, and tomorrow it is; the log is read once for each day."""
     world = a_world(day_tokens_max=20_000)
     behind(world)
@@ -112,7 +112,7 @@ def test_summaries_and_refused_replies_count_by_the_model_that_was_asked() -> No
 
 
 def test_a_fork_has_not_used_up_what_its_parent_did() -> None:
-    """What it reads through was asked and paid for once, by the agent that it comes from."""
+    """Calls in an inherited past were paid for once, by the agent that made them."""
     world = a_world(day_tokens_max=12_000)
     behind(world)
     asyncio.run(world.tell("Hello"))

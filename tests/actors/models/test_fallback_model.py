@@ -107,7 +107,7 @@ def test_a_failed_answer_that_was_paid_for_counts() -> None:
 
 
 def test_a_failed_answer_that_was_paid_for_counts_at_the_gateway() -> None:
-    """What came before it was cut is held against the budget at once, as it is after a restart."""
+    """The tokens of a truncated reply count against the budget at once, as they do after a restart."""
     from everlog.events import BadReply
 
     async def main() -> None:

@@ -1,4 +1,4 @@
-"""What is no whole GGUF file is refused in words, before llama.cpp sees it."""
+"""A file that is no complete GGUF file is refused in words, before llama.cpp sees it."""
 
 import struct
 from pathlib import Path
@@ -29,7 +29,7 @@ def test_a_header_says_what_the_file_is() -> None:
     assert header_of(written({**KEYS, "tokenizer.chat_template": "{% if tools %}"}), "x").knows_tools
 
 
-def test_a_file_that_is_cut_off_anywhere_is_told_to_be() -> None:
+def test_a_file_truncated_anywhere_is_reported_as_truncated() -> None:
     """Of each length but the whole one it is said that something is missing, and no other error comes."""
     for length in range(1, len(WHOLE), 7):
         with pytest.raises(BadInput, match=r"is cut off|is no GGUF file"):
@@ -57,7 +57,7 @@ def test_what_is_no_model_is_refused_by_what_it_is(content: bytes, said: str) ->
 
 @pytest.mark.parametrize("length", [None, 0, 2**31, "many"])
 def test_a_file_that_was_made_for_no_tokens_is_refused(length: int | str | None) -> None:
-    """Whether its length is missing or no count of tokens, llama.cpp never sees it: it would end the process."""
+    """A context length that is missing or no number of tokens never reaches llama.cpp: it would end the process."""
     keys = {name: value for name, value in KEYS.items() if name != "llama.context_length"}
     with pytest.raises(BadInput, match=r"small.gguf cannot be run as a model: llama.context_length is"):
         header_of(written(keys if length is None else {**keys, "llama.context_length": length}), "small.gguf")

@@ -28,7 +28,7 @@ You can call:{% for tool in tools %} {{ tool.function.name }}{% endfor %}.<|im_e
 
 
 def talk(store: Path, settings: Settings, messages: Sequence[str]) -> tuple[list[Record], list[ModelError]]:
-    """What the log has after a conversation, and what its user was told of models that failed."""
+    """Return the log's records after a conversation, and the user's errors of failed models."""
 
     async def talked() -> tuple[list[Record], list[ModelError]]:
         failed = []
@@ -116,8 +116,8 @@ def test_thirty_turns_in_each_way_leave_a_log_that_verifies(
 @pytest.mark.models
 @pytest.mark.xdist_group("gguf")
 def test_an_overflow_that_the_server_tells_leads_to_a_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server whose window is smaller than the agent's refuses what is too long; the oldest part is then summarized,
-    and the turn goes on.
+    """A server with a smaller window than the agent's refuses a long request; the oldest part is then summarized, and
+    the turn continues.
     """
     import xllamacpp
 

@@ -1,4 +1,4 @@
-"""How names lead to endpoints, what an agent is set up with for a model, and what a models.toml may say."""
+"""Names that lead to endpoints, settings of an agent for a model, and the content of a models.toml."""
 
 from pathlib import Path
 
@@ -63,8 +63,8 @@ FOUND_HERE = ProbeFindings(
     ],
 )
 def test_a_name_leads_to_one_place(name: str, base_url: str, asked: str, url: str, key: str) -> None:
-    """A model's own entry goes first, then patterns of endpoints, then ENDPOINT/MODEL, then --base-url, then whoever
-    was found to serve it; the key is the one of that address and no other.
+    """A model's own entry comes first, then patterns of endpoints, then ENDPOINT/MODEL, then --base-url, then the
+    endpoint found to serve it; the key is the one of that address and no other.
     """
     place = catalogue(TOML, FOUND_HERE).place(name, base_url)
     assert (place.name, place.url) == (asked, url)
@@ -137,7 +137,7 @@ SECRETS = (
 @pytest.mark.parametrize("secret", SECRETS)
 @pytest.mark.parametrize("field", ["key", "note", "url"])
 def test_what_looks_like_a_key_is_refused_and_not_repeated(secret: str, field: str) -> None:
-    """Wherever it stands: keys stay in the environment, and out of messages."""
+    """In any place, keys stay in the environment, and out of messages."""
     fields = {"url": "http://127.0.0.1:8000/v1", field: f"http://x/{secret}" if field == "url" else secret}
     text = "[endpoints.a]\n" + "".join(f'{name} = "{value}"\n' for name, value in fields.items())
     with pytest.raises(BadInput, match=f"endpoints.a.{field}") as told:
@@ -154,7 +154,7 @@ def test_an_address_holds_no_password(url: str) -> None:
 
 
 def test_a_file_is_read_again_when_it_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a process knows is what the files say, and EVERLOG_MODELS names another file of descriptions."""
+    """A process knows the models of its files, and EVERLOG_MODELS names another file of descriptions."""
     assert defaults_at(tmp_path, "tiny", "http://127.0.0.1:8080/v1") == ModelDefaults()
     save_probe(tmp_path, FOUND_HERE)
     assert defaults_at(tmp_path, "tiny", "http://localhost:8080/v1/").calling == "text"
@@ -196,7 +196,7 @@ def test_a_file_is_asked_for_with_its_window_and_by_its_whole_path() -> None:
     assert file_of(served_name("/m/a.gguf", 4096)) == ("/m/a.gguf", 4096)
     assert file_of("/m/a.gguf") == ("/m/a.gguf", 0)
     assert file_of(served_name("gpt-4o", 4096)) == ("", 0)
-    with pytest.raises(BadInput, match="whole path"):
+    with pytest.raises(BadInput, match="absolute path"):
         configuration(Settings(model="a.gguf"), None, {}, {})
 
 
@@ -211,7 +211,7 @@ def test_a_file_is_asked_for_with_its_window_and_by_its_whole_path() -> None:
 )
 def test_the_offline_model_is_not_asked_in_a_way_that_it_does_not_know(settings: Settings) -> None:
     """It reads and writes tool calls alone: each other way is refused when it is set, not when it is asked."""
-    with pytest.raises(BadInput, match="`native` alone"):
+    with pytest.raises(BadInput, match="`native` only"):
         configuration(settings, None, {}, {})
 
 

@@ -64,7 +64,7 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("reply", "failure", "words"), FAILURES)
-def test_a_failing_endpoint_is_told_recorded_and_survived(reply: tuple[int, str], failure: str, words: str) -> None:
+def test_a_failing_endpoint_is_reported_recorded_and_survived(reply: tuple[int, str], failure: str, words: str) -> None:
     """One clear paragraph, a model_failed in the log without the key, and the next message is answered with both."""
     with serving(reply) as server:
         world = world_of(server)
@@ -82,7 +82,7 @@ def test_a_failing_endpoint_is_told_recorded_and_survived(reply: tuple[int, str]
 
 
 def test_an_endpoint_that_is_down_is_survived() -> None:
-    """Nobody listens: the message is kept and answered when somebody does."""
+    """Without a server the message is kept; it is answered when there is one."""
     with serving((200, say("x"))) as gone:
         pass
     world = world_of(gone)

@@ -1,4 +1,4 @@
-"""What tokens cost: which price counts for a model, and how tokens and prices are read."""
+"""Costs of tokens: the price that counts for a model, and how tokens and prices are read."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from everlog.events import BadInput, Usage
 
 
 class Said(msgspec.Struct, frozen=True):
-    """What a table of models.toml says of prices."""
+    """Return the prices that a table of models.toml gives."""
 
     price_in: float | None = None
     price_out: float | None = None
@@ -47,7 +47,7 @@ def test_the_shipped_list_has_a_day_and_a_currency() -> None:
     ],
 )
 def test_a_name_stands_for_its_dated_versions_and_for_nothing_else(model: str, name: str | None) -> None:
-    """A model that only begins like one of the list is another, whose price nobody knows."""
+    """A model whose name only begins like one of the list is another model, without a known price."""
     assert PriceList().of(model) == (prices.shipped().models[name] if name else None)
 
 
@@ -75,7 +75,7 @@ def test_prices_that_cannot_be_are_refused(said: Said) -> None:
 
 
 def test_cached_tokens_cost_their_own_price() -> None:
-    """Those that are neither the prompt's nor the reply's cost what the prompt's do."""
+    """Tokens of neither prompt nor reply cost as much as prompt tokens."""
     assert Price(10, 20, 1).cost(Usage(prompt=100, completion=10, total=120, cached=50)) == pytest.approx(
         (60 * 10 + 50 * 1 + 10 * 20) / 1e6
     )

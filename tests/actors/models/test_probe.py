@@ -1,4 +1,4 @@
-"""What an endpoint can do is found out by small questions, and whatever it answers is a finding."""
+"""Abilities of an endpoint are found by small requests, and every answer is a finding."""
 
 import asyncio
 from pathlib import Path
@@ -88,7 +88,7 @@ def test_what_a_reply_that_was_cut_off_leaves_out_is_not_known(said: str | None)
     assert "did not end within" in told.said["tools"]
 
 
-def test_a_stream_without_counts_is_told_from_one_with() -> None:
+def test_streams_with_and_without_counts_are_distinguished() -> None:
     """An agent whose counts would be lost is not set up to stream."""
     assert found(Server(stream=streamed(usage=False))).abilities.stream_usage is False
 
@@ -158,7 +158,7 @@ def test_a_server_without_a_list_of_models_can_still_be_asked() -> None:
     "broken", ["", "null", "[]", '{"choices": []}', '{"choices": [null]}', '{"choices": 7}', "\xff"]
 )
 def test_no_answer_is_a_crash(broken: str) -> None:
-    """Whatever stands in the place of any reply, the probe comes to its end."""
+    """With anything in the place of any reply, the probe completes."""
     for question in ("tools", "schema", "stream", "grammar"):
         found(Server("llamacpp", **{question: ProbeResponse(200, broken)}, paths={"/props": broken}))  # type: ignore[arg-type]
     found(Server(paths={"/v1/models": broken}))
@@ -176,7 +176,7 @@ def test_the_key_goes_to_the_endpoint_and_does_not_come_back(monkeypatch: pytest
 
 
 def test_a_dead_port_is_an_answer_too() -> None:
-    """Nobody listens there: status 0, and why."""
+    """Without a server: status 0, and the reason."""
     with serving((200, "{}")) as server:
         pass
     assert sender("")("GET", f"{server.url}/models", None).status == 0
@@ -204,7 +204,7 @@ def test_an_error_names_the_variable_that_the_key_is_taken_from(
     assert server.headers[0]["authorization"] == "Bearer one-that-is-for-the-office"
 
 
-def test_a_probe_follows_nobody_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_probe_follows_no_redirect(monkeypatch: pytest.MonkeyPatch) -> None:
     """The key is for one address: a redirect is an answer, and what it names is asked nothing."""
     monkeypatch.setenv("OFFICE_KEY", "a-secret-that-is-long-enough")
     with serving((200, "{}")) as elsewhere, serving((307, ""), location=f"{elsewhere.url}/models") as here:
@@ -213,7 +213,7 @@ def test_a_probe_follows_nobody_elsewhere(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_of_an_answer_without_an_end_only_the_beginning_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is too long is cut, and nothing of it is lost that came before."""
+    """A text beyond the limit is cut, and the part before the limit is complete."""
     monkeypatch.setattr(probe_http, "BODY_BYTES_MAX", 1000)
     with serving((200, "x" * 2000)) as server:
         assert sender("")("POST", server.url, b"{}") == ProbeResponse(200, "x" * 1000)

@@ -1,4 +1,4 @@
-"""What servers say when they fail, in their own words: its class, what is told, and that no key is given away."""
+"""Failures of servers in their own words: the class, the message, and no key in it."""
 
 import asyncio
 import re
@@ -102,7 +102,9 @@ def test_a_refusal_is_of_its_class_whatever_its_words(status: int, body: str, ki
 
 
 def test_every_class_of_refusal_is_met() -> None:
-    """Over the wire too: with each body, the key in it, in one connection; nobody is told the key or sent elsewhere."""
+    """The same over the wire: with each body, the key in it, in one connection; the key is in no message and at no
+    other host.
+    """
 
     async def main() -> None:
         acts = [
@@ -145,7 +147,7 @@ def test_what_is_no_completion_is_recorded_as_it_came(body: str, kind: str) -> N
 
 
 def test_when_to_come_again_may_be_in_the_words() -> None:
-    """Where no header says it; a header counts more."""
+    """The time in a body counts where no header gives one; a header counts more."""
     words = error("Rate limit reached. Please try again in 250ms.")
     assert refusal(429, {}, words, name="m", url="u").retry_after_s == 0.25
     assert refusal(429, {"retry-after": "3"}, words, name="m", url="u").retry_after_s == 3
@@ -153,7 +155,7 @@ def test_when_to_come_again_may_be_in_the_words() -> None:
     assert refusal(429, {}, google, name="m", url="u").retry_after_s == 17
 
 
-def test_tls_to_a_server_without_is_told_at_once() -> None:
+def test_tls_to_a_plain_server_fails_at_once() -> None:
     """It is not tried again: it cannot help; the message names the address."""
 
     async def main() -> None:

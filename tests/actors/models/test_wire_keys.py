@@ -28,7 +28,9 @@ def event(content: str, finish: str | None = None) -> bytes:
 
 @pytest.mark.parametrize("size", [1, 7, 100])
 def test_pieces_never_show_the_key(size: int) -> None:
-    """However a server cuts it, the key is in no piece and in no sum of them; all else is told, to the last letter."""
+    """In any split of the body, the key is in no chunk and in no sum of chunks; all else is delivered, to the last
+    letter.
+    """
     said = f"It is {KEY}, I say: {KEY[:5]}. sk-"
 
     async def main() -> str:
@@ -43,8 +45,8 @@ def test_pieces_never_show_the_key(size: int) -> None:
     assert asyncio.run(main()) == said.replace(KEY, "[key]")
 
 
-def test_each_call_is_told_in_its_order_without_the_key() -> None:
-    """What is held back of one call is told before the next begins, and the key is taken out of arguments too."""
+def test_each_call_is_delivered_in_order_without_the_key() -> None:
+    """Text held back of one call is delivered before the next begins, and the key is removed from arguments too."""
     heard: list[ReplyDelta] = []
     keyless = KeyRedactor(heard.append, KEY)
     for piece in (

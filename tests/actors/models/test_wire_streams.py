@@ -29,7 +29,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def read(raw: str) -> ModelReply:
-    """What is made of it, without the bytes themselves."""
+    """Return the assembled completion, without the bytes themselves."""
     return msgspec.structs.replace(parse_reply.reply(raw, 8192), raw="")
 
 
@@ -38,7 +38,7 @@ def reading(heard: list[ReplyDelta] | None = None) -> ResponseReader:
 
 
 def outcome(parts: list[bytes], heard: list[ReplyDelta] | None = None) -> str | ModelError:
-    """What comes of a body in these parts, without a network."""
+    """Return the outcome of a body in these parts, without a network."""
     one = reading(heard)
     try:
         for part in parts:
@@ -147,7 +147,9 @@ def test_a_stream_cut_at_each_byte_is_no_message(monkeypatch: pytest.MonkeyPatch
 
 @each
 def test_cancelled_at_each_chunk_the_connection_is_closed(dialect: Dialect) -> None:
-    """Whoever goes away after any chunk leaves nothing under way, and the server has it closed before its end."""
+    """A reader that leaves after any chunk leaves no request open, and the server sees the connection closed before its
+    end.
+    """
 
     async def main() -> None:
         acts = [streaming(*dialect.events[:count], then="hang") for count in range(len(dialect.events) - 1)]
@@ -234,7 +236,7 @@ def test_streams_as_servers_really_send_them(parts: list[bytes]) -> None:
     assert isinstance(came, str) and parse_reply.reply(came, 100).text.endswith("Hello") and said(heard)[0] == "Hello"
 
 
-def test_usage_is_the_last_that_was_told_or_none() -> None:
+def test_usage_is_the_last_one_in_the_stream_or_none() -> None:
     """In each chunk, growing; in the last only; never."""
     growing = [chunk({"content": "a"}, usage={"total_tokens": 1}), chunk({}, "stop", usage=USED)]
     last = [*HELLO, event({"choices": [], "usage": USED}), DONE]
@@ -282,7 +284,7 @@ def called(*deltas: Any) -> list[tuple[str, str]]:
     return [(call.name, call.arguments) for call in parse_reply.reply(came, 100).calls]
 
 
-def test_calls_are_told_apart_however_they_are_numbered() -> None:
+def test_calls_are_kept_apart_for_any_numbering() -> None:
     """By index; without one; all of index 0 with ids of their own; a name repeated in each chunk; arguments as JSON."""
 
     def part(index: int | None, call_id: str | None = None, **function: Any) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def assert_well_formed(messages: Sequence[dict]) -> None:
 LONG = "The sea was calm and the wind came from the west all day. " * 12
 
 
-def test_a_long_conversation_is_summarized_and_goes_on() -> None:
+def test_a_long_conversation_is_summarized_and_continues() -> None:
     """The window fills, the oldest part is summarized, the last three messages stay, and the counts are right."""
     world = answering()
     told(world, *[f"{number}: {LONG}" for number in range(40)])
@@ -69,7 +69,7 @@ def test_a_long_conversation_is_summarized_and_goes_on() -> None:
 
 
 def test_a_cut_never_parts_a_call_from_its_result() -> None:
-    """Wherever the summary cuts, the request stays well-formed."""
+    """With a summary cut at any place, the request stays well-formed."""
     world = answering()
     search = completion(calls=[("conversation_search", {"query": "sea", "request_heartbeat": True})])
     for number in range(25):
@@ -140,7 +140,7 @@ def test_hundreds_of_turns_without_a_pause_stay_inside_the_window(turns: int) ->
 
 
 def test_a_provider_that_says_too_long_is_believed() -> None:
-    """What the endpoint refused is recorded, the context is summarized, the turn is answered."""
+    """The endpoint's refusal is recorded, the context is summarized, the turn is answered."""
     world = answering()
     told(world, *[f"{number}: {LONG[:300]}" for number in range(8)])
     world.model.lines = [ContextOverflow("maximum context length"), say("Better.")]

@@ -24,7 +24,7 @@ SCHEMAS = ('{"name":"send_message","description":"Say it."}', '{"name":"rest"}')
 
 
 def gives(text: str) -> str:
-    """What one section gives."""
+    """Return the text of one section."""
     return prompt_sections.render_section(CONFIG, Section("base", text), SCHEMAS, FACTS)
 
 
@@ -83,7 +83,7 @@ def test_sections_are_shown_in_their_order_and_hidden_ones_are_kept() -> None:
         ("No sign: { } % #", "No sign: { } % #"),
     ],
 )  # fmt: skip
-def test_a_template_shows_what_it_is_told(text: str, given: str) -> None:
+def test_a_template_shows_its_variables(text: str, given: str) -> None:
     """Facts, filters, tests and loops."""
     assert gives(text) == given
 
@@ -184,7 +184,7 @@ def test_an_activation_renders_nothing_and_writes_nothing_where_nothing_changed(
     assert_replays(again)
 
 
-def test_a_block_of_a_new_agent_is_told_to_its_templates() -> None:
+def test_a_new_agents_blocks_are_given_to_its_templates() -> None:
     """With its description, before it is in the log."""
     world = World()
     world.settings = prompt("{% for b in blocks if b.description %}{{ b.label }}: {{ b.description }}{% endfor %}",
@@ -198,13 +198,13 @@ VALUES = ('O "x" {% raw %} %} }}', "ä 😀\n\t\\", "")
 
 @pytest.mark.parametrize("value", VALUES)
 def test_a_variable_of_the_users_own_is_written_into_the_template(value: str) -> None:
-    """Whatever is in it; so the template needs nothing beside itself later."""
+    """A copied template holds its includes, so that it needs no other file later."""
     (made,) = prompt_sections.with_variables([Section("base", "a\n{{ who }}!")], {"who": value})
     assert gives(made.text) == f"a\n{value}!"
 
 
 def test_a_new_value_of_a_variable_takes_the_place_of_the_one_before() -> None:
-    """What was written at the beginning of the template gives way; another variable's value stays."""
+    """Variables that the template sets at its beginning are replaced; another variable's value stays."""
     (old,) = prompt_sections.with_variables([Section("base", "{{ city }}, {{ who }}")], {"city": 'Os"lo', "who": "Ann"})
     (new,) = prompt_sections.with_variables([old], {"city": "Paris"})
     assert gives(new.text) == "Paris, Ann"

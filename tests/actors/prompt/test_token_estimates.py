@@ -1,4 +1,4 @@
-"""What a request is estimated at goes by the model that is asked, and by nothing that cannot be."""
+"""The estimate for a request depends on the called model, and on nothing that is unknown before the call."""
 
 import asyncio
 import json
@@ -44,7 +44,9 @@ def test_a_cached_prompt_counts_whole() -> None:
 
 
 def test_another_model_is_not_estimated_by_the_one_before() -> None:
-    """After a change of model a guess by its family stands, until it has answered; the same model's words go on."""
+    """After a change of model its family's estimate holds until it has answered; the measure of the same model is
+    kept.
+    """
     world = World(after=costing(0.2))
     told(world, model="one")
     told(world, model="one", summary_fraction=0.5)

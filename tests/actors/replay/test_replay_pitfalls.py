@@ -16,8 +16,8 @@ from tests.support.agents.tampered_log import Change, calls, conversed, first, l
 
 
 def test_a_request_holds_no_clock_of_today_and_no_id_of_ours() -> None:
-    """Two agents who hear the same at the same moments send the same bytes, whatever ids their records were given;
-    and whoever makes the requests again on another day makes the same.
+    """Two agents with the same inputs at the same times send the same bytes, with any record ids; requests that are
+    rendered again on another day are the same.
     """
     one, other = World(), World()
     other.ids.count = 10_000
@@ -32,7 +32,7 @@ def test_a_request_holds_no_clock_of_today_and_no_id_of_ours() -> None:
     assert verify(later.view("sam"), later.tools).faults == []
 
 
-def test_a_request_that_nobody_sent_is_a_mismatch_and_no_other_call_stands_in_for_it() -> None:
+def test_an_unsent_request_is_a_mismatch_and_no_other_call_replaces_it() -> None:
     """The hash of some other recorded call is not good enough: each call is held against its own."""
     world = conversed()
     earlier, call = calls(world)[1:3]
@@ -53,7 +53,7 @@ def test_the_same_request_twice_is_two_calls_with_an_answer_each() -> None:
     assert [m.seq for m in report.mismatches] == [accepted.seq]
 
 
-def test_what_was_erased_is_told_as_erased_and_not_as_a_mismatch() -> None:
+def test_erased_records_are_reported_as_erased_and_not_as_a_mismatch() -> None:
     """A call that was made of erased words cannot be checked; those before it can, and the chain still stands."""
     world = conversed()
     gone = first(world, "user_message", "I sail")
@@ -77,7 +77,7 @@ def test_the_hash_is_of_the_very_bytes_that_are_sent() -> None:
 
 
 def test_a_reply_is_kept_as_it_came_before_anybody_read_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """White space, order and fields that nobody knows are in the log to the byte; who reads it otherwise is found."""
+    """White space, order and unknown fields are in the log to the byte; reading them differently is found."""
     body = say("Hello.").replace("{", '{\n  "unheard_of": [1.50, null],', 1)
     world = World(body)
     asyncio.run(world.tell("Hi"))

@@ -23,7 +23,7 @@ Patch = pytest.MonkeyPatch
 
 @pytest.fixture(scope="module")
 def world() -> World:
-    """An agent that did everything once; nobody changes its log."""
+    """Make an agent that did everything once; no test changes its log."""
     return conversed()
 
 
@@ -197,15 +197,17 @@ def test_what_a_later_everlog_ships_changes_nothing_of_what_was_sent(world: Worl
 
 
 def test_a_difference_is_shown_against_the_last_call_that_is_the_same(world: World) -> None:
-    """What a block said in the call before, and what it would say: the one character is to be seen."""
+    """The report shows the block's text in the recorded call and in the new one, with the one character that
+    differs.
+    """
     record = first(world, "memory_edited", "Sails")
     found = verified(world, replaced(record.seq, "Sails", "Soils")).mismatches
     difference = next(m.difference for m in found if m.what == "request")
     assert difference is not None and "+ Soils." in difference.lines
-    assert difference.against.startswith("the same part of the last call that is equal")
+    assert difference.against.startswith("the same part of the last matching call")
 
 
-def test_a_mismatch_that_goes_on_is_told_once(world: World, monkeypatch: Patch) -> None:
+def test_a_lasting_mismatch_is_reported_once(world: World, monkeypatch: Patch) -> None:
     """Forty calls that differ in the same part are one fault, and forty mismatches for a program."""
     header(monkeypatch, world)
     report = verified(world)
@@ -223,7 +225,7 @@ def test_a_renderer_that_is_gone_is_no_mismatch(world: World) -> None:
     assert "renderer 999 gone" in report.notes[0]
 
 
-def test_a_missing_function_is_told_apart_and_the_request_still_checked(world: World) -> None:
+def test_a_missing_function_is_reported_and_the_request_still_checked(world: World) -> None:
     view = world.system.view("sam")
     tools = {name: tool for name, tool in world.system.tools.items() if name != "core_memory_append"}
     report = verify(view, tools)

@@ -1,4 +1,4 @@
-"""What erased records excuse in verify, and what they do not: only what they may have changed."""
+"""Erased records excuse in verify the differences that they may have caused, and no others."""
 
 import random
 
@@ -28,7 +28,7 @@ Patch = pytest.MonkeyPatch
 
 @pytest.fixture(scope="module")
 def world() -> World:
-    """An agent that did everything once; nobody changes its log."""
+    """Make an agent that did everything once; no test changes its log."""
     return conversed()
 
 
@@ -40,7 +40,7 @@ TELLING = {
 
 
 def erased(*seqs: int) -> Change:
-    """Those records as an erasure leaves them."""
+    """Return those records as an erasure leaves them."""
     return lambda record: tombstone(record) if record.seq in seqs else record
 
 
@@ -86,7 +86,7 @@ def test_a_message_that_was_changed_is_found_though_another_was_erased(world: Wo
 
 
 def test_a_block_of_which_the_newest_change_was_erased_is_no_fault(world: World, monkeypatch: Patch) -> None:
-    """Nobody knows what it said; the other calls, and the other parts of these, are held to what they were."""
+    """The content of the erased record is unknown; the other calls, and the other parts of these, must match."""
     gone = first(world, "memory_edited", "Sails")
     report = verified(world, erased(gone.seq))
     assert report.faults == []
@@ -121,7 +121,7 @@ def _hidden(seed: int) -> tuple[World, int, list[int]] | None:
 
 
 @pytest.mark.parametrize("seed", some(3, 12, "erased"))
-def test_whatever_is_erased_nobody_is_accused(seed: int) -> None:
+def test_no_erased_record_causes_a_mismatch(seed: int) -> None:
     """Ranges of records of an agent of chance are erased: no call is a mismatch, and each has its verdict."""
     world = lived(seed)
     chance = random.Random(seed)
@@ -139,7 +139,7 @@ def test_whatever_is_erased_nobody_is_accused(seed: int) -> None:
 @pytest.mark.parametrize(
     "kind", split(sorted({record.type for record in conversed().log()}), 4, label="erased kinds", part="agents")
 )
-def test_whatever_kind_is_erased_nobody_is_accused(kind: str, world: World) -> None:
+def test_no_erased_kind_causes_a_mismatch(kind: str, world: World) -> None:
     """The first of its kind, the last, and all of them."""
     seqs = [record.seq for record in world.log() if record.type == kind]
     for gone in ([seqs[0]], [seqs[-1]], seqs):
@@ -147,7 +147,7 @@ def test_whatever_kind_is_erased_nobody_is_accused(kind: str, world: World) -> N
 
 
 @pytest.mark.parametrize("seed", some(1, 8, "edited"))
-def test_what_changed_the_past_may_be_erased_too_and_nobody_is_accused(seed: int) -> None:
+def test_erased_edits_of_the_past_cause_no_mismatch(seed: int) -> None:
     """Turns that were hidden, replies reworded, summaries taken back, imports, configurations, a life before."""
     world = edited(seed)
     log, chance = world.log(), random.Random(seed)
@@ -197,7 +197,7 @@ def test_an_envelope_that_is_worded_otherwise_is_found_though_an_older_message_w
 def test_a_reply_that_is_read_otherwise_is_found_though_another_step_was_erased(
     world: World, monkeypatch: Patch
 ) -> None:
-    """What it leads to depends on its own step, the blocks and the configuration, which are there."""
+    """The consequences depend on its own step, the blocks and the configuration, which are there."""
     from everlog.actors.formats import parse_reply
 
     gone, reply = first(world, "function_result"), first(world, "model_reply", "The Ada.")
@@ -213,7 +213,7 @@ def test_a_reply_that_is_read_otherwise_is_found_though_another_step_was_erased(
 
 
 def test_only_calls_that_were_sent_are_counted_as_erased(world: World) -> None:
-    """What the boot says was asked of nobody."""
+    """The events of an agent's creation were no model's reply."""
     boot = first(world, "model_reply")
     assert not boot.turn
     report = verified(world, erased(boot.seq))

@@ -10,7 +10,7 @@ from tests.support.agent_world import completion, say
 from tests.support.agents.rerun_world import BIRTH, Outside, again, lived, pays, results
 
 
-def test_a_call_that_was_made_then_gets_the_result_of_then_and_nothing_happens_outside():
+def test_a_recorded_call_gets_its_recorded_result_and_no_effect():
     """The counter outside stays where it was; each occurrence has its own result, in order."""
     outside = Outside()
     world = lived(pays("ann"), pays("ann"), say("Done."), tools=(outside.tool,))
@@ -20,7 +20,7 @@ def test_a_call_that_was_made_then_gets_the_result_of_then_and_nothing_happens_o
 
 
 def test_arguments_in_another_order_or_left_at_their_default_are_the_same_call():
-    """What the function would get is compared, not the model's text."""
+    """The parameters that the function would get are compared, not the model's text."""
     outside = Outside()
     world = lived(pays("ann", sum=1), say("Done."), tools=(outside.tool,))
     done = again(world, completion(calls=[("pay", '{"to":"ann"}')]), tools=(outside.tool,))
@@ -42,7 +42,7 @@ def test_a_call_that_was_not_made_then_is_refused(given: bool):
 
 
 def test_live_tools_run_for_calls_that_were_not_made_then():
-    """Only those: what was made then still has the result of then."""
+    """Only new calls run: a recorded call keeps its recorded result."""
     outside = Outside()
     world = lived(pays("ann"), say("Done."), tools=(outside.tool,))
     done = again(world, pays("ann"), pays("bob"), say("Well."), tools=(outside.tool,), live_tools=True)
@@ -60,8 +60,8 @@ def test_what_only_reads_runs_where_it_is_there():
     assert [how for _, how in results(done)] == ["refused"]
 
 
-def test_a_failure_of_then_is_a_failure_now():
-    """The result of then is given as it was, a failure too."""
+def test_a_recorded_failure_is_a_failure_again():
+    """The recorded result is returned as it was, a failure too."""
 
     @tool
     def knock() -> str:

@@ -17,7 +17,7 @@ from tests.support.agents.rerun_world import BIRTH, Outside, again, lived, pays,
 
 
 def test_the_inputs_come_again_at_their_times_and_requested_heartbeats_by_themselves():
-    """Words with who said them, timed heartbeats; the request shows the hours of then."""
+    """Make inputs with their speakers and timed heartbeats; the request shows the recorded hours."""
     world = World(pays("ann"), say("Good day."))
 
     async def life() -> None:
@@ -41,7 +41,9 @@ def test_the_inputs_come_again_at_their_times_and_requested_heartbeats_by_themse
 
 
 def test_another_model_prompt_and_memory_are_in_the_log_of_the_fork_before_the_first_turn():
-    """An edit keeps the block's limit; nothing else of the configuration changes, its functions are those of then."""
+    """An edit keeps the block's limit; nothing else of the configuration changes, and the functions are the recorded
+    ones.
+    """
     outside = Outside()
     world = lived(say("Hello."), tools=(outside.tool,))
     blocks = (InitialBlock("human", "Bob."), InitialBlock("notes", "None yet.", 50))
@@ -143,7 +145,7 @@ def test_a_model_that_fails_ends_it_with_what_ran():
     assert [pair.now.ended for pair in done.comparison.turns if pair.now] == ["", "nobody is there"]
 
 
-def test_costs_are_told_where_prices_are_known():
+def test_costs_are_reported_where_prices_are_known():
     """Of both sides, at the same prices; the sum is that of the turns."""
     world = lived(say("Hello.", total=100), said=("one",))
     done = again(world, say("Hello.", total=200), prices=TokenPrices(sent=1.0, replied=10.0))
@@ -210,7 +212,7 @@ def test_a_recorded_rerun_refuses_a_result_that_is_not_there():
 
 
 def test_the_report_can_be_made_again_from_the_logs():
-    """What `compare` says is what the rerun said; of what is no fork it says so."""
+    """`compare` gives the rerun's own comparison; of an agent that is no fork it says so."""
     outside = Outside()
     world = lived(pays("ann"), say("Done."), say("Bye."), said=("one", "two"), tools=(outside.tool,))
     blocks = (InitialBlock("human", "Bob."),)

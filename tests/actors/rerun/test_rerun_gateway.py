@@ -44,7 +44,7 @@ def here(
 
 
 def test_what_a_rerun_asks_counts_for_the_budgets_of_its_system(tmp_path: Path) -> None:
-    """What a turn and its rerun took is more than all agents may: neither another rerun nor another turn is sent."""
+    """A turn and its rerun used more than the budget of all agents: neither another rerun nor another turn is sent."""
 
     async def main() -> None:
         model = dear()
@@ -104,7 +104,7 @@ def test_on_a_cluster_a_rerun_asks_the_gateway_of_the_cluster(tmp_path: Path) ->
 
 
 def test_a_rerun_searches_in_the_archive_of_its_system(tmp_path: Path) -> None:
-    """What it asks is answered by the index that its system has open, and no other is opened for it."""
+    """Its searches are answered by the index that its system has open, and no other is opened for it."""
     lines = [say("Hello."), completion(calls=[("archival_memory_search", {"query": "Rex"})]), say("None.")]
 
     async def main() -> None:

@@ -34,7 +34,7 @@ class Abroad:
 
         @tool
         def pay(to: str) -> str:
-            """Pay somebody.
+            """Pay a person.
 
             Args:
                 to: Whom.
@@ -56,7 +56,7 @@ class Abroad:
 
 
 def acts(to: str) -> str:
-    """A reply with calls of every kind, which goes on."""
+    """Return a reply with calls of every kind, which continues the turn."""
     return completion(
         calls=[
             ("pay", {"to": to}),
@@ -129,10 +129,12 @@ RERUNS: list[tuple[dict[str, Any], Callable[[World], None]]] = [
 
 
 @pytest.mark.parametrize(("what", "then"), RERUNS, ids=["live", "recorded", "live-tools-sealed"])
-def test_whoever_opens_the_fork_after_a_kill_runs_nothing_of_the_rerun(
+def test_opening_the_fork_after_a_kill_runs_nothing_of_the_rerun(
     what: dict[str, Any], then: Callable[[World], None]
 ) -> None:
-    """Killed after any commit: the open turn is ended, nothing acts outside, no model is asked, and it goes on."""
+    """After a crash at any commit the open turn is ended, no effect happens outside, no model is called, and the fork
+    continues.
+    """
     world, abroad = lived()
     again(
         world, *([] if what.get("recorded") else [acts("ann"), acts("carl"), say("B.")]), tools=abroad.tools(), **what
@@ -233,7 +235,7 @@ def test_turns_that_wait_when_a_rerun_ends_are_ended() -> None:
 
 
 def test_a_model_that_fails_leaves_no_open_turn() -> None:
-    """What the fork says after that is said once, by the next model."""
+    """Messages of the fork after that are sent once, by the next model."""
     world, abroad = lived()
     assert again(world, acts("ann"), ModelError("nobody is there", kind="unreachable")).error is not None
     abroad.done.clear()

@@ -34,7 +34,7 @@ def lived() -> World:
 
 
 def context_of(world: World) -> Context:
-    """What the last request was made of: it shows the reply that was refused."""
+    """Return the parts of the last request, which shows the refused reply."""
     refused = [record for record in world.log() if record.type == "reply_rejected"][-1]
     return of_turn(world.system.view("sam", as_of=refused.seq).context(), refused.turn)
 

@@ -1,4 +1,4 @@
-"""Write the golden prompts anew: `python -m tests.golden.prompts`. A native one that changes needs a new renderer."""
+"""Write the golden prompts again: `python -m tests.golden.prompts`. A native one that changes needs a new renderer."""
 
 from tests.golden.prompts import HERE, made
 

@@ -1,4 +1,4 @@
-"""What can be typed, and what the documentation says of it."""
+"""Commands that can be typed, and the documentation of each."""
 
 import argparse
 import json
@@ -53,7 +53,7 @@ def options() -> Iterator[tuple[str, argparse.Action]]:
             yield from ((option, action) for option in action.option_strings)
 
 
-WIDER = {"--from": {"SEQ", "SEQ|TIME"}, "--as-of": {"SEQ|TIME", "TIME", "VERSION|TIME"}}
+WIDER = {"--from": {"SEQ", "SEQ|TIME", "STEP"}, "--as-of": {"SEQ|TIME", "TIME", "VERSION|TIME"}}
 """Options of which one command takes more, or less, than another."""
 
 
@@ -92,7 +92,7 @@ def test_the_table_of_options_is_true():
 
 @pytest.mark.parametrize("command", COMMANDS, ids=NAMES)
 def test_only_the_parser_of_the_command_is_made(command, monkeypatch):
-    """Where a command is named its own parser is made, that of its group and the whole one; --store may come first."""
+    """A named command makes its own parser, that of its group and the top one; --store may come first."""
     made = []
     whole = argparse.ArgumentParser.__init__
 
@@ -110,15 +110,52 @@ def test_only_the_parser_of_the_command_is_made(command, monkeypatch):
         assert {**parsed, "fail": None} == {**expected, "fail": None}
 
 
-@pytest.mark.parametrize("argv", [["nonsense"], ["archive", "nonsense"], ["sned", "sam", "hi"]], ids=" ".join)
-def test_a_command_that_there_is_not_is_told_with_those_that_there_are(argv, cli: Line):
-    """A word that is no command is answered by the names of all, or of all in its group."""
+@pytest.mark.parametrize(
+    ("argv", "near"),
+    [
+        (["nonsense"], ""),
+        (["archive", "nonsense"], ""),
+        (["sned", "sam", "hi"], "did you mean `everlog send`?"),
+        (["archive", "serch", "sam"], "did you mean `everlog archive search`?"),
+        (["insert", "sam", "hi"], "did you mean `everlog archive insert`?"),
+        (["creat"], "did you mean `everlog create` or `everlog shared create`?"),
+        (["archve"], "did you mean `everlog archive`?"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_an_unknown_command_is_answered_with_similar_ones(argv, near, cli: Line):
+    """The reason names commands with a similar name, and not all of them."""
     code, _, err = cli(*argv)
+    reason, usage = err.splitlines()
     assert code == 2
-    group = "archive " if argv[0] == "archive" else ""
-    there = {command.name.removeprefix(group).split()[0] for command in COMMANDS if command.name.startswith(group)}
-    assert len(there) > 5
-    assert {name for name in there if f"'{name}'" not in err} == set()
+    assert reason.startswith("everlog: there is no command ")
+    assert reason.endswith(near or ".")
+    assert ("did you mean" in reason) == bool(near)
+    assert usage.startswith("usage: everlog ")
+
+
+def test_a_usage_error_gives_its_reason_first_and_one_line_of_usage(cli: Line):
+    """The reason stands before the usage, which names the arguments and where the options are listed."""
+    cli.ok("create", "sam")
+    assert cli("send", "sam")[2].splitlines() == [
+        "everlog: TEXT is missing: --role user needs a text",
+        "usage: everlog send NAME TEXT [options]; `everlog send --help` lists the options",
+    ]
+    assert cli("fork", "sam")[2].splitlines()[1].startswith("usage: everlog fork NAME --new-name NEW [options]; ")
+    assert cli("agents", "--fast")[2].splitlines() == [
+        "everlog: unrecognized arguments: --fast",
+        "usage: everlog agents [options]; `everlog agents --help` lists the options",
+    ]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=NAMES)
+def test_help_has_one_form(command, capsys):
+    """Defaults are written as "(default: x)", and options that can be repeated as "; repeatable"."""
+    assert main([*command.name.split(), "--help"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "(repeatable" not in out
+    for what in re.findall(r"\(default[^)]*\)", out):
+        assert re.match(r"\(default( limit)?: .", what), what
 
 
 def keys_of(value: object) -> set[str]:
@@ -132,7 +169,7 @@ def keys_of(value: object) -> set[str]:
 
 
 def failed_seal(cli: Line) -> object:
-    """What `log seal --all --json` prints where a log is open in another process."""
+    """Return the output of `log seal --all --json` where a log is open in another process."""
     log = FileStore(cli.root, cli.clock.now).open("bob", "everlog chat")
     try:
         code, out, _ = cli("log", "seal", "--all", "--json")
@@ -239,6 +276,7 @@ def test_send_is_thin():
         ["search", "sam"],
         ["search", "sam", "x", "--queries", "y"],
         ["search", "sam", "x", "--page", "-1"],
+        ["search", "sam", "x", "--page", "0"],
         ["search", "sam", "x", "--page", "1000001"],
         ["search", "sam", "x", "--page", "9" * 30],
         ["events", "sam", "--from", "9" * 30],
@@ -266,7 +304,7 @@ def test_send_is_thin():
     ids=lambda argv: " ".join(argv)[:60],
 )
 def test_bad_usage_exits_2(argv, cli: Line):
-    """What cannot be understood exits 2 and says how the command is used."""
+    """A command line that cannot be parsed exits 2 and shows the usage of the command."""
     cli.ok("create", "sam")
     code, _, err = cli(*argv)
     assert code == 2

@@ -69,7 +69,7 @@ def test_a_page_is_read_as_it_is_seen(tmp_path: Path) -> None:
     assert document.title == "The & sea"
     latin = '<meta http-equiv="Content-Type" content="text/html; charset=iso-8859-1"><p>Grüße'
     assert text_of(path, latin.encode("latin-1")) == "Grüße"
-    assert "which nobody knows" in reason(path, b"<meta charset=klingon>x")
+    assert "which is unknown" in reason(path, b"<meta charset=klingon>x")
     assert text_of(path, "<p>open <b>and <script>never closed") == "open and"
 
 
@@ -118,18 +118,18 @@ def test_a_pdf_that_needs_no_password_is_read(tmp_path: Path) -> None:
 def test_a_pdf_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     """A password, no text at all, half of a file, and what is none: each has its own words."""
     pdf(tmp_path / "locked.pdf", "The tide turns.", user_password="secret")
-    assert "protected by a password" in reason(tmp_path / "locked.pdf")
+    assert "password-protected" in reason(tmp_path / "locked.pdf")
     pdf(tmp_path / "scan.pdf", " ")
-    assert "there is no text on its 1 page" in reason(tmp_path / "scan.pdf")
+    assert "there is no text on its 1 page," in reason(tmp_path / "scan.pdf")
     pdf(tmp_path / "whole.pdf", "The tide turns.")
     whole = (tmp_path / "whole.pdf").read_bytes()
-    assert "it is no whole PDF" in reason(tmp_path / "half.pdf", b"%PDF-1.4\n" + whole[len(whole) // 2 :][:40])
-    assert "it is no whole PDF" in reason(tmp_path / "none.pdf", b"hello")
+    assert "it is not a valid PDF" in reason(tmp_path / "half.pdf", b"%PDF-1.4\n" + whole[len(whole) // 2 :][:40])
+    assert "it is not a valid PDF" in reason(tmp_path / "none.pdf", b"hello")
 
 
 @pytest.mark.parametrize("seed", range(16))
 def test_a_damaged_file_is_read_or_named(seed: int, tmp_path: Path) -> None:
-    """Whatever bytes of a PDF or a Word document are wrong, there is a document or a reason, and no other error."""
+    """Any damaged byte of a PDF or a Word document leaves a document or a reason, and no other error."""
     import random
 
     chance = random.Random(seed)
@@ -148,10 +148,10 @@ def test_a_damaged_file_is_read_or_named(seed: int, tmp_path: Path) -> None:
 
 
 def test_a_word_document_that_cannot_be_read_says_why(tmp_path: Path) -> None:
-    """What is none, one with a password, one that unpacks into far more than it is, and one without its parts."""
+    """Refused with a reason: no PDF, one with a password, one that unpacks into far more, and one without its parts."""
     path = tmp_path / "a.docx"
-    assert "it is no whole Word document (BadZipFile" in reason(path, b"hello")
-    assert "protected by a password" in reason(path, bytes.fromhex("d0cf11e0a1b11ae1") + b"\0" * 500)
+    assert "it is not a valid Word document (BadZipFile" in reason(path, b"hello")
+    assert "password-protected" in reason(path, bytes.fromhex("d0cf11e0a1b11ae1") + b"\0" * 500)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as bomb:
         bomb.writestr("word/document.xml", b" " * (65 * 1024 * 1024))
     assert path.stat().st_size < 100_000
@@ -160,7 +160,7 @@ def test_a_word_document_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     assert "Bad CRC-32" in reason(path, content)
     with zipfile.ZipFile(path, "w") as empty:
         empty.writestr("hello.txt", "hello")
-    assert "it is no whole Word document" in reason(path)
+    assert "it is not a valid Word document" in reason(path)
 
 
 @pytest.mark.parametrize(
@@ -169,17 +169,17 @@ def test_a_word_document_that_cannot_be_read_says_why(tmp_path: Path) -> None:
         ("a.txt", b"", "it is empty"),
         ("a.txt", b" \n\t ", "it has no text"),
         ("a.txt", b"\x89PNG\r\n\x1a\n\0\0\0", "it is not text in UTF-8: invalid start byte at byte 0"),
-        ("a.txt", b"ELF\0\0\0", "it is no text, but binary: there is a zero at character 3"),
+        ("a.txt", b"ELF\0\0\0", "it is binary and not text: there is a zero at character 3"),
         ("a.md", "Grüße".encode("latin-1"), "it is not text in UTF-8: invalid start byte at byte 2"),
         ("a.txt", "Grüße".encode("utf-16-le"), "it is not text in UTF-8"),
         ("a.html", b"<script>1</script>", "it has no text"),
-        ("a.json", b'{"a": 1,\n "b" 2}', "it is no JSON: Expecting ':' delimiter at line 2, character 6"),
-        ("a.json", b"[" * 100_000, "it is no JSON that can be read"),
+        ("a.json", b'{"a": 1,\n "b" 2}', "it is not valid JSON: Expecting ':' delimiter at line 2, character 6"),
+        ("a.json", b"[" * 100_000, "it is not readable JSON"),
         ("a.json", b"{}", "it has no text"),
-        ("a.jsonl", b'{"a": 1}\n{"a": }\n', "line 2 is no JSON: Expecting value at character 7"),
+        ("a.jsonl", b'{"a": 1}\n{"a": }\n', "line 2 is not valid JSON: Expecting value at character 7"),
         ("a.csv", b"a,b\n1,2\n1,2,3\n", "line 3 has 3 values, but the first line names 2 columns"),
-        ("a.csv", b'a,b\n1,"2\n3', "it is no CSV: unexpected end of data"),
-        ("a.exe", b"MZ", "it is of no kind that can be read; those are txt, "),
+        ("a.csv", b'a,b\n1,"2\n3', "it is not valid CSV: unexpected end of data"),
+        ("a.exe", b"MZ", "its type is not supported; supported types: txt, "),
     ],
 )
 def test_a_file_that_cannot_be_read_says_why(name: str, content: bytes, said: str, tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_a_file_of_200_megabytes_is_named_without_being_read(tmp_path: Path, mon
     assert isinstance(read_one(path), Document)
     os.truncate(path, 200_000_000)
     monkeypatch.setattr(reading_files.importlib, "import_module", lambda _: pytest.fail("it was read"))
-    assert "it has 200,000,000 bytes, and a file of its kind may have 16,777,216" in reason(path)
+    assert "it has 200,000,000 bytes, and the limit for its type is 16,777,216" in reason(path)
 
 
 def test_what_is_no_file_is_named(tmp_path: Path, monkeypatch) -> None:
@@ -207,8 +207,8 @@ def test_what_is_no_file_is_named(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "good.txt").write_text("The tide turns.")
     found = find([str(tmp_path)])
     assert {one.name: one.reason.split(" (")[0] for one in found.failed} == {
-        "pipe.txt": "it is a device, a pipe or a socket, and no file",
-        "socket.txt": "it is a device, a pipe or a socket, and no file",
+        "pipe.txt": "it is a device, a pipe or a socket, not a file",
+        "socket.txt": "it is a device, a pipe or a socket, not a file",
         "na\\udcefve.txt": "its name is not UTF-8; rename it",
         "gone.txt": "it cannot be read",
     }
@@ -271,7 +271,7 @@ def test_what_a_little_becomes_too_much_of_is_named(tmp_path: Path) -> None:
     long.write_text(json.dumps({"a" * 20_000: [{"b": 1}] * 1_000}))
     failed = [read(file) for file in find([str(tmp_path)]).files]
     assert [type(one) for one in failed] == [UnreadableDocument] * 2
-    assert all("divide it" in one.reason for one in failed)
+    assert all("split it" in one.reason for one in failed)
 
 
 def test_values_in_values_are_read_or_named_however_deep(tmp_path: Path) -> None:

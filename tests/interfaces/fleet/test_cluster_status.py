@@ -94,7 +94,7 @@ def test_where_nothing_runs(cli: Line, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("RAY_TMPDIR", str(cli.root / "no-ray"))
     said = cli.ok("cluster", "status")
-    assert "No cluster runs for the store" in said
+    assert "No cluster is running for the store" in said
     assert "`everlog up`" in said
     assert cli.json("cluster", "status") == {"running": False}
     assert cli.ok("cluster", "status", "--follow") == said
@@ -123,8 +123,8 @@ def test_what_is_shown(cli: Line, runs: Callable[..., Source]) -> None:
     said = cli.ok("cluster", "status")
     assert cli.sleeps == [cluster_commands.FOLLOW_S]
     for words in ("501 agents active, 4,000 passive in 2 hosts", "3,000/s, 6,150 since", "6,000/s, 40 in a tick",
-                  "3 turns under way, 12 inputs waiting, the oldest for 0.4 s, 5 refused", "3 waiting for room",
-                  "7 recovered", "100,000, the next in 30s", "4 under way", "2 failed", "1,234 tokens",
+                  "3 turns in progress, 12 inputs waiting, the oldest for 0.4 s, 5 rejected", "3 waiting for room",
+                  "7 recovered", "100,000, the next in 30s", "4 in progress", "2 failed", "1,234 tokens",
                   "1 host did not answer", "10.0.0.8 (dead)"):  # fmt: skip
         assert words in said
     order = [said.index(words) for words in ("agents ", "timers ", "slots", "shard-000", "shard-001")]
@@ -133,7 +133,7 @@ def test_what_is_shown(cli: Line, runs: Callable[..., Source]) -> None:
 
 
 def test_a_narrow_terminal(cli: Line, runs: Callable[..., Source], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where columns have no room the least wanted are left out; names and rates are whole."""
+    """Without room for all columns the least important are left out; names and rates are whole."""
     monkeypatch.setenv("COLUMNS", "60")
     runs(FIRST, SECOND_LOOK)
     said = cli.ok("cluster", "status")
@@ -197,7 +197,7 @@ def test_following_as_json(cli: Line, runs: Callable[..., Source]) -> None:
 
 
 def test_following_on_a_terminal(cli: Line, runs: Callable[..., Source], monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal the page is drawn anew with each look; Ctrl-C ends it, and nothing is lost."""
+    """On a terminal the page is redrawn at each interval; Ctrl-C ends it without a message, for it only read."""
     source = runs(*[FIRST, SECOND_LOOK] * 3)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
 
@@ -207,8 +207,7 @@ def test_following_on_a_terminal(cli: Line, runs: Callable[..., Source], monkeyp
 
     cli.on_sleep = stop
     code, out, err = cli("cluster", "status", "--follow")
-    assert code == 130
-    assert "interrupted" in err
+    assert (code, err) == (130, "")
     assert out.count("shard-000") >= 1
 
 

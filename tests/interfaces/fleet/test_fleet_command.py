@@ -45,7 +45,7 @@ def test_every_agent_answers_every_message(cli: Line) -> None:
     assert said == fleet_command.lines(None)[3:6]
 
 
-def test_agents_that_there_are_go_on(cli: Line) -> None:
+def test_existing_agents_continue(cli: Line) -> None:
     """A second run talks to the same agents, in the placement that they have."""
     run(cli, "--agents", "2", "--messages", "1", "--placement", "dedicated")
     found = run(cli, "--agents", "3", "--messages", "1")
@@ -74,12 +74,12 @@ def test_a_model_that_fails_is_an_error_and_loses_nothing(cli: Line) -> None:
     cli.script.answers = [ModelError("The endpoint is down.", kind="connection"), says("Yes.")]
     code, out, _ = cli("fleet", "--agents", "1", "--messages", "2", "--runtime", "local")
     assert code == 1
-    assert "errors: 1 ModelError: connection, as: The endpoint is down." in out
+    assert "errors: 1 ModelError: connection, for example: The endpoint is down." in out
     assert "lost: 0 of 2 acknowledged" in out
 
 
-def test_a_turn_without_words_is_told(cli: Line) -> None:
-    """A model that ends its turn without a message has lost nothing, but nobody was answered."""
+def test_a_turn_without_words_is_reported(cli: Line) -> None:
+    """A model that ends its turn without a message loses nothing, but answers no user."""
     cli.script.answers = [completion(("core_memory_append", {"name": "human", "content": "Sails."}))]
     found = run(cli, "--agents", "1", "--messages", "1")
     assert (found["lost"], found["unanswered"], found["acted"]) == (0, 1, 1)
@@ -116,7 +116,7 @@ def interruptible() -> Iterator[None]:
 
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_it_with_a_report(cli: Line) -> None:
-    """What was answered by then is reported and looked up; the exit code is 130."""
+    """The messages answered so far are reported and looked up; the exit code is 130."""
     cli.script = Interrupting(after=6)
     code, out, err = cli("fleet", "--agents", "2", "--messages", "50", "--runtime", "local")
     assert code == 130
@@ -145,7 +145,8 @@ def test_words_come_from_a_file(tmp_path: Path, name: str, content: bytes, said:
 
 
 @pytest.mark.parametrize(
-    ("content", "fault"), [(b"", "holds nothing"), (b"\n \n", "holds nothing"), (b"Hi\nH\xff\n", "line 2: it is not")]
+    ("content", "fault"),
+    [(b"", "has no messages"), (b"\n \n", "has no messages"), (b"Hi\nH\xff\n", "line 2: it is not")],
 )
 def test_a_bad_file_is_named_before_anything_is_said(cli: Line, tmp_path: Path, content: bytes, fault: str) -> None:
     """The store is not even made."""
@@ -161,7 +162,7 @@ def test_what_cannot_be_is_bad_usage(cli: Line, wrong: list[str]) -> None:
 
 
 def test_everyday_words_are_short_and_differ() -> None:
-    """What is shipped is about sixty lines that a person would type."""
+    """The wheel holds about sixty lines that a person would type."""
     lines = fleet_command.lines(None)
     assert len(lines) == len(set(lines)) >= 50
     assert all(0 < len(line) < 120 for line in lines)
@@ -207,15 +208,15 @@ def test_what_is_refused_is_said_again_when_it_says_so() -> None:
     assert slept == [2.5, 2.5]
 
 
-def test_what_is_refused_again_and_again_is_told() -> None:
-    """After so many tries it counts as refused, and the agent goes on with its next message."""
+def test_what_is_refused_again_and_again_is_reported() -> None:
+    """After the allowed tries a message counts as refused, and the agent continues with its next message."""
     tally, _ = asyncio.run(loaded(Answering(*[Refused("full")] * (load.RETRIES_MAX + 1)), 1, 2))
     assert (tally.answered, tally.retried) == (1, load.RETRIES_MAX)
     assert tally.faults == {"Refused": load.ErrorTally(1, "full", refused=True)}
 
 
 def test_no_more_is_under_way_than_allowed() -> None:
-    """`at_once` bounds what is given away before an answer, and everybody has their turn."""
+    """`at_once` bounds the messages without an answer, and every agent has its turn."""
     system = Answering()
     tally, _ = asyncio.run(loaded(system, 7, 2, at_once=3))
     assert tally.answered == 14
@@ -224,7 +225,7 @@ def test_no_more_is_under_way_than_allowed() -> None:
 
 
 def test_an_error_that_ends_everything_is_raised() -> None:
-    """Where the whole group fails, nobody waits for ever."""
+    """If a whole group fails, no message waits for ever."""
 
     class Broken(Answering):
         async def send_many(self, said: Sequence[tuple[str, str]]) -> AsyncIterator[SendOutcome]:
@@ -276,7 +277,9 @@ def test_what_became_of_an_input_is_in_the_records() -> None:
 
 
 def test_a_message_that_the_logs_do_not_have_is_lost(cli: Line) -> None:
-    """The check believes nobody: an id that no log has is counted as lost, one that came twice as doubled."""
+    """The check trusts the logs alone: an id that no log has is counted as lost, and one that is there twice as
+    doubled.
+    """
     run(cli, "--agents", "1", "--messages", "1")
     known = cli.lines("events", "fleet-00001", "--type", "user_message")[0]["event_id"]
     store = FileStore(cli.root, cli.clock.now)

@@ -58,10 +58,10 @@ def test_the_same_file_is_not_imported_twice(cli: Line, talk):
 
 
 def test_a_file_without_refs_is_taken_again(cli: Line, tmp_path):
-    """Where no message has a ref nothing says that it was here before."""
+    """Messages without a ref are never reported as known already."""
     path = tmp_path / "bare.jsonl"
     path.write_text('{"role": "user", "content": "Hello.", "time": "2023-06-02"}\n')
-    cli.ok("import", "ann", str(path))
+    assert cli.ok("import", "ann", str(path)) == "Imported 1 message of 2023-06-02 into ann.\n"
     cli.ok("import", "ann", str(path))
 
 
@@ -75,7 +75,7 @@ def test_an_import_while_the_model_is_down(cli: Line, tmp_path):
     cli.script.answers = [ModelError("The endpoint is down.", kind="unreachable")]
     code, out, err = cli("import", "ann", str(path), "--window", "4096", "--json")
     assert (code, json.loads(out)["summaries"]) == (0, 0)
-    assert "all 29 messages are kept" in err
+    assert "29 messages imported" in err
     assert "before the next reply" in err
     cli.ok("send", "ann", "hello")
     assert cli.json("pressure", "ann")["summaries"] >= 1
@@ -92,7 +92,7 @@ def test_delete_needs_no_model(cli: Line, monkeypatch):
 
 @pytest.mark.parametrize("command", ["memory", "context", "pressure", "events", "search"])
 def test_reading_a_deleted_agent(command, cli: Line):
-    """What reads a deleted agent shows it as it was, and says on stderr that it was deleted."""
+    """Reading commands show a deleted agent as it was, and say on stderr that it was deleted."""
     cli.ok("send", "sam", "I have a boat.")
     cli.ok("delete", "sam", "--yes")
     code, out, err = cli(command, "sam", *(["boat"] if command == "search" else []))
@@ -102,7 +102,7 @@ def test_reading_a_deleted_agent(command, cli: Line):
 
 
 def test_a_long_import_is_summarized(cli: Line, tmp_path):
-    """What does not fit the window is summarized at once, and the context fits."""
+    """An imported conversation beyond the window is summarized at once, and the context fits."""
     path = tmp_path / "long.jsonl"
     words = "the sea was wide and the wind was kind to us " * 12
     path.write_text(
@@ -116,7 +116,7 @@ def test_a_long_import_is_summarized(cli: Line, tmp_path):
 
 
 def test_delete_needs_a_yes(cli: Line, monkeypatch):
-    """Where nobody can be asked --yes is needed; on a terminal the answer counts."""
+    """Without a terminal --yes is needed; on a terminal the answer counts."""
     cli.ok("create", "sam")
     code, _, err = cli("delete", "sam")
     assert code == 2
@@ -130,7 +130,7 @@ def test_delete_needs_a_yes(cli: Line, monkeypatch):
     assert cli.json("agents") == []
 
 
-def test_a_deleted_name_begins_anew(cli: Line):
+def test_a_deleted_name_begins_again(cli: Line):
     """A deleted agent is in no list, cannot be deleted twice, keeps its log, and its name can be created again."""
     cli.ok("send", "sam", "My secret is blue.")
     cli.ok("delete", "sam", "--yes")

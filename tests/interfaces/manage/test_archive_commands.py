@@ -12,13 +12,15 @@ OAK = "The gold is under the oak."
 
 
 def kept(cli: Line, *more: str) -> list[tuple[str, str, list[str]]]:
-    """What is kept, as `archive list` shows it."""
+    """Return the stored memories as `archive list` shows them."""
     page = cli.json("archive", "list", "sam", *more)
     return [(result["ref"], result["text"], result["tags"]) for result in page["results"]]
 
 
 def test_a_memory_is_kept_shown_changed_found_and_deleted(cli: Line) -> None:
-    """Each command says what it did, and `list`, `show` and `search` agree; as of then it is as it was."""
+    """Each command reports its work, and `list`, `show` and `search` agree; an earlier moment shows the earlier
+    state.
+    """
     cli.ok("create", "sam")
     first = cli.json("archive", "insert", "sam", OAK, "--tag", "gold", "--tag", "tree")
     known = first["memory"]
@@ -65,10 +67,16 @@ def test_long_lists_come_in_pages(cli: Line) -> None:
     cli.ok("create", "sam", "--zone", "Asia/Tokyo")
     for number in range(23):
         cli.ok("archive", "insert", "sam", f"number {number}", "--tag", "odd" if number % 2 else "even")
-    first, second = cli.json("archive", "list", "sam"), cli.json("archive", "list", "sam", "--page", "1")
+    first, second = cli.json("archive", "list", "sam"), cli.json("archive", "list", "sam", "--page", "2")
     assert (first["total"], first["pages"], len(first["results"]), len(second["results"])) == (23, 2, 20, 3)
+    assert (first["page"], second["page"]) == (1, 2)
     texts = [result["text"] for result in [*first["results"], *second["results"]]]
     assert texts == [f"number {number}" for number in range(23)]
+    said = cli.ok("archive", "list", "sam")
+    assert said.startswith("Showing 20 of 23 results (page 1 of 2)\n") and said.endswith("\nNext page: --page 2\n")
+    assert " JST · " in said, "a time is in the zone in which --since counts days"
+    assert "Next page" not in cli.ok("archive", "list", "sam", "--page", "2")
+    assert "no page 3, only 2 pages" in cli.ok("archive", "list", "sam", "--page", "3")
     assert cli.json("archive", "list", "sam", "--tag", "odd")["total"] == 11
     assert cli.json("archive", "list", "sam", "--tag", "odd", "--tag", "even")["total"] == 0
     day = "2023-11-15"  # 22:13 UTC on the 14th is the 15th in Tokyo
@@ -87,7 +95,7 @@ def test_a_text_is_taken_from_a_file_or_from_stdin(cli: Line, tmp_path, monkeypa
     cli.ok("archive", "insert", "sam", "-")
     assert [text for _, text, _ in kept(cli)] == ["Grüße\n\nvom Meer", "from stdin"]
     path.write_bytes(b"\xff\xfe")
-    assert "is not text in UTF-8" in cli.fails("archive", "insert", "sam", "--file", str(path))
+    assert "is not UTF-8 text" in cli.fails("archive", "insert", "sam", "--file", str(path))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +109,7 @@ def test_a_text_is_taken_from_a_file_or_from_stdin(cli: Line, tmp_path, monkeypa
         ("show", "sam"),
         ("search", "sam"),
         ("search", "sam", ""),
-        ("list", "sam", "--page", "-1"),
+        ("list", "sam", "--page", "0"),
     ],
     ids=" ".join,
 )
@@ -119,7 +127,7 @@ def test_what_cannot_be_meant_is_bad_usage(cli: Line, argv: tuple[str, ...]) -> 
     [
         (("update", "sam", "4711", "x"), "no memory with the id '4711'"),
         (("delete", "sam", "4711"), "no memory with the id '4711'"),
-        (("show", "sam", "4711"), "`everlog archive list sam` shows"),
+        (("show", "sam", "4711"), "`everlog archive list sam` lists"),
         (("insert", "sam", "x", "--tag", " "), "none empty"),
         (("insert", "sam", "x" * 1_000_001), "1,000,000 characters at most"),
         (("list", "sam", "--since", "soon"), "YYYY-MM-DD"),
@@ -139,12 +147,12 @@ def test_what_cannot_be_done_is_said(cli: Line, argv: tuple[str, ...], said: str
 
 
 def test_an_agent_that_is_open_elsewhere_is_left_alone(cli: Line) -> None:
-    """What would write is refused, with what to do; what reads reads."""
+    """Writing commands are refused, with the cure; reading commands work."""
     cli.ok("create", "sam")
     known = cli.json("archive", "insert", "sam", OAK)["memory"]
     log = FileStore(cli.root, cli.clock.now).open("sam", "everlog chat")
     for words in (("insert", "sam", "x"), ("update", "sam", known, "x"), ("delete", "sam", known)):
-        assert "close it there first. Nothing was changed." in cli.fails("archive", *words)
+        assert "Close it there and run the command again. Nothing was changed." in cli.fails("archive", *words)
     assert [text for _, text, _ in kept(cli)] == [OAK]
     log.close()
 

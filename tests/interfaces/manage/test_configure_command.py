@@ -7,11 +7,11 @@ from tests.support.cli.command_line import Line
 
 
 def changed(cli: Line, *words: str) -> dict[str, tuple[Any, Any]]:
-    """What a command says that it changed, by name."""
+    """Return the changes that a command reports, by name."""
     return {one["name"]: (one["before"], one["after"]) for one in cli.json(*words)["changed"]}
 
 
-def test_every_setting_is_changed_by_one_event_and_told_before_and_after(cli: Line) -> None:
+def test_every_setting_is_changed_by_one_event_and_reported_before_and_after(cli: Line) -> None:
     """The same again changes nothing; `diff` tells the same; `create` takes the same options."""
     cli.ok("create", "sam", "--sampling", "seed=3", "--keep-last", "4")
     assert cli.json("configure", "sam")["settings"]["sampling"] == {"seed": 3}
@@ -43,7 +43,7 @@ def test_every_setting_is_changed_by_one_event_and_told_before_and_after(cli: Li
         "day_cost_max": (0.0, 1.5),
     }
     assert changed(cli, "configure", "sam", *words) == {}
-    assert "Nothing is different" in cli.ok("configure", "sam", *words)
+    assert "Nothing was changed" in cli.ok("configure", "sam", *words)
     assert "fallback: big -> none" in cli.ok("configure", "sam", "--fallback", "")
     assert cli.json("memory", "sam")["as_of"] == before + 2
     told = {one["name"] for one in cli.json("diff", "sam", "1")["configuration"]}
@@ -81,8 +81,11 @@ def test_sections_are_shown_and_changed_by_commands(cli: Line, tmp_path: Path) -
     cli.ok("create", "sam")
     assert names(cli) == ["base", "control_flow", "speaking", "memory", "tools", "closing"]
     (tmp_path / "who.md").write_text("You are {{ agent }}, {{ job }}.\n")
-    cli.ok("prompt", "add", "sam", "who", "--file", str(tmp_path / "who.md"), "--var", "job=a clerk", "--place", "1")
-    cli.ok("prompt", "hide", "sam", "tools")
+    added = cli.ok(
+        "prompt", "add", "sam", "who", "--file", str(tmp_path / "who.md"), "--var", "job=a clerk", "--place", "1"
+    )
+    assert "sections: added who\n" in added
+    assert "sections: hid tools\n" in cli.ok("prompt", "hide", "sam", "tools")
     cli.ok("prompt", "move", "sam", "memory", "2")
     cli.ok("prompt", "remove", "sam", "closing")
     assert names(cli) == ["who", "memory", "base", "control_flow", "speaking", "(tools)"]
@@ -132,7 +135,7 @@ def test_a_template_is_rendered_again_by_hand(cli: Line) -> None:
 
 
 def test_blocks_are_added_changed_and_removed(cli: Line, tmp_path: Path) -> None:
-    """`memory`, `diff` and `replay` tell of it; as of then it is as it was."""
+    """`memory`, `diff` and `replay` show the change; an earlier moment shows the earlier setting."""
     (tmp_path / "rules.txt").write_text("Be kind.\n")
     cli.ok("create", "sam", "--block", f"rules={tmp_path / 'rules.txt'}:50", "--block-description", "rules=Manners",
            "--block-read-only", "rules")  # fmt: skip

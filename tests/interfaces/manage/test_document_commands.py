@@ -82,7 +82,7 @@ def some(folder: Path, **files: str) -> str:
 
 
 def test_two_agents_share_a_source_that_lies_in_one_log(cli: Line, tmp_path: Path) -> None:
-    """What is attached is told of each agent; the documents are in the source's log, once, and in no agent's."""
+    """Each agent lists its attached sources; the documents are in the source's log, once, and in no agent's."""
     cli.ok("load", "sam", some(tmp_path / "a", one="The tide turns.", two="The wind drops."), "--source", "sea")
     cli.ok("create", "ann")
     assert cli.json("attach", "ann", "sea") == {"agent": "ann", "source": "sea", "attached": True, "changed": True}
@@ -98,14 +98,14 @@ def test_two_agents_share_a_source_that_lies_in_one_log(cli: Line, tmp_path: Pat
     assert "one.txt: The tide turns." in cli.ok("events", "source:sea")
     assert cli.json("detach", "ann", "sea")["attached"] is False
     assert cli.json("sources", "ann") == []
-    assert "cannot search a source 'sea'; those that it can search: none" in cli.fails("detach", "ann", "sea")
+    assert "cannot search a source 'sea'; its sources: none" in cli.fails("detach", "ann", "sea")
     assert [one["agents"] for one in cli.json("sources")] == [["sam"]]
     cli.ok("delete", "sam", "--yes")
     assert [one["agents"] for one in cli.json("sources")] == [[]]
 
 
 def test_a_source_is_no_agent(cli: Line, tmp_path: Path) -> None:
-    """It is in no list of agents and nobody talks to it; what looks after logs has it."""
+    """A source is in no list of agents and cannot be talked to; commands for logs include it."""
     cli.ok("load", "sam", some(tmp_path / "a", one="The tide turns."), "--source", "sea")
     assert [one["agent"] for one in cli.json("agents")] == ["sam"]
     for command in ("verify", "rebuild"):
@@ -141,7 +141,7 @@ def draft_of(record):
     return draft(event_of(record), event_id=record.event_id, recorded_at=record.recorded_at, turn=0, step=0)
 
 
-def test_what_vanished_is_told_of_the_folder_that_is_loaded_only(cli: Line, tmp_path: Path) -> None:
+def test_vanished_files_are_reported_of_the_loaded_folder_only(cli: Line, tmp_path: Path) -> None:
     """Two folders in one source: pruning one leaves the other's documents, and so does loading a single file."""
     one, two = some(tmp_path / "a", one="The tide turns.", three="Fog."), some(tmp_path / "b", two="The wind drops.")
     cli.ok("load", "sam", one, two)
@@ -149,7 +149,7 @@ def test_what_vanished_is_told_of_the_folder_that_is_loaded_only(cli: Line, tmp_
     assert cli.json("load", "sam", two, "--prune")["removed"] == 0
     assert cli.json("load", "sam", str(tmp_path / "a" / "three.txt"), "--prune")["removed"] == 0
     assert cli.json("load", "sam", one)["vanished"] == ["one.txt"]
-    assert "No longer where they were loaded from: one.txt. They stay, unless --prune." in cli.ok("load", "sam", one)
+    assert "No longer found where they were loaded from: one.txt. --prune removes them." in cli.ok("load", "sam", one)
     assert "1 removed" in cli.ok("load", "sam", one, "--prune")
     assert sorted(held(cli, "sam")) == ["three.txt", "two.txt"]
 
@@ -166,7 +166,7 @@ def test_what_cannot_be_read_any_more_has_not_vanished(cli: Line, tmp_path: Path
     assert held(cli, "sam")["one.txt"] == "The tide turns."
 
 
-def test_two_files_of_one_name_are_told_apart_or_refused(cli: Line, tmp_path: Path) -> None:
+def test_two_files_of_one_name_are_distinguished_or_refused(cli: Line, tmp_path: Path) -> None:
     """The second of two folders cannot replace what the first has just brought; the same file twice is one."""
     one, two = some(tmp_path / "a", log="The tide turns."), some(tmp_path / "b", log="The wind drops.")
     code, out, err = cli("load", "sam", one, two, str(tmp_path / "a" / "log.txt"), "--json")
@@ -175,7 +175,7 @@ def test_two_files_of_one_name_are_told_apart_or_refused(cli: Line, tmp_path: Pa
     assert '"documents":1' in out
 
 
-def test_a_source_in_use_is_told_and_nothing_is_loaded(cli: Line, tmp_path: Path) -> None:
+def test_a_source_in_use_is_refused_and_nothing_is_loaded(cli: Line, tmp_path: Path) -> None:
     """While another process loads into it, a load ends with its name and number."""
     folder = some(tmp_path / "a", one="The tide turns.")
     cli.ok("load", "sam", folder, "--source", "sea")
@@ -185,7 +185,7 @@ def test_a_source_in_use_is_told_and_nothing_is_loaded(cli: Line, tmp_path: Path
         refused = cli.fails("load", "sam", folder, "--source", "sea")
     finally:
         log.close()
-    assert "(everlog load); close it there first. Nothing was changed." in refused
+    assert "(everlog load). Close it there and run the command again. Nothing was changed." in refused
     assert held(cli, "sea") == {"one.txt": "The tide turns."}
 
 
@@ -196,7 +196,7 @@ def test_a_source_in_use_is_told_and_nothing_is_loaded(cli: Line, tmp_path: Path
         (["load", "sam", "x.txt", "--source", " "], "a source name has 1 to 248 bytes"),
         (["load", "sam", "x.txt", "--source", "s" * 249], "a source name has 1 to 248 bytes"),
         (["load", "source:sea", "x.txt"], "there is no such file or folder"),
-        (["attach", "sam", "sea"], "There is no source 'sea' here. Near it: seas"),
+        (["attach", "sam", "sea"], "There is no source 'sea'. Did you mean seas?"),
         (["attach", "nobody", "seas"], "There is no agent 'nobody' here"),
         (["sources", "nobody"], "There is no agent 'nobody' here"),
         (["sources", "--source", "sea"], "There is no source 'sea' in this store; its sources: 'seas'"),

@@ -1,4 +1,4 @@
-"""`everlog erase`: gone from every byte, the place stays, and everything goes on."""
+"""`everlog erase`: the content leaves every file, the place stays, and the agent continues."""
 
 import asyncio
 import json
@@ -89,7 +89,7 @@ def cut(cli: Line) -> None:
 
 @pytest.mark.parametrize("prepare", split([unsealed, sealed, compacted, cut], 2, label="files", part="commands"))
 def test_nothing_is_left_in_any_file(cli: Line, prepare):
-    """Whatever form the log is in, no byte below the store says it afterwards, and the log is whole."""
+    """In any file format of the log, no byte below the store has the content afterwards, and the log is whole."""
     talk(cli)
     prepare(cli)
     assert leftovers(cli.root)
@@ -101,7 +101,9 @@ def test_nothing_is_left_in_any_file(cli: Line, prepare):
 
 
 def test_everything_works_whatever_was_erased(cli: Line, tmp_path):
-    """A range gone: every command reads it, and the agent goes on; the configuration is made again if need be."""
+    """Every command reads an erased range, and the agent continues; the configuration is made again if it was in the
+    range.
+    """
     head = talk(cli)
     each(cli, tmp_path, pick([(1, head), (2, 2), (8, 14)], 1, label="erased ranges"))
 
@@ -115,7 +117,7 @@ def test_everything_works_whichever_record_was_erased(cli: Line, tmp_path):
 
 
 def each(cli: Line, tmp_path: Path, ranges: list[tuple[int, int]]) -> None:
-    """Erase each range in a copy of the store, and look at everything before and after the agent went on."""
+    """Erase each range in a copy of the store, and check everything before and after the agent continued."""
     head = len(cli.lines("events", "sam"))
     cli.ok("log", "seal", "sam")
     whole = cli.root
@@ -216,7 +218,7 @@ def test_every_kind_has_a_tombstone(cli: Line):
 
 
 def test_a_deleted_agent_stays_deleted(cli: Line):
-    """Deleting, then erasing: it is in no list, and its name begins anew."""
+    """A deleted and erased agent is in no list, and its name can be used by a new agent."""
     head = talk(cli)
     cli.ok("delete", "sam", "--yes")
     cli.ok("erase", "sam", "--yes")
@@ -237,7 +239,7 @@ def test_a_deleted_agent_stays_deleted(cli: Line):
 
 
 def test_erasing_asks_first(cli: Line, monkeypatch):
-    """Where nobody can be asked --yes is needed; on a terminal the answer counts, and the question says how many."""
+    """Without a terminal --yes is needed; on a terminal the answer counts, and the question says how many records."""
     head = talk(cli)
     code, _, err = cli("erase", "sam")
     assert code == 2
@@ -255,9 +257,9 @@ def test_erasing_asks_first(cli: Line, monkeypatch):
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (["--from", "9", "--to", "8"], "--from 9 comes after --to 8"),
-        (["--to", "1000"], "--to 1000 is beyond the end"),
-        (["--from", "1000"], "--from 1000 is beyond the end"),
+        (["--from", "9", "--to", "8"], "--from 9 is greater than --to 8"),
+        (["--to", "1000"], "--to 1000 is beyond the last record"),
+        (["--from", "1000"], "--from 1000 is beyond the last record"),
     ],
 )
 def test_a_range_that_is_not_there(cli: Line, argv, words):

@@ -13,7 +13,7 @@ from tests.support.seeds import split
 
 END = 2**62
 FIRST = "8"
-"""Where the conversation begins, after the birth, which is all that Max shares."""
+"""Seq at which the conversation begins, after the creation, which is all that Max shares."""
 
 
 def family(cli: Line) -> int:
@@ -99,7 +99,7 @@ def vectors_in(root: Path) -> set[bytes]:
 
 
 def assert_whole(cli: Line) -> None:
-    """Each log is whole and rebuilt to the same, each fork verifies and goes on."""
+    """Each log is whole and rebuilt to the same, each fork verifies and continues."""
     cli.ok("log", "check", "--all", "--deep")
     assert "no difference" in cli.ok("rebuild", "--all")
     for name in ("sam", "tom", "ann", "max"):
@@ -113,21 +113,18 @@ def assert_whole(cli: Line) -> None:
 
 
 def test_the_question_names_the_forks_that_it_reaches(cli: Line, monkeypatch):
-    """Those that share a record of the range, and no others; nothing is done where the answer is no."""
+    """Exactly the forks that share a record of the range are named; with the answer no nothing is done."""
     head = family(cli)
     asked: list[str] = []
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr(cli, "_ask", lambda prompt: asked.append(prompt) or "n")
     assert cli("erase", "sam", "--from", FIRST)[:2] == (1, "Nothing was erased.\n")
-    assert (
-        f"Erase {head - 7} records of sam (seq {FIRST} to {head})? It will be gone in its forks ann, tom too."
-        in asked[-1]
-    )
+    assert f"Erase {head - 7} records of sam (seq {FIRST} to {head})? Also erased in its forks ann, tom." in asked[-1]
     cli("erase", "ann", "--from", str(len(cli.lines("events", "ann"))))
     assert "fork" not in asked[-1]
     assert leftovers(cli.root)
     monkeypatch.setattr(cli, "_ask", lambda _: "y")
-    assert "Also gone in its forks ann, tom." in cli.ok("erase", "sam", "--from", str(head))
+    assert "Also erased in its forks ann, tom." in cli.ok("erase", "sam", "--from", str(head))
     assert "Also gone" not in cli.ok("erase", "tom", "--from", str(len(cli.lines("events", "tom"))))
 
 
@@ -149,8 +146,8 @@ def test_what_is_an_ancestors_is_erased_there(cli: Line, monkeypatch):
     assert CANARY in cli.ok("events", "tom")
 
 
-def test_a_cluster_lets_go_of_all_that_are_reached_once_it_is_agreed(cli: Line, monkeypatch):
-    """Of the agent and of its forks, and of nobody where the answer is no."""
+def test_a_cluster_unloads_all_affected_agents_after_the_confirmation(cli: Line, monkeypatch):
+    """The content of the agent and its forks is gone; with the answer no, of none of them."""
     family(cli)
     let_go: list[str] = []
 
@@ -166,7 +163,7 @@ def test_a_cluster_lets_go_of_all_that_are_reached_once_it_is_agreed(cli: Line, 
     assert let_go == ["sam", "ann", "tom"]
 
 
-def test_a_fork_that_is_open_elsewhere_is_left_alone_and_so_is_everybody(cli: Line):
+def test_a_fork_open_elsewhere_stops_the_whole_erasure(cli: Line):
     """Nothing is begun unless all logs can be opened; the process that has it is named."""
     family(cli)
     count = {name: len(cli.lines("events", name)) for name in ("sam", "tom", "ann")}

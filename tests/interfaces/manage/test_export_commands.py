@@ -37,13 +37,13 @@ def envelopes(cli: Line, name: str) -> list[object]:
 
 
 def test_an_agent_goes_into_a_file_and_comes_out_as_it_was(cli: Line, other: Line, tmp_path: Path):
-    """Every reading command prints the same, every proof holds, and the agent goes on."""
+    """Every reading command prints the same, every proof holds, and the agent continues."""
     talk(cli)
     head = len(cli.lines("events", "sam"))
     file = str(tmp_path / "sam.everlog")
     out = cli.ok("export", "sam", file)
     assert out.startswith(f"Exported {head} records of sam to {file} (")
-    assert other.ok("restore", file).startswith(f"sam: {head} records restored, chain ")
+    assert other.ok("restore", file).startswith(f"sam: {head} records restored, with the same chain ")
     assert envelopes(other, "sam") == envelopes(cli, "sam")
     assert shown(other, "sam") == shown(cli, "sam")
     for proof in (["rebuild", "sam"], ["verify", "sam"], ["log", "check", "sam", "--deep"]):
@@ -51,12 +51,12 @@ def test_an_agent_goes_into_a_file_and_comes_out_as_it_was(cli: Line, other: Lin
     assert other.json("verify", "sam")["checked"] > 2
     other.script.answers = [says("I know you.")]
     assert "I know you." in other.ok("send", "sam", "Do you know me?")
-    assert other.ok("restore", file).startswith(f"sam: here already, seq 1 to {head}, chain ")
+    assert other.ok("restore", file).startswith(f"sam: seq 1 to {head} exist already, with the same chain ")
     assert len(other.lines("events", "sam")) > head
 
 
 def test_the_archive_finds_what_was_restored(cli: Line, other: Line, tmp_path: Path):
-    """What the agent kept is found by meaning in the other store, without anybody having asked for an index."""
+    """Memories of the agent are found by meaning in the other store, without a command that builds an index."""
     cli.ok("create", "sam")
     cli.ok("archive", "insert", "sam", "The dog is called Rex")
     cli.ok("export", "sam", str(tmp_path / "sam.everlog"))
@@ -77,11 +77,11 @@ def test_a_fork_and_its_sources_come_along(cli: Line, other: Line, tmp_path: Pat
     cli.ok("send", "tom", "I am tom")
     file = str(tmp_path / "tom.everlog")
     out = cli.ok("export", "tom", file)
-    assert f"With it: {head} records of sam." in out
-    assert "Not in it: documents of books. --with-sources" in out
+    assert f"Also in the file: {head} records of sam." in out
+    assert "Not in the file: documents of books. --with-sources" in out
     out = cli.ok("export", "tom", file, "--with-sources", "--force")
-    assert "1 record of the source books." in out and "Not in it" not in out
-    assert other.ok("restore", file).count("restored, chain") == 3
+    assert "1 record of the source books." in out and "Not in the file" not in out
+    assert other.ok("restore", file).count("restored, with the same chain") == 3
     assert [row["agent"] for row in other.json("agents")] == ["tom"]
     assert other.json("sources")[0]["source"] == "books"
     assert envelopes(other, "tom") == envelopes(cli, "tom")
@@ -92,7 +92,7 @@ def test_a_fork_and_its_sources_come_along(cli: Line, other: Line, tmp_path: Pat
 
 
 def test_an_agent_that_moved_and_was_deleted_comes_back_as_it_ended(cli: Line, other: Line, tmp_path: Path):
-    """A deleted agent stays deleted, in its own log, wherever it was; its name begins anew."""
+    """A deleted agent stays deleted, in its own log, in any partition; its name can be used by a new agent."""
     talk(cli)
     cli.ok("move", "sam", "--placement", "shared")
     cli.ok("send", "sam", "here")
@@ -113,7 +113,7 @@ def test_an_erasure_says_that_it_does_not_reach_copies(cli: Line, other: Line, t
     assert "files of `everlog export`" in cli.ok("erase", "sam", "--from", "8", "--to", "9", "--yes")
     assert cli.json("erase", "sam", "--yes")["exports_reached"] is False
     file = tmp_path / "sam.everlog"
-    assert "Erased before, and so without words: " in cli.ok("export", "sam", str(file))
+    assert "in the file without content, because of earlier erasures" in cli.ok("export", "sam", str(file))
     assert cli.json("export", "sam", str(file), "--force")["streams"][0]["erased"] > 8
     other.ok("restore", str(file))
     assert leftovers(other.root) == []
@@ -126,12 +126,12 @@ def test_an_older_export_does_not_undo_an_erasure(cli: Line, tmp_path: Path):
     file = str(tmp_path / "sam.everlog")
     cli.ok("export", "sam", file)
     cli.ok("erase", "sam", "--yes")
-    assert f"sam: here already, seq 1 to {head}" in cli.ok("restore", file)
+    assert f"sam: seq 1 to {head} exist already" in cli.ok("restore", file)
     assert leftovers(cli.root) == []
 
 
 def test_a_damaged_file_restores_nothing(cli: Line, other: Line, tmp_path: Path):
-    """Exit 1 and one paragraph; the store has nobody."""
+    """Exit 1 and one paragraph; the store has no agent."""
     talk(cli)
     file = tmp_path / "sam.everlog"
     cli.ok("export", "sam", str(file))
@@ -146,7 +146,7 @@ def test_a_damaged_file_restores_nothing(cli: Line, other: Line, tmp_path: Path)
 
 
 def test_a_name_that_is_taken_is_refused(cli: Line, other: Line, tmp_path: Path):
-    """Somebody else of that name stays as he is, and the error says what can be done."""
+    """Another agent of that name stays unchanged, and the error says what can be done."""
     talk(cli)
     file = str(tmp_path / "sam.everlog")
     cli.ok("export", "sam", file)
@@ -167,17 +167,17 @@ def test_an_export_leaves_an_agent_alone_that_is_open(cli: Line, tmp_path: Path)
         log.close()
 
 
-def test_nobody_is_exported_who_is_not_there(cli: Line, tmp_path: Path):
-    """The error names who is near, and no file is written; a file that is there needs --force."""
+def test_an_unknown_agent_is_not_exported(cli: Line, tmp_path: Path):
+    """The error suggests the similar name, and no file is written; replacing a file needs --force."""
     talk(cli)
-    assert "Near it: sam" in cli.fails("export", "san", str(tmp_path / "x.everlog"))
+    assert "Did you mean 'sam'?" in cli.fails("export", "san", str(tmp_path / "x.everlog"))
     assert not (tmp_path / "x.everlog").exists()
     (tmp_path / "x.everlog").write_text("mine")
     assert "--force" in cli.fails("export", "sam", str(tmp_path / "x.everlog"))
 
 
 def test_an_interruption_says_what_became_of_it(cli: Line, other: Line, tmp_path: Path, monkeypatch):
-    """Ctrl-C in an export leaves no file; in a restore it says how to go on. Exit code 130."""
+    """Ctrl-C in an export leaves no file; in a restore it says how to continue. Exit code 130."""
     talk(cli)
     file = tmp_path / "sam.everlog"
 
@@ -192,7 +192,7 @@ def test_an_interruption_says_what_became_of_it(cli: Line, other: Line, tmp_path
     with monkeypatch.context() as patched:
         patched.setattr("everlog.store.backup.restore_service._append", interrupted)
         code, _, said = other("restore", str(file))
-    assert (code, "say the same again" in said) == (130, True)
+    assert (code, "run the same command again" in said) == (130, True)
     other.ok("restore", str(file))
     assert envelopes(other, "sam") == envelopes(cli, "sam")
 
@@ -235,8 +235,10 @@ def test_an_ancestor_that_gave_nothing_stays_behind_and_the_fork_is_whole(cli: L
         other.ok(*proof)
 
 
-def test_nobody_sees_what_is_half_restored(cli: Line, other: Line, tmp_path: Path, monkeypatch):
-    """Not the views, not whoever makes an agent of that name; `log check --all` tells of it, and it can be finished."""
+def test_no_reader_sees_an_unfinished_restore(cli: Line, other: Line, tmp_path: Path, monkeypatch):
+    """Neither views nor a new agent of that name see the unfinished restore; `log check --all` names it, and it can be
+    finished.
+    """
     talk(cli)
     file = str(tmp_path / "sam.everlog")
     cli.ok("export", "sam", file)
@@ -264,7 +266,7 @@ def raised(complaint: str) -> None:
 
 
 def test_an_ancestor_that_came_with_a_fork_does_nothing_again(cli: Line, tmp_path: Path, capsys):
-    """It was in a turn at the cut, and has a timer: where the fork is restored it is over, and its name begins anew."""
+    """An ancestor in a turn at the cut, with a timer: where the fork is restored it is ended, and its name is free."""
     cli.ok("create", "sam")
     with closing(store_of(cli).open("sam", "test")) as log:
         timer = TimerSet(text="Look.", timer="tea", due_at=10**15)
@@ -279,7 +281,7 @@ def test_an_ancestor_that_came_with_a_fork_does_nothing_again(cli: Line, tmp_pat
         cli.ok("export", name, file)
         place = Line(tmp_path / f"with {name}", capsys)
         out = place.ok("restore", file)
-        assert "Only its fork was asked for: it is ended here." in out
+        assert "It was restored for its fork only, and is marked as deleted." in out
         assert [row["agent"] for row in place.json("agents")] == [name]
         assert "was deleted" in place("memory", "sam")[2]
         assert envelopes(place, name) == envelopes(cli, name)

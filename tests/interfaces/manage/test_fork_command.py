@@ -32,7 +32,7 @@ def test_a_fork_has_the_past_of_its_parent_and_a_future_of_its_own(sam: Line) ->
     assert told(sam, "tom") == ["one", "two", "four"]
     assert told(sam, "sam") == ["one", "two", "three"]
     when = next(e["recorded_at"] for e in sam.lines("events", "sam") if e["seq"] == at)
-    assert "ann is sam as of seq" in sam.ok(
+    assert "Created ann from sam as of seq" in sam.ok(
         "fork", "sam", "--as-of", when, "--new-name", "ann", "--placement", "shared"
     )
     assert told(sam, "ann") == ["one", "two"]
@@ -40,11 +40,11 @@ def test_a_fork_has_the_past_of_its_parent_and_a_future_of_its_own(sam: Line) ->
         sam.ok(*proof)
 
 
-def test_a_turn_that_was_open_is_told(sam: Line) -> None:
-    """Between a message and its answer: the fork says which turn goes on in the parent only."""
+def test_a_turn_that_was_open_is_reported(sam: Line) -> None:
+    """For a cut between a message and its answer, the fork says which turn continues only in the parent."""
     at = seq_of(sam, "two") - 2
     said = sam.ok("fork", "sam", "--as-of", str(at), "--new-name", "tom")
-    assert "Turn 2 was open there" in said
+    assert "Turn 2 was open at that record" in said
     assert sam.lines("events", "tom")[-1]["type"] == "turn_abandoned"
 
 
@@ -58,7 +58,7 @@ def test_a_turn_that_was_open_is_told(sam: Line) -> None:
         (["nobody", "--new-name", "tom"], "no agent 'nobody'"),
     ],
 )
-def test_what_cannot_be_forked_is_told_and_makes_nobody(sam: Line, arguments: list[str], said: str) -> None:
+def test_an_impossible_fork_is_refused_and_makes_no_agent(sam: Line, arguments: list[str], said: str) -> None:
     assert said in sam.fails("fork", *arguments)
     assert [row["agent"] for row in sam.json("agents")] == ["sam"]
 
@@ -67,7 +67,7 @@ def test_a_parent_is_deleted_with_its_forks_or_not_at_all(sam: Line) -> None:
     """The error names the forks that live; --with-forks ends them, the youngest first."""
     sam.ok("fork", "sam", "--new-name", "tom")
     sam.ok("fork", "tom", "--new-name", "ann")
-    assert "forks that live on: ann, tom" in sam.fails("delete", "sam", "--yes")
+    assert "forks that are not deleted: ann, tom" in sam.fails("delete", "sam", "--yes")
     assert len(sam.json("agents")) == 3
     said = sam.ok("delete", "sam", "--yes", "--with-forks")
     assert [line.split()[1].rstrip(".") for line in said.splitlines()] == ["ann", "tom", "sam"]
@@ -75,7 +75,7 @@ def test_a_parent_is_deleted_with_its_forks_or_not_at_all(sam: Line) -> None:
 
 
 def test_agents_names_the_parents_of_forks(sam: Line) -> None:
-    """Whose fork each is, and at which seq, in JSON and in the table; nobody's that was created again."""
+    """JSON and the table show each fork's parent and seq; an agent created again under a fork's name has none."""
     at = seq_of(sam, "two") + 1
     sam.ok("fork", "sam", "--as-of", str(at), "--new-name", "tom")
     sam.ok("fork", "tom", "--as-of", "2", "--new-name", "ann")

@@ -32,25 +32,25 @@ def test_a_search_finds_by_meaning_and_by_words_alone_it_does_not(cli: Line) -> 
     assert found["by_meaning"]
 
 
-def test_the_index_is_held_against_the_logs_and_made_anew_from_them(cli: Line) -> None:
-    """What was embedded once is not embedded again."""
+def test_the_index_is_compared_with_the_logs_and_rebuilt_from_them(cli: Line) -> None:
+    """A text that was embedded is not embedded again."""
     cli.ok("create", "sam")
     cli.ok("archive", "insert", "sam", MEMORY)
     cli.json("archive", "search", "sam", MEANT)
     assert cli.json("archive", "check") == {"ok": True, "faults": []}
-    assert "says what the logs say" in cli.ok("archive", "check")
+    assert "agrees with the logs" in cli.ok("archive", "check")
     before = cli.json("archive", "status")
     made = cli.json("archive", "rebuild")
     assert made["rows"] == before["memories"] + before["messages"]
     assert made["embedded"] == 0
-    assert "Made the index anew" in cli.ok("archive", "rebuild")
+    assert "Rebuilt the index" in cli.ok("archive", "rebuild")
     after = cli.json("archive", "status")
     assert after["generation"] > before["generation"]
     assert (after["memories"], after["behind"]) == (before["memories"], 0)
     assert [hit["text"] for hit in cli.json("archive", "search", "sam", MEANT)["results"]] == [MEMORY]
 
 
-def test_rows_that_somebody_else_wrote_are_refused_and_a_rebuild_is_the_cure(cli: Line) -> None:
+def test_foreign_rows_are_refused_and_a_rebuild_is_the_cure(cli: Line) -> None:
     """A search says so and goes by words; nothing is lost."""
     lancedb = pytest.importorskip("lancedb")
     cli.ok("create", "sam")
@@ -70,7 +70,7 @@ def test_rows_that_somebody_else_wrote_are_refused_and_a_rebuild_is_the_cure(cli
     assert [hit["text"] for hit in cli.json("archive", "search", "sam", MEANT)["results"]] == [MEMORY]
 
 
-def test_an_embedder_that_nobody_knows_is_named_with_those_that_there_are(cli: Line) -> None:
+def test_an_unknown_embedder_is_refused_with_the_known_ones(cli: Line) -> None:
     cli.ok("create", "sam")
     cli.ok("archive", "insert", "sam", MEMORY)
     code, _, err = cli("archive", "rebuild", "--embedder", "word2vec")
@@ -87,7 +87,9 @@ def letters(_headers: dict[str, str], body: bytes) -> tuple[int, str]:
 
 
 def test_another_embedder_takes_over_with_a_rebuild_and_is_kept_to(cli: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where its endpoint is stands with its vectors, the key does not. When the endpoint is gone, words still find."""
+    """The address of the endpoint is stored with its vectors, the key is not. Without the endpoint, search by words
+    still works.
+    """
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-0123456789")
     cli.ok("create", "sam")
     cli.ok("archive", "insert", "sam", MEMORY)
@@ -111,10 +113,10 @@ def test_another_embedder_takes_over_with_a_rebuild_and_is_kept_to(cli: Line, mo
     assert [hit["text"] for hit in cli.json("archive", "search", "sam", MEANT)["results"]] == [MEMORY]
 
 
-def test_an_endpoint_that_fails_half_way_changes_nothing_and_a_second_try_goes_on(
+def test_an_endpoint_that_fails_half_way_changes_nothing_and_a_second_try_continues(
     cli: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was embedded before it failed is known; the old index answers."""
+    """Texts embedded before the failure are stored; the old index answers."""
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.setattr(embedder_choice, "REQUEST_TEXTS", 1)
     cli.ok("create", "sam")

@@ -48,7 +48,7 @@ def test_a_row_without_a_text_is_all_its_columns(cli: Line, tables: Path) -> Non
     assert held(cli, "b") == {"Fog": "7", "Tide": "7", "Wind": "7"}
 
 
-def test_a_row_that_is_no_document_is_named_and_the_rest_goes_on(cli: Line) -> None:
+def test_a_row_that_is_no_document_is_named_and_the_rest_continues(cli: Line) -> None:
     query = "SELECT * FROM (VALUES (1, 'a'), (2, NULL), (1, 'b'), (4, ' '), (5, 'c')) t(id, text)"
     code, out, err = cli("load", "sam", "--sql", query)
     assert code == 1
@@ -94,8 +94,8 @@ def test_a_database_that_cannot_be_opened_is_named(cli: Line, tables: Path) -> N
     """No file, no database, two of one name; and nothing is changed in one that is read."""
     (tables / "fake.duckdb").write_text("hello")
     for paths, said in (
-        (["/nowhere.duckdb"], "With --sql each PATH is a database of DuckDB"),
+        (["/nowhere.duckdb"], "With --sql each PATH is a DuckDB database"),
         ([str(tables / "fake.duckdb")], "cannot be opened as a database of DuckDB"),
-        ([str(tables / "notes.duckdb")] * 2, "there is a database 'notes' already"),
+        ([str(tables / "notes.duckdb")] * 2, "another database is named 'notes' too"),
     ):
         assert said in cli.fails("load", "sam", *paths, "--sql", "SELECT 1")

@@ -43,10 +43,10 @@ def configured(line: Line, name: str = "sam") -> dict[str, object]:
     return msgspec.json.decode(payload) if isinstance(payload, str) else payload  # type: ignore[no-any-return]
 
 
-def test_an_endpoint_that_nobody_knows_is_asked_once(line: Line) -> None:
-    """The first agent there is set up by what it can do; for the second nobody is asked again."""
+def test_an_unknown_endpoint_is_probed_once(line: Line) -> None:
+    """The first agent at an endpoint is set up by a probe of its abilities; for the second there is no second probe."""
     _, _, err = line("create", "sam", "--model", "tiny", "--base-url", URL)
-    assert f"asking {URL} what it can do with 'tiny'" in err
+    assert f"probing {URL}: what can 'tiny' do?" in err
     assert {"window": 6000, "calling": "schema", "stream": True}.items() <= configured(line).items()
     line.ok("create", "ann", "--model", "tiny", "--base-url", URL)
     assert configured(line, "ann")["calling"] == "schema"
@@ -64,7 +64,7 @@ def test_an_endpoint_that_nobody_knows_is_asked_once(line: Line) -> None:
         (),
     ],
 )
-def test_nobody_is_asked_where_it_is_not_wanted_or_known_anyway(line: Line, argv: tuple[str, ...]) -> None:
+def test_no_endpoint_is_probed_if_not_wanted_or_known_already(line: Line, argv: tuple[str, ...]) -> None:
     """--no-probe, the offline model, OpenAI's own address, and a command that names no model."""
     line.ok("create", "sam", *argv)
     assert isinstance(line.probe, Probes)
@@ -77,12 +77,12 @@ def test_what_is_asked_for_goes_before_what_was_found(line: Line) -> None:
     assert {"window": 5000, "calling": "text"}.items() <= configured(line).items()
 
 
-def test_an_endpoint_that_does_not_answer_keeps_nobody_from_an_agent(line: Line) -> None:
+def test_a_silent_endpoint_does_not_prevent_an_agent(line: Line) -> None:
     """It is warned about, nothing is kept of it, and the agent begins; the test of it fails with the reason."""
     line.probe = Probes(fault="It is asleep.")
     code, _, err = line("create", "sam", "--model", "tiny", "--base-url", URL)
     assert code == 0
-    assert "nothing could be found out about 'tiny': It is asleep." in err
+    assert "probing 'tiny' failed: It is asleep." in err
     assert [row["model"] for row in line.json("models")] == ["offline"]
     code, _, err = line("models", "test", "tiny", "--base-url", URL)
     assert code == 1

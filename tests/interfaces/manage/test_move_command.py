@@ -5,13 +5,13 @@ from tests.support.cli.command_line import Line, says
 
 
 def test_an_agent_goes_and_comes_back(cli: Line):
-    """Its log goes on in its shard, and in its own partition again; every command reads all of it."""
+    """The agent's log continues in its shard, and then in its own partition again; every command reads all of it."""
     cli.ok("create", "sam", "--shards", "3")
     cli.script.answers = [says("One."), says("Two."), says("Three.")]
     assert "One." in cli.ok("send", "sam", "one")
-    assert "is in shard-00" in cli.ok("move", "sam", "--placement", "shared")
+    assert "Moved sam to shard-00" in cli.ok("move", "sam", "--placement", "shared")
     assert "Two." in cli.ok("send", "sam", "two")
-    assert "is in agent-" in cli.ok("move", "sam", "--placement", "dedicated")
+    assert "Moved sam to agent-" in cli.ok("move", "sam", "--placement", "dedicated")
     assert "Three." in cli.ok("send", "sam", "three")
     assert [said["text"] for said in cli.lines("events", "sam", "--type", "user_message")] == ["one", "two", "three"]
     for proof in (["rebuild", "sam"], ["verify", "sam"], ["log", "check", "--all"]):
@@ -19,7 +19,7 @@ def test_an_agent_goes_and_comes_back(cli: Line):
 
 
 def test_what_is_erased_is_gone_from_every_partition_that_the_agent_was_in(cli: Line):
-    """No file holds it, wherever it was said; the agent is where it was, and nobody else's records change."""
+    """No file of any partition holds the content; the agent is where it was, and no other agent's records change."""
     cli.ok("create", "ann", "--placement", "shared", "--shards", "1")
     cli.ok("send", "ann", "mine")
     cli.ok("create", "sam")
@@ -56,7 +56,7 @@ def test_a_number_of_shards_that_differs_is_refused(cli: Line):
     assert [row["agent"] for row in cli.json("agents")] == ["sam"]
 
 
-def test_nobody_moves_who_does_not_exist(cli: Line):
+def test_an_unknown_agent_is_not_moved(cli: Line):
     """The error names no new agent, and makes none."""
     cli.ok("create", "sam")
     assert "There is no agent 'bob' here" in cli.fails("move", "bob", "--placement", "shared")

@@ -13,7 +13,7 @@ def reading(name: str = "a.txt") -> str:
 
 
 def results(cli: Line) -> list[str]:
-    """What reading gave, each time."""
+    """Results of reading, in order."""
     found = cli.lines("events", "sam", "--type", "function_result")
     return [line["text"] for line in found if line["payload"]["name"] == "read_from_text_file"]
 

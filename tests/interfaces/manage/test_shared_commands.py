@@ -4,7 +4,7 @@ from tests.support.cli.command_line import Line, says
 
 
 def test_a_block_is_made_attached_and_read_by_agents(cli: Line):
-    """What a person writes there is in the memory of who follows it after the next answer; verify finds nothing."""
+    """A person's edit is in the memory of each attached agent after its next answer; verify finds no difference."""
     for name in ("sam", "kim"):
         cli.ok("create", name)
     made = cli.json("shared", "create", "team", "The captain is Ann.", "--limit", "100", "--description", "On board")
@@ -22,7 +22,7 @@ def test_a_block_is_made_attached_and_read_by_agents(cli: Line):
     assert listed["followers"] == [{"agent": "kim", "label": "crew"}, {"agent": "sam", "label": "team"}]
     assert "kim, sam" in cli.ok("shared", "list")
     cli.ok("shared", "detach", "kim", "team")
-    assert "follows no shared block" in cli.fails("shared", "detach", "kim", "team")
+    assert "is not attached to 'kim'" in cli.fails("shared", "detach", "kim", "team")
     for proof in ("verify", "rebuild"):
         cli.ok(proof, "--all")
     cli.ok("log", "check", "--all")

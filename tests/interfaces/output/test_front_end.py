@@ -48,14 +48,14 @@ def records_of(*events: AnyEvent) -> list[Record]:
 
 
 def told(*records: Record) -> list[tuple[object, ...]]:
-    """What a front end is told of the records."""
+    """Return the calls that a front end gets for the records."""
     heard = Heard()
     Narrator(heard).on_records(records)
     return heard.told
 
 
 async def conversation(world: World, heard: Heard) -> None:
-    """Talk, summarize, talk again; what goes wrong is told as whoever asked would tell it."""
+    """Talk, summarize, talk again; a failure is delivered as the caller would deliver it."""
     interface = Narrator(heard)
     async with world.system.agent("sam", world.settings, on_commit=interface.on_records) as agent:
         heard.told.clear()  # what was heard of its birth
@@ -68,7 +68,7 @@ async def conversation(world: World, heard: Heard) -> None:
         interface.on_error(raised.value)
 
 
-def test_a_conversation_is_heard_whole_and_in_order() -> None:
+def test_a_conversation_is_delivered_whole_and_in_order() -> None:
     """Thoughts, calls and their results, heartbeats, messages, the warning, the summary, the error: each once."""
     heard = Heard()
     world = World(
@@ -105,7 +105,7 @@ def test_a_conversation_is_heard_whole_and_in_order() -> None:
     assert summarized[2].endswith(" messages: Chad sails.")
 
 
-def test_of_what_was_erased_nothing_is_told() -> None:
+def test_erased_content_is_not_delivered() -> None:
     """A tombstone is passed over; a result whose call was erased is told by its name alone."""
     call = Call("call_0", "wind", '{"place": "Oslo"}')
     reply, ended, sent = records_of(
@@ -121,8 +121,8 @@ def test_what_is_unknown_is_noticed() -> None:
     future = UnknownEvent(kind="dream", version=1, text="Sheep.", payload='{"sheep":3}')
     newer = UnknownEvent(kind="message_sent", version=99, text="Hello", payload='{"to":"Chad"}')
     assert told(*records_of(future, newer, MessageSent(text="Hi"))) == [
-        ("notice", "unknown", "dream, version 1: this everlog is too old to know it"),
-        ("notice", "unknown", "message_sent, version 99: this everlog is too old to know it"),
+        ("notice", "unknown", "dream, version 1: written by a newer everlog, not readable here"),
+        ("notice", "unknown", "message_sent, version 99: written by a newer everlog, not readable here"),
         ("assistant_message", "Hi", "sam"),
     ]
 
@@ -134,7 +134,7 @@ def test_what_is_unknown_is_noticed() -> None:
         (ReplyRejected(text="no call", attempt=1), ("reply_rejected", "no call")),
         (Heartbeat(reason="timer", timer="tea"), ("heartbeat", "♥ timer")),
         (TurnAbandoned(text="20 calls.", reason="steps_max"), ("turn_abandoned", "the turn was given up: 20 calls.")),
-        (TurnCancelled(), ("turn_cancelled", "the turn was stopped")),
+        (TurnCancelled(), ("turn_cancelled", "the turn was cancelled")),
         (
             BudgetExceeded(budget="tokens", limit=1e5, spent=100_250),
             ("budget_exceeded", "the budget tokens is used up: 100250 of 100000"),
@@ -142,7 +142,7 @@ def test_what_is_unknown_is_noticed() -> None:
     ],
 )
 def test_notices(event: AnyEvent, notice: tuple[str, str]) -> None:
-    """What happens beside the conversation is one notice, whose text says all of it."""
+    """An event beside the conversation is one notice, whose text is complete."""
     assert told(*records_of(event)) == [("notice", *notice)]
 
 
@@ -158,8 +158,8 @@ def test_notices(event: AnyEvent, notice: tuple[str, str]) -> None:
     ],
     ids=lambda event: event.kind,
 )
-def test_what_is_not_told(event: AnyEvent) -> None:
-    """What a hand did, what a function message says already, and how an agent began are no words for people."""
+def test_records_that_are_not_shown(event: AnyEvent) -> None:
+    """A person's edits, the content of function messages, and the agent's creation are no words for people."""
     assert told(*records_of(event)) == []
 
 

@@ -81,7 +81,7 @@ def test_words_from_outside_have_no_power() -> None:
     """No escape, bell, return or direction reaches the terminal; square brackets are shown."""
     story, seen = hostile(), ""
     for seq in range(1, story.last + 1):
-        seen += rendered(frame(console_at(story, seq, sought="[bold"), story, 120, 40), 120, 40)
+        seen += rendered(frame(console_at(story, seq, search_text="[bold"), story, 120, 40), 120, 40)
     assert not {c for c in seen if (ord(c) < 32 and c != "\n") or 127 <= ord(c) < 160 or c in "\u202e\u2066"}
     assert r"\x1b[2J\x1b[31mred" in seen
     assert "[bold red]markup[/bold red]" in seen
@@ -90,7 +90,7 @@ def test_words_from_outside_have_no_power() -> None:
 WHOLE = """\
  PAUSE 1x   sam · scripted                                                   2023-11-14 22:13:31 UTC
 context ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┃━━────────  820 of 1,000  82%  warned                    ▇▇
-─ story ──────────────────────────────────────────────────┬─ core memory ───────────────────────────
+─ events ─────────────────────────────────────────────────┬─ core memory ───────────────────────────
       5 thinks    A sailor!  · 800 tokens, 80%            │ human  16 of 200      appended at seq 6
         calls     core_memory_append(name="human",        │  Name: Chad
                   content="Sails") ♥                      │  Sails
@@ -104,15 +104,15 @@ context ━━━━━━━━━━━━━━━━━━━━━━━━
 ▌    11 failed    wind: no such place                     │
              e                   e                               f                   s
  ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━●─────────────────────────────────
- seq 11 of 16 · turn 1.2 · function_result · 1.0 s later                        2 edits · 1 failure
+ seq 11 of 16 · turn 1, step 2 · function_result · 1.0 s later                  2 edits · 1 failure
  space play, pause  ← → event  n p turn  s summary  e edit  f failure  + - speed  ? help  q quit"""
 NARROW = """\
  PAUSE 1x   sam · scripted           2023-11-14 22:13:26 UTC
 context ━━━━━━━━━━━━━━━━━━━━━━━━┃━───────  800 of 1,000  80%
-─ story ────────────────────────────────────────────────────
+─ events ───────────────────────────────────────────────────
                   UTC
       3 memory    human created: Name: Chad
-── turn 1 · 2023-11-14 22:13:24 ────────────────────────────
+── turn 1 · 2023-11-14 22:13:24 UTC ────────────────────────
       4 user      I sail a boat
       5 thinks    A sailor!  · 800 tokens, 80%
         calls     core_memory_append(name="human",
@@ -125,13 +125,13 @@ human  16 of 200                          appended at seq 6
 
         e           e                  f          s
  ━━━━━━━━━━━━━━━━━━━●──────────────────────────────────────
- seq 6 of 16 · turn 1.1 · memory_edited · 1.0 s later
+ seq 6 of 16 · turn 1, step 1 · memory_edited · 1.0 s later
  space play, pause  ← → event  n p turn  ? help  q quit"""
 
 
 @pytest.mark.parametrize(("seq", "width", "height", "expected"), [(11, 100, 18, WHOLE), (6, 60, 20, NARROW)])
 def test_the_whole_of_a_frame(seq: int, width: int, height: int, expected: str) -> None:
-    """What a moment looks like: memory beside the story, or below it where the terminal is narrow."""
+    """A moment on the screen: memory beside the story, or below it where the terminal is narrow."""
     shown = "\n".join(line.rstrip() for line in lines(console_at(STORY, seq), STORY, width, height))
     assert shown == expected
 
@@ -166,7 +166,7 @@ def test_what_was_removed_is_still_seen() -> None:
 
 
 def test_the_block_that_changed_gets_room() -> None:
-    """Where blocks are longer than the pane, what changed is in view, and every block has its heading."""
+    """If blocks are longer than the pane, the change is in view, and every block has its heading."""
     long = "\n".join(f"line {n}" for n in range(100))
     born = [
         (MemoryEdited(label=label, operation="created", limit=9999, text=long), 0, 0)
@@ -204,7 +204,7 @@ def test_the_gauge(tokens: int, style: str) -> None:
 
 
 def test_a_story_without_a_configuration_has_a_frame() -> None:
-    """Whose set-up was erased, or came from elsewhere, has no gauge and no memory, and says so."""
+    """An agent whose set-up was erased, or came from elsewhere, has no gauge and no memory, and the frame says so."""
     story = story_of(recorded([(UserMessage(text="hi"), 1, 0)]))
     shown = "\n".join(lines(console_at(story, 1), story, 100, 20))
     assert "no window" in shown
@@ -212,7 +212,7 @@ def test_a_story_without_a_configuration_has_a_frame() -> None:
 
 
 def test_the_timeline_has_the_important_signs() -> None:
-    """Where signs fall on one cell, a failure is seen before a summary, and a summary before an edit."""
+    """Of several signs in one cell, a failure comes before a summary, and a summary before an edit."""
     signs, bar = console_panes.timeline(STORY, Playback(seq=16, first=1, last=16), 18)
     assert signs.plain == "   e  e    f  s   "
     assert bar.plain == " " + "━" * 15 + "●" + " "
@@ -239,7 +239,7 @@ def test_what_is_typed_and_said_takes_the_place_of_the_keys() -> None:
     """A search, a name, a word to people; else the keys, help and quit among them at any width that has room."""
     assert " search: boat█" in lines(console_at(STORY, 3, mode="search", typed="boat"), STORY, 80, 24)[-1]
     typing = lines(console_at(STORY, 3, mode="fork", typed="bob"), STORY, 80, 24)[-1]
-    assert " fork at seq 3, under the name: bob█" in typing
+    assert " fork at seq 3, name: bob█" in typing
     assert "There is no x." in lines(console_at(STORY, 3, said="There is no x."), STORY, 80, 24)[-1]
     for width in (20, 40, 80, 200):
         keys = lines(console_at(STORY, 3), STORY, width, 24)[-1]
@@ -256,5 +256,5 @@ def test_help_has_every_key() -> None:
 
 def test_what_was_sought_stands_out() -> None:
     """The words of the last search are marked in the story."""
-    shown = frame(console_at(STORY, 12, sought="AHOY"), STORY, 100, 20)
+    shown = frame(console_at(STORY, 12, search_text="AHOY"), STORY, 100, 20)
     assert "black on yellow" in styles(shown, "Ahoy")

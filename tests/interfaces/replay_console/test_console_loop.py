@@ -25,7 +25,7 @@ class HandClock:
 
 
 class Script:
-    """A terminal at which somebody presses these keys, one after each wait; an empty one lets the time pass."""
+    """A terminal whose user presses these keys, one after each wait; an empty one lets the time pass."""
 
     def __init__(self, *keys: str, clock: HandClock | None = None) -> None:
         self.pages: list[str] = []
@@ -69,7 +69,7 @@ def never(_seq: int, _name: str) -> None:
 WHOLE = Playback(seq=1, first=1, last=len(RECORDS))
 
 
-def test_it_plays_to_the_end_in_the_time_of_then() -> None:
+def test_it_plays_to_the_end_in_the_recorded_time() -> None:
     """It waits as long as is due, no event is passed over, and it rests at the end."""
     script = driven(Script(*[""] * 60), Playback(seq=1, first=1, last=len(RECORDS), speed=2))
     seqs = [page.split(" seq ")[-1].split(" ")[0] for page in script.pages]
@@ -95,7 +95,7 @@ def test_nothing_is_drawn_twice() -> None:
 
 
 def test_a_stopped_process_does_not_lose_the_story() -> None:
-    """After an hour in the background the player goes on about where it was."""
+    """After an hour in the background the player continues near its old place."""
     clock = HandClock()
     script = Script("", clock=clock)
     waited = script.keys
@@ -110,17 +110,17 @@ def test_a_stopped_process_does_not_lose_the_story() -> None:
 
 
 def test_a_fork_is_made_at_the_event_that_is_shown() -> None:
-    """With the terminal as it was before; and then it is said how to go on."""
+    """The terminal is restored first; then the command to continue is printed."""
     made: list[tuple[int, str]] = []
     script = Script("n", "F", *"bob", "enter", "")
     driven(script, WHOLE, fork=lambda seq, name: made.append((seq, name)))
     assert made == [(4, "bob")]
     assert script.did == ["gave the terminal back", "took it again"]
-    assert "Forked at seq 4: `everlog chat bob` goes on from here." in script.pages[-1]
+    assert "Forked. Run `everlog chat bob`." in script.pages[-1]
 
 
 def test_a_fork_that_cannot_be_says_why() -> None:
-    """The reason is shown, and the console goes on."""
+    """The reason is shown, and the console continues."""
 
     def taken(_seq: int, name: str) -> None:
         raise BadInput(f"There is an agent {name!r} already.")

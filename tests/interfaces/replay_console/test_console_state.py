@@ -1,4 +1,4 @@
-"""What the keys of the console do."""
+"""Effects of the console's keys."""
 
 import pytest
 
@@ -54,9 +54,9 @@ def test_keys_go_to_places(keys: list[str], seq: int) -> None:
         (["G", "f"], "There is no later failure."),
         (["G", "n"], "There is no later turn."),
         (["p"], "There is no earlier turn."),
-        (["/", *"unsaid", "enter"], "Nothing says “unsaid”."),
-        (["G", "/", *"ahoy", "enter"], "“ahoy” is not said later: on from the beginning."),
-        (["N"], "Nothing was searched for yet: / begins."),
+        (["/", *"unsaid", "enter"], "“unsaid” was not found."),
+        (["G", "/", *"ahoy", "enter"], "“ahoy”: the search continued from the beginning."),
+        (["N"], "No search yet: press / to search."),
     ],
     ids=lambda value: "".join(value) if isinstance(value, list) else "",
 )
@@ -68,7 +68,7 @@ def test_where_nothing_is_it_says_so(keys: list[str], said: str) -> None:
 
 
 def test_jumps_stay_in_the_part_that_is_watched() -> None:
-    """What lies outside of --from and --to is not gone to."""
+    """Moments outside of --from and --to cannot be reached."""
     part = Console(playback=Playback(seq=5, first=5, last=8))
     for key in ("s", "f", "p", "n"):
         now = typed(part, key)
@@ -104,7 +104,7 @@ def test_a_fork_is_asked_for_by_name() -> None:
 
 
 def test_typing_rests_the_player() -> None:
-    """Who types a name or words sees the event stay that they were asked at."""
+    """While a name or words are typed, the event on the screen stays."""
     playing = typed(console_at(STORY, 6), " ")
     assert not typed(playing, "F").playback.playing
     assert not typed(playing, "/").playback.playing

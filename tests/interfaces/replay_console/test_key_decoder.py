@@ -21,7 +21,7 @@ from everlog.interfaces.replay_console.key_decoder import keys_of
     ],
 )
 def test_keys(sent: str, keys: list[str]) -> None:
-    """Characters are themselves, keys have names, and a key that nobody knows is none."""
+    """Characters are themselves, keys have names, and an unknown key is ignored."""
     assert keys_of(sent, over=False) == (keys, "")
 
 
@@ -34,7 +34,7 @@ def test_a_key_that_comes_in_pieces() -> None:
 
 
 def test_a_lone_escape_is_a_key() -> None:
-    """Where nothing follows it."""
+    """An escape is a key of its own if no character follows."""
     assert keys_of("\x1b", over=True) == (["escape"], "")
     assert keys_of("", over=True) == ([], "")
     assert keys_of("\x1bx", over=False) == (["escape", "x"], "")

@@ -1,4 +1,4 @@
-"""`everlog replay` where nobody can press keys: lines, JSON, ranges, and what is wrong with what was asked."""
+"""`everlog replay` without an interactive terminal: lines, JSON, ranges, and errors of arguments."""
 
 import asyncio
 import json
@@ -114,7 +114,7 @@ def test_a_speed_that_is_none(cli: Line, speed: str) -> None:
 
 
 def test_speeds_are_typed_with_or_without_their_sign(sam: Line) -> None:
-    """8, 8x and 0.5X are speeds; where nobody watches they change nothing."""
+    """8, 8x and 0.5X are speeds; without a terminal they change nothing."""
     whole = sam.ok("replay", "sam")
     for speed in ("8", "8x", "0.5X"):
         assert sam.ok("replay", "sam", "--speed", speed) == whole
@@ -125,7 +125,7 @@ def test_an_agent_that_is_not_there(sam: Line) -> None:
     assert "sam" in sam.fails("replay", "sma")
 
 
-def test_following_goes_on_with_what_comes(sam: Line) -> None:
+def test_following_shows_new_records(sam: Line) -> None:
     """`--follow` prints the story, then what is new after each look, until Ctrl-C."""
     head = sam.json("memory", "sam")["as_of"]
     said = draft(SystemAlert(text="late"), event_id=uuid7(START, 99), recorded_at=START, turn=9, step=0)
@@ -145,13 +145,13 @@ def test_following_goes_on_with_what_comes(sam: Line) -> None:
     assert sam.sleeps == [0.5, 0.5]
 
 
-def test_following_ends_where_it_is_told_to(sam: Line) -> None:
+def test_following_ends_at_the_given_record(sam: Line) -> None:
     """With --to it ends there, without looking again."""
     assert sam.ok("replay", "sam", "--follow", "--to", "5") == sam.ok("replay", "sam", "--to", "5")
     assert not sam.sleeps
 
 
-def test_what_was_erased_is_not_told(sam: Line) -> None:
+def test_erased_content_is_not_shown(sam: Line) -> None:
     """Neither lines nor JSON have a word of it; its place is there."""
     sam.ok("erase", "sam", "--yes")
     out = sam.ok("replay", "sam")
@@ -180,7 +180,7 @@ def test_a_terminal_that_shows_only_lines_gets_lines(sam: Line, monkeypatch: pyt
 
 
 def test_the_console_forks_by_way_of_the_agents(cli: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What F asks for reaches `AgentSystem.fork`, with both names and the seq that is shown."""
+    """The key F calls `AgentSystem.fork` with both names and the seq on the screen."""
     asked: list[tuple[str, str, int]] = []
 
     class Forks:
@@ -198,6 +198,6 @@ def test_the_console_forks_by_way_of_the_agents(cli: Line, monkeypatch: pytest.M
 
 
 def test_it_needs_no_terminal_library(sam: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there is no termios, lines are printed all the same."""
+    """On a system without termios, lines are printed all the same."""
     monkeypatch.setitem(__import__("sys").modules, "termios", None)
     assert main(["--store", str(sam.root), "replay", "sam"], world=sam.world) == 0

@@ -1,4 +1,4 @@
-"""The player: how it goes on as time passes. No clock: the time that has passed is told to it."""
+"""The player's progress as time passes. It has no clock: the passed time is an argument."""
 
 import pytest
 
@@ -28,13 +28,13 @@ def later(gap_us: int, *, count: int = 3):
         (-SECOND, 1.0, PACE_US),
     ],
 )
-def test_the_time_of_then_divided_by_the_speed(gap_us: int, speed: float, pause_us: int) -> None:
+def test_recorded_time_is_divided_by_the_speed(gap_us: int, speed: float, pause_us: int) -> None:
     """A pause is never longer than the longest, and events of one moment come apart; time that ran back is no time."""
     assert player.pause_us(*later(gap_us, count=2), speed) == pause_us
 
 
 def test_it_waits_until_the_next_event_is_due() -> None:
-    """What was waited counts when time passes in pieces; nothing is shown early, and nothing late."""
+    """Waiting time adds up over short intervals; no event is shown early or late."""
     now = player.after_time(BEGUN, SECOND - 1, RECORDS)
     assert (now.seq, player.due_us(now, RECORDS)) == (1, 1)
     now = player.after_time(now, 1, RECORDS)
@@ -57,7 +57,7 @@ def test_it_stops_at_the_end() -> None:
 
 
 def test_following_waits_at_the_end() -> None:
-    """With `follow` it goes on playing at the end, and shows what comes."""
+    """With `follow` it continues at the end, and shows new events."""
     now = player.after_time(Playback(seq=1, first=1, last=3, follow=True), 1000 * SECOND, RECORDS)
     assert (now.seq, now.playing) == (3, True)
     now = player.after_time(player.with_more_records(now, 4), SECOND, RECORDS)

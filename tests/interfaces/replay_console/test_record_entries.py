@@ -1,4 +1,4 @@
-"""What one record says in a replay."""
+"""The line of one record in a replay."""
 
 import pytest
 from rich.text import Text
@@ -21,7 +21,7 @@ from everlog.events import (
     UserMessage,
     tombstone,
 )
-from everlog.interfaces.replay_console.record_entries import EntryLine, changes, entry, is_quiet
+from everlog.interfaces.replay_console.record_entries import EntryLine, changes, entry, repeats_message
 from tests.support.cli.story_records import RECORDS, recorded, story_of
 
 WARNED = "the agent is warned that its context is filling up"
@@ -51,12 +51,12 @@ def plain_lines(lines: list[EntryLine]) -> list[tuple[str, str]]:
         (FunctionResult(call_id="a", name="wind", text="8 m/s"), "→ ok", "wind: 8 m/s"),
         (FunctionResult(call_id="a", name="wind", text="None"), "→ ok", "wind"),
         (FunctionResult(call_id="a", name="wind", ok=False, text="calm"), "failed", "wind: calm"),
-        (ArchivalInserted(text="gold"), "keeps", "gold"),
+        (ArchivalInserted(text="gold"), "archives", "gold"),
         (ModelFailed(text="gone", failure="unreachable"), "failed", "the model failed: gone"),
         (ReplyRejected(text="no call", attempt=1), "failed", "no call"),
         (TurnAbandoned(text="too long", reason="context"), "failed", "the turn was given up: too long"),
         (BudgetExceeded(budget="all cost", limit=1.0, spent=1.0), "failed", "the budget all cost is used up: 1 of 1"),
-        (TurnCancelled(), "stopped", "the turn was stopped"),
+        (TurnCancelled(), "cancelled", "the turn was cancelled"),
         (
             Summary(text="S", covers_from=1, covers_to=3, kept_from=4, hidden=2, total=3, summarized=2),
             "summary",
@@ -108,7 +108,7 @@ def test_words_have_no_power(text: str) -> None:
 
 
 def test_only_sending_a_message_is_quiet() -> None:
-    """That a message was sent is said by the message; any other result, and a failure, speaks."""
+    """A successful send is shown by the message alone; any other result, and a failure, has its own line."""
     quiet, other, failed = recorded(
         [
             (FunctionResult(call_id="a", name="send_message"), 1, 1),
@@ -116,7 +116,7 @@ def test_only_sending_a_message_is_quiet() -> None:
             (FunctionResult(call_id="a", name="send_message", ok=False), 1, 1),
         ]
     )
-    assert [is_quiet(record) for record in (quiet, other, failed)] == [True, False, False]
+    assert [repeats_message(record) for record in (quiet, other, failed)] == [True, False, False]
 
 
 def test_endless_words_end() -> None:

@@ -90,7 +90,7 @@ class Watched:
         self.sent = ""
 
     def _on_commit(self, over: Callable[[], bool]) -> None:
-        """Read until it is over, and then what is left: a terminal that nobody reads holds a program up."""
+        """Read until the program has ended, and then the rest: an unread terminal blocks its program."""
         for _ in range(WAIT_S * 20):
             ended = over()
             while select.select([self.person], [], [], 0 if ended else 0.05)[0]:
@@ -130,11 +130,11 @@ def test_the_console_shows_listens_and_leaves(watched: Watched) -> None:
     watched.press("/rex\r")
     watched.until("My dog is called Rex")
     watched.press("?")
-    watched.until("─ keys ─", "any key goes back")
+    watched.until("─ keys ─", "press any key to go back")
     watched.press("x")
-    watched.until("─ story ─")
+    watched.until("─ events ─")
     watched.press("F")
-    watched.until("under the name: █")
+    watched.until("name: █")
     watched.press("bo\x7f\x1b")
     watched.until("q quit")
     watched.press("G")
@@ -156,7 +156,7 @@ def test_a_signal_leaves_nothing_behind(watched: Watched, number: signal.Signals
 
 
 def test_a_stopped_console_gives_the_terminal_back(watched: Watched) -> None:
-    """Ctrl-Z stops it with the terminal as it was; when it goes on, it shows itself again and listens."""
+    """Ctrl-Z stops the program with the terminal restored; when resumed, it draws itself again and reads keys."""
     watched.until("core memory")
     watched.press(" ")
     watched.until(" PAUSE ")
@@ -164,7 +164,7 @@ def test_a_stopped_console_gives_the_terminal_back(watched: Watched) -> None:
     watched.stopped()
     assert termios.tcgetattr(watched.program) == watched.before
     watched.process.send_signal(signal.SIGCONT)
-    watched.until("─ story ─", " PAUSE ")
+    watched.until("─ events ─", " PAUSE ")
     watched.press("G")
     watched.until(" END ")
     watched.press("q")
@@ -188,7 +188,7 @@ def at(terminal: tuple[int, int]) -> Iterator[TerminalScreen]:
 
 
 def test_an_error_of_ours_leaves_nothing_behind(terminal: tuple[int, int]) -> None:
-    """Whatever is raised passes through, and terminal and signals are as they were."""
+    """Any exception passes through, and terminal and signals are restored."""
     _, program = terminal
     before = termios.tcgetattr(program)
     handlers = [signal.getsignal(number) for number in (signal.SIGTSTP, signal.SIGTERM)]
@@ -236,7 +236,7 @@ def test_a_screen_that_cannot_be_begun_leaves_nothing_behind(
 
 
 def test_keys_come_one_by_one_and_in_pieces(terminal: tuple[int, int]) -> None:
-    """Without enter; a key in two pieces is one, an escape alone is one too, and where nobody presses there is none."""
+    """Keys need no enter; a key in two reads is one, a lone escape is one too, and without a key there is none."""
     person, _ = terminal
     with at(terminal) as screen:
         assert list(screen.keys(0)) == []
@@ -251,7 +251,7 @@ def test_keys_come_one_by_one_and_in_pieces(terminal: tuple[int, int]) -> None:
 
 
 def test_while_suspended_the_terminal_is_as_it_was(terminal: tuple[int, int]) -> None:
-    """What a fork prints, and what it asks, goes to a terminal in order; the frame comes back afterwards."""
+    """Output and questions of a fork reach the terminal in order; the frame comes back afterwards."""
     person, program = terminal
     before = termios.tcgetattr(program)
     with at(terminal) as screen:

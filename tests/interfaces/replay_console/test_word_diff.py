@@ -1,4 +1,4 @@
-"""What changed from one text to another."""
+"""Differences between two texts, by words."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +18,7 @@ def test_both_texts_are_in_it(before: str, after: str) -> None:
 
 
 def test_words_change_whole() -> None:
-    """What is appended is added, what takes a word's place is next to it, what goes is removed."""
+    """Appended words are added, a replacing word is next to the replaced one, and missing words are removed."""
     assert difference("Name: Chad", "Name: Chad\nSails") == [("same", "Name: Chad"), ("added", "\nSails")]
     assert difference("lives in Bergen now", "lives in Oslo now") == [
         ("same", "lives in"),

@@ -31,8 +31,8 @@ def asked(cli: Line) -> Line:
     return cli
 
 
-def test_money_is_told_by_day_and_model(asked: Line) -> None:
-    """Cached tokens at their price, none for a model whose price nobody knows; the sums are of what is known."""
+def test_money_is_reported_by_day_and_model(asked: Line) -> None:
+    """Cached tokens have their price, an unknown model has none; the sums cover the known ones."""
     found = asked.json("cost", "sam")
     rows = {row["model"]: row for row in found["rows"]}
     assert rows["gpt-4o-2024-08-06"]["cost"] == pytest.approx((1500 * 2.5 + 1500 * 1.25 + 20 * 10) / 1e6)
@@ -55,12 +55,12 @@ def test_a_price_of_the_variables_counts_for_all(asked: Line, monkeypatch: pytes
 
 
 def test_the_page_shows_what_is_known_and_what_is_not(asked: Line) -> None:
-    """A row for each model, a question mark for a price that nobody knows, and the sum."""
+    """The table has a row for each model, a question mark for an unknown price, and the sum."""
     said = asked.ok("cost", "sam")
     assert "gpt-4o-2024-08-06" in said and "USD" in said and "1,500" in said
-    assert "?" in said and "no price is known" in said and "0.0058" in said
+    assert "?" in said and "no known price" in said and "0.0058" in said
     asked.world.clock.at += 10 * 86_400_000_000
-    assert "No model was paid for" in asked.ok("cost", "ann")
+    assert "No model calls with tokens" in asked.ok("cost", "ann")
 
 
 def test_pressure_says_what_was_cached(cli: Line) -> None:

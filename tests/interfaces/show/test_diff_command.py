@@ -58,7 +58,7 @@ def test_what_the_context_lost_to_a_summary_says_so(cli: Line) -> None:
     assert f"seq {summary} summary" in cli.ok("diff", "sam", str(summary - 1), str(summary))
 
 
-def test_a_configuration_that_changed_is_told_field_by_field(sam: Line) -> None:
+def test_a_configuration_that_changed_is_reported_field_by_field(sam: Line) -> None:
     """Another window is told with the record that set it, which is part of no turn."""
     head = sam.json("memory", "sam")["as_of"]
     sam.ok("send", "sam", "Hm", "--window", "16000")
@@ -84,7 +84,7 @@ def test_a_moment_that_it_did_not_see_names_the_head(sam: Line, moment: str) -> 
         assert f"1 to {head}, the head" in sam.fails("diff", "sam", *moments)
 
 
-def test_what_calls_cost_is_told_where_prices_are_known(sam: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_calls_cost_is_reported_where_prices_are_known(sam: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     """Prices are those of the gateway, of a million tokens each."""
     monkeypatch.setenv("EVERLOG_GATEWAY_PRICE_IN", "1000000")
     monkeypatch.setenv("EVERLOG_GATEWAY_PRICE_OUT", "0")

@@ -29,7 +29,7 @@ def test_sources_that_were_attached_at_the_cut_are_the_forks_too(cli: Line, tmp_
 
 
 def test_what_is_kept_is_searched_by_words_and_by_meaning_in_a_fork(cli: Line):
-    """What the parent kept up to the cut, what the fork changed, what was said by either; the parent has its own."""
+    """The parent's memories up to the cut, the fork's changes, and the messages of both; the parent has its own."""
     cli.ok("create", "sam")
     cli.ok("archive", "insert", "sam", "The wifi password is tulip")
     bread = cli.json("archive", "insert", "sam", "Bread is bought on Mondays")["memory"]
@@ -82,7 +82,7 @@ def test_log_check_names_a_fork_that_lost_its_parent(cli: Line):
 
 
 async def waiting(folder: Path) -> FileStore:
-    """Sam has a timer and an input that waits; Tom is a fork of then, and Ann set a timer herself."""
+    """Sam has a timer and a waiting input; Tom is a fork from before, and Ann set a timer herself."""
     store = FileStore.create(folder, TickingClock().now, "test", shards=1)
     world = World(after=say("Yes."), store=store)
     for name, parent in (("sam", ""), ("ann", "sam")):
@@ -97,7 +97,7 @@ async def waiting(folder: Path) -> FileStore:
     return store
 
 
-def test_what_forks_have_to_do_is_known_to_whoever_wakes_them(tmp_path: Path) -> None:
+def test_pending_work_of_forks_is_known_to_their_supervisor(tmp_path: Path) -> None:
     """A turn that was open at the cut is the parent's. A timer that was set before it goes off in both. So it is with
     states of the parent, and of the fork.
     """

@@ -101,7 +101,7 @@ def test_the_terminal_shows_every_question_with_its_bars(busy: Line) -> None:
 
 
 def test_the_page_is_whole_and_needs_nothing_else(busy: Line, tmp_path: Path) -> None:
-    """It parses, has a chart with title, unit and answer for each question, and asks nobody for anything."""
+    """The page parses, has a chart with title, unit and answer for each question, and loads nothing from a network."""
     out = tmp_path / "report.html"
     assert busy.ok("report", "--html", str(out)) == ""
     page = out.read_text()
@@ -162,7 +162,7 @@ def hostile() -> FleetFigures:
 
 
 def test_no_name_is_taken_for_markup() -> None:
-    """Whatever an agent is called, its name is text: in the page, in a drawing's titles, in the terminal."""
+    """Any agent name is text: in the page, in a drawing's titles, in the terminal."""
     page = report_html.page(hostile(), of="now", records=1)
     read = Page(page)
     assert "script" not in read.seen
@@ -175,7 +175,7 @@ def test_no_name_is_taken_for_markup() -> None:
 
 @pytest.mark.parametrize("count", [*range(1, 20), 31, 60, 90, 365])
 def test_days_are_named_where_there_is_room(count: int) -> None:
-    """However many there are, the last one is named, all of it can be read, and no name touches another."""
+    """With any number of agents the last one is named, all of it can be read, and no name touches another."""
     days = [ChartPoint(f"{2026 + n // 372}-{n // 31 % 12 + 1:02}-{n % 31 + 1:02}", 1000 * n) for n in range(count)]
     chart = Chart("x", "How much?", "Much.", "messages", "day, UTC", "days", days)
     page = report_html.page(FleetFigures(1, 0, 0, 0, 0, 0, 0, 0, 0, None, {}, 0, 0, 0, [chart]), of="now", records=1)

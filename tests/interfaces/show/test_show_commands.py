@@ -151,7 +151,7 @@ def test_agents_who_lived_at_a_time(sam: Line):
     assert [row["agent"] for row in sam.json("agents", "--as-of", "30m")] == ["sam"]
     assert sam.json("agents", "--as-of", "1999-01-01") == []
     assert sam.json("agents", "--as-of", born)[0]["events"] < events
-    assert "one agent's own" in sam.fails("agents", "--as-of", "7")
+    assert "each agent has seqs of its own" in sam.fails("agents", "--as-of", "7")
 
 
 def test_events_up_to_a_moment(sam: Line):
@@ -194,7 +194,7 @@ def test_no_store(cli: Line):
 
 
 WORDS = ("search", "sam", "--words")
-"""What is found by meaning besides is asked in test_indexing.py."""
+"""Results by meaning are tested in test_indexing.py."""
 
 
 def test_search(sam: Line):
@@ -206,7 +206,7 @@ def test_search(sam: Line):
     assert sam.json(*WORDS, "Chad", "--as-of", "8")["total"] == 1
     assert sam.json(*WORDS, "Chad", "--page", "7")["results"] == []
     assert sam.json(*WORDS, "Chad", "--in", "archival")["total"] == 0
-    assert "Showing 3 of 3 results (page 0/0)" in sam.ok(*WORDS, "Chad")
+    assert "Showing 3 of 3 results (page 1 of 1)" in sam.ok(*WORDS, "Chad")
     assert " · score " in sam.ok(*WORDS, "Chad", "--scores")
     assert " · score " not in sam.ok(*WORDS, "Chad")
     assert "nothing found" in sam.ok(*WORDS, "zebra")
@@ -288,11 +288,48 @@ def test_damage_is_an_error(sam: Line):
     assert code == 1
 
 
+def test_a_range_without_records_says_so(sam: Line):
+    """What is beyond the head, or ends before it begins, is empty, and stderr says why; the exit code stays 0."""
+    head = sam.json("memory", "sam")["as_of"]
+    assert sam("events", "sam", "--from", "900") == (
+        0, "", f"everlog: --from 900 is beyond the last record: 'sam' has records 1 to {head}.\n"
+    )  # fmt: skip
+    assert "--from 5 comes after --to 3" in sam("events", "sam", "--from", "5", "--to", "3")[2]
+    assert sam("events", "sam", "--from", str(head))[2] == ""
+
+
+def test_a_memory_header_fits_the_terminal(sam: Line, monkeypatch: pytest.MonkeyPatch):
+    """Where a header is too long for the width, when a block was edited stands in a line of its own."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sam.clock, "now", lambda: START + 20_000_000)
+    lines = sam.ok("memory", "sam").splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith("  seq 3, ") and line.endswith(" ago") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("at", "zone", "text", "prompt"),
+    [
+        (START, "UTC", "2023-11-14 22:13:20 UTC", "2023-11-14 10:13:20 PM UTC+0000"),
+        (START, "Europe/Oslo", "2023-11-14 23:13:20 CET", "2023-11-14 11:13:20 PM CET+0100"),
+        (START, "America/Sao_Paulo", "2023-11-14 19:13:20 UTC-03:00", "2023-11-14 07:13:20 PM -03-0300"),
+        (0, "Asia/Kathmandu", "1970-01-01 05:30:00 UTC+05:30", "1970-01-01 05:30:00 AM +0530+0530"),
+        (START + 6_400_000_000, "UTC", "2023-11-15 00:00:00 UTC", "2023-11-15 12:00:00 AM UTC+0000"),
+        (time_text.microseconds("9999-12-31T23:00"), "Asia/Tokyo", "9999-12-31 23:00:00 UTC", None),
+    ],
+)
+def test_a_time_for_people_has_its_zone(at, zone, text, prompt):
+    """One format wherever a time is printed, those of a prompt included; any other text stays as it is."""
+    assert time_text.clock(at, zone) == text
+    assert prompt is None or time_text.clock_of_prompt(prompt) == text
+    assert time_text.clock_of_prompt("Never (first login)") == "Never (first login)"
+
+
 @pytest.mark.parametrize(
     ("ago", "words"),
     [
         (0, "just now"), (59, "59 seconds ago"), (60, "1 minute ago"), (7199, "1 hour ago"), (86400 * 3, "3 days ago"),
-        (86400 * 400, "1 year ago"), (-5, "at 2023-11-14 22:13:25"),
+        (86400 * 400, "1 year ago"), (-5, "at 2023-11-14 22:13:25 UTC"),
     ],
 )  # fmt: skip
 def test_relative_times(ago, words):

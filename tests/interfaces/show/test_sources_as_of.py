@@ -27,4 +27,4 @@ def test_sources_as_they_were(cli: Line, tmp_path: Path) -> None:
     names = [row["document"] for row in cli.json("sources", "--source", "trees", "--as-of", "1h")]
     assert len(names) == 1 and names[0].endswith("one.txt")
     assert [row["documents"] for row in cli.json("sources", "--as-of", "1999-01-01")] == [0]
-    assert "one agent's own" in cli.fails("sources", "--as-of", "7")
+    assert "each agent has seqs of its own" in cli.fails("sources", "--as-of", "7")

@@ -20,7 +20,7 @@ from tests.support.cli.command_line import Line
 
 @pytest.fixture
 def fleet(cli: Line, tmp_path_factory: pytest.TempPathFactory) -> Line:
-    """Two agents that have talked; the log of one is sealed, and goes on after that. Made once, and copied."""
+    """Two agents that have talked; the log of one is sealed, and continues. Made once, and copied."""
     made = tmp_path_factory.getbasetemp() / "sql-fleet"
     if not made.exists():
         cli.ok("send", "sam", "I sail")
@@ -45,7 +45,7 @@ def test_it_counts_what_the_logs_hold_sealed_or_not(fleet: Line) -> None:
         assert rows(fleet, f"SELECT seq, type FROM records WHERE agent_id = '{name}' ORDER BY seq") == said
 
 
-def test_the_position_is_told(fleet: Line) -> None:
+def test_the_position_is_reported(fleet: Line) -> None:
     """In JSON exactly; for people in one line on stderr, and with --position for each partition."""
     shape = fleet.json("sql", "SELECT 1 AS one")
     assert shape["columns"] == [{"name": "one", "type": "int32"}]
@@ -128,7 +128,7 @@ def test_as_of_and_agent_leave_records_out(fleet: Line) -> None:
     assert rows(fleet, "SELECT count(*) FROM records", "--as-of", str(middle[0][0])) == count
     assert rows(fleet, "SELECT agent_id FROM agents", "--agent", "ann") == [["ann"]]
     assert rows(fleet, "SELECT agent_id FROM agents", "--agent", "o'nobody") == []
-    assert "is a seq, which is one agent" in fleet.fails("sql", "SELECT 1", "--as-of", "12")
+    assert "is a seq, and each agent has seqs of its own" in fleet.fails("sql", "SELECT 1", "--as-of", "12")
 
 
 WRITES = [
@@ -174,14 +174,14 @@ def test_a_wrong_name_is_answered_with_near_ones(fleet: Line) -> None:
     assert 'Did you mean "model_calls"' in fleet.fails("sql", "SELECT * FROM model_call")
 
 
-def test_a_query_that_would_eat_all_memory_is_told_so(fleet: Line) -> None:
+def test_a_query_beyond_the_memory_limit_is_refused(fleet: Line) -> None:
     """It ends with what to do; nothing is written but to a folder that is gone afterwards."""
     said = fleet.fails("sql", "SELECT list(r) FROM range(100000000) t(r)", "--memory", "64")
     assert "needs more memory" in said and "--memory" in said
     assert rows(fleet, "SELECT count(*) FROM agents") == [[2]]
 
 
-def test_bad_usage_is_told_before_anything_is_read(cli: Line) -> None:
+def test_bad_usage_is_reported_before_anything_is_read(cli: Line) -> None:
     """Two answers at once, no query, a table into a file: exit 2."""
     for words in (
         [],

@@ -134,7 +134,7 @@ def test_what_only_reads_is_answered(cli: Line, sealed: FileStore, query: str) -
 
 
 def test_a_sealed_file_that_was_written_to_makes_the_answer_void(sealed: FileStore) -> None:
-    """Whoever wrote: it is told when the question ends, with the name of the file."""
+    """A write to the file by any other process is reported when the query ends, with the name of the file."""
     with pytest.raises(CorruptLog, match=r"\.parquet was written to while it was read"), fleet_views(sealed) as asked:
         views, position = asked
         with Path(held(position)).open("r+b") as file:

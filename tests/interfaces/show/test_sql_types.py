@@ -50,7 +50,7 @@ ALL = [name for (name,) in duckdb.sql("SELECT column_name FROM (DESCRIBE FROM te
 
 
 REFUSED = {"hugeint", "uhugeint", "date_array", "timestamp_array", "timestamptz_array", "empty_struct"}
-"""Those whose extremes one format or another cannot hold."""
+"""Types whose extremes one format or another cannot hold."""
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def views() -> Iterator[FleetViews]:
 
 
 def written(views: FleetViews, query: str, form: str) -> bytes:
-    """What a command writes."""
+    """Return the output of a command."""
     schema, batches = views.select(query)
     out = io.BytesIO()
     if form == "json":
@@ -104,7 +104,7 @@ def test_every_type_is_written_or_refused(views: FleetViews, value: str, form: s
         ("TIME '12:00:00'", "12:00:00.000000"),
     ],
 )
-def test_odd_values_are_told_alike_in_text(views: FleetViews, value: str, told: str) -> None:
+def test_odd_values_are_reported_alike_in_text(views: FleetViews, value: str, told: str) -> None:
     """JSON and CSV have the same words for a value."""
     query = f"SELECT {value} AS v"
     assert json.loads(written(views, query, "json"))["rows"] == [[told]]

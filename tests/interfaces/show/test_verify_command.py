@@ -36,7 +36,7 @@ def test_a_sample_says_how_many_of_how_many(talked: Line):
     assert [report["checked"] for report in found] == [min(2, report["calls"]["all"]) for report in found]
     total = found[1]["calls"]["all"]
     said = talked.ok("verify", "sam", "--sample", "2")
-    assert f"2 of {total} model calls made again, no difference" in said
+    assert f"2 of {total} model calls replayed, no difference" in said
     assert f"a sample: 2 of {total}" in said
     assert talked.json("verify", "sam", "--sample", "2", "--seed", "x")["checked"] == 2
 

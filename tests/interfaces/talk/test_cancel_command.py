@@ -10,7 +10,7 @@ from tests.support.cli.command_line import Line
 
 
 def left_open(cli: Line, *texts: str) -> None:
-    """Say things to sam and let nobody answer, as a process does that is killed."""
+    """Send messages to sam without an answer, as a killed process leaves them."""
     world = cli.world
     system = LocalSystem(FileStore(cli.root, world.clock.now), ports=Ports(clock=world.clock, ids=world.ids))
 
@@ -28,7 +28,7 @@ def test_an_open_turn_is_cancelled_and_the_next_is_answered(cli: Line) -> None:
     left_open(cli, "one", "two", "three")
     assert cli.ok("cancel", "sam") == "Cancelled turn 2 of sam.\n"
     assert cli.json("cancel", "sam", "--waiting") == {"agent": "sam", "cancelled": [3, 4]}
-    assert cli.ok("cancel", "sam", "--waiting") == "Nothing was cancelled: no turn of sam is open.\n"
+    assert cli.ok("cancel", "sam", "--waiting") == "Nothing was cancelled: sam has no open turn.\n"
     assert cli.json("cancel", "sam") == {"agent": "sam", "cancelled": []}
     before = len(cli.script.asked)
     cli.ok("send", "sam", "four")
@@ -45,7 +45,7 @@ def test_an_agent_that_is_not_there_is_not_made(cli: Line) -> None:
     assert len(cli.json("agents")) == 1
 
 
-def test_a_turn_that_was_cancelled_elsewhere_is_told_to_who_waits(cli: Line) -> None:
+def test_a_turn_cancelled_elsewhere_is_reported_to_its_caller(cli: Line) -> None:
     """`send` of an input whose turn is cancelled meanwhile says so, and fails."""
     cli.ok("send", "sam", "Hi")
     known = cli.lines("events", "sam")

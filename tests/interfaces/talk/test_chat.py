@@ -66,10 +66,10 @@ def test_slash_commands(cli: Line, chat):
         "core memory",
         "messages",
         "memory pressure",
-        "Showing 1 of 1 results",
-        "say what",
+        "Showing 1 of 1 result ",
+        "QUERY is missing",
         "/heartbeat",
-        "no /nonsense",
+        "no command /nonsense",
         "no summary",
     ):
         assert part in out
@@ -84,20 +84,30 @@ def test_heartbeat_and_summaries(cli: Line, chat):
     kinds = [record["type"] for record in cli.lines("events", "sam")]
     assert {"heartbeat", "summary", "summary_expanded"} <= set(kinds)
     assert "Beat." in out
-    assert "taken back" in out
+    assert "was undone" in out
 
 
-def test_a_model_error_is_told_and_the_chat_goes_on(cli: Line, chat):
+def test_a_search_has_pages(cli: Line, chat):
+    """The footer says what to type for the next page; a page that cannot be is an error."""
+    cli.script.answers = [says("Aye.") for _ in range(6)]
+    boats = [f"boat number {number}" for number in range(6)]
+    code, out, err = chat(*boats, "/search boat", "/search boat --page 2", "/search boat --page 0")
+    assert "Showing 5 of 6 results (page 1 of 2)" in out and "Next page: /search boat --page 2" in out
+    assert "Showing 1 of 6 results (page 2 of 2)" in out
+    assert (code, "'0' is not a number from 1" in err) == (1, True)
+
+
+def test_a_model_error_is_reported_and_the_chat_continues(cli: Line, chat):
     """A failed turn shows its paragraph; the next line is answered; exit 0 because the last one was."""
     cli.script.answers = [ModelError("The endpoint is down.", kind="unreachable"), says("Back again.")]
     code, out, err = chat("hello?", "and now?")
-    assert (code, err) == (0, "everlog: The endpoint is down.\n")
+    assert (code, err) == (0, "everlog: The endpoint is down.\nmore: everlog explain model-error\n")
     assert "Back again." in out
     cli.script.answers = [ModelError("Down again.", kind="unreachable")]
     assert chat("hello?")[0] == 1
 
 
-def test_a_turn_that_was_given_up_is_shown_and_the_chat_goes_on(cli: Line, chat):
+def test_a_turn_that_was_given_up_is_shown_and_the_chat_continues(cli: Line, chat):
     """A turn that ends at its last step is shown among the others; exit 1 only if it was the last one."""
     again = ("core_memory_append", {"name": "human", "content": "x", "request_heartbeat": True})
     cli.script.answers = [completion(again)] * 20 + [says("Here again.")]
@@ -115,8 +125,8 @@ def test_what_was_said_last_is_taken_back_or_said_again(cli: Line, chat):
     assert (code, err) == (0, "")
     assert "again: third" in out
     assert "Better." in out
-    assert "the last 2 turns are out of the model's sight" in out
-    assert "say how many" in out
+    assert "Undid 2 turns. The model no longer sees them" in out
+    assert "N must be a number" in out
     assert "turns 2, 4" in out
     seen = str(cli.json("context", "sam")["messages"])
     assert "first" in seen
@@ -127,8 +137,8 @@ def test_what_was_said_last_is_taken_back_or_said_again(cli: Line, chat):
     assert "third" not in out
 
 
-def test_taking_back_what_is_not_there_is_told(chat):
-    """/pop, /retry and /rethink of an agent that was never spoken to are errors, and the chat goes on."""
+def test_undoing_without_a_turn_is_reported(chat):
+    """/pop, /retry and /rethink of an agent without messages are errors, and the chat continues."""
     for command in ("/pop", "/retry", "/rethink x", "/rethink", "/pop 0"):
         code, _, err = chat(command)
         assert code == 1
@@ -175,7 +185,8 @@ def test_bytes_that_are_no_text(cli: Line, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(lines, encoding="utf-8"))
     code, out, err = cli("chat", "sam")
     assert code == 0
-    assert [line.partition(": it holds")[0] for line in err.splitlines()] == ["everlog: The text is not UTF-8"] * 4
+    told = ["everlog: The text is not UTF-8", "more: everlog explain bad-input"]
+    assert [line.partition(": character")[0] for line in err.splitlines()] == told * 4
     assert "Indeed." in out
     assert len(cli.script.asked) == 1
 
@@ -196,7 +207,7 @@ def test_what_stands_after_a_command(cli: Line, chat):
 
 
 def test_two_slashes_are_said_as_one(cli: Line, chat):
-    """Whoever wants to say something that begins with a slash can."""
+    """A message that begins with a slash can be sent."""
     assert chat("//etc/hosts is a file", "//")[0] == 0
     said = [record["text"] for record in cli.lines("events", "sam") if record["type"] == "user_message"]
     assert said == ["/etc/hosts is a file", "/"]
@@ -213,14 +224,14 @@ class Interrupted:
 
 
 def test_ctrl_c_of_a_script(cli: Line, monkeypatch):
-    """Where nobody types, Ctrl-C between two lines is an interruption as everywhere: 130."""
+    """Without a terminal, Ctrl-C between two lines is an interruption as everywhere: 130."""
     monkeypatch.setattr("sys.stdin", Interrupted())
     code, out, err = cli("chat", "sam")
     assert (code, err) == (130, "everlog: interrupted; nothing is lost.\n")
     assert "Goodbye" not in out
 
 
-def test_the_model_that_another_set_is_told(cli: Line, chat, monkeypatch):
+def test_a_model_set_by_another_process_is_shown(cli: Line, chat, monkeypatch):
     """/model tells what the log says now, not what it was when the chat began."""
     opened = []
     real = AgentRef.open
@@ -244,8 +255,8 @@ class Unwatchable:
         yield
 
 
-def test_what_ends_the_watching_is_told_beside_the_line_that_is_typed(cli: Line):
-    """An error that nobody asked for takes the way of everything else that comes while somebody types."""
+def test_the_end_of_a_watch_is_shown_above_the_typed_line(cli: Line):
+    """An error of another turn is printed like any event that arrives while the user types."""
     recorder = Recorder()
     out = console()
     session = ChatSession(None, Unwatchable(), TerminalFrontEnd(out), recorder, cli.world, out)
@@ -254,7 +265,7 @@ def test_what_ends_the_watching_is_told_beside_the_line_that_is_typed(cli: Line)
 
 
 def test_every_command_is_in_the_help_and_in_the_documents(chat):
-    """What /help lists is what docs/reference/cli.md lists."""
+    """/help lists the same commands as docs/reference/cli.md."""
     _, out, _ = chat("/help")
     listed = re.findall(r"^(/\w+)", out, re.MULTILINE)
     page = (Path(__file__).parents[3] / "docs" / "reference" / "cli.md").read_text()
@@ -274,7 +285,9 @@ def test_at_a_terminal(cli: Line, monkeypatch):
     code, out, err = cli("chat", "sam")
     assert (code, err) == (0, "")
     assert "Indeed." in out
-    assert "Nothing is lost" in out
+    assert "Goodbye. The conversation is in the log." in out
+    cli.typed = ["/exit"]
+    assert "Goodbye." in cli("chat", "sam")[1]
 
 
 def test_how_an_agent_began_is_no_part_of_its_first_answer(cli: Line):

@@ -49,12 +49,12 @@ def test_it_shows_both_sides_of_each_turn_and_says_where_they_part(told: Line, t
     told.script.answers = [rings("red"), rings("blue"), says("They rang."), says("Sleep well.")]
     shown = told.ok("rerun", "sam", "--from", "8", "--new-name", "tom")
     assert repair_step(tmp_path) == ["red"]
-    assert 'ring(bell="red") ♥ → from the record, red rang' in " ".join(shown.split())
+    assert 'ring(bell="red") ♥ → recorded result, red rang' in " ".join(shown.split())
     assert 'ring(bell="blue") ♥ → refused' in " ".join(shown.split())
     for words in ("> Ring it", "They rang.", "It rang.", "> Good night", "Sleep well."):
         assert words in shown
-    assert "The first difference is in turn 1 (seq 8 then, seq 9 now)" in " ".join(shown.split())
-    assert "1 answered from the record, 0 ran, 1 refused" in shown
+    assert "The first difference is in turn 1 (recorded seq 8, rerun seq 9)" in " ".join(shown.split())
+    assert "1 with a recorded result, 0 run, 1 refused" in " ".join(shown.split())
     assert told.ok("events", "tom", "--type", "agent_forked")
 
 
@@ -111,11 +111,11 @@ def test_live_tools_ring_what_was_not_rung_then(told: Line, tmp_path: Path):
     assert repair_step(tmp_path) == ["red", "blue"]
 
 
-def test_a_model_that_fails_is_told_after_the_report(told: Line):
+def test_a_model_that_fails_is_reported_after_the_report(told: Line):
     """Exit code 1; what ran is shown, and is in the fork."""
     told.script.answers = [says("First."), ModelError("Nobody is there.", kind="credit")]
     code, out, err = told("rerun", "sam", "--from", "8", "--new-name", "tom")
-    assert (code, err) == (1, "everlog: Nobody is there.\n")
+    assert (code, err) == (1, "everlog: Nobody is there.\nmore: everlog explain model-error\n")
     assert "First." in out
     assert "in all" in out
 
@@ -163,6 +163,6 @@ def test_an_agent_that_is_not_there_is_named(told: Line):
     "argv",
     [("--new-name", "tom"), ("--from", "8", "--new-name", "tom", "--recorded", "--live-tools"), ("--from", "8")],
 )
-def test_bad_usage_is_told(told: Line, argv: tuple[str, ...]):
+def test_bad_usage_is_reported(told: Line, argv: tuple[str, ...]):
     """Exit code 2."""
     assert told("rerun", "sam", *argv)[0] == 2

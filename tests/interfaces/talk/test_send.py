@@ -174,7 +174,7 @@ def test_an_id_of_the_future_is_refused(cli: Line):
 
 
 def test_a_fenced_command_names_the_agent(cli: Line):
-    """Who was fenced is told which agent it was, not only its partition."""
+    """A fenced process reports the agent's name, not only its partition."""
     cli.ok("create", "sam")
 
     async def overtaken(*_: object, **__: object):
@@ -182,11 +182,11 @@ def test_a_fenced_command_names_the_agent(cli: Line):
         return ModelResponse(says("Too late."), 5)
 
     cli.script.ask = overtaken  # type: ignore[method-assign]
-    assert "took the agent 'sam' over" in cli.fails("send", "sam", "hello")
+    assert "took over the agent 'sam'" in cli.fails("send", "sam", "hello")
 
 
-def test_a_tail_that_was_cut_is_told(cli: Line):
-    """Who opens an agent after a torn write hears how many bytes were cut, and finds them where it is said."""
+def test_a_tail_that_was_cut_is_reported(cli: Line):
+    """The next owner after a torn write reports how many bytes were cut, and keeps them in the named file."""
     cli.ok("create", "sam")
     (path,) = cli.root.glob("log/*/*.open")
     with path.open("ab") as file:
@@ -198,7 +198,7 @@ def test_a_tail_that_was_cut_is_told(cli: Line):
     assert cli("send", "sam", "hello")[2] == ""
 
 
-def test_a_model_without_a_key_is_told(cli: Line, monkeypatch):
+def test_a_model_without_a_key_is_reported(cli: Line, monkeypatch):
     """An agent whose recorded model needs an endpoint says what is missing when there is neither key nor URL."""
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
@@ -267,20 +267,20 @@ def test_bytes_from_stdin_that_are_no_text(cli: Line, monkeypatch):
     """They are an error that names the first of them, and nothing is kept."""
     cli.ok("create", "sam")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"ab\xffc"), encoding="utf-8"))
-    assert "holds the byte 0xff" in cli.fails("send", "sam", "-")
+    assert "is the byte 0xff" in cli.fails("send", "sam", "-")
     assert "user_message" not in [record["type"] for record in cli.lines("events", "sam")]
 
 
 def test_half_a_character_is_refused(cli: Line):
     """Text that is not Unicode is an error, not a traceback; the byte is named, where it is one."""
-    assert "not UTF-8: it holds the byte 0xff in the place of character 3" in cli.fails("send", "sam", "ab\udcff")
+    assert "not UTF-8: character 3 is the byte 0xff" in cli.fails("send", "sam", "ab\udcff")
     assert "half of a character" in cli.fails("send", "sam", "\ud800")
     assert "not UTF-8" in cli.fails("search", "sam", "\udcff")
     assert "lone surrogate" in cli.fails("create", "\udcff")
 
 
 def test_control_characters_do_not_reach_the_terminal(cli: Line):
-    """What an agent says cannot move the cursor or change colours."""
+    """An agent's words cannot move the cursor or change colours."""
     cli.script.answers = [says("a\x1b[31mb\x07c")]
     assert cli.ok("send", "sam", "hello") == "a\\x1b[31mb\\x07c\n"
 
@@ -312,7 +312,7 @@ def test_create_with_blocks_and_files(cli: Line, tmp_path):
         (["--tools", "/no/such/file.py"], "no Python file"),
     ],
 )
-def test_what_cannot_be_made_is_told(argv, told, cli: Line):
+def test_what_cannot_be_made_is_reported(argv, told, cli: Line):
     """A bad setting is one paragraph, and no agent is begun."""
     assert told in cli.fails("create", "sam", *argv)
     code, out, _ = cli("agents", "--json")
@@ -325,7 +325,7 @@ def test_create_twice_is_refused(cli: Line):
     assert "already" in cli.fails("create", "sam")
     code, _, err = cli("send", "sam", "hello", "--persona", "plain")
     assert code == 0
-    assert "--persona changes a new agent only" in err
+    assert "--persona has an effect on a new agent only" in err
 
 
 def test_own_functions(cli: Line, tmp_path):
@@ -359,8 +359,8 @@ def test_a_newer_store_is_refused(cli: Line):
     assert [path.name for path in cli.root.iterdir()] == ["everlog.json"]
 
 
-def test_nobody_reads(cli: Line):
-    """Output that nobody reads ends the command quietly, with the code that shells give it."""
+def test_an_unread_output_ends_the_command(cli: Line):
+    """A closed output ends the command quietly, with the code that shells give it."""
     cli.ok("create", "sam")
     probe = [sys.executable, "-m", "everlog.interfaces.cli.main", "--store", str(cli.root), "events", "sam", "--json"]
     read, write = os.pipe()

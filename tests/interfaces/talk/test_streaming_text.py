@@ -26,7 +26,7 @@ WAIT_S = 30
 
 
 class Speaker:
-    """Who speaks for the model."""
+    """The stand-in of the model."""
 
     def __init__(self) -> None:
         self.server = socket.create_server(("127.0.0.1", 0))
@@ -71,7 +71,7 @@ class Typist:
 
     @property
     def shown(self) -> str:
-        """What was sent, without colours and without what was drawn over."""
+        """Return the output without colours and without overwritten text."""
         text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.sent).replace("\r\n", "\n")
         return "\n".join(line.rpartition("\r")[2] for line in text.split("\n"))
 
@@ -144,8 +144,8 @@ def spoken(*parts: str) -> list[ReplyDelta]:
 
 
 def test_a_conversation_is_shown_while_it_is_had(cli: Line, speaker: Speaker, sits: Sitting) -> None:
-    """Thought and message stand there before the reply is whole, and once when it is. A stream that is cut is said to
-    be, and begins anew. Ctrl-C ends the turn, closes the connection and leads back to the prompt.
+    """Thought and message are shown before the reply is whole, and once when it is. A truncated stream is announced,
+    and the reply begins again. Ctrl-C ends the turn, closes the connection and leads back to the prompt.
     """
     sam = sits("chat", "sam", "--model", "spoken")
     sam.until("you")
@@ -157,7 +157,7 @@ def test_a_conversation_is_shown_while_it_is_had(cli: Line, speaker: Speaker, si
     sam.until("sam  Ahoy, sailor.")
     assert "model_reply" not in cli.ok("events", "sam", "--from", "8")
     speaker.say(ReplyDelta(restart=True))
-    sam.until("begins anew")
+    sam.until("it starts again")
     speaker.say(ReplyDelta(text="I greet him again."), *spoken("Hello there.", LONG))
     sam.until("sam  Hello there.\n")
     speaker.say(says(f"Hello there.\n{LONG}", thought="I greet him again."))
@@ -171,7 +171,7 @@ def test_a_conversation_is_shown_while_it_is_had(cli: Line, speaker: Speaker, si
     sam.until("sam  Half of")
     sam.interrupt()
     assert speaker.left()
-    sam.until("the turn was stopped")
+    sam.until("(cancelled; the partial reply above was discarded)")
     assert cli.lines("events", "sam")[-1]["type"] == "turn_cancelled"
     sam.type("Still there?")
     speaker.asked()

@@ -1,4 +1,4 @@
-"""`everlog timer` and `everlog timers`, and a timer that goes off while somebody sits at the prompt."""
+"""`everlog timer` and `everlog timers`, and a timer that fires while a user sits at the prompt."""
 
 import threading
 
@@ -41,17 +41,17 @@ def test_a_timer_of_the_same_name_is_replaced(cli: Line) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--every", "0x"), "is not a time as"),
-        (("--every", ""), "is not a time as"),
-        ((), "say when"),
-        (("--every", "0s"), "is not a time from 1s to 36600d"),
-        (("--every", "0s", "--at", NOON), "is not a time from 1s to 36600d"),
-        (("--every", "99999d"), "is not a time from 1s to 36600d"),
+        (("--every", "0x"), "is not a length of time such as"),
+        (("--every", ""), "is not a length of time such as"),
+        ((), "a time is missing"),
+        (("--every", "0s"), "is not a length of time from 1s to 36600d"),
+        (("--every", "0s", "--at", NOON), "is not a length of time from 1s to 36600d"),
+        (("--every", "99999d"), "is not a length of time from 1s to 36600d"),
         (("--at", "noon"), "is not an ISO time from 1970 to 9999"),
         (("--at", "1969-12-31T23:59"), "is not an ISO time from 1970 to 9999"),
         (("--at", "9999-12-31T23:59:59.5-01:00"), "is not an ISO time from 1970 to 9999"),
-        (("--cancel", "a", "--every", "1h"), "--cancel stands alone"),
-        (("--cancel", "a", "--after", "0s"), "--cancel stands alone"),
+        (("--cancel", "a", "--every", "1h"), "--cancel cannot be given with"),
+        (("--cancel", "a", "--after", "0s"), "--cancel cannot be given with"),
         (("--at", NOON, "--after", "1h"), "not allowed with"),
     ],
 )
@@ -64,7 +64,7 @@ def test_a_timer_that_cannot_be_is_bad_usage(cli: Line, words: tuple[str, ...], 
     assert cli.json("timers", "sam") == []
 
 
-def test_what_a_timer_cannot_be_set_for_is_told(cli: Line) -> None:
+def test_an_impossible_time_of_a_timer_is_reported(cli: Line) -> None:
     """No store and no agent are made for a timer; a timer that is not there is named."""
     assert "there is no store" in cli.fails("timer", "sam", "--every", "1h")
     assert not cli.root.exists()
@@ -77,7 +77,7 @@ def test_a_time_in_the_past_is_said_to_be(cli: Line) -> None:
     """The timer is set, and goes off at once; a warning says so, for a slip of the hand is likely."""
     cli.ok("create", "sam")
     code, _, err = cli("timer", "sam", "--at", "2020-01-01")
-    assert (code, err) == (0, "everlog: warning: 2020-01-01 00:00:00 UTC is in the past: it goes off at once.\n")
+    assert (code, err) == (0, "everlog: warning: 2020-01-01 00:00:00 UTC is in the past: the timer fires at once.\n")
     assert cli("timer", "sam", "--at", NOON)[2] == ""
 
 
@@ -87,13 +87,13 @@ def test_an_agent_that_is_busy_elsewhere_gets_no_timer(cli: Line) -> None:
     log = FileStore(cli.root, cli.clock.now).open("sam", "everlog chat")
     for words in (("--every", "1h"), ("--cancel", "x")):
         said = cli.fails("timer", "sam", *words)
-        assert "close it there first. Nothing was changed." in said
+        assert "Close it there and run the command again. Nothing was changed." in said
         assert "--take-over" not in said
     log.close()
 
 
 class Waiting:
-    """Somebody who types nothing until the model has answered, and then leaves."""
+    """A user who types nothing until the model has answered, and then leaves."""
 
     def __init__(self, answered: threading.Event) -> None:
         self._answered = answered
@@ -107,7 +107,9 @@ class Waiting:
 
 
 def test_a_timer_goes_off_while_a_chat_is_open(cli: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it leads to is shown though nobody asked; it was due while nobody ran the agent, so it is late, and once."""
+    """The turn of a timer is shown without a message; it was due while no process ran the agent, so it fires late, and
+    once.
+    """
     cli.ok("create", "sam")
     cli.ok("timer", "sam", "Say good morning", "--after", "1s")
     answered = threading.Event()

@@ -44,7 +44,7 @@ def test_parts_are_short_in_order_and_hold_everything(text: str, chars_max: int)
 
 
 def test_a_heading_begins_a_part_and_never_ends_one() -> None:
-    """What stands under it is found by its words too."""
+    """The text under a heading is found by the heading's words too."""
     text = "\n\n".join(f"## Heading {number}\n\n{'some words. ' * 12}" for number in range(9))
     parts = chunks(text, 200)
     assert len(parts) == 9

@@ -1,4 +1,4 @@
-"""What goes wrong around the index: clear errors, no wrong answers, nothing lost."""
+"""Failures around the index: clear errors, no wrong answers, nothing lost."""
 
 import shutil
 from collections.abc import Iterator, Sequence
@@ -45,7 +45,7 @@ def files_with(folder: Path, word: str) -> list[str]:
     return [path.name for path in folder.rglob("*") if path.is_file() and word.encode() in path.read_bytes()]
 
 
-def test_a_table_that_somebody_else_wrote_into_is_refused(world: World, archive: Archive) -> None:
+def test_a_table_with_foreign_rows_is_refused(world: World, archive: Archive) -> None:
     """Following and searching say what was expected and found, and the cure; nothing is changed; a rebuild cures it."""
     rows = rows_of(archive)
     table = lancedb.connect(str(world.root / "archive")).open_table(table_in(world).stem)
@@ -66,7 +66,9 @@ def test_a_table_that_somebody_else_wrote_into_is_refused(world: World, archive:
 
 @pytest.mark.parametrize("stranger", [Hashed("hashed", 8), Hashed("other", 16)], ids=["dimension", "name"])
 def test_another_embedder_is_refused_until_a_rebuild(world: World, archive: Archive, stranger: Hashed) -> None:
-    """Vectors of two models never meet: the error names the cure, the old one goes on, a rebuild changes over."""
+    """Vectors of two models are never mixed: the error names the cure, the old one keeps working, a rebuild changes
+    over.
+    """
     world.insert("sam", "one more")
     other = world.archive(stranger)
     with pytest.raises(EmbedderError, match=f"archive rebuild --embedder {stranger.name}"):
@@ -107,7 +109,7 @@ class Bad(Hashed):
 
 @pytest.mark.parametrize("how", ["dimension", "rows", "nan"])
 def test_vectors_that_are_not_what_was_promised_are_not_written(world: World, archive: Archive, how: str) -> None:
-    """The error says what was expected and found; table and position stay, and a good embedder goes on."""
+    """The error states the expected and the found length; table and position stay, and a correct embedder continues."""
     rows = rows_of(archive)
     world.insert("sam", "one more")
     other = world.archive(Bad(how))
@@ -119,8 +121,8 @@ def test_vectors_that_are_not_what_was_promised_are_not_written(world: World, ar
     assert archive.check() == []
 
 
-def test_an_embedder_that_fails_half_way_goes_on_where_it_was(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was embedded before the failure is not embedded again."""
+def test_an_embedder_that_fails_half_way_continues_where_it_was(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts embedded before the failure are not embedded again."""
     monkeypatch.setattr("everlog.store.archive.embedding_cache.EMBED_TEXTS", 2)
     for number in range(6):
         world.insert("sam", f"memory number {number}")
@@ -221,7 +223,7 @@ def test_what_was_erased_is_in_no_file(world: World, archive: Archive) -> None:
     assert archive.check() == []
 
 
-def test_an_erasure_is_carried_out_by_whoever_follows_next(world: World, archive: Archive) -> None:
+def test_an_erasure_is_carried_out_by_the_next_follower(world: World, archive: Archive) -> None:
     """A log that was erased before anybody followed leaves nothing of it in the index."""
     world.insert("ann", "the secret is xyzzyplugh")
     world.erase("ann", 1, 1)
@@ -258,7 +260,7 @@ def test_searches_are_right_while_it_compacts(world: World, monkeypatch: pytest.
     other.close()
 
 
-def test_a_rebuild_goes_on_beside_searches_and_other_followers(world: World, archive: Archive) -> None:
+def test_a_rebuild_continues_beside_searches_and_other_followers(world: World, archive: Archive) -> None:
     """While a table is built the old one answers and is followed; a second rebuild is refused; nothing is missed."""
     seen: list[int] = []
 
@@ -281,7 +283,9 @@ def test_a_rebuild_goes_on_beside_searches_and_other_followers(world: World, arc
 
 @pytest.mark.parametrize("again", ["another", "none", "sealed"])
 def test_a_commit_that_a_crash_took_from_the_log_leaves_the_index(world: World, archive: Archive, again: str) -> None:
-    """What was read before it was durable, and is not in the log after a power loss, is not found either."""
+    """Records that were read before they were durable, and that a power loss removed from the log, are not found
+    either.
+    """
     log = world.log("sam")
     path = max(world.store.partition(log.partition).path.glob("*.open"))
     before = path.read_bytes()
@@ -341,7 +345,7 @@ def test_what_was_embedded_and_never_written_is_erased_as_well(world: World) -> 
 
 
 def test_an_erasure_during_a_rebuild_holds(world: World, archive: Archive) -> None:
-    """What a table that is being built has read before is gone when the rebuild is done."""
+    """Records that a table under construction has read before are gone when the rebuild is done."""
     world.insert("sam", "my password is xyzzyplugh")
     archive.follow()
 
@@ -357,7 +361,7 @@ def test_an_erasure_during_a_rebuild_holds(world: World, archive: Archive) -> No
 
 
 def test_a_damaged_log_holds_up_no_other(world: World, archive: Archive) -> None:
-    """What can be followed is, and the error is told at the end."""
+    """The readable logs are followed, and the error is raised at the end."""
     world.insert("alone-a", "the first")
     world.insert("alone-b", "the second")
     world.insert("alone-b", "the third")
@@ -374,13 +378,13 @@ def test_a_damaged_log_holds_up_no_other(world: World, archive: Archive) -> None
 
 @pytest.mark.parametrize("text", ["x" * 100_000 + " y", "seq=" + "a" * 100_000 + "+b", "a-" * 50_000])
 def test_no_text_takes_long_to_be_cut_into_words(text: str) -> None:
-    """A run of letters without end holds nobody up: the work grows with the text, and not with its square."""
+    """A very long run of letters delays nothing: the work grows with the text, and not with its square."""
     assert len(pack_numbers(text)) <= 4 * len(text)
     assert query_numbers(text) is not None
 
 
 def test_a_stream_of_a_source_shows_documents_only(world: World, archive: Archive) -> None:
-    """What an agent of an old store kept under such a name is nobody else's."""
+    """Memories that an agent of an old store kept under such a name belong to no other agent."""
     world.insert("source:foo", "private")
     world.load("foo", "a.md", "a public page")
     archive.follow()

@@ -18,7 +18,7 @@ QUERIES = ("cat", "whale moon", '"winter summer"', "id-77/a", "bread and the tra
 
 
 class Forks(Chance):
-    """What agents and their forks may do. What was deleted is changed and deleted again now and then."""
+    """Actions of agents and their forks. A deleted memory is sometimes changed and deleted again."""
 
     def __init__(self, world: World, seed: int) -> None:
         super().__init__(world, seed)
@@ -87,7 +87,7 @@ def _same(copy: World, record: Record, gone: list[tuple[int, int]]) -> Draft:
 
 
 def assert_like(archive: Archive, world: World, agent_id: str, root: Path, seed: int) -> None:
-    """What an agent finds at any moment is what a copy of it finds."""
+    """At any moment a fork finds the same as a full copy of it."""
     copy = copied(world, agent_id, root)
     other = copy.archive()
     other.rebuild()
@@ -178,7 +178,9 @@ def test_what_a_fork_does_to_a_memory_is_its_own(tmp_path: Path) -> None:
 
 
 def test_what_an_ancestor_had_deleted_stays_so(tmp_path: Path) -> None:
-    """Whatever a fork says of it later; where the deletion comes after the cut, the fork has it."""
+    """A deletion before the cut holds for the fork, whatever its later records say; after a later deletion the fork has
+    the memory.
+    """
     world = World(tmp_path)
     oak = world.insert("sam", "under the oak")
     world.delete("sam", oak)
@@ -218,7 +220,7 @@ def test_a_fork_that_is_made_again_begins_with_nothing(tmp_path: Path) -> None:
 
 
 def test_the_order_of_partitions_does_not_matter(tmp_path: Path) -> None:
-    """What a fork changed may be taken in before what it changed."""
+    """The index may read a fork's change before the record that it changes."""
     world = World(tmp_path)
     oak = world.insert("sam", "under the oak", source="map")
     forked(world, "sam", 1, "tom")
@@ -261,7 +263,7 @@ def test_what_is_erased_in_a_parent_is_found_in_no_fork(tmp_path: Path) -> None:
 def test_an_index_that_follows_while_a_fork_is_restored_learns_nothing_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the fork deleted stays deleted, though somebody searched between its last record and its name."""
+    """A memory deleted by the fork stays deleted, though a search came between its last record and its registration."""
     source = World(tmp_path / "a")
     memory = source.insert("sam", "under the elm")
     source.insert("sam", "under the oak")

@@ -21,7 +21,9 @@ def fields(record: Record) -> dict:
 
 
 def folded(records: Iterable[Record], as_of: int) -> dict[str, tuple]:
-    """What an agent keeps as of a seq, as simply as it can be said: by memory its text, tags, source and first time."""
+    """Return an agent's memories as of a seq by the simplest definition: by memory id its text, tags, source and first
+    time.
+    """
     kept: dict[str, tuple] = {}
     for record in records:
         if record.seq > as_of or is_erased(record.payload):
@@ -48,14 +50,14 @@ def lived(world: World, seed: int, acts: int, **more: object) -> Chance:
 
 @pytest.mark.parametrize("seed", split(range(8), 1, label="bit by bit", part="storage"))
 def test_bit_by_bit_at_once_and_rebuilt_are_the_same_rows(tmp_path: Path, seed: int) -> None:
-    """Whether the log is followed after each commit, at the end, or read again from its start: the rows are equal."""
+    """Following the log after each commit, at the end, or from its start again gives equal rows."""
     world = World(tmp_path / "store")
     chance = Chance(world, seed)
     bit = world.archive()
     for number in range(60):
         chance.act()
         bit.follow()
-        if number % 20 == 7:  # another process goes on
+        if number % 20 == 7:  # another process continues
             bit.close()
     rows = rows_of(bit)
     assert rows and bit.check() == []
@@ -94,7 +96,7 @@ def test_what_holds_as_of_a_seq_is_what_the_log_says(tmp_path: Path, seed: int) 
 
 
 def test_the_projection_in_sql_and_the_index_say_the_same(tmp_path: Path) -> None:
-    """What `archival_memory.sql` gives of an agent, at its end and before, is what a search for everything gives."""
+    """A search for everything gives the rows of `archival_memory.sql`, at the agent's end and before."""
     world = World(tmp_path / "store")
     lived(world, 6, 120, rarely=False)
     archive = world.archive()
@@ -202,7 +204,7 @@ def test_many_agents_that_moved_are_read_partition_by_partition(tmp_path: Path) 
 
 
 def test_an_agent_that_is_made_again_begins_with_nothing(tmp_path: Path) -> None:
-    """What was kept before an agent was deleted is not found after it; as of then it is."""
+    """Memories of a deleted agent are not found after the deletion; as of a moment before it they are."""
     world = World(tmp_path / "store")
     world.insert("sam", "an old cat")
     world.say("sam", "hello")

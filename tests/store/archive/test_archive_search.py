@@ -1,4 +1,4 @@
-"""What a search finds, in which order, and how pages and filters go together."""
+"""Results of a search, their order, and how pages and filters combine."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +29,7 @@ def total(archive: Archive, query: str, **more: object) -> int:
     return search(archive, query, **more).total
 
 
-def test_nothing_is_found_where_nobody_has_followed(archive: Archive) -> None:
+def test_an_index_that_never_followed_finds_nothing(archive: Archive) -> None:
     """Before the log was followed there is no index: a search finds nothing, and makes no file."""
     assert found(archive, "cat", "sam") == []
     assert archive.meanings("sam", "cat", END) == {} and archive.kept("sam", "cat") == ""
@@ -172,8 +172,8 @@ def test_what_is_asked_often_is_not_read_again(world: World, archive: Archive, m
 
 
 def test_shelves_are_put_away_when_memory_is_short(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many agents are asked about, those asked about lately are kept, and all are answered."""
-    monkeypatch.setattr("everlog.store.archive.row_caches.SHELF_BYTES_MAX", 3000)
+    """With any number of agents, those searched last are cached, and all are answered."""
+    monkeypatch.setattr("everlog.store.archive.row_caches.ROW_CACHE_BYTES_MAX", 3000)
     for number in range(10):
         world.insert(f"agent {number}", f"the cat of {number}")
     archive = world.archive()

@@ -1,4 +1,4 @@
-"""Exports that nobody's `everlog export` wrote: whole by their checksum and their chain, and refused all the same."""
+"""Exports that `everlog export` never writes: valid by checksum and chain, and refused all the same."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ def crafted(path: Path, *streams: Stream) -> Path:
 
 
 def moved(name: str, to: str, before: str = "", seq: int = 1) -> list[Draft]:
-    """What an agent said, and that it went; with `before` also that it came from there."""
+    """Return the records of an agent that moved away; with `before` also the one of its arrival."""
     records, header = stream(name, Drafts().some(seq))
     head = Head(len(records), bytes.fromhex(header.chain))
     drafts = [*Drafts().some(seq), *_drafts(departure(name, head, to, 2, NOW))]
@@ -69,7 +69,7 @@ def refused(store: FileStore, path: Path, words: str) -> None:
 
 @pytest.mark.parametrize("to", [OUTSIDE, "/tmp/outside", "shard-0001", "shard-000/../../..", partition_of("ann")])
 def test_a_move_to_where_no_store_has_a_partition_is_refused(store: FileStore, tmp_path: Path, to: str) -> None:
-    """Whether the stream goes on afterwards or not, and whether it says so going or coming."""
+    """A stream with one end of a move is refused, whether it continues afterwards or not."""
     own = partition_of("eve")
     for number, drafts in enumerate((moved("eve", to), moved("eve", to, own), moved("eve", own, to))):
         path = crafted(tmp_path / f"{number}.everlog", stream("eve", drafts))
@@ -77,10 +77,10 @@ def test_a_move_to_where_no_store_has_a_partition_is_refused(store: FileStore, t
 
 
 def test_a_stream_that_ends_on_its_way_is_refused(store: FileStore, tmp_path: Path) -> None:
-    """So is one that goes on without having arrived: no export has either."""
+    """A stream that continues without an arrival is refused: no export has one."""
     refused(store, crafted(tmp_path / "a.everlog", stream("eve", moved("eve", "shard-001"))), "records are missing")
     drafts = [*moved("eve", "shard-001"), Drafts(NOW + 5).one()]
-    refused(store, crafted(tmp_path / "b.everlog", stream("eve", drafts)), "does not say that it ended")
+    refused(store, crafted(tmp_path / "b.everlog", stream("eve", drafts)), "does not end it")
 
 
 def test_a_move_that_is_over_is_taken_in(store: FileStore, tmp_path: Path) -> None:
@@ -90,7 +90,9 @@ def test_a_move_that_is_over_is_taken_in(store: FileStore, tmp_path: Path) -> No
 
 
 def test_a_log_never_sends_its_agent_out_of_the_store(store: FileStore) -> None:
-    """Its last record names a place that the store does not have: nobody follows it, and no folder is made."""
+    """Its last record names a partition that the store does not have: the partition is not looked up, and no folder is
+    made.
+    """
     store.register("eve")
     log = store.open("eve", "test")
     for one in moved("eve", OUTSIDE):
@@ -124,7 +126,7 @@ def test_a_name_that_no_log_has_is_refused(store: FileStore, tmp_path: Path, nam
     """Decomposed, too long, or none: of an agent, and of a parent."""
     refused(store, crafted(tmp_path / "a.everlog", stream(name, Drafts().some(1))), "name")
     if name:
-        refused(store, crafted(tmp_path / "b.everlog", *family(name, name)), "not a name as a log has it")
+        refused(store, crafted(tmp_path / "b.everlog", *family(name, name)), "not a valid stream name")
 
 
 def test_a_fork_of_a_source_is_refused(store: FileStore, tmp_path: Path) -> None:
@@ -134,7 +136,7 @@ def test_a_fork_of_a_source_is_refused(store: FileStore, tmp_path: Path) -> None
     refused(store, crafted(tmp_path / "b.everlog", stream("sam", Drafts().some(1)), fork), "only agents have forks")
 
 
-def test_a_fork_of_somebody_else_than_its_first_record_says_is_refused(store: FileStore, tmp_path: Path) -> None:
+def test_a_fork_of_another_parent_than_its_first_record_names_is_refused(store: FileStore, tmp_path: Path) -> None:
     """Another parent may be named for one thing alone: the one that the record names is not in the export."""
     refused(store, crafted(tmp_path / "a.everlog", *family("sam", "ann", "ann")), "is a fork of 'ann', and the header")
     drafts = [forking("sam", 0, GENESIS), *Drafts().some(1)]

@@ -80,7 +80,7 @@ def exported(tmp_path: Path) -> Path:
 
 
 def refused(path: Path) -> Exception:
-    """Why a file is not restored; nothing of it is kept."""
+    """Return why a file is not restored; no part of it is kept."""
     other = MemoryStore(0, now)
     with pytest.raises((CorruptLog, BadInput)) as caught:
         other.restore(path)
@@ -89,7 +89,7 @@ def refused(path: Path) -> Exception:
 
 
 def test_any_flipped_bit_is_found(exported: Path) -> None:
-    """Wherever it is, the first and last bytes included, and every one of the footer's last ones."""
+    """A flipped bit is found anywhere, the first and last bytes included, and every one of the footer's last ones."""
     whole = exported.read_bytes()
     chance = random.Random(7)
     bits = {chance.randrange(8 * len(whole)) for _ in range(600)}
@@ -114,7 +114,7 @@ def test_a_file_that_was_cut_short_is_found(exported: Path) -> None:
     assert "damaged" in str(refused(exported))
 
 
-def test_a_file_that_is_no_export_is_told_so(tmp_path: Path) -> None:
+def test_a_file_that_is_no_export_is_reported_so(tmp_path: Path) -> None:
     path = tmp_path / "x.everlog"
     with pytest.raises(BadInput, match="There is no file"):
         MemoryStore().restore(path)
@@ -138,12 +138,12 @@ def test_a_newer_format_is_refused_as_such(exported: Path) -> None:
     [
         (b'"to_seq":16', b'"to_seq":15', "records are missing"),
         (b'"to_seq":16', b'"to_seq":17', "records are missing"),
-        (b'"parent_seq":10', b'"parent_seq":11', "is not in it"),
-        (b'"parent":"sam"', b'"parent":"tim"', "is not in it"),
+        (b'"parent_seq":10', b'"parent_seq":11', "are not in the export"),
+        (b'"parent":"sam"', b'"parent":"tim"', "are not in the export"),
         (b'"agent_id":"tom","store_id"', b'"agent_id":"tim","store_id"', "no records of 'tim'"),
         (b'"agent_id":"sam"', b'"agent_id":"tim"', "header does not name"),
-        (b'"streams":[', b'"streamz":[', "header is not one"),
-        (b'"chain":"', b'"chain":_', "header is not one"),
+        (b'"streams":[', b'"streamz":[', "header cannot be read"),
+        (b'"chain":"', b'"chain":_', "header cannot be read"),
         (b'"erased":0}]', b'"chain":""}]', "records are missing"),
     ],
 )
@@ -205,7 +205,7 @@ def test_a_log_that_is_not_in_its_chain_is_not_exported(store: MemoryStore, tmp_
     whole = list(records)
     for damaged in ([*whole[:2], msgspec.structs.replace(whole[2], text="else"), *whole[3:]], whole[:2] + whole[3:]):
         records[:] = damaged
-        with pytest.raises(CorruptLog, match="is not in one chain at seq"):
+        with pytest.raises(CorruptLog, match="has a broken chain at seq"):
             save(store, "sam", tmp_path / "sam.everlog")
         assert list(tmp_path.iterdir()) == []
 

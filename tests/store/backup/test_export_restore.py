@@ -1,4 +1,6 @@
-"""Exports and restores: what comes out of the file is what went in, record for record, and goes on from there."""
+"""Exports and restores: the restored records are the exported ones, record for record, and the agent continues from
+there.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -41,7 +43,7 @@ def other(made: MakeStore) -> Store:
     return made("other")
 
 
-def test_an_agent_comes_out_as_it_went_in_and_goes_on(store: Store, other: Store, tmp_path: Path) -> None:
+def test_an_agent_comes_out_as_it_went_in_and_continues(store: Store, other: Store, tmp_path: Path) -> None:
     drafts = Drafts()
     say(store, "sam", drafts, 5)
     done = through(store, "sam", other, tmp_path)
@@ -55,7 +57,7 @@ def test_an_agent_comes_out_as_it_went_in_and_goes_on(store: Store, other: Store
 
 
 def test_commits_stay_whole_and_apart(store: Store, other: Store, tmp_path: Path) -> None:
-    """What was one commit is one again, and what was two is two, though others' commits lay in between."""
+    """One commit is restored as one and two as two, though others' commits lay in between."""
     drafts = Drafts()
     store.register("sam", shared=True)
     log = store.open("sam", "test")
@@ -105,8 +107,10 @@ def test_an_agent_that_has_the_first_of_the_records_gets_the_others(store: Store
     assert_fine(other)
 
 
-def test_a_name_that_is_somebody_else_is_refused(store: Store, other: Store, tmp_path: Path) -> None:
-    """Other records under the name, fewer or more, or a fork of somebody: nothing is changed, nobody is added."""
+def test_a_name_of_another_agent_is_refused(store: Store, other: Store, tmp_path: Path) -> None:
+    """Other records under the name, fewer or more, or a fork of another agent: nothing is changed, no agent is
+    added.
+    """
     say(store, "sam", Drafts(), 3)
     fork(store, "sam", 3, "tom")
     say(store, "tom", Drafts(NOW + 5_000_000), 1)
@@ -114,7 +118,7 @@ def test_a_name_that_is_somebody_else_is_refused(store: Store, other: Store, tmp
     for count in (1, 6):
         say(other, "tom", Drafts(NOW + 9_000_000 * count), count)
         before = list(other.reader("tom").read("tom"))
-        with pytest.raises(BadInput, match="an agent 'tom' here already, and its records are others"):
+        with pytest.raises(BadInput, match="an agent 'tom' already, and its records differ"):
             other.restore(tmp_path / "tom.everlog")
         assert list(other.reader("tom").read("tom")) == before and other.agents() == ["tom"]
 
@@ -142,7 +146,7 @@ def test_a_fork_brings_its_ancestors_and_is_restored_as_a_fork(
     assert other.parent_of("before") == ("sam", 2)
     assert_same(store, other, "before")
     for name in ("sam", "tom"):
-        with pytest.raises(BadInput, match=f"Of '{name}' only the past of a fork is here: .* begin with another store"):
+        with pytest.raises(BadInput, match=f"'{name}' was restored only as an ancestor .* begin with another store"):
             through(store, name, other, tmp_path)
     assert_fine(other)
     third = made("third")
@@ -153,7 +157,7 @@ def test_a_fork_brings_its_ancestors_and_is_restored_as_a_fork(
     assert_fine(third)
 
 
-def test_an_ancestor_that_nobody_had_is_ended_after_what_its_fork_needs(
+def test_a_missing_ancestor_is_restored_up_to_the_cut_and_ended(
     store: Store, other: Store, made: MakeStore, tmp_path: Path
 ) -> None:
     """The fork alone lives, and goes from there into a third store; a fork with an earlier cut finds all it needs."""
@@ -242,7 +246,7 @@ def test_an_agent_on_its_way_is_exported_as_it_was_before(store: Store, other: S
     fork(store, "sam", 4, "tom")
     assert through(store, "sam", other, tmp_path).written == 3
     assert_whole(other.reader("sam"), "sam")
-    with pytest.raises(BadInput, match="just moving"):
+    with pytest.raises(BadInput, match="is moving to another partition"):
         save(store, "tom", tmp_path / "tom.everlog")
     assert not (tmp_path / "tom.everlog").exists()
     assert any(isinstance(event_of(record), AgentMoved) for record in store.reader("sam").read("sam"))
@@ -289,7 +293,7 @@ def test_an_erasure_that_was_not_carried_out_is_when_it_is_restored(store: Store
 
 
 def test_ids_and_kinds_of_any_age_are_taken(store: Store, other: Store, tmp_path: Path) -> None:
-    """Records years older than the clock, of kinds that nobody knows; once restored, old ids are refused as ever."""
+    """Records years older than the clock, of unknown kinds; once restored, old ids are refused as before."""
     store.register("sam")
     old = Drafts(NOW - 10**15)
     log = store.open("sam", "test")
@@ -316,7 +320,7 @@ def test_the_other_streams_that_are_asked_for_come_along(store: Store, other: St
 
 
 def test_an_export_is_a_prefix_of_what_is_written_meanwhile(store: Store, other: Store, tmp_path: Path) -> None:
-    """The agent is open and goes on while it is exported: what it had when that began comes out, and nothing waits."""
+    """An open agent continues while it is exported: the export has its records at the start, and no write waits."""
     drafts = Drafts()
     store.register("sam")
     log = store.open("sam", "test")

@@ -1,4 +1,4 @@
-"""A restore that is interrupted or meets somebody: nobody sees half of an agent, and nothing of others is touched."""
+"""An interrupted or refused restore: no reader sees half of an agent, and no other agent is touched."""
 
 import errno
 from pathlib import Path
@@ -23,9 +23,9 @@ OTHER = Path("/other")
 
 
 @pytest.mark.parametrize("count", few_and_all(3, part="storage"))
-def test_a_restore_that_was_interrupted_anywhere_leaves_nobody_or_everybody(tmp_path: Path, count: int | None) -> None:
-    """A crash before any change of the disk: each agent is there whole or not at all, nobody can open what is half
-    there, and the same restore finishes it.
+def test_a_restore_interrupted_anywhere_leaves_all_agents_or_none(tmp_path: Path, count: int | None) -> None:
+    """After a crash before any change of the disk, each agent is there whole or not at all, an incomplete one cannot be
+    opened, and the same restore finishes it.
     """
     source = FileStore.create(OTHER, now, "other", shards=2, disk=FaultyDisk())
     source.register("sam")
@@ -63,7 +63,7 @@ def test_a_restore_that_was_interrupted_anywhere_leaves_nobody_or_everybody(tmp_
 
 
 def test_what_is_half_restored_cannot_be_opened_or_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever makes an agent of that name, and whoever restores another export of it, is told what to do."""
+    """Creating an agent of that name, and restoring another export of it, are refused with the cure."""
     monkeypatch.setattr("everlog.store.backup.restore_service.RESTORE_COMMITS", 2)
     source = FileStore.create(OTHER, now, "other", disk=FaultyDisk())
     say(source, "sam", Drafts(), 6)
@@ -123,7 +123,7 @@ def test_who_registered_a_name_at_that_very_moment_does_not_lock_it(tmp_path: Pa
 
 
 def test_an_opener_frees_an_agent_that_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process died after the last step but one, and the export is lost: nobody is kept out for that."""
+    """The process died after the last step but one, and the export is lost: the name is usable all the same."""
     source = FileStore.create(OTHER, now, "other", disk=FaultyDisk())
     say(source, "sam", Drafts(), 6)
     fork(source, "sam", 4, "tom")
@@ -132,7 +132,7 @@ def test_an_opener_frees_an_agent_that_is_whole(tmp_path: Path, monkeypatch: pyt
     store = FileStore.create(ROOT, now, "sim", disk=FaultyDisk())
     store.restore(tmp_path / "sam.everlog")
     with monkeypatch.context() as patched:
-        patched.setattr(FileOpener, "set_free", interrupted)
+        patched.setattr(FileOpener, "release_restored", interrupted)
         with pytest.raises(KeyboardInterrupt):
             store.restore(tmp_path / "tom.everlog")
     assert partition_of("tom") not in store.partitions()
@@ -162,8 +162,8 @@ def test_a_log_that_is_open_elsewhere_is_not_restored_into(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("operation", ["create", "write", "sync", "link", "sync_dir"])
-def test_a_disk_that_refuses_leaves_nobody_half_there(tmp_path: Path, operation: str) -> None:
-    """An error of the disk at any of its first operations: a StoreError, nobody new, and the next try finishes it."""
+def test_a_failing_disk_leaves_no_agent_half_restored(tmp_path: Path, operation: str) -> None:
+    """An error of the disk at any of its first operations: a StoreError, no new agent, and the next try finishes it."""
     source = MemoryStore(0, now)
     say(source, "sam", Drafts(), 3)
     save(source, "sam", tmp_path / "sam.everlog")
@@ -196,7 +196,7 @@ def test_a_name_without_records_is_filled_if_it_was_meant_so(tmp_path: Path) -> 
     store = FileStore.create(ROOT, now, "sim", shards=2, disk=FaultyDisk())
     store.register("sam", shared=True)
     store.register("tom")
-    with pytest.raises(BadInput, match="an agent 'tom' here already"):
+    with pytest.raises(BadInput, match="an agent 'tom' already"):
         store.restore(tmp_path / "tom.everlog")
     assert store.reader("sam").head("sam").seq == 0
     store = FileStore.create(OTHER, now, "sim", shards=2, disk=FaultyDisk())
@@ -207,14 +207,14 @@ def test_a_name_without_records_is_filled_if_it_was_meant_so(tmp_path: Path) -> 
     assert_fine(store)
 
 
-def test_a_source_with_other_documents_keeps_everybody_out(tmp_path: Path) -> None:
-    """What goes with an agent is looked at before the agent is restored: it is said to be a source, nobody is added."""
+def test_a_source_with_other_documents_prevents_the_restore(tmp_path: Path) -> None:
+    """The kind of stream is checked before the restore: a source is named as such, and no agent is added."""
     source, store = MemoryStore(0, now), MemoryStore(0, now)
     say(source, "sam", Drafts(), 2)
     for place, at in ((source, 1), (store, 2)):
         say(place, "source:books", Drafts(NOW + at), 2)
     save(source, "sam", tmp_path / "x.everlog", sources=["books"], streams=["source:books"])
-    with pytest.raises(BadInput, match="a source 'books' here already"):
+    with pytest.raises(BadInput, match="a source 'books' already"):
         store.restore(tmp_path / "x.everlog")
     assert store.agents() == []
 

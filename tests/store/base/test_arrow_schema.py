@@ -68,7 +68,7 @@ def test_records_come_back(records: list[Record]) -> None:
 
 @pytest.mark.parametrize("count", [8, 9, 500, 4097])
 def test_a_long_body_is_what_pyarrow_writes(count: int) -> None:
-    """Where bitmaps have more than a byte, and nulls come and go."""
+    """Bitmaps of more than a byte, with nulls in changing places, read correctly."""
     records = [
         Record(
             agent_id="sam", seq=n, commit=1, event_id=f"{n:032x}", recorded_at=n, said_at=n if n % 3 else None,

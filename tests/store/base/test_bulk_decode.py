@@ -19,7 +19,7 @@ def record_of(event: Event | UnknownEvent, seq: int) -> Record:
 
 @st.composite
 def odd(draw: st.DrawFn) -> Event | UnknownEvent:
-    """What does not decode as it stands: unknown, newer than we are, or older."""
+    """Events that do not decode as they are: unknown, newer than this everlog, or older."""
     return draw(
         st.one_of(
             st.builds(

@@ -1,4 +1,4 @@
-"""What `log check` says of forks: where each begins, its log, the register and its parent say the same."""
+"""Checks of forks by `log check`: the fork's log, the register and the parent agree on its fork point."""
 
 import shutil
 from pathlib import Path
@@ -58,10 +58,10 @@ def test_forks_that_are_well_are_well_wherever_they_and_their_parents_went(tmp_p
 @pytest.mark.parametrize(
     ("name", "other", "said"),
     [
-        ("sam", {"words": "ab", "parent": "ann", "at": 2}, "that ends at seq 2: it lacks records"),
+        ("sam", {"words": "ab", "parent": "ann", "at": 2}, "which ends at seq 2: records are missing"),
         ("sam", {"words": "abd"}, "the chain of 'sam' at seq 3 is not what it was"),
         ("tom", {"parent": "ann"}, "the chain of 'sam' at seq 3 is not what it was"),
-        ("tom", {"at": 2}, "the register has it as a fork of 'sam' at seq 3, and its log does not"),
+        ("tom", {"at": 2}, "the register has a fork of 'sam' at seq 3, but the log does not"),
     ],
 )
 def test_a_fork_that_does_not_hang_on_to_its_parent_is_named(
@@ -79,7 +79,7 @@ def test_a_fork_that_does_not_hang_on_to_its_parent_is_named(
     assert check_forks(store, ["ann"]) == []
 
 
-def test_a_parent_whose_log_is_missing_is_told(tmp_path: Path) -> None:
+def test_a_parent_whose_log_is_missing_is_reported(tmp_path: Path) -> None:
     store = family(tmp_path)
     shutil.rmtree(store.partition(partition_of("sam")).path)
     (tom, max_) = check_forks(store)[::-1]

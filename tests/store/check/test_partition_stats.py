@@ -1,4 +1,6 @@
-"""What a partition holds, and what that costs: counted from the manifest and the frames, without a sealed file read."""
+"""Statistics of a partition, and their cost: counted from the manifest and the frames, without reading a sealed
+file.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -89,7 +91,7 @@ def test_leftovers_count_as_other(store: FileStore, where: Partition, open_path)
 
 @pytest.mark.usefixtures("filled")
 def test_a_sealed_file_is_not_read(store: FileStore, where: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the manifest knows is not looked for: only bytes beyond the end of a sealed file would be read."""
+    """Facts of the manifest are not searched: only bytes beyond the end of a sealed file would be read."""
     log = store.open("sam", "seal")
     log.seal(DERIVER)
     log.close()

@@ -125,7 +125,7 @@ def move(store: FileStore) -> None:
 
 
 def test_a_fork_has_its_own_records_only_sealed_or_moved(store: FileStore) -> None:
-    """That it begins after the cut is no gap, wherever it goes: nothing is missing before it."""
+    """A fork's log that begins after the cut has no gap, in any partition: nothing is missing before it."""
     with closing(store.open("sam", "test")) as log:
         say(log, "sam", 3)
     store.fork("sam", 2, "tom", event_id=ids.new(clock.now()))
@@ -144,7 +144,7 @@ def test_a_fork_has_its_own_records_only_sealed_or_moved(store: FileStore) -> No
 
 @pytest.mark.parametrize("harm", ["frame", "file gone"])
 def test_damage_is_an_error_that_names_the_file(store: FileStore, harm: str) -> None:
-    """A frame that rotted before another, a sealed file that is not there: nobody gets an answer without them."""
+    """A damaged frame before another, or a missing sealed file: no query gets an answer without them."""
     with closing(store.open("sam", "test")) as log:
         say(log, "sam", 3)
         if harm == "file gone":

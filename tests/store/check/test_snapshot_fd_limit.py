@@ -45,7 +45,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def asked(folder: Path, soft: int, hard: int) -> list[str]:
-    """What a process with these limits prints."""
+    """Return the output of a process with these limits."""
     words = [sys.executable, "-c", CODE, str(folder / "store"), str(folder / "empty"), str(soft), str(hard)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -60,7 +60,7 @@ def test_the_limit_of_open_files_is_raised_where_more_is_needed(many: Path) -> N
 
 
 @pytest.mark.parametrize("limit", [24, 32, 40, 50, 2 * AGENTS + 63])
-def test_too_low_a_limit_is_told_with_the_number_that_is_needed(many: Path, limit: int) -> None:
+def test_too_low_a_limit_is_reported_with_the_number_that_is_needed(many: Path, limit: int) -> None:
     """And where it cannot be raised, the error says which is needed, and how."""
     answer, _ = asked(many, limit, limit)
     assert answer.startswith("StoreError: ")

@@ -110,7 +110,7 @@ def test_a_place_without_a_store_is_said(tmp_path: Path) -> None:
 
 
 def test_a_torn_tail_is_no_damage_while_its_writer_lives() -> None:
-    """A reader warns of a torn tail only when nobody is about to complete it."""
+    """A reader warns of a torn tail only when no living owner may be completing it."""
     disk, store = simulated()
     log = store.open("sam", "one")
     disk.fail("write", errno.ENOSPC, partial=50)

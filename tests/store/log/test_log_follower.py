@@ -107,7 +107,7 @@ def test_damage_before_the_end_is_an_error(store: FileStore, where: Partition, f
 
 
 def test_a_position_that_was_given_up_is_read_again(store: FileStore, where: Partition, filled: object) -> None:
-    """Whoever did not take in what it was given asks again from where it was."""
+    """A follower that failed to process a batch asks again from its old position."""
     follower = LogFollower(where)
     next(follower.since(0))
     assert follower.has_more(2)

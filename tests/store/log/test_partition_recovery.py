@@ -59,7 +59,7 @@ class Filled:
         return disk
 
     def frames_in(self, length: int) -> int:
-        """How many frames end within the first `length` bytes."""
+        """Return the number of frames that end within the first `length` bytes."""
         return sum(end <= length for end in self.ends) - 1
 
 
@@ -84,7 +84,9 @@ def deaths(disk: FaultyDisk) -> Iterator[FaultyDisk]:
 
 
 def assert_recovers(disk: FaultyDisk, heads: Heads, tail: bytes) -> None:
-    """The next owner has exactly the whole commits; what it cut, or somebody before it, is kept beside."""
+    """The next owner has exactly the whole commits; the tail that it or an earlier owner cut is kept beside the
+    file.
+    """
     log = store_on(disk).open(AGENT, "after")
     assert {agent_id: log.head(agent_id) for agent_id in heads} == heads
     assert log.agents() == sorted(agent_id for agent_id, head in heads.items() if head.seq)
@@ -130,7 +132,7 @@ def test_p2_every_byte_and_every_death_of_the_repair(frames: int) -> None:
 
 @pytest.mark.parametrize("every", [29, pytest.param(1, marks=[pytest.mark.long, pytest.mark.storage])])
 def test_p2_a_reader_sees_the_whole_commits_at_every_byte(every: int) -> None:
-    """Whatever byte the file ends at, a reader gives exactly the whole commits and says how much is torn."""
+    """For a file that ends at any byte, a reader gives exactly the whole commits and the length of the torn tail."""
     filled = Filled(3)
     first = seeds.chance("a reader").randrange(every)
     for length in sorted({*bytes_of(filled)[first::every], *filled.ends}):
@@ -140,7 +142,7 @@ def test_p2_a_reader_sees_the_whole_commits_at_every_byte(every: int) -> None:
         assert (reader.damage.bytes if reader.damage else 0) == length - filled.ends[frames]
 
 
-def test_p2_recovery_is_idempotent_and_the_log_goes_on() -> None:
+def test_p2_recovery_is_idempotent_and_the_log_continues() -> None:
     """After a repair a second opening changes no record and cuts nothing, and the next append takes the next number."""
     filled = Filled(3)
     for length in range(0, len(filled.whole) + 1, 97):

@@ -51,7 +51,7 @@ def group(log: Log, names: list[str], drafts: Drafts, count: int = 2, text: str 
 
 @pytest.mark.parametrize("seed", split(range(6), 2, label="shared reads", part="storage"))
 def test_a_writer_reads_what_a_reader_reads(tmp_path: Path, seed: int) -> None:
-    """Whatever was appended, sealed and opened again, the owner's reads are those of a reader that scans the files."""
+    """After any appends, seals and openings, the owner's reads are those of a reader that scans the files."""
     chance = random.Random(seed)
     drafts = Drafts()
     log = shared(tmp_path, segment_bytes_max=chance.choice([1, 4000, 10**6]))
@@ -92,7 +92,7 @@ def test_a_writer_reads_the_frames_of_the_agent_only(tmp_path: Path) -> None:
 
 
 def test_damage_in_a_frame_of_the_agent_is_found_by_its_writer(tmp_path: Path) -> None:
-    """What lies before the damage is given, then CorruptLog names file and byte; other agents can be read."""
+    """Records before the damage are given, then CorruptLog names file and byte; other agents can be read."""
     log, drafts = shared(tmp_path), Drafts()
     for names in (["sam"], ["ann"], ["sam"], ["ann"]):
         group(log, names, drafts)
@@ -129,7 +129,7 @@ def test_a_footer_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def together(reader: LogReader, agents: list[str] | None) -> dict[str, tuple[list[object], list[object]]]:
-    """What `states` says, by agent."""
+    """Return the result of `states`, by agent."""
     found: dict[str, tuple[list[object], list[object]]] = {}
     for states in reader.states("counting", agents):
         for name in states.agents:

@@ -49,7 +49,7 @@ class Segments:
         return disk
 
     def records(self, commits: int) -> list[Record]:
-        """Those of the first `commits` commits."""
+        """Return the records of the first `commits` commits."""
         return [record for commit in self.commits[:commits] for record in commit]
 
 
@@ -59,7 +59,7 @@ def content(disk: FaultyDisk) -> dict[Path, bytes]:
 
 
 def readable(disk: FaultyDisk, agent_id: str) -> tuple[list[Record], str]:
-    """What a reader gives of an agent, and the error that ended it."""
+    """Return the records that a reader gives of an agent, and the error that ended the read."""
     found = []
     try:
         found.extend(store_on(disk).reader(AGENT).read(agent_id))
@@ -87,7 +87,7 @@ def assert_damage_is_told(disk: FaultyDisk, path: Path, offset: int, before: lis
 
 
 def assert_tail_is_cut(disk: FaultyDisk, whole: bytes, offset: int, before: list[Record]) -> None:
-    """The next owner has what lies before, keeps the bytes beside, and the log goes on."""
+    """The next owner has the records before the flip, keeps the bytes beside the file, and the log continues."""
     log = store_on(disk).open(AGENT, "after")
     assert log.cut is not None
     assert (log.cut.offset, log.cut.bytes) == (offset, len(whole) - offset)
@@ -147,7 +147,7 @@ def tails(seed: int, own: bytes) -> dict[str, bytes]:
 @pytest.mark.parametrize("torn", [0, 1, 48, 700], ids="after {} bytes of a torn frame".format)
 @pytest.mark.parametrize("kind", tails(0, b"own"))
 def test_p3_a_tail_of_nonsense_is_cut_whatever_it_is(kind: str, torn: int) -> None:
-    """Zeros, stale bytes of this and other segments, garbage: cut by the next owner and kept; the log goes on."""
+    """Zeros, stale bytes of this and other segments, garbage: cut by the next owner and kept; the log continues."""
     segments = Segments()
     stale = b"".join(bytes(segments.disk.files[path].content) for path in segments.paths)
     path = segments.paths[-1]

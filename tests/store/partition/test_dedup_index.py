@@ -1,4 +1,4 @@
-"""Which ids are remembered where, and when a sealed file has to be read for them."""
+"""Places where ids are remembered, and times at which a sealed file has to be read for them."""
 
 from everlog.events import uuid7
 from everlog.store.base.arrow_schema import id_bytes

@@ -1,8 +1,8 @@
 """P10, exhaustively: a full disk, a broken one, too many open files and a read-only remount, from every operation on.
 
 A user makes a store, registers, opens, appends over several segments, seals, closes, opens again. At each operation in
-turn the disk goes wrong, stays so for a while, and is mended. Nobody does anything by hand: the user opens the log
-again and sends the same events again.
+turn the disk fails, keeps failing for a while, and is mended. There is no repair by hand: the user opens the log again
+and sends the same events again.
 """
 
 import errno
@@ -23,11 +23,11 @@ CHANGES = frozenset({"create", "write", "make_dirs", "link"})
 EVERYTHING = CHANGES | {"open", "read", "names", "exists", "is_locked", "remove", "truncate", "sync", "sync_dir"}
 WRONG = {
     "ENOSPC": (Broken(errno.ENOSPC, CHANGES | {"sync", "sync_dir"}), "Make room"),
-    "EIO": (Broken(errno.EIO, EVERYTHING), "Look at the system's log"),
+    "EIO": (Broken(errno.EIO, EVERYTHING), "Check the system's log"),
     "EMFILE": (Broken(errno.EMFILE, frozenset({"create", "open", "read", "names", "sync_dir", "is_locked"})), "ulimit"),
     "EROFS": (Broken(errno.EROFS, CHANGES | {"open", "remove", "truncate"}), "Mount it for writing"),
 }
-"""What goes wrong, with which operations, and a part of the cure that the error must name."""
+"""The kind of failure, the failing operations, and a part of the cure that the error must name."""
 APPENDS = 4
 
 
@@ -45,7 +45,7 @@ class User:
         self.failures = 0
 
     def steps(self) -> Iterator[Callable[[], None]]:
-        """What a user does in a life or two."""
+        """Actions of a user in one or two processes."""
         yield self.open
         yield lambda: self.append(0)
         yield lambda: self.append(1)

@@ -1,4 +1,6 @@
-"""Files that somebody removed: what they told is missed in words, and no record is cut, hidden or begun anew for it."""
+"""Missing files: their content is reported missing in words, and no record is cut, hidden or started again because of
+it.
+"""
 
 import shutil
 from pathlib import Path

@@ -50,7 +50,7 @@ class Child:
         self.process.communicate()
 
 
-def test_p7_a_second_process_is_told_who_has_it_and_can_fence_it(store: FileStore, where: Partition) -> None:
+def test_p7_a_second_process_gets_the_owners_name_and_can_fence_it(store: FileStore, where: Partition) -> None:
     """A live process is never fenced unasked; after --take-over it is never acknowledged again."""
     child = Child(store.root)
     try:
@@ -71,7 +71,7 @@ def test_p7_a_second_process_is_told_who_has_it_and_can_fence_it(store: FileStor
     assert report.ok and any("fenced" in note for note in report.notes)
 
 
-def test_p7_the_owner_after_a_killed_process_goes_on_in_the_same_file(store: FileStore, where: Partition) -> None:
+def test_p7_the_owner_after_a_killed_process_continues_in_the_same_file(store: FileStore, where: Partition) -> None:
     """A free lock on the same machine needs no take-over and no new file."""
     child = Child(store.root)
     assert child.append() == "1"
@@ -82,7 +82,7 @@ def test_p7_the_owner_after_a_killed_process_goes_on_in_the_same_file(store: Fil
 
 
 def test_p7_an_owner_from_another_machine_is_followed_in_a_new_file(store: FileStore, where: Partition) -> None:
-    """Where the lock says nothing, because the last owner was on another host, its file is closed, not continued."""
+    """If the last owner was on another host the lock proves nothing: its file is closed, not continued."""
     store.open("sam", "one").append("sam", 0, Drafts().some(1))
     path = where.path / "epoch-000001"
     path.write_bytes(path.read_bytes().replace(b'"host":"', b'"host":"other-'))

@@ -1,4 +1,4 @@
-"""P7 with two real processes: the owner is stopped with SIGSTOP at each of its operations, fenced, and let go on."""
+"""P7 with two real processes: the owner is stopped with SIGSTOP at each of its operations, fenced, and resumed."""
 
 import json
 import os
@@ -51,7 +51,7 @@ class Owners:
         assert os.WIFSTOPPED(status)
 
     def go_on(self) -> dict[str, Any]:
-        """Let it go on, and hear what came of it."""
+        """Resume it. Return its outcome."""
         os.kill(self.process.pid, signal.SIGCONT)
         return json.loads(self.line())
 
@@ -65,7 +65,9 @@ def owners(tmp_path: Path) -> Iterator[Owners]:
 
 
 def fence(owners: Owners, scenario: str, stop: int, *after: str) -> dict[str, Any]:
-    """One round: stop the owner there, take over, append, let it go on; what came of it. Nobody's record is lost."""
+    """Run one round: stop the owner there, take over, append, resume it. Return its outcome. No record of either is
+    lost.
+    """
     agent = owners.order(scenario, stop, *after)
     owners.until_stopped()
     taker = owners.store.open(agent, "taker", take_over=True)
@@ -84,7 +86,7 @@ def fence(owners: Owners, scenario: str, stop: int, *after: str) -> dict[str, An
 
 
 def steps(owners: Owners, scenario: str) -> list[str]:
-    """The operations of a scenario that nobody disturbs."""
+    """Return the operations of an undisturbed scenario."""
     owners.order(scenario, -1)
     told = json.loads(owners.line())
     assert told["outcome"] in ("acknowledged", "open")
@@ -108,7 +110,7 @@ def test_p7_an_owner_stopped_inside_an_append_is_never_acknowledged_again(owners
     assert fence(owners, scenario, len(seen) - 1, "after")["outcome"] == "acknowledged"
 
 
-def test_p7_an_owner_stopped_while_it_opens_harms_nobody(owners: Owners) -> None:
+def test_p7_an_owner_stopped_while_it_opens_harms_no_other(owners: Owners) -> None:
     """Stopped before any operation of an opening: refused, or open and fenced; the other owner's records stay."""
     seen = steps(owners, "open")
     for stop in range(len(seen)):

@@ -17,14 +17,14 @@ ALONE = ["unshare", "--user", "--map-root-user", "--mount"]
 
 @functools.cache
 def may_mount(folder: str) -> bool:
-    """Whether this system lets a process have mounts of its own."""
+    """Return True if this system lets a process have mounts of its own."""
     if shutil.which("unshare") is None:
         return False
     return subprocess.run([*ALONE, "sh", "-c", MOUNT, folder, "true"], capture_output=True, check=False).returncode == 0
 
 
 def starved(what: str, folder: Path) -> dict[str, Any]:
-    """What the starving process tells."""
+    """Return the report of the starving process."""
     command = [sys.executable, "-m", "tests.support.store.starved_appender", what, str(folder)]
     if what in ("space", "remount"):
         if not may_mount(str(folder)):
@@ -47,7 +47,9 @@ def starved(what: str, folder: Path) -> dict[str, Any]:
 def test_p10_what_the_system_refuses_is_refused_cleanly_and_heals(
     what: str, said: str, cure: str, tmp_path: Path
 ) -> None:
-    """It fails with cause and cure, and so does what is tried next; once the cause is gone, all goes on by itself."""
+    """The operation fails with cause and cure, and so do the next ones; once the cause is gone, all works again by
+    itself.
+    """
     told = starved(what, tmp_path)
     first, second, *_ = told["errors"]
     assert first.startswith("StoreError: could not ")

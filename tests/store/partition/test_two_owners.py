@@ -1,7 +1,7 @@
 """P7 on a simulated disk: two owners, switched at every pair of their operations.
 
-The first runs to its i-th operation; the second opens with take-over and runs to its j-th; the first goes on to its
-end, and then the second. So each meets each in every state: while it takes its epoch, recovers, cuts, rolls, appends.
+The first owner runs to its i-th operation; the second opens with take-over and runs to its j-th; the first runs to its
+end, and then the second. So they meet in every state: while one takes its epoch, recovers, cuts, rolls, appends.
 """
 
 import itertools
@@ -22,11 +22,11 @@ SECOND = 1_000_000
 APPENDS = 2
 KINDS = ["a clean end", "a torn tail", "a live owner", "small segments", "sealing"]
 PAIRS = 25
-"""How many meetings the ordinary suite tries for each kind."""
+"""Number of meetings that the ordinary suite tries for each kind."""
 
 
 class Owner(threading.Thread):
-    """Opens the log and appends; stands still before one of its operations until it is let go on."""
+    """An owner that opens the log and appends; it waits before one of its operations until it is released."""
 
     def __init__(self, work: Callable[["Owner"], None], stop: int) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ def segment_of(kind: str) -> int:
 
 
 def meet(kind: str, first_stop: int, second_stop: int) -> tuple[Owner, Owner]:
-    """Let two owners meet at these operations, and see that nobody's acknowledged record is lost."""
+    """Let two owners meet at these operations, and check that no acknowledged record is lost."""
     disk, store = begun(segment_of(kind))
     before = [record.event_id for commit in fill(store, [("sam", 1), ("sam", 2)], Drafts()) for record in commit]
     if kind == "a torn tail":
@@ -121,7 +121,7 @@ def meet(kind: str, first_stop: int, second_stop: int) -> tuple[Owner, Owner]:
 
 
 def assert_newest_is_served(disk: FaultyDisk, first: Owner, second: Owner) -> None:
-    """Who is refused is told that another has it; who published the newest epoch is not refused, and goes on."""
+    """A refused owner is told that another has the log; the owner of the newest epoch is not refused, and continues."""
     for owner in (first, second):
         assert owner.refused is None or isinstance(owner.refused, Fenced | PartitionBusy), owner.refused
     newest = max(partition_on(disk).numbers("epoch-"))

@@ -97,7 +97,7 @@ def test_row_groups_prune(store: FileStore, where: Partition, drafts: Drafts, mo
 
 
 def test_p19_small_files_are_merged_and_few_are_left(store: FileStore, where: Partition, drafts: Drafts) -> None:
-    """However often a log is sealed, it has few files, and each read is as before."""
+    """After any number of seals a log has few files, and each read is as before."""
     for _ in range(12):
         fill(store, drafts, 2, seal=True)
         assert len(sealed(where)) <= 4
@@ -189,7 +189,7 @@ def test_p19_a_crash_at_any_step_of_sealing_loses_and_doubles_nothing(count: int
 
 @pytest.mark.parametrize("count", few_and_all(8, part="storage"))
 def test_p18_after_a_crash_at_any_step_the_next_owner_has_erased(count: int | None) -> None:
-    """Whatever the moment, opening the log leaves tombstones and no file in which what was said can be found."""
+    """At any moment, opening the log leaves tombstones and no file with the erased content."""
     for disk, _ in moments(count, erase=True):
         for after in (disk.killed(), disk.power_loss()):
             store = FileStore(ROOT, now, disk=after)
@@ -261,7 +261,7 @@ def test_p10_a_fault_at_any_step_of_sealing_changes_nothing(code: int) -> None:
         log.close()
 
 
-def test_p19_damage_in_an_old_file_keeps_nobody_from_sealing_new_frames(
+def test_p19_damage_in_an_old_file_does_not_prevent_sealing_new_frames(
     store: FileStore, where: Partition, drafts: Drafts
 ) -> None:
     """A sealed file that has rotted is left as it is, and told of by who reads it; what is new is sealed without it."""
@@ -276,7 +276,7 @@ def test_p19_damage_in_an_old_file_keeps_nobody_from_sealing_new_frames(
 
 
 def test_p18_a_file_that_a_fenced_owner_left_is_erased_with_the_rest(store: FileStore, where: Partition) -> None:
-    """What was written by an owner that was fenced while it sealed is removed when the newer owner erases."""
+    """A file of an owner that was fenced while it sealed is removed when the newer owner erases."""
     drafts = Drafts()
     first = store.open("sam", "first")
     first.append("sam", 0, saying_secrets(drafts))
@@ -293,7 +293,7 @@ def test_p18_a_file_that_a_fenced_owner_left_is_erased_with_the_rest(store: File
 def test_p11_a_state_comes_with_the_next_sealing_after_an_upgrade(
     store: FileStore, where: Partition, drafts: Drafts
 ) -> None:
-    """Where no state can be used, sealing makes one though there are no new frames; once, and not again."""
+    """If no state can be used, sealing makes one though there are no new frames; once, and not again."""
     fill(store, drafts, 6)
     log = store.open("sam", "old")
     assert log.seal().files == 1

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from everlog.events import ClusterError, StoreError
-from everlog.store import FileStore, StoreIdentity, caveat, check_one_store, check_storage, seen_by
+from everlog.store import FileStore, StoreIdentity, check_one_store, check_storage, storage_warning, store_identity
 from everlog.store.stores.mounts import Mount, mount_of, sharing_fault
 
 ROOT_LINE = "22 1 254:0 / / rw,relatime - ext4 /dev/vda rw"
@@ -15,7 +15,7 @@ NFS_OPTIONS = "rw,vers=4.1,hard,noac,lookupcache=none"
 
 
 def told(kind: str, options: str = "rw", source: str = "server:/everlog", point: str = "/store") -> str:
-    """What the kernel tells of mounts: a root file system, and one of that kind at `point`."""
+    """Return the kernel's list of mounts: a root file system, and one of that kind at `point`."""
     return f"{ROOT_LINE}\n30 22 0:50 / {point} rw,relatime shared:5 - {kind} {source} {options}\n"
 
 
@@ -40,7 +40,7 @@ UNSAFE = [
     ("fuse.gcsfuse", "rw", "bucket", "objects"),
     ("fuse.rclone", "rw", "remote:bucket", "objects"),
     ("fuse.blobfuse2", "rw", "blobfuse2", "objects"),
-    ("fuse.sshfs", "rw", "me@server:/", "two owners would not meet"),
+    ("fuse.sshfs", "rw", "me@server:/", "two owners of a log would not notice each other"),
     ("vfat", "rw", "/dev/sdb1", "second name"),
     ("vboxsf", "rw", "share", "second name"),
     ("nfs4", "rw,vers=4.1,soft,timeo=600", "server:/", "`hard`"),
@@ -85,8 +85,8 @@ def test_a_mount_may_have_spaces_in_its_name() -> None:
         check_storage(Path("/my store/agents"), text)
 
 
-def test_lines_that_nobody_understands_refuse_nothing() -> None:
-    """Whatever a kernel of another day tells, a store can be used."""
+def test_unknown_lines_refuse_nothing() -> None:
+    """With a list of mounts in an unknown format, a store can be used."""
     assert mount_of(Path("/store"), "nonsense\n\n1 2 3 - \n") is None
     check_storage(Path("/store"), "nonsense")
 
@@ -99,7 +99,7 @@ def test_lines_that_nobody_understands_refuse_nothing() -> None:
 )  # fmt: skip
 def test_what_one_should_know_of_a_storage(kind: str, options: str, words: str) -> None:
     """Storage that forgets with the machine or the container is allowed, and said to be so."""
-    said = caveat(Path("/store"), told(kind, options, "source"))
+    said = storage_warning(Path("/store"), told(kind, options, "source"))
     assert words in said
     assert bool(said) == bool(words)
 
@@ -165,7 +165,7 @@ NOT_SHARED = [
 
 @pytest.mark.parametrize(("text", "words"), NOT_SHARED)
 def test_storage_that_machines_cannot_share(text: str, words: str) -> None:
-    """What one machine may use well is refused where hosts run on several, with the reason and the cure."""
+    """A file system that suits one machine only is refused where hosts run on several, with the reason and the cure."""
     with pytest.raises(ClusterError, match=words):
         check_one_store([sight(text), sight(text, "two")])
 
@@ -182,9 +182,9 @@ def test_what_this_process_sees(tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     (tmp_path / "c").mkdir()
     (tmp_path / "c" / "everlog.json").write_bytes(b"\xff nonsense")
-    seen = {name: seen_by(tmp_path / name) for name in "abcd"}
+    seen = {name: store_identity(tmp_path / name) for name in "abcd"}
     assert seen["a"].store_id == "store-1"
-    assert sharing_fault([seen["a"], seen_by(tmp_path / "a")]) == ""
+    assert sharing_fault([seen["a"], store_identity(tmp_path / "a")]) == ""
     assert "a copy" in sharing_fault([seen["a"], seen["b"]])
     assert "no store" in sharing_fault([seen["a"], seen["c"]])
     assert "no store" in sharing_fault([seen["a"], seen["d"]])

@@ -97,7 +97,7 @@ def test_a_fork_is_its_parent_up_to_the_cut_and_then_itself(store: Store) -> Non
     assert store.forks_of("sam") == {f"sam{at}": at for at in range(1, 7)}
 
 
-def test_the_parent_goes_on_and_its_forks_do_not_see_it(store: Store) -> None:
+def test_the_parent_continues_and_its_forks_do_not_see_it(store: Store) -> None:
     drafts = Drafts()
     say(store, "sam", drafts, 3)
     fork(store, "sam", 2, "tom")
@@ -147,11 +147,11 @@ def test_a_fork_goes_through_moves_of_its_parent_and_its_own(store: Store) -> No
 @pytest.mark.parametrize(
     ("parent", "at", "name", "said"),
     [
-        ("sam", 0, "tom", "records 1 to 3, the head"),
-        ("sam", 4, "tom", "records 1 to 3, the head"),
+        ("sam", 0, "tom", "has records 1 to 3"),
+        ("sam", 4, "tom", "has records 1 to 3"),
         ("sam", 2, "sam", "There is an agent 'sam' already"),
         ("sam", 2, "ann", "There is an agent 'ann' already, a fork of 'sam' at seq 1"),
-        ("sam", 2, "source:tom", "is no agent"),
+        ("sam", 2, "source:tom", "cannot be the name of an agent"),
         ("sam", 2, "", "1 to 255 bytes"),
     ],
 )
@@ -179,7 +179,7 @@ def test_what_is_erased_in_the_parent_is_gone_in_its_forks(store: Store) -> None
 
 
 def test_states_of_the_parent_are_those_of_its_forks() -> None:
-    """A fork goes on from the newest state of its parent before the cut, until it has one of its own."""
+    """A fork continues from the newest state of its parent before the cut, until it has one of its own."""
     store = FileStore.create(ROOT, now, "sim", shards=2, disk=FaultyDisk())
     drafts = Drafts()
     say(store, "sam", drafts, 4, seal=True)
@@ -208,8 +208,8 @@ def made(disk: FaultyDisk) -> FileStore:
 
 
 def test_a_fork_that_was_interrupted_anywhere_is_finished_by_the_same_call() -> None:
-    """A crash before any change of the disk: there is no fork or all of it, the parent is whole, and nobody else is
-    given the name.
+    """After a crash before any change of the disk there is no fork or all of it, the parent is whole, and no other
+    agent is given the name.
     """
     whole = FaultyDisk()
     made(whole)
@@ -261,7 +261,7 @@ def test_nothing_is_forked_while_words_wait_to_be_erased(store: Store) -> None:
     log = store.open("sam", "test")
     log.append("sam", 4, [erasing(1, 2)])
     for parent in ("sam", "tom"):
-        with pytest.raises(StoreError, match="are being erased"):
+        with pytest.raises(StoreError, match="an erasure of its records"):
             fork(store, parent, 3, "ann")
     log.seal()
     log.close()

@@ -20,7 +20,7 @@ from tests.support.store.faulty_disk import Crash, FaultyDisk
 ROOT = Path("/sim")
 HOME = partition_of("sam")
 ROUTE = [HOME, "shard-000", HOME, "shard-001", "shard-000"]
-"""Where sam is, one after the other."""
+"""Partitions of sam, one after the other."""
 
 
 @pytest.fixture(params=["memory", "files"])
@@ -114,11 +114,11 @@ def test_where_an_agent_went_from_takes_nothing_more(store: Store) -> None:
     assert len(assert_whole(store)) == 3
 
 
-def test_an_agent_goes_only_where_the_store_has_a_place(store: Store) -> None:
+def test_an_agent_moves_only_to_partitions_of_the_store(store: Store) -> None:
     """Another partition than its own and the shards is BadInput; an agent without records moves without a word."""
     log = store.open("sam", "test")
     for place in ("shard-002", partition_of("ann"), "elsewhere"):
-        with pytest.raises(BadInput, match="cannot go"):
+        with pytest.raises(BadInput, match="cannot move to"):
             store.begin_move(log, "sam", place)
     store.begin_move(log, "sam", HOME)
     store.begin_move(log, "sam", "shard-000")
@@ -154,7 +154,7 @@ def crashes(route: list[str], words: dict[int, list[Draft]], count: int | None =
 
 @pytest.mark.parametrize("count", few_and_all(16, part="storage"))
 def test_a_journey_that_ended_anywhere_is_finished(count: int | None) -> None:
-    """A crash at an operation: what is there is whole, and who goes on has in the end what nobody interrupted."""
+    """After a crash at an operation all records are whole, and the next owner ends up with the uninterrupted result."""
     route = ROUTE[:3]
     words = words_for(route)
     everything = [draft.text for drafts in words.values() for draft in drafts]

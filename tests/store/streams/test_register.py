@@ -26,7 +26,7 @@ def shared(request: pytest.FixtureRequest) -> Store:
 
 
 def test_a_store_keeps_the_number_of_shards_that_it_was_made_with(tmp_path: Path) -> None:
-    """Who asks for another number gets BadInput that names both; who asks for none in particular gets the store."""
+    """Opening with another number of shards is BadInput that names both; opening without a number gives the store."""
     assert FileStore.create(tmp_path, now, "s", shards=4).shards == 4
     assert FileStore.create(tmp_path, now, "s").shards == FileStore.create(tmp_path, now, "s", shards=4).shards == 4
     for other in (0, 5):
@@ -55,16 +55,16 @@ def test_agents_that_share_are_in_the_shard_of_their_name(shared: Store) -> None
 
 
 @pytest.mark.parametrize("many", [False, True])
-def test_nobody_shares_in_a_store_without_shards(many: bool) -> None:
-    """Asking for a shared partition where there are none is BadInput that says so; nobody is registered."""
+def test_no_agent_shares_in_a_store_without_shards(many: bool) -> None:
+    """Asking for a shared partition in a store without shards is BadInput that says so; no agent is registered."""
     for store in (MemoryStore(), begun(FaultyDisk(), None)):
-        with pytest.raises(BadInput, match="none to share"):
+        with pytest.raises(BadInput, match="this store has no shards"):
             store.register_many(["sam"], shared=True) if many else store.register("sam", shared=True)
         assert store.agents() == []
 
 
 def test_many_are_registered_as_one_by_one(shared: Store) -> None:
-    """register_many puts everybody where register would, gives the new ones in order, and takes a name once."""
+    """register_many places every agent where register would, gives the new ones in order, and takes a name once."""
     assert shared.register(NAMES[3], shared=True)
     assert shared.register_many([*NAMES, NAMES[1]], shared=True) == NAMES[:3] + NAMES[4:]
     assert shared.register_many(NAMES, shared=True) == []
@@ -74,7 +74,7 @@ def test_many_are_registered_as_one_by_one(shared: Store) -> None:
         assert shared.assigned()[name] == shared.partition_of(name) == shared.reader(name).partition
 
 
-def test_many_with_an_impossible_name_register_nobody(shared: Store) -> None:
+def test_one_impossible_name_of_many_registers_no_agent(shared: Store) -> None:
     """One impossible name among many is BadInput before anybody is registered."""
     with pytest.raises(BadInput):
         shared.register_many(["sam", ""], shared=True)
@@ -82,7 +82,7 @@ def test_many_with_an_impossible_name_register_nobody(shared: Store) -> None:
 
 
 def test_agents_of_one_shard_share_its_log(shared: Store) -> None:
-    """Whoever opens the partition by its name has the logs of all of its agents."""
+    """Opening a partition by its name gives the logs of all of its agents."""
     shared.register_many(NAMES, shared=True)
     inside = [name for name in NAMES if shared.partition_of(name) == "shard-002"]
     log = shared.open_partition("shard-002", "test")
@@ -92,7 +92,7 @@ def test_agents_of_one_shard_share_its_log(shared: Store) -> None:
 
 
 def test_registering_many_costs_few_syncs() -> None:
-    """What many names cost in syncs does not grow with them, but with the 256 folders at most."""
+    """The syncs for many names do not grow with their number, but with the 256 folders at most."""
     disk = FaultyDisk()
     store = begun(disk)
     store.register_many(NAMES[:100], shared=True)
@@ -102,8 +102,8 @@ def test_registering_many_costs_few_syncs() -> None:
     assert len(syncs) <= 3 * 256 + 7
 
 
-def test_after_a_crash_at_any_step_the_same_call_goes_on() -> None:
-    """The power may go at any operation: everybody who can be seen is whole, and calling again registers the rest."""
+def test_after_a_crash_at_any_step_the_same_call_continues() -> None:
+    """The power may fail at any operation: every visible agent is whole, and calling again registers the rest."""
     whole = FaultyDisk()
     begun(whole).register_many(NAMES[:12], shared=True)
     for step in range(len(whole.log)):
@@ -123,7 +123,7 @@ def test_after_a_crash_at_any_step_the_same_call_goes_on() -> None:
         assert all(final.reader(name).agents() == [] for name in NAMES[:12])
 
 
-def test_when_the_disk_is_full_the_same_call_goes_on_later() -> None:
+def test_when_the_disk_is_full_the_same_call_continues_later() -> None:
     """A disk that fills up fails the call with StoreError; when there is room, the same call registers who is left."""
     disk = FaultyDisk()
     store = begun(disk)
@@ -149,7 +149,7 @@ def test_a_file_of_another_agent_is_damage(tmp_path: Path) -> None:
 
 
 def test_who_was_looked_for_before_is_found_where_another_process_has_put_them() -> None:
-    """What a store remembers of an agent never hides a move: the next look finds it where it is now."""
+    """The store's cache of an agent never hides a move: the next look finds its new partition."""
     disk = FaultyDisk()
     ours, theirs = begun(disk), begun(disk)
     ours.register("sam")

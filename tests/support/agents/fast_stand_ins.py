@@ -26,7 +26,7 @@ Wait = Callable[[], Any]
 
 
 def told(text: str, what: str, default: int = 0) -> int:
-    """What the words of an input tell its turn to do."""
+    """Commands in the words of an input to its turn."""
     found = re.search(rf"\[{what}(?:=(\d+))?\]", text)
     return int(found[1] or 1) if found else default
 
@@ -72,7 +72,7 @@ def timers(records: Sequence[Record]) -> list[dict[str, Any]]:
 
 
 def turn_ended(records: Sequence[Record]) -> bool:
-    """Whether the turn of these records, which a PlainTurns ran, has ended."""
+    """Return True if the turn of these records, which a PlainTurns ran, has ended."""
     steps = told(records[0].text or "", "steps", 1)
     done = sum(r.type == "message_sent" for r in records)
     return done >= steps or any(r.type == "model_failed" for r in records)
@@ -90,7 +90,7 @@ def turns(records: Sequence[Record]) -> dict[int, list[Record]]:
 
 
 def waking(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """What an agent needs when it is activated, from all its records: those of a turn that has not ended wait."""
+    """Return the facts that an agent needs at its activation, from all its records: those of an open turn wait."""
     born = living(records)[0].seq
     waiting = {of[0].seq for of in turns(records).values() if not turn_ended(of)}
     return [

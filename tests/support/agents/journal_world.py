@@ -1,4 +1,4 @@
-"""What the tests of ticks and shards are played with: a disk that fails when it is told to, and what is done to it."""
+"""The world of the tests of batches and shards: a disk that fails on request, and readers of the result."""
 
 import asyncio
 from collections import Counter
@@ -41,7 +41,7 @@ class Desk:
         )
 
     def said(self, *texts: str) -> list[Draft]:
-        """What a user said: one commit."""
+        """Return a user's message: one commit."""
         now = self.clock.now()
         return [
             draft(UserMessage(text=text), event_id=self.ids.new(now), recorded_at=now, turn=1, step=0) for text in texts
@@ -52,7 +52,7 @@ class Desk:
         return await self.ticks.commit(agent_id, expected_seq, self.said(*texts))
 
     async def open_anew(self) -> None:
-        """The next owner of the log: the one that was lost is let go of."""
+        """Open the log as the next owner; the lost one is closed."""
         await self.ticks.close()
         self.log = self.store.open_partition(SHARD, "test")
         self.ticks = ShardJournal(
@@ -60,24 +60,24 @@ class Desk:
         )
 
     def kept(self, agent_id: str) -> list[str | None]:
-        """What is in the log of an agent."""
+        """Return the records in the log of an agent."""
         return [record.text for record in self.log.read(agent_id)]
 
     def rows(self) -> Counter[str]:
-        """How many records the engine holds, by agent."""
+        """Return the number of records that the engine holds, by agent."""
         found = self.ticks.projections.query("SELECT agent_id FROM hot UNION ALL SELECT agent_id FROM cold")
         return Counter(row["agent_id"] for row in found)
 
     def done(self, operation: str) -> int:
-        """How often the disk was asked for that."""
+        """Return the number of requests for that table."""
         return sum(name == operation for name, _ in self.disk.log)
 
 
 async def all_of(*works: Any) -> list[Any]:
-    """What came of works that run at once: values and errors."""
+    """Run these awaitables at once. Return values and errors."""
     return await asyncio.gather(*works, return_exceptions=True)
 
 
 def kinds_of(results: Sequence[Any]) -> list[str]:
-    """What sort of results they are."""
+    """Return the types of the results."""
     return [type(result).__name__ for result in results]

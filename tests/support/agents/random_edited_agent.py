@@ -1,4 +1,4 @@
-"""An agent of chance whose past was taken back, reworded, expanded, imported and set up anew, now and then."""
+"""A random agent with undone turns, edited thoughts, expanded summaries, imports and new configurations."""
 
 import asyncio
 import random

@@ -20,7 +20,7 @@ class Outside:
         self.paid: list[str] = []
 
         def pay(to: str, sum: int = 1) -> str:
-            """Pay somebody.
+            """Pay a person.
 
             Args:
                 to: Whom.
@@ -33,7 +33,7 @@ class Outside:
 
 
 def pays(to: str, **more: Any) -> str:
-    """A reply that pays, and goes on."""
+    """Return a reply that pays and continues the turn."""
     return completion(calls=[("pay", {"to": to, "request_heartbeat": True, **more})])
 
 
@@ -59,7 +59,7 @@ def again(
 
 
 def stage_of(world: World, tools: tuple[Tool, ...] = (), prices: TokenPrices = UNKNOWN) -> RerunEnvironment:
-    """What reruns in that world work with."""
+    """Ports of the reruns in that world."""
     return RerunEnvironment(
         store=world.store, ports=world.ports, models=lambda _: world.model, tools=tools, prices=prices
     )

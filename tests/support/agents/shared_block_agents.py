@@ -109,7 +109,7 @@ class Team:
         return list(self.store.reader(stream).read(stream))
 
     def faults(self, agent_id: str) -> Sequence[Any]:
-        """What `verify` finds."""
+        """Return the differences that `verify` finds."""
         view = self.system.view(agent_id)
         try:
             report = verify(view, self.system.tools)

@@ -15,7 +15,7 @@ from tests.support.virtual_time import WallClock
 
 
 class Places:
-    """Where hosts live: as the test says. A host is its key."""
+    """Placement of hosts as the test sets it. A host is its key."""
 
     def __init__(self) -> None:
         self.living: dict[HostedPartition, HostHandle] = {}
@@ -26,7 +26,7 @@ class Places:
         self.performed: list[str] = []
         self.capabilities: list[SessionCapabilities | None] = []
         self.calls: list[int] = []
-        """How many commands each call with many brought."""
+        """Number of commands in each batched call."""
         self.deadly = False
         self.wrong: dict[str, EverlogError] = {}
 
@@ -83,21 +83,21 @@ class Places:
         self.performed.append(f"recover {sorted(lent)}")
 
 
-async def read(*standings: PendingWork) -> AsyncIterator[Sequence[PendingWork]]:
-    """What logs say."""
-    yield standings
+async def read(*pending_batches: PendingWork) -> AsyncIterator[Sequence[PendingWork]]:
+    """Content of the logs."""
+    yield pending_batches
 
 
 class Run:
     """A supervisor that has begun, its places, and what it noted; ended at the end of the block."""
 
-    def __init__(self, *standings: PendingWork, **options: Any) -> None:
+    def __init__(self, *pending_batches: PendingWork, **options: Any) -> None:
         self.places = Places()
         self.notes: list[str] = []
         ports = Ports(clock=WallClock(), ids=CountingIds(), note=self.notes.append)
         place_of = options.pop("place_of", dedicated)
         self.supervisor = Supervisor(self.places, place_of, ports=ports, **{"activations_max": 2, **options})
-        self._standings = standings
+        self._standings = pending_batches
 
     async def __aenter__(self) -> tuple[Supervisor, Places, list[str]]:
         await self.supervisor.begin(read(*self._standings))

@@ -60,7 +60,7 @@ def replaced(seq: int, old: str, new: str) -> Change:
 
 
 def verified(world: World, *changes: Change, **options: Any) -> ReplayReport:
-    """What verify says of sam, of whose log records are as the changes leave them."""
+    """Return verify's report of sam, with the log's records as the changes leave them."""
 
     def change(record: Record) -> Record:
         for one in changes:

@@ -53,7 +53,7 @@ class Home:
 
     @property
     def ports(self) -> Ports:
-        """What its agents have beside the model."""
+        """Ports of its agents besides the model."""
         return Ports(clock=self.clock, ids=self.ids, note=self.notes.append)
 
     async def ask(

@@ -58,7 +58,7 @@ class SharedHome(Home):
         return SendInput(id=self.ids.new(self.clock.now()), event=UserMessage(text=text))
 
     def said(self, agent_id: str) -> list[str | None]:
-        """What users said to an agent, as its log has it."""
+        """Return the users' messages to an agent, as its log has them."""
         return [record.text for record in self.log(agent_id) if record.type == "user_message"]
 
     def answers(self, agent_id: str) -> list[str | None]:
@@ -86,6 +86,6 @@ async def all_heard(answer: AsyncIterator[StreamItem]) -> list[StreamItem]:
 
 
 def alive(*kinds: type) -> int:
-    """How many objects of these kinds are in memory."""
+    """Return the number of objects of these kinds in memory."""
     gc.collect()
     return sum(isinstance(thing, kinds) for thing in gc.get_objects())

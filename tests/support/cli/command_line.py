@@ -11,6 +11,7 @@ import pytest
 from everlog.actors.ports.effects import ModelResponse
 from everlog.events import Call, EverlogError, ModelError, Record, uuid7
 from everlog.interfaces.cli.main import main
+from everlog.interfaces.common.error_output import MORE
 from everlog.interfaces.common.front_end import CommandEnvironment, FrontEnd, Notice, Probe
 
 START = 1_700_000_000_000_000
@@ -136,9 +137,9 @@ class Line:
         self.on_sleep: Callable[[], None] = lambda: None
         self.typed: list[str] = []
         self.real = False
-        """Whether models are those that a user would get."""
+        """True if models are those that a user would get."""
         self.probe: Probe | None = None
-        """Who asks endpoints what they can do; None: nobody."""
+        """Probe of endpoints; None: endpoints are not probed."""
 
     @property
     def world(self) -> CommandEnvironment:
@@ -150,7 +151,7 @@ class Line:
             probe=self.probe,
             sleep=self._sleep,
             ask=self._ask,
-            give_way=lambda: None,
+            lower_priority=lambda: None,
             hold_memory=lambda _: None,
         )
 
@@ -185,12 +186,13 @@ class Line:
         return [msgspec.json.decode(line) for line in self.ok(*argv, "--json").splitlines()]
 
     def fails(self, *argv: str) -> str:
-        """The paragraph of a command that must fail."""
+        """The paragraph of a command that must fail, without the line that names the page of the error."""
         code, _, err = self(*argv)
         assert code == 1, err
         assert err.startswith("everlog: ")
-        assert len(err.splitlines()) == 1, err
-        return err
+        paragraph, *more = err.splitlines(keepends=True)
+        assert len(more) <= 1 and all(line.startswith(MORE) for line in more), err
+        return paragraph
 
 
 class Made:

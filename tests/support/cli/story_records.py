@@ -42,7 +42,7 @@ def recorded(events: Sequence[tuple[Event, int, int]], *, agent: str = "sam", ga
 
 
 class Past:
-    """What the console asks of a view, over records in memory."""
+    """The part of a view that the console reads, over records in memory."""
 
     def __init__(self, records: Sequence[Record], upto: int | None = None) -> None:
         self.records = list(records)

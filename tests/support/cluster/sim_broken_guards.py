@@ -87,7 +87,7 @@ BREAKS: dict[str, tuple[int, Callable[[], Patch]]] = {
 
 
 def fails(seed: int, guard: str = "") -> str:
-    """How the world of a seed fails without a guard; empty if it does not."""
+    """Return how the world of a seed fails without a guard; empty if it does not."""
     with ExitStack() as broken:
         if guard:
             broken.enter_context(BREAKS[guard][1]())

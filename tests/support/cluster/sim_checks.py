@@ -1,4 +1,4 @@
-"""What must be true after a simulated life, told from the logs and from what people heard alone."""
+"""Checks after a simulated run, from the logs and from the answers that callers got, and nothing else."""
 
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ def check(world: "World") -> None:
         assert len(pids) == 1, f"{key}: acknowledged by the processes {pids}"
     assert cluster.most_starting <= cluster.activations_max
     expected = (
-        "died; what is unfinished goes on",
+        "died; unfinished turns continue",
         "in a row",
         "no room",
         "the name is taken",

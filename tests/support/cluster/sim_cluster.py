@@ -22,7 +22,7 @@ from tests.support.virtual_time import WallClock
 
 
 class SimPlaces:
-    """Where a supervisor finds and makes hosts."""
+    """Placement of hosts for a supervisor."""
 
     def __init__(self, cluster: "Cluster") -> None:
         self._cluster = cluster
@@ -121,7 +121,7 @@ class SupervisorNode(Node):
             SimPlaces(cluster), cluster.place_of, ports=Ports(clock=cluster.clock, ids=cluster.ids, note=cluster.note),
             activations_max=cluster.activations_max, unfinished=cluster.unfinished,
         )  # fmt: skip
-        self.spawn(self.supervisor.begin(cluster.standings()))
+        self.spawn(self.supervisor.begin(cluster.pending_batches()))
 
 
 class Cluster:
@@ -141,7 +141,7 @@ class Cluster:
         self.shares: set[str] = set()
         """Agents that live in the shared place."""
         self.moves = False
-        """Whether agents are moved."""
+        """True if agents are moved."""
         self.nodes: dict[HostedPartition, HostNode] = {}
         self.owners: dict[str, HostNode] = {}
         self.acknowledged: dict[tuple[str, int], set[int]] = defaultdict(set)
@@ -159,7 +159,7 @@ class Cluster:
         return SHARED if agent_id in self.shares else dedicated(agent_id)
 
     async def move(self, agent_id: str) -> None:
-        """To the other placement, if its host lets go of it now."""
+        """Move the agent to the other placement, if its host unloads it now."""
         node = self.nodes.get(self.place_of(agent_id))
         if node is None or node.lost.is_set() or not node.ready.is_set():
             return
@@ -167,8 +167,8 @@ class Cluster:
         if host is None or await host.passivate():
             self.shares ^= {agent_id}
 
-    async def standings(self) -> AsyncIterator[Sequence[PendingWork]]:
-        """What the logs say; reading them takes a while."""
+    async def pending_batches(self) -> AsyncIterator[Sequence[PendingWork]]:
+        """Read the logs, which takes a while."""
         store: Any = self.store
         found = list(pending_work(store, self.note))
         await self.jitter()
@@ -186,7 +186,7 @@ class Cluster:
         await asyncio.sleep(self.chance.random() * longest if longest else 0)
 
     def strikes(self, node: HostNode, probability: float) -> bool:
-        """Whether the node dies just now."""
+        """Return True if the node dies just now."""
         if self.chance.random() >= probability:
             return False
         node.kill()
@@ -209,7 +209,7 @@ class Cluster:
         loop.call_at(at, arrive, context=contextvars.Context())
 
     async def performed(self, node: HostNode, agent_id: str, command: Command, seen: int) -> AsyncIterator[StreamItem]:
-        """What a host says, as its caller hears it. Raises HostLost, or what the command raises."""
+        """Return a host's answer as its caller gets it. Raises HostLost, or the command's error."""
         await self.jitter()
         if node.lost.is_set():
             raise HostLost(f"{node.pid} is gone")
@@ -273,7 +273,7 @@ class SimRuntime:
         self._placed: dict[str, HostHandle] = {}
         self._lost: dict[str, str] = {}
         self.losses = 0
-        """How often a host was lost while it had a command of ours."""
+        """Number of times that a host was lost during a command of ours."""
 
     async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[StreamItem]:
         if agent_id not in self._placed:

@@ -38,7 +38,7 @@ class Node:
         return asyncio.get_running_loop().create_task(work, context=self.context.copy())
 
     def kill(self) -> None:
-        """No task of it goes on; what they do while they are cancelled, nobody sees."""
+        """Stop all its tasks; effects of their cancellation are dropped."""
         self.dead = True
         for task in list(self.tasks):
             task.cancel()
@@ -63,7 +63,7 @@ def follow_tasks() -> None:
 
 
 SHARED = HostedPartition("shard-000")
-"""Where agents are that have no host for themselves."""
+"""Places of agents without a host of their own."""
 
 
 class HostNode(Node):
@@ -81,7 +81,7 @@ class HostNode(Node):
         self._ports = Ports(clock=self.clock, ids=cluster.ids, note=cluster.note)
         self.left = False
         self.lost = asyncio.Event()
-        """It answers nobody any more; it may live on without knowing it."""
+        """Let it answer no caller any more; it may live on without knowing it."""
         self.ready = asyncio.Event()
         self.calls: dict[asyncio.Queue[Any], None] = {}
         self.hosts: dict[str, Host] = {}
@@ -101,7 +101,7 @@ class HostNode(Node):
         return session_system(store, lent, self.cluster.ask, ports=self._ports)
 
     def lose(self) -> None:
-        """Nobody can reach it."""
+        """Make it unreachable."""
         self.lost.set()
         for call in self.calls:
             if self.cluster.chance.random() < 0.5:  # what it said last may be on its way, or not
@@ -173,7 +173,9 @@ class NodeStore:
         return getattr(self._cluster.store, name)
 
     def open(self, agent_id: str, command: str, *, take_over: bool = False) -> NodeLog:
-        """A live owner, though nobody hears of it, keeps its partition; that of a dead one is free."""
+        """Return the partition's owner: a living owner keeps its partition, even if it is unreachable; a dead one's is
+        free.
+        """
         if self._node.dead:
             raise asyncio.CancelledError
         owner = self._cluster.owners.get(agent_id)

@@ -31,7 +31,7 @@ SETTLED_S = 10_000
 
 
 class Visitor(Client):
-    """Somebody who talks to all agents of a shard."""
+    """A caller that talks to all agents of a shard."""
 
     def __init__(self, number: int, world: "World") -> None:
         self.number = number
@@ -49,7 +49,7 @@ class Visitor(Client):
             await asyncio.sleep(chance.choice([0, 0, 0.3, 3, 40]) * chance.random())
             agent_id = chance.choice(AGENTS)
             what = self.say(agent_id) if chance.random() < 0.9 else self.until(self.ref(agent_id).resume)
-            ends.append(asyncio.create_task(_heeded(what)))
+            ends.append(asyncio.create_task(_awaited(what)))
             if chance.random() < 0.5:
                 await ends[-1]
         await asyncio.gather(*ends)
@@ -64,7 +64,7 @@ class Visitor(Client):
             await asyncio.sleep(1 + self.cluster.chance.random())
 
 
-async def _heeded(what: Awaitable[Any]) -> None:
+async def _awaited(what: Awaitable[Any]) -> None:
     with suppress(ModelError, ClusterError):
         await what
 
@@ -98,7 +98,7 @@ class World:
         self.homes.append(home)
 
     async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[StreamItem]:
-        """What the process that runs now does."""
+        """Actions of the running process."""
         async for heard in self.home.runtime.perform(agent_id, command, seen):
             yield heard
 
@@ -108,7 +108,7 @@ class World:
         assert busy or isinstance(error, (HostLost, Busy)) or "the disk is broken" in str(error), error
 
     async def befall(self) -> None:
-        """What happens to processes and disks, until it is cancelled."""
+        """Cause troubles of processes and disks, until it is cancelled."""
         pace = self.chance.choice([1, 5, 30])
         while True:
             await asyncio.sleep(self.chance.random() * pace)
@@ -150,7 +150,7 @@ class World:
         await self.settle()
 
     async def settle(self) -> None:
-        """What is in memory then, and the end of everything."""
+        """Check the memory at the end, and close everything."""
         assert len(self.home.shard._hosts) == 0, "nobody has let go of them"
         for agent_id in AGENTS:
             await self.visitors[0].until(lambda name=agent_id: self.last_words(name))
@@ -216,7 +216,7 @@ BREAKS: dict[str, tuple[int, Callable[[], Patch]]] = {
 
 
 def fails(seed: int, guard: str = "") -> str:
-    """How the world of a seed fails without a guard; empty if it does not."""
+    """Return how the world of a seed fails without a guard; empty if it does not."""
     with ExitStack() as broken:
         if guard:
             broken.enter_context(BREAKS[guard][1]())

@@ -1,4 +1,4 @@
-"""What people do to a simulated cluster, what befalls it, and what must be true of it afterwards."""
+"""Actions of people in a simulated cluster, its troubles, and the checks afterwards."""
 
 import asyncio
 import random
@@ -27,7 +27,7 @@ SETTLED_S = 600
 
 @dataclass
 class Hearing:
-    """What was heard of an input by one who listened."""
+    """The records that one caller got for an input."""
 
     records: list[Record] = field(default_factory=list)
     done: bool = False
@@ -45,7 +45,7 @@ class Said:
 
 
 class Client:
-    """Somebody who talks to all agents."""
+    """A caller that talks to all agents."""
 
     def __init__(self, number: int, cluster: Cluster) -> None:
         self.number = number
@@ -129,7 +129,7 @@ class Client:
 
 
 async def trouble(cluster: Cluster) -> None:
-    """What befalls a cluster, until it is cancelled."""
+    """Cause troubles of a cluster, until it is cancelled."""
     chance = cluster.chance
     pace = chance.choice([2, 10, 60])
     while True:

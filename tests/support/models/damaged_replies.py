@@ -19,7 +19,7 @@ Calls = Sequence[tuple[str, dict[str, Any]]]
 
 
 class Truth(msgspec.Struct, frozen=True):
-    """What a model meant, and the text in which it said it."""
+    """A model's intended reply, and its text."""
 
     preferred_format: str
     dialect: str
@@ -122,7 +122,7 @@ def arguments_of(reply: ModelReply) -> list[dict[str, Any]] | None:
 
 
 def is_whole(one: Truth, reply: ModelReply, *, thought: bool = True) -> bool:
-    """Whether the reading is what was meant."""
+    """Return True if the reading is the intended reply."""
     names = [call.name for call in reply.calls] == [name for name, _ in one.calls]
     same = arguments_of(reply) == [arguments for _, arguments in one.calls]
     return names and same and (not thought or one.thought in reply.text)
@@ -173,7 +173,7 @@ def braces(text: str, _: random.Random) -> str:
 
 
 UNDONE: Sequence[Callable[[str, random.Random], str]] = (unclosed, comma, breaks, underscores, fence, words)
-"""Those that go together, in the order in which they can be done."""
+"""Damages that can be combined, in the order in which they can be done."""
 
 
 def undoable(one: Truth, chance: random.Random) -> str:
@@ -296,7 +296,7 @@ def _decoded(text: str) -> str:
 
 
 def lie(one: Truth, text: str, reply: ModelReply) -> str | None:
-    """Why a reading of damaged text cannot be without loss; None if it can. Knows nothing of how it was read."""
+    """Return why a reading of damaged text cannot be lossless; None if it can. Independent of the reader."""
     arguments = arguments_of(reply)
     if reply.lossy or arguments is None or not reply.calls:
         return None
@@ -336,7 +336,7 @@ def _unconserved(one: Truth, decoded: str, reply: ModelReply, arguments: Sequenc
 
 
 def _explained(rest: Counter[str], decoded: str, words: Sequence[str]) -> bool:
-    """Whether what is not in the reading is the words of the format and no more."""
+    """Return True if the text outside of the reading is the words of the format and no more."""
     counts = [min(decoded.count(word), 4) for word in words]
     if not rest:
         return True

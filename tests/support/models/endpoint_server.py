@@ -12,7 +12,7 @@ SSE = "text/event-stream"
 
 @dataclass(frozen=True)
 class Act:
-    """What it does with one request: a status, headers, the parts of the body, and then: `end`, `cut` or `hang`."""
+    """The answer to one request: a status, headers, the parts of the body, and then: `end`, `cut` or `hang`."""
 
     parts: Sequence[bytes] = ()
     status: int = 200
@@ -41,7 +41,7 @@ class Wire:
     paths: list[str] = field(default_factory=list)
     heads: list[str] = field(default_factory=list)
     left: int = 0
-    """Connections that were closed by whoever asked while it hung or was sending."""
+    """Connections that the client closed while the server hung or was sending."""
     open: int = 0
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -92,7 +92,7 @@ class Wire:
 
 @asynccontextmanager
 async def serving(*acts: Act) -> AsyncIterator[Wire]:
-    """A server on 127.0.0.1 for as long as the block runs; nobody may still be connected at its end but idly."""
+    """Run a server on 127.0.0.1 while the block runs; at its end no client may be connected, except idly."""
     wire = Wire(list(acts))
     server = await asyncio.start_server(wire.serve, "127.0.0.1", 0, backlog=1024)
     wire.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"

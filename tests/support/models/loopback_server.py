@@ -9,7 +9,7 @@ Reply = tuple[int, str]
 
 
 class Loopback:
-    """What the server received, and what it will say: (status, body), the last one for ever."""
+    """The received requests, and the answers: (status, body), the last one repeated for ever."""
 
     def __init__(self, *replies: Reply) -> None:
         self.replies = list(replies)

@@ -35,7 +35,7 @@ def streamed(*, usage: bool = True) -> ProbeResponse:
 
 
 class Server:
-    """What is served by path, and what a chat is answered by what it asks with; it keeps what it was sent."""
+    """Answers by path, and of a chat by its question; received requests are kept."""
 
     def __init__(
         self, owner: str = "", *, row: Mapping[str, Any] | None = None, paths: Mapping[str, object] | None = None,

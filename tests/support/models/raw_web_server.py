@@ -52,7 +52,7 @@ def moved(to: str, status: str = "302 Found") -> bytes:
 
 
 class Server:
-    """What it was sent, and what it answers to each path; an answer may need the port."""
+    """The received requests, and the answer to each path; an answer may need the port."""
 
     def __init__(self, answers: Mapping[str, Answer]) -> None:
         self.answers = dict(answers)

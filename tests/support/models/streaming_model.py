@@ -48,7 +48,7 @@ class Streamer:
         self.open = 0
         """Connections on which an answer is awaited."""
         self.heard = 0
-        """Answers that somebody listened to."""
+        """Answers with a subscriber."""
 
     async def ask(self, request: bytes, *, on_delta: DeltaCallback | None = None, **_: object) -> ModelResponse:
         hear = on_delta or (lambda _: None)
@@ -110,7 +110,7 @@ async def opened(home: Home) -> Any:
 
 
 def faults(home: Home, tools: Sequence[Tool] = ()) -> list[Any]:
-    """What a look at the log finds wrong: its order, its requests, its tables."""
+    """Return the faults of the log: of its order, its requests, its tables."""
     system = LocalSystem(home.store, tools=tools, ports=Ports(clock=WallClock(), ids=CountingIds()))
     view = system.view("sam")
     found = [*verify(view, system.tools).faults, *rebuild(view).faults]
@@ -120,7 +120,7 @@ def faults(home: Home, tools: Sequence[Tool] = ()) -> list[Any]:
 
 
 def told(previews: Sequence[Preview]) -> dict[str, str]:
-    """What previews say in all since the last of them that began anew, by kind."""
+    """Return the text of the previews since the last restart, by kind."""
     said: dict[str, str] = {}
     for preview in previews:
         if preview.kind == "restart":
@@ -135,5 +135,5 @@ def said(records: Sequence[Record]) -> list[str | None]:
 
 
 def calls(name: str, **arguments: Any) -> str:
-    """A reply that calls a function, and goes on after it."""
+    """Return a reply that calls a function and continues after it."""
     return completion(calls=[(name, {"request_heartbeat": True, **arguments})])

@@ -67,7 +67,7 @@ def gateway(model: SlowModel, **limits: Any) -> Gateway:
 
 
 async def outcome(asking: Coroutine[Any, Any, ModelResponse]) -> ModelResponse | ModelError:
-    """What comes of it, a ModelError as a value."""
+    """Return the outcome, with a ModelError as a value."""
     try:
         return await asking
     except ModelError as error:

@@ -40,7 +40,7 @@ class Hashed:
 
 
 class World:
-    """A store in a folder, whose clock goes on by a second with each event."""
+    """A store in a folder, whose clock advances by a second with each event."""
 
     def __init__(self, root: Path, shards: int = 2) -> None:
         self.time = NOW
@@ -121,7 +121,7 @@ END = 2**62
 
 
 def search(archive: Archive, query: str, agent_id: str = "sam", as_of: int = END, **more: Any) -> Matches:
-    """What a search finds; of sources, all that they ever held where `as_of_time` does not say otherwise."""
+    """Return the results of a search; of sources, their whole past where `as_of_time` does not say otherwise."""
     return archive.search(
         ArchiveQuery(**{"query": query, "agent_id": agent_id, "as_of": as_of, "as_of_time": END, **more})
     )
@@ -141,7 +141,7 @@ def rows_of(archive: Archive) -> list[dict[str, object]]:
 
 
 class Chance:
-    """What agents may do, one thing after the other, by chance."""
+    """Random actions of agents, one after the other."""
 
     def __init__(self, world: World, seed: int, agents: Sequence[str] = ("sam", "ann", "alone")) -> None:
         self.world = world

@@ -1,4 +1,4 @@
-"""What the tests of exports share: an agent that goes from one store into another."""
+"""Helpers of the tests of exports: an agent that is moved from one store into another."""
 
 from pathlib import Path
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 SECTOR_BYTES = 512
-"""What a real disk writes as a whole or not at all."""
+"""Bytes that a real disk writes as a whole or not at all."""
 
 
 class Crash(BaseException):
@@ -21,7 +21,7 @@ class Crash(BaseException):
 
 
 class Broken(NamedTuple):
-    """What is wrong with a disk from its `breaks_at`-th operation on, until somebody mends it."""
+    """The failure of a disk from its `breaks_at`-th operation on, until it is mended."""
 
     code: int
     operations: frozenset[str]
@@ -45,7 +45,9 @@ class Inode:
         return copy
 
     def torn(self, chance: random.Random) -> bytes:
-        """What a power loss leaves: a length that the file had or passed through, each new sector written or not."""
+        """Return a file after a power loss: with a length that it had or passed through, each new sector written or
+        not.
+        """
         old, new = self.durable, bytes(self.content)
         end = chance.randint(min(len(old), len(new)), max(len(old), len(new)))
         if len(new) < len(old):
@@ -56,7 +58,9 @@ class Inode:
 
 
 def inside(paths: Iterable[Path], folder: Path) -> list[Path]:
-    """Those that are in `folder` itself. As text: paths that compare their parents are most of a test's time."""
+    """Return the paths that are in `folder` itself. As text: paths that compare their parents are most of a test's
+    time.
+    """
     start = f"{folder}/"
     return [path for path in paths if (text := str(path)).startswith(start) and text.find("/", len(start)) < 0]
 
@@ -122,7 +126,7 @@ class FaultyDisk:
         return after
 
     def state(self) -> frozenset[tuple[Path, bytes]]:
-        """What a process can see of the disk; two disks with the same state are the same to it."""
+        """Return all that a process can see of the disk; two disks with the same state are equal to a process."""
         return frozenset((path, bytes(inode.content)) for path, inode in self.files.items())
 
     def create(self, path: Path) -> "FaultyFile":

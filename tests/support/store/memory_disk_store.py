@@ -52,7 +52,7 @@ def open_files(disk: FaultyDisk) -> list[tuple[Path, Inode]]:
 
 
 def cuts(disk: FaultyDisk) -> list[bytes]:
-    """What was cut and kept."""
+    """Return the tails that were cut and kept."""
     return [bytes(inode.content) for path, inode in disk.files.items() if path.suffix == ".cut"]
 
 

@@ -1,9 +1,9 @@
-"""A process that takes something away from itself, appends until the system refuses, gets it back, and goes on.
+"""A process that takes a resource away from itself, appends until the system refuses, gets it back, and continues.
 
     python -m tests.support.store.starved_appender WHAT STORE
 
 WHAT is `space` or `remount` (STORE is on a file system of its own), `size` (the longest file) or `files` (open ones).
-Prints one line of JSON: what was acknowledged, the errors, and what the log holds at the end.
+Prints one line of JSON: the acknowledged records, the errors, and the content of the log at the end.
 """
 
 import json
@@ -76,7 +76,7 @@ class User:
         self.errors: list[str] = []
 
     def tried(self, work: Callable[[], object]) -> bool:
-        """Whether `work` was done, and not refused."""
+        """Return True if `work` was done, and not refused."""
         try:
             work()
         except StoreError as error:

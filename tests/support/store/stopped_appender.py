@@ -1,10 +1,10 @@
-"""A process that stops itself, with SIGSTOP, at a given operation on a real disk; `test_stopped_owner` lets it go on.
+"""A process that stops itself, with SIGSTOP, at a given operation on a real disk; `test_stopped_owner` resumes it.
 
     python -m tests.support.store.stopped_appender STORE
 
 Each line of standard input is an order, [scenario, agent, stop]: `stop` is the operation before which to stop, counted
 from 0; if there are fewer the process stops nowhere; [scenario, agent, stop, "after"] stops after it. Answers, by line:
-`stopping` right before the stop, and at the end what came of it, as JSON.
+`stopping` right before the stop, and at the end the outcome, as JSON.
 """
 
 import json
@@ -65,7 +65,7 @@ class StoppingDisk(RealDisk):
 
 
 def stop_here() -> None:
-    """Stand still until somebody sends SIGCONT."""
+    """Wait for a SIGCONT."""
     say("stopping")
     os.kill(os.getpid(), signal.SIGSTOP)
 

@@ -72,7 +72,7 @@ FIRST = ["hi", "my name is Chad and I sail", "What is the capital of France?", "
 
 @pytest.mark.parametrize("text", FIRST)
 def test_the_first_reply_passes_the_check_of_first_messages(text: str) -> None:
-    """Whatever comes first, the first reply speaks or searches the archive, and its monologue is clean."""
+    """For any first message, the first reply speaks or searches the archive, and its monologue is clean."""
     first = typed(request(user(text), fresh=True))
     assert decide.first_message_fault(first) is None
 
@@ -130,7 +130,7 @@ def test_a_fact_becomes_a_line(text: str, line: str) -> None:
 
 @pytest.mark.parametrize("text", ["I'm tired", "I think so", "call me later", "ok", "What a day!", "It rained all day"])
 def test_what_is_no_fact_is_said_to_be_not_understood(text: str) -> None:
-    """What says nothing of the user leaves memory alone, and nobody pretends."""
+    """A message without facts about the user leaves memory alone, and the reply does not pretend otherwise."""
     assert names(request(user(text))) == ["send_message"]
     assert "I do not understand that" in said(request(user(text)))
 
@@ -143,7 +143,7 @@ def test_what_is_no_fact_is_said_to_be_not_understood(text: str) -> None:
     ("My dog is called Tom", "The user said: my dog is called Rex", "The user said: My dog is called Tom"),
 ])  # fmt: skip
 def test_a_changed_value_replaces_the_old_one(text: str, old: str, new: str) -> None:
-    """What there is one of takes the place of the old line; an unknown name is filled in."""
+    """A fact with one value replaces the old line; an unknown name is filled in."""
     edits = calls(request(user(text), human=f"The user said: I sail\n{old}"))
     assert edits[0] == ("core_memory_replace", {
         "name": "human", "old_content": old, "new_content": new, "request_heartbeat": False,
@@ -152,7 +152,7 @@ def test_a_changed_value_replaces_the_old_one(text: str, old: str, new: str) -> 
 
 
 def test_a_value_that_changes_at_once_is_written_as_it_is_in_the_end() -> None:
-    """What one message tells and takes back is one line: there is nothing in the block yet to be replaced."""
+    """A fact that one message states and corrects is one line: the block has nothing to replace yet."""
     body = request(user("I live in Oslo. Call me Al. I moved to Rome."), human="")
     assert names(body) == ["core_memory_append", "send_message"]
     assert calls(body)[0][1]["content"] == "The user said: I moved to Rome\nName: Al"
@@ -165,14 +165,14 @@ def test_a_line_is_replaced_as_it_stands() -> None:
 
 
 def test_a_known_fact_is_not_written_twice() -> None:
-    """What stands in the block is acknowledged only, in any case of letters, and a name under either key."""
+    """A fact that is in the block already is only acknowledged, in any case of letters, and a name under either key."""
     for text, human in (("I sail", "The user said: I sail"), ("my name is chad", "First name: Chad")):
         assert names(request(user(text), human=human)) == ["send_message"]
         assert "I know that already" in said(request(user(text), human=human))
 
 
 def test_without_a_human_block_facts_are_archived() -> None:
-    """Where there is no block for them, facts still have a place."""
+    """Without a block for them, facts are still stored."""
     assert names(request(user("I live in Oslo"), human=None)) == ["archival_memory_insert", "send_message"]
 
 
@@ -198,7 +198,7 @@ def test_forgetting_removes_the_line(text: str, line: str) -> None:
     ("What do you know about me?", "you sail"),
 ])  # fmt: skip
 def test_questions_are_answered_from_the_block(question: str, answer: str) -> None:
-    """What the block holds is answered at once, without a search."""
+    """A question about the block's content is answered at once, without a search."""
     body = request(user(question), human=BLOCK)
     assert names(body) == ["send_message"]
     assert answer in said(body)

@@ -73,7 +73,7 @@ def test_no_hit_leads_to_the_archive_and_then_to_honesty() -> None:
     assert 'On 2023-05-01 I kept: "boat papers' in said(request(*three))
 
 
-def test_a_memory_is_read_whatever_is_told_of_it() -> None:
+def test_a_memory_is_read_with_any_description() -> None:
     """Id, tags, source and part stand before the text of a memory, and are not quoted."""
     told = (
         "id: 4711, part 2 of 3, tags: a, memory: b, source: blue, document: box.txt, memory: boat papers, all of them"
@@ -123,7 +123,7 @@ def test_keep_and_pause() -> None:
 
 
 def test_a_login_is_greeted() -> None:
-    """Whoever logs in is greeted by name."""
+    """A user who logs in is greeted by name."""
     login = {"type": "login", "last_login": "2023-05-01 01:00:00 PM UTC+0000", "time": AT}
     assert "Hello, Chad!" in said(request({"role": "user", "content": json.dumps(login)}, human="Name: Chad"))
 
@@ -137,7 +137,7 @@ def test_quiet_events_are_only_thought_about() -> None:
 
 
 def test_memory_pressure_keeps_what_the_user_said() -> None:
-    """The last statements go into the archive, five of them, each cut to 200 characters, and nobody is told."""
+    """The last five statements go into the archive, each cut to 200 characters, without a message."""
     statements = [user(f"I sailed to island number {n} in the year {1900 + n}") for n in range(40)]
     body = request(*statements, called("send_message", "c9"), result("None", "c9"), alert(decide.PRESSURE_WARNING))
     ((name, arguments),) = calls(body)
@@ -157,7 +157,7 @@ def test_several_triggers_are_served_in_one_reply() -> None:
 
 
 def test_a_full_block_moves_the_fact_to_the_archive() -> None:
-    """What core memory refuses for its limit is kept in the archive, and the user is told."""
+    """A fact beyond the limit of core memory is stored in the archive, and the user is told."""
     failed = result("Error calling function core_memory_append: Edit failed: Exceeds 10 character limit", ok=False)
     append = called("core_memory_append", name="human", content="Lives in: Oslo")
     body = request(user("I live in Oslo"), append, failed, beat(FAILED))
@@ -165,7 +165,7 @@ def test_a_full_block_moves_the_fact_to_the_archive() -> None:
     assert names(body)[1:] == ["send_message"]
 
 
-def test_other_failures_are_told_and_not_repeated() -> None:
+def test_other_failures_are_reported_and_not_repeated() -> None:
     """A failed function is named to the user; a message that failed is not sent again."""
     body = request(user("q?"), called("weather"), result("No function named weather", ok=False), beat(FAILED))
     assert names(body) == ["send_message"]

@@ -39,7 +39,9 @@ def everything(store: FileStore) -> list[tuple[str, int]]:
 def test_p3_a_nonsense_tail_is_cut_and_kept(
     store: FileStore, where: Partition, filled: list[list[Record]], open_path: OpenPath, kind: str
 ) -> None:
-    """Bytes after the last frame that are none of this place are cut, kept beside, and the log goes on."""
+    """Bytes after the last frame that are not valid at that place are cut, kept beside the file, and the log
+    continues.
+    """
     path = open_path()
     whole = path.read_bytes()
     ends = ends_of(path, where)

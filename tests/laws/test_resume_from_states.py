@@ -1,4 +1,4 @@
-"""Laws of states: going on from a state is as good as going on from every record (P11, P13)."""
+"""Laws of states: continuing from a state gives the same as reading every record (P11, P13)."""
 
 import pyarrow as pa
 from hypothesis import strategies as st
@@ -79,7 +79,7 @@ def test_p11_a_state_of_a_state_is_the_state_of_all_records(records: list[Record
 
 
 @law(STREAMS, st.data(), few=3, many=100)
-def test_what_was_taken_back_stays_so_for_who_goes_on_from_a_state(records: list[Record], data: st.DataObject) -> None:
+def test_undone_turns_stay_undone_after_a_resume_from_a_state(records: list[Record], data: st.DataObject) -> None:
     """The context, hidden turns left out and replies reworded, is the one of all records: resumed at any record, and
     after the newest summary is taken back to the beginning.
     """

@@ -25,7 +25,7 @@ async def slow() -> None:
     await asyncio.sleep(10)
 
 
-def test_agents_beside_a_failed_group_go_on() -> None:
+def test_agents_beside_a_failed_group_continue() -> None:
     """A disk that fails once costs those in the group an error, and their neighbours, at work or not, none at all."""
 
     async def main() -> None:
@@ -42,13 +42,13 @@ def test_agents_beside_a_failed_group_go_on() -> None:
         assert len(await home.ref(NAMES[5]).send("Hi")) == 2
         assert home.said(NAMES[4]) == ["Hi"]
         assert all(home.answers(name) == [f"{step} of [steps=3] Hi" for step in (1, 2, 3)] for name in NAMES[:3])
-        assert len([note for note in home.notes if "opened anew" in note]) == 1
+        assert len([note for note in home.notes if "opened again" in note]) == 1
         await home.leave()
 
     run_plain(main, slow)
 
 
-def test_a_turn_that_nobody_waits_for_is_finished_after_a_failure() -> None:
+def test_a_turn_without_a_caller_is_finished_after_a_failure() -> None:
     """Its caller has gone away, and the disk fails in its midst: the shard finishes it by itself, a little later."""
 
     async def main() -> None:
@@ -67,7 +67,7 @@ def test_a_turn_that_nobody_waits_for_is_finished_after_a_failure() -> None:
 
 
 def test_a_timer_goes_off_after_the_log_was_lost() -> None:
-    """An agent that rested when the disk failed is opened anew by its timer: nothing of before is asked any more."""
+    """An idle agent whose disk failed is opened again by its timer: no earlier request is repeated."""
 
     async def main() -> None:
         home = SharedHome()
@@ -83,8 +83,8 @@ def test_a_timer_goes_off_after_the_log_was_lost() -> None:
     run_plain(main)
 
 
-def test_a_log_is_opened_anew_when_the_old_one_is_closed() -> None:
-    """Closing takes a while; whoever comes meanwhile waits for it, and never finds the shard in its own way."""
+def test_a_log_is_reopened_when_the_old_one_is_closed() -> None:
+    """Closing takes a while; commands that arrive meanwhile wait for it, and the shard never blocks itself."""
 
     async def main() -> None:
         async def slowly(work: Any, /, *arguments: Any) -> Any:
@@ -127,7 +127,7 @@ def test_a_shard_that_another_process_owns_gives_up() -> None:
 
 
 def test_a_shard_that_is_fenced_while_it_rests_gives_up() -> None:
-    """Nobody writes, and it finds out as it looks whether there is something to seal."""
+    """Without writes, the shard notices the loss when it checks for frames to seal."""
 
     async def main() -> None:
         fenced: list[None] = []
@@ -170,7 +170,7 @@ def test_what_was_unfinished_is_finished_a_few_at_a_time() -> None:
 
 @pytest.mark.parametrize("seed", seeds(8, label="shards", below=3000))
 def test_no_seed_breaks_a_promise_of_a_shard(seed: int) -> None:
-    """Whatever fails or is let go of, no input is lost or done twice, and the engine has what the logs say."""
+    """With any failures and unloads, no input is lost or processed twice, and the engine agrees with the logs."""
     simulate(seed)
 
 
@@ -189,7 +189,7 @@ def test_the_worlds_of_shards_are_worth_simulating() -> None:
     assert sum(world.failures for world in worlds) > 10
     assert sum(len(world.homes) > 1 for world in worlds) > 5
     notes = " ".join(note for world in worlds for home in world.homes for note in home.notes)
-    assert "opened anew" in notes and "another process owns" in notes
+    assert "opened again" in notes and "another process owns" in notes
 
 
 @pytest.mark.parametrize("guard", split([*BREAKS], 2, label="guards of shards", part="hosts"))

@@ -46,7 +46,7 @@ def killed(store: Path, first: int, chance: random.Random) -> list[dict[str, str
 
 
 def judge(store: Path, acknowledged: Counter[tuple[str, str]]) -> None:
-    """What must be true after all kills and one clean run."""
+    """Check what must be true after all kills and one clean run."""
     files = FileStore(store, lambda: 0)
     for partition in files.partitions():
         assert check(files.partition(partition)).ok
@@ -97,7 +97,7 @@ def test_two_hundred_kills_lose_and_double_nothing(tmp_path: Path) -> None:
     soak(tmp_path / "store", 200, seed=2026)
 
 
-def test_a_second_command_is_told_who_has_the_agent_until_that_is_killed(tmp_path: Path) -> None:
+def test_a_second_command_gets_the_owners_name_until_the_owner_is_killed(tmp_path: Path) -> None:
     """A live owner is never fenced by a command; a dead one is not in the way."""
     everlog = ("-m", "everlog.interfaces.cli.main")
     store = ("--store", str(tmp_path / "store"))

@@ -16,14 +16,14 @@ DRAWS = "from tests.support.seeds import seeds, pick; print(seeds(5, label='a'),
 
 
 def drawn(origin: str, hashes: str = "0") -> str:
-    """What a process draws from an origin, and from the hashes of its own."""
+    """Return the draw of a process from an origin, with its own hashes."""
     environment = {**os.environ, seeds.VARIABLE: origin, "PYTHONHASHSEED": hashes, "PYTHONPATH": str(ROOT)}
     run = subprocess.run([sys.executable, "-c", DRAWS], env=environment, capture_output=True, text=True, check=True)
     return run.stdout
 
 
 def test_all_processes_of_a_run_draw_the_same_and_another_commit_draws_others() -> None:
-    """Whatever their hashes are: what is drawn names the tests, and xdist compares the names."""
+    """With any hashes, the draw is the same: it names the tests, and xdist compares the names."""
     assert drawn("one", "1") == drawn("one", "2")
     assert drawn("one") != drawn("two")
 

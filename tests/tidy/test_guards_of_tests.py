@@ -51,7 +51,7 @@ def fake_ray(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 def test_ray_is_refused(monkeypatch: pytest.MonkeyPatch, fake_ray: SimpleNamespace) -> None:
-    """ray.init fails in an ordinary test, whoever imported ray."""
+    """ray.init fails in an ordinary test, in whichever module ray was imported."""
     refuse_ray(monkeypatch)
     with pytest.raises(pytest.fail.Exception, match="mark the test"):
         fake_ray.init()

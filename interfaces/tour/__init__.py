@@ -1,0 +1,1 @@
+"""The interactive lesson of `everlog tour`: its steps, its own store and its screen."""
