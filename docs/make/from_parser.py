@@ -5,8 +5,8 @@ import re
 from collections import Counter
 
 from docs.make.blocks import UnknownBlock, escaped, table
-from everlog.interfaces.cli.command_spec import CommandSpec
 from everlog.interfaces.cli.command_parser import COMMANDS, GROUPS
+from everlog.interfaces.cli.command_spec import CommandSpec
 
 EVERYWHERE = ("--help", "--store", "--json")
 """Options that the page explains once, for all commands."""

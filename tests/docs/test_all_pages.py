@@ -1,4 +1,4 @@
-"""What holds for every page: links lead somewhere, commands exist, snippets parse, made parts are up to date."""
+"""Rules for every page: links lead somewhere, commands exist, snippets parse, made parts are up to date."""
 
 import argparse
 import ast
@@ -148,7 +148,7 @@ def test_consoles_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
 
 
 def test_the_runner_of_consoles_sees_a_difference() -> None:
-    """What may differ between two runs is the same; other words are not; `...` stands for any lines."""
+    """Times, ids and line breaks may differ between two runs, other words may not; `...` stands for any lines."""
     assert consoles.matches("at 2026-01-31 12:00:00, just now\n", "at 2026-02-01 09:30:11, 3 minutes ago\n")
     assert consoles.matches("first\n...\nlast\n", "first\na\nb\nlast\n")
     assert not consoles.matches("first\nlast\n", "first\na\nlast\n")
