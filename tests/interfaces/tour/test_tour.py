@@ -26,7 +26,7 @@ Play = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def transcript(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What `everlog tour` prints without a reader; the store of a user must not be touched meanwhile."""
+    """The output of `everlog tour` without a reader; the store of a user must not be touched meanwhile."""
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EVERLOG_STORE", str(home / "store"))
