@@ -17,6 +17,7 @@ import msgspec
 
 from everlog.actors.gateway.budgets import Budgets
 from everlog.actors.gateway.circuit_breaker import CircuitBreaker
+from everlog.actors.gateway.delta_forwarder import DeltaForwarder
 from everlog.actors.gateway.endpoint_queue import EndpointQueue, QueueTicket
 from everlog.actors.gateway.gateway_limits import GatewayLimits, limits_from
 from everlog.actors.gateway.gateway_status import GatewayStatus
@@ -29,35 +30,11 @@ from everlog.actors.models.failure_classes import RETRIED
 from everlog.actors.models.model_types import file_of
 from everlog.actors.ports import real_clock
 from everlog.actors.ports.agent_constants import BACKOFF_S, BACKOFF_S_MAX, MODEL_REPLIES_GATHER_S, OFFLINE, PAUSE_S_MAX
-from everlog.actors.ports.effects import NOTHING, Clock, DeltaCallback, Model, ModelResponse, ReplyDelta, Spent
+from everlog.actors.ports.effects import NOTHING, Clock, DeltaCallback, Model, ModelResponse, Spent
 from everlog.events import BadInput, BadReply, ModelError, Usage
 
 DROPPED_MAX = 1000
 """Calls for which cancelled requests are remembered, if the cancellation arrives before the call."""
-
-
-class _Listener:
-    """Forwards the chunks of a reply to a caller; the chunks of a failed try are revoked before the next try."""
-
-    __slots__ = ("_has_sent", "_on_delta")
-
-    def __init__(self, on_delta: DeltaCallback | None) -> None:
-        self._on_delta = on_delta
-        self._has_sent = False
-
-    def next_try(self) -> DeltaCallback | None:
-        """Return the callback for the chunks of the next try; None if the caller wants none."""
-        if self._on_delta is None:
-            return None
-        if self._has_sent:
-            self._on_delta(ReplyDelta(restart=True))
-            self._has_sent = False
-        return self._forward
-
-    def _forward(self, piece: ReplyDelta) -> None:
-        if self._on_delta is not None:
-            self._has_sent = True
-            self._on_delta(piece)
 
 
 class Gateway:
@@ -165,7 +142,7 @@ class Gateway:
         used = Usage()
         self._enter(queue, ticket)
         try:
-            answer = await self._tried(model, asking, queue, ticket, _Listener(on_delta))
+            answer = await self._tried(model, asking, queue, ticket, DeltaForwarder(on_delta))
             used = _used(queue, asking.request, answer)
             queue.succeeded(ticket, used, _now())
         except BadReply as error:
@@ -178,7 +155,7 @@ class Gateway:
         return answer
 
     async def _tried(
-        self, model: Model, asking: ModelRequest, queue: EndpointQueue, ticket: QueueTicket, listener: _Listener
+        self, model: Model, asking: ModelRequest, queue: EndpointQueue, ticket: QueueTicket, deltas: DeltaForwarder
     ) -> ModelResponse:
         """Send a request until it is answered, or until another try is useless."""
         attempts = 0
@@ -187,7 +164,7 @@ class Gateway:
             breaker.check(_now())
             await self._granted(queue, ticket, again=attempts > 0)
             try:
-                answer = await self._sent(model, asking.request, breaker, listener)
+                answer = await self._sent(model, asking.request, breaker, deltas)
                 return msgspec.structs.replace(answer, attempts=attempts + 1)
             except ModelError as error:
                 attempts += error.attempts
@@ -207,11 +184,13 @@ class Gateway:
             if waits:  # outside the queue, so that other requests need not wait too
                 await asyncio.sleep(waits)
 
-    async def _sent(self, model: Model, request: bytes, breaker: CircuitBreaker, listener: _Listener) -> ModelResponse:
+    async def _sent(
+        self, model: Model, request: bytes, breaker: CircuitBreaker, deltas: DeltaForwarder
+    ) -> ModelResponse:
         """Send a request once. Raises ModelError; with 0 attempts if the circuit breaker of the model is open."""
         probing = breaker.begin(_now())
         try:
-            answer = await model.ask(request, on_delta=listener.next_try())
+            answer = await model.ask(request, on_delta=deltas.next_try())
         except ModelError as error:
             breaker.failed(error, _now())
             raise

@@ -28,14 +28,7 @@ from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.hosting import log_warnings
 from everlog.actors.hosting.agent_factory import NO_LINK, HostLink
 from everlog.actors.hosting.edit_commands import edit, is_plain
-from everlog.actors.hosting.subscribers import (
-    COMMANDS_WITH_PAST,
-    Collector,
-    Subscriber,
-    Subscribers,
-    role_of,
-    wants_previews,
-)
+from everlog.actors.hosting.subscribers import WITH_PAST, Collector, Subscriber, Subscribers, role_of, wants_previews
 from everlog.actors.hosting.timer_schedule import due_of
 from everlog.actors.hosting.turn_worker import TurnWorker
 from everlog.actors.ports.agent_constants import BUSY_S, IDLE_S, WATCH_S
@@ -105,7 +98,7 @@ class Host:
         The command continues if the caller stops iterating. `seen`: last seq that the caller has, if the command is
         repeated. Raises EverlogError; HostLost if the agent is unloaded before the command is done.
         """
-        held, previews = isinstance(command, COMMANDS_WITH_PAST), wants_previews(command)
+        held, previews = isinstance(command, WITH_PAST), wants_previews(command)
         with self._subscribers.joined(command.id, role_of(command), held=held, previews=previews) as listener:
             work = self._begun(command, listener, seen)
             try:
@@ -118,9 +111,7 @@ class Host:
 
     async def perform_and_collect(self, command: Command, collected: list[Record]) -> Any:
         """Carry out a command like `perform`, but append all records to `collected`. Return the command's value."""
-        gatherer = Collector(
-            command.id, role_of(command), held=isinstance(command, COMMANDS_WITH_PAST), collected=collected
-        )
+        gatherer = Collector(command.id, role_of(command), held=isinstance(command, WITH_PAST), collected=collected)
         self._subscribers.join(gatherer)
         work = self._begun(command, gatherer, 0)
         try:

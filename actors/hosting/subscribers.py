@@ -20,7 +20,7 @@ SubscriberRole = Literal["asker", "watcher", "schedule"]
 """Role of a subscriber: an asker gets the answer to its own command, a watcher gets the records that no caller asked
 for, and a schedule only waits for the end of its command.
 """
-COMMANDS_WITH_PAST = (SendInput, RetryTurn, FireTimer, WatchAgent)
+WITH_PAST = (SendInput, RetryTurn, FireTimer, WatchAgent)
 """Commands whose caller may first need records that are in the log already: they were sent before, or came late."""
 PREVIEWED_COMMANDS = (SendInput, RetryTurn, ResumeTurns)
 """Commands whose callers may ask for previews of streamed replies."""

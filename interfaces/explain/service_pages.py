@@ -146,10 +146,10 @@ raise lost_error(4711)
 from pathlib import Path
 
 import everlog
-from everlog.store.stores.mounts import check_one_store, seen_by
+from everlog.store.stores.mounts import check_one_store, store_identity
 
 with everlog.open("store-a"), everlog.open("store-b"):
-    check_one_store([seen_by(Path("store-a")), seen_by(Path("store-b"))])
+    check_one_store([store_identity(Path("store-a")), store_identity(Path("store-b"))])
 """,
         "EverlogError",
     ),

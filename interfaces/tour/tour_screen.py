@@ -104,7 +104,7 @@ class TourScreen:
         self._pairs(HELP)
 
     def end(self, *, playing: bool) -> None:
-        """Print what to try next. `playing`: the reader can go on typing commands."""
+        """Print what to try next. `playing`: the reader can type more commands."""
         self._out.print()
         self._rule("The end", "bold cyan")
         self._out.print()

@@ -128,7 +128,7 @@ STEPS = (
         "everlog events sam --from 22",
         "Your message is there, because everlog wrote the message to the disk before it asked the model. A reply is "
         "not there: the model never answered.",
-        ("22  2026-01-05", "Remind me to buy a rope"),
+        ("22  2026-01-05", "Remind me to buy a"),
     ),
     TourStep(
         "return",
@@ -172,7 +172,7 @@ STEPS = (
         "copied, so a fork costs the same for a short log and a long one. Fork sam at event 15, before the boat.",
         "everlog fork sam --as-of 15 --new-name sam-then",
         "The agent sam is unchanged. The agent sam-then has its own future from here on.",
-        ("sam-then is sam as of seq 15",),
+        ("Created sam-then from sam as of seq 15.",),
         writes=True,
     ),
     TourStep(
@@ -200,7 +200,7 @@ STEPS = (
         "the same inputs again, and compares. Change the block `human` to the text of the file osprey.txt, "
         "where the boat is called Osprey. With a model of your own you can also change the model or the system prompt.",
         "everlog rerun sam --from 32 --block human=osprey.txt --new-name what-if",
-        "`then` is what sam answered and `now` is what the fork answered. The table below compares the cost.",
+        "`recorded` is what sam answered and `rerun` is what the fork answered. The table below compares the cost.",
         ("Your boat is called Heron.", "Your boat is called Osprey.", "The first difference is in turn 5"),
         writes=True,
     ),
@@ -230,7 +230,7 @@ STEPS = (
         "the events alone. Each request is compared with the fingerprint in the log.",
         "everlog verify --all",
         "`no difference` means that everlog rebuilt the same bytes for every request.",
-        ("3 agents: 12 model calls made again, no difference",),
+        ("3 agents: 12 model calls replayed, no difference",),
     ),
     TourStep(
         "erase",
@@ -249,8 +249,8 @@ STEPS = (
         "`everlog log check` reads every byte of the logs and compares them with their checksums. Does the log still "
         "hold together after the erasure?",
         "everlog log check --all",
-        "Every log is whole. That was the last step.",
-        ("sam:", "whole"),
+        "No log has damage. That was the last step.",
+        ("sam:", "no damage"),
     ),
 )
 """Every step, in order."""

@@ -72,7 +72,8 @@ def _fault(words: list[str]) -> str:
         with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
             parse(words)
     except SystemExit as error:
-        return said.getvalue().rpartition("error: ")[2].strip() if error.code else ""
+        reason = said.getvalue().partition("\nusage: ")[0].removeprefix("everlog: ")
+        return reason.strip() if error.code else ""
     return ""
 
 

@@ -144,8 +144,8 @@ async def test_a_repeated_append_is_projected_once(desk: Desk) -> None:
 
 @pytest.mark.parametrize("operation", ["write", "sync"])
 def test_a_failed_sync_fails_its_group(operation: str) -> None:
-    """A disk error reaches every commit of the group as an error of its own; sent again with the same ids to the
-    reopened log, each counts once.
+    """A disk error reaches every commit of the group; sent again with the same ids to the reopened log, each counts
+    once.
     """
 
     async def main() -> None:
@@ -254,7 +254,7 @@ async def test_an_engine_that_is_broken_is_thrown_away(desk: Desk) -> None:
 
 @pytest.mark.parametrize(("name", "asks"), [("answers", "rows"), ("load", "enter")])
 def test_an_agent_that_the_engine_cannot_answer_harms_no_other(name: str, asks: str) -> None:
-    """A caller whose records cannot be projected is told that they are in the log; the others of the query are
+    """A caller whose records cannot be projected learns that they are in the log; the others of the query are
     answered.
     """
 
@@ -369,9 +369,7 @@ def test_an_agent_interrupted_during_a_commit_is_activated_again(steps: int) -> 
 
 @at_desk
 async def test_nothing_is_written_after_the_end_of_an_agent(desk: Desk) -> None:
-    """A message that waits behind a deletion is refused, so that it can be sent to a new agent of the name, if there is
-    one.
-    """
+    """A message that waits behind a deletion is refused, so that it can be sent to a new agent of the name."""
     await seated(desk, "ada")
     ended = draft(AgentDeleted(), event_id=desk.ids.new(0), recorded_at=0, turn=0, step=0)
     await desk.ticks.commit("ada", 0, [ended])

@@ -289,7 +289,9 @@ def test_damage_is_an_error(sam: Line):
 
 
 def test_a_range_without_records_says_so(sam: Line):
-    """What is beyond the head, or ends before it begins, is empty, and stderr says why; the exit code stays 0."""
+    """A range beyond the head, or one that ends before it begins, is empty, and stderr says why; the exit code
+    stays 0.
+    """
     head = sam.json("memory", "sam")["as_of"]
     assert sam("events", "sam", "--from", "900") == (
         0, "", f"everlog: --from 900 is beyond the last record: 'sam' has records 1 to {head}.\n"
@@ -299,7 +301,7 @@ def test_a_range_without_records_says_so(sam: Line):
 
 
 def test_a_memory_header_fits_the_terminal(sam: Line, monkeypatch: pytest.MonkeyPatch):
-    """Where a header is too long for the width, when a block was edited stands in a line of its own."""
+    """If a header is too long for the width, the time of a block's edit stands in a line of its own."""
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(sam.clock, "now", lambda: START + 20_000_000)
     lines = sam.ok("memory", "sam").splitlines()
