@@ -320,7 +320,7 @@ class AgentSystem:
         return self._reading.agents()
 
     def sql(self, query: str, *, as_of: datetime | None = None, agent: str | None = None) -> pa.Table:
-        """Run one SELECT over the views of all agents (docs/analytics.md). Return the rows.
+        """Run one SELECT over the views of all agents (docs/reference/sql.md). Return the rows.
 
         The views show one position of all logs. `as_of`: use only records up to this time, inclusive (UTC if without a
         zone). `agent`: use only the records of this agent. Blocks, and may be called in a thread; writers are not

@@ -87,8 +87,8 @@ def _raise_template_error(section: Section, error: BaseException) -> NoReturn:
     else:
         reason = str(getattr(error, "message", None) or error).rstrip(".")
     raise BadInput(
-        f"The section {section.name!r}{where}: {reason}. Nothing was changed; docs/prompts.md says what a template may "
-        "hold."
+        f"The section {section.name!r}{where}: {reason}. Nothing was changed; docs/reference/prompts.md says what "
+        "a template may hold."
     ) from None
 
 

@@ -20,7 +20,7 @@ With SECTION: its template and the rendered text. Sizes are in characters and in
 estimated tokens."""
 
 _PROMPT_SETTING = """\
-The text may be a template (docs/prompts.md). A faulty template is rejected with
+The text may be a template (docs/reference/prompts.md). A faulty template is rejected with
 the number of its line, and nothing is changed."""
 
 _PROMPT_RENDER = """\

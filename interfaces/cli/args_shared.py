@@ -1,7 +1,7 @@
 """Define, once each, the options that several commands have. Imports nothing heavy.
 
 Help texts have one form: a verb and its object, a constraint after a semicolon, and "(default: x)" at the end.
-docs/cli.md has the table of the options that mean the same in every command.
+docs/reference/cli.md has the table of the options that mean the same in every command.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def new_name(parser: argparse.ArgumentParser) -> None:
 
 def json(parser: argparse.ArgumentParser) -> None:
     """Add output in JSON."""
-    parser.add_argument("--json", action="store_true", help="print JSON; docs/cli.md describes its keys")
+    parser.add_argument("--json", action="store_true", help="print JSON; docs/reference/cli.md describes its keys")
 
 
 def as_of(parser: argparse.ArgumentParser) -> None:

@@ -34,7 +34,7 @@ and its cause. If B is earlier than A, the changes are shown in reverse."""
 _SQL = """\
 Views: agents, messages, turns, steps, model_calls, function_calls,
 memory_history, pressure, summaries, heartbeats, failures, prices, and records
-(the log itself). `DESCRIBE turns` lists columns; docs/analytics.md explains
+(the log itself). `DESCRIBE turns` lists columns; docs/reference/sql.md explains
 them. The query reads all logs at one position. It changes nothing, and agents
 keep running meanwhile."""
 _REPORT = """\

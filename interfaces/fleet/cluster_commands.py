@@ -104,7 +104,8 @@ def status(args: Namespace, world: CommandEnvironment) -> int:
 def _not_running_text(root: Path) -> str:
     return (
         f"No cluster is running for the store {root}: agents run in the process of each command.\n"
-        "`everlog up` starts a cluster on this machine. For several machines, set RAY_ADDRESS (docs/cluster.md)."
+        "`everlog up` starts a cluster on this machine. For several machines, set RAY_ADDRESS "
+        "(docs/reference/cluster.md)."
     )
 
 

@@ -1,4 +1,7 @@
-"""Machine-readable output of the command line. `docs/cli.md` promises these shapes: keys are added, never changed."""
+"""Machine-readable output of the command line.
+
+`docs/reference/cli.md` promises these shapes: keys are added, never changed.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import IO, Any

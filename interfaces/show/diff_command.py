@@ -102,7 +102,7 @@ def compare(system: LocalSystem, name: str, before: AgentSnapshot, after: AgentS
 
 
 def shape(found: AgentDiff, name: str) -> json_shapes.JsonObject:
-    """Return the differences in the shape that docs/cli.md promises."""
+    """Return the differences in the shape that docs/reference/cli.md promises."""
     sides = {
         key: {"seq": side.seq, "time": time_text.iso(side.time)}
         for key, side in (("before", found.before), ("after", found.after))

@@ -17,7 +17,9 @@ from everlog.store.stores.file_store import CONFIGURATION
 _MOUNTS = Path("/proc/self/mountinfo")
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
-INSTEAD = "Keep the store on a local disk or, for several machines, on NFS 4.1 mounted as docs/cluster.md says."
+INSTEAD = (
+    "Keep the store on a local disk or, for several machines, on NFS 4.1 mounted as docs/reference/cluster.md says."
+)
 
 _OBJECTS = (
     "it keeps objects, not files: a record cannot be added to the end of a file and made durable there, and a name can "
@@ -234,19 +236,19 @@ def _shared(sight: StoreIdentity, _first: StoreIdentity) -> str:
     if _local(sight):
         return (
             f"the store {sight.root} is on a file system of one machine ({mount.kind}, on node {sight.node}), but "
-            "hosts run on several: mount NFS 4.1 or another shared file system there, as docs/cluster.md says"
+            "hosts run on several: mount NFS 4.1 or another shared file system there, as docs/reference/cluster.md says"
         )
     if mount.kind in _SMB:
         return (
             f"the store {sight.root} is on {mount.kind} on node {sight.node}, which caches for a while that a name "
             "does not exist, so that two owners of a log would not notice each other: share it by NFS 4.1, as "
-            "docs/cluster.md says"
+            "docs/reference/cluster.md says"
         )
     if mount.kind in _NFS and ("nocto" in mount.options or not mount.options & _UNCACHED):
         return (
             f"the store {sight.root} is on {mount.kind} on node {sight.node}, mounted so that the node caches for up "
             "to a minute that a name does not exist, and two owners of a log would not notice each other: mount it "
-            "with lookupcache=none,noac and without nocto, as docs/cluster.md says"
+            "with lookupcache=none,noac and without nocto, as docs/reference/cluster.md says"
         )
     return ""
 

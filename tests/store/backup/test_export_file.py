@@ -46,7 +46,7 @@ def test_other_tools_read_an_export_and_check_it(store: MemoryStore, tmp_path: P
 def test_what_the_page_says_of_the_file_is_so(
     store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The query and the check of docs/reference/export_file.md, as they stand there; the check fails for a changed file."""
+    """The query and the check of docs/reference/export_file.md work, and the check fails for a changed file."""
     say(store, "sam", Drafts(), 4)
     save(store, "sam", tmp_path / "sam.everlog")
     page = (Path(__file__).parents[3] / "docs" / "reference" / "export_file.md").read_text()
