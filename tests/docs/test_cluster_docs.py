@@ -1,4 +1,4 @@
-"""docs/cluster.md is true where a machine can tell: its commands, names, limits and links are there."""
+"""docs/cluster.md is correct as far as a test can check: its commands, names, limits and links exist."""
 
 import re
 import shlex
@@ -15,14 +15,14 @@ TEXT = re.sub(r"<!--.*?-->", "", WHOLE, flags=re.DOTALL)
 
 
 def typed() -> set[str]:
-    """Every `everlog` command line of the page, in a code block or between backticks."""
+    """Return every `everlog` command line of the page, in a code block or between backticks."""
     blocks = "\n".join(re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL))
     lines = re.findall(r"^everlog (.*?)(?:  +#.*)?$", blocks, re.MULTILINE)
     return {*lines, *re.findall(r"`everlog ([^`]+)`", re.sub(r"```.*?```", "", TEXT, flags=re.DOTALL))}
 
 
 def test_every_command_exists() -> None:
-    """The parser takes each command of the page as it stands there."""
+    """The parser accepts each command exactly as the page shows it."""
     commands = typed()
     assert len(commands) >= 6
     names = {command.name for command in COMMANDS}
@@ -33,7 +33,7 @@ def test_every_command_exists() -> None:
 
 
 def test_every_metric_is_named() -> None:
-    """The page names each metric that there is, and no other."""
+    """The page names every existing metric, and no other."""
     named = set(re.findall(r"`(everlog_\w+)`", TEXT))
     assert named == {*COUNTERS, *GAUGES, *HISTOGRAMS}
 
@@ -47,14 +47,14 @@ def test_the_limits_are_those_of_the_code() -> None:
 
 
 def test_the_slots_are_those_of_the_cluster_file() -> None:
-    """A worker of the sizing table has as many slots as the files give it."""
+    """A worker of the sizing table has as many slots as the cluster files give to a worker."""
     slots = re.search(r"agent_slot: (\d+)", (ROOT / "ray_cluster.yaml").read_text(encoding="utf-8"))
     assert slots is not None
     assert f"| {slots[1]} |" in TEXT
 
 
 def test_links_lead_somewhere() -> None:
-    """Every file and heading that the page points at is there."""
+    """Every file and heading to which the page links exists."""
     for file, _, heading in (link.partition("#") for link in re.findall(r"\]\(([^)]+)\)", TEXT)):
         target = PAGE.parent / file
         assert target.exists(), file

@@ -1,4 +1,4 @@
-"""Examples of the documents are run, and do what the documents say."""
+"""Examples of the documents run, and do what the documents say."""
 
 import io
 import json
@@ -36,7 +36,9 @@ def test_every_decision_is_numbered_and_said_to_be_decided() -> None:
 def test_the_tour_of_the_readme_works(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each command of the README's tour exits 0, one after the other, on a store that only its first screen made."""
+    """Each command of the README's tour exits 0, one after the other, on a store that only the commands of its first
+    screen made.
+    """
     lines = [json.dumps({"role": "user", "content": "I like sailing.", "time": "2024-01-01T10:00:00Z"})] * 3
     (tmp_path / "conversation.jsonl").write_text("\n".join(lines))
     monkeypatch.chdir(tmp_path)
@@ -57,7 +59,7 @@ def test_the_tour_of_the_readme_works(
 def test_the_memory_of_the_readme_is_found_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its commands exit 0, and what was kept is found by a query of which no word stands in it."""
+    """The commands of the README exit 0, and a query finds the stored memory without sharing a word with it."""
     monkeypatch.chdir(ROOT)  # its documents are loaded
     monkeypatch.setenv("EVERLOG_STORE", str(tmp_path / "store"))
     section = (ROOT / "README.md").read_text().split("## Memory that is found again")[1].split("```")[1]
