@@ -26,7 +26,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a suite in the backgrou
 
 
 def is_ours(filename: str) -> bool:
-    """Return True if a source file belongs to this repository (and not to a virtual environment inside it)."""
+    """Return True if a source file belongs to this repository, and not to a virtual environment inside the
+    repository.
+    """
     path = Path(filename)
     return path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in OURS
 
@@ -47,7 +49,7 @@ def exempt(request: pytest.FixtureRequest, *markers: str) -> bool:
 
 @pytest.fixture(autouse=True)
 def no_sleeping(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`time.sleep` called from our code is an error; libraries (subprocess, for one) may use it."""
+    """Make `time.sleep` an error if this repository's code calls it; libraries (for example subprocess) may sleep."""
     if exempt(request, "long", "ray"):
         return
     real_sleep = time.sleep
@@ -62,7 +64,7 @@ def no_sleeping(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture(autouse=True)
 def no_network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sockets reach this machine only; a test that needs an endpoint starts its own on 127.0.0.1."""
+    """Make sockets reach only this machine; a test that needs an endpoint starts its own on 127.0.0.1."""
     if exempt(request, "long", "ray"):
         return
 
@@ -96,7 +98,7 @@ def refuse_ray(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def no_ray(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Ordinary tests cannot start or join a Ray cluster. Ray is not imported to say so."""
+    """Prevent ordinary tests from starting or joining a Ray cluster. The check itself does not import Ray."""
     if exempt(request, "long", "ray"):
         yield
         return
@@ -113,7 +115,9 @@ def no_ray(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
-    """The folder of public data sets, which are not part of the project; without it the test is skipped."""
+    """Return the folder of public data sets, which are not part of the project; skip the test if the folder is
+    missing.
+    """
     path = Path(os.environ.get("EVERLOG_DATA") or ROOT.parent / "shared" / "data")
     if not path.is_dir():
         pytest.skip(f"no data sets at {path}: set EVERLOG_DATA to the folder that has them")
@@ -121,20 +125,20 @@ def data_dir() -> Path:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the parts of the deep suite, and settle for all processes of the run what seeds are drawn from."""
+    """Register the parts of the deep suite, and fix the text from which all processes of the run draw their seeds."""
     for name, about in parts.PARTS.items():
         config.addinivalue_line("markers", f"{name}: a part of the deep suite: {about}.")
     os.environ[seeds.VARIABLE] = seeds.origin()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how to draw the same seeds again."""
+    """Print how to draw the same seeds again."""
     if terminalreporter.stats.get("failed"):
         terminalreporter.write_line(f"the same seeds again: {seeds.VARIABLE}={seeds.origin()!r}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give all tests that start Ray to one process of the run: two would disturb each other."""
+    """Give all tests that start Ray to one process of the run: two Rays would disturb each other."""
     for item in items:
         parts.check(item)
         if item.get_closest_marker("ray"):
@@ -142,19 +146,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keep what was imported out of collections of garbage, which many tests ask for: each would look at all of it."""
+    """Exclude imported modules from garbage collections: many tests collect, and each collection would traverse all
+    modules.
+    """
     gc.collect()
     gc.freeze()
 
 
 def pytest_sessionfinish() -> None:
-    """Let the process end as any other does: extension modules look for what was left."""
+    """Undo `gc.freeze`, so that the process ends normally: extension modules look for remaining objects at exit."""
     gc.unfreeze()
 
 
 @pytest.fixture(autouse=True, scope="session")
 def lent_databases(pytestconfig: pytest.Config) -> Iterator[None]:
-    """Engines of the ordinary suite borrow their databases."""
+    """Let the engines of the ordinary suite borrow their databases."""
     if pytestconfig.getoption("markexpr") != "not long":
         yield
         return
@@ -164,7 +170,9 @@ def lent_databases(pytestconfig: pytest.Config) -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def every_system(pytestconfig: pytest.Config, lent_databases: None) -> Iterator[list]:
-    """Every System that a test makes in this process. The ordinary suite ends by verifying agents of theirs."""
+    """Collect every System that a test makes in this process. The ordinary suite ends by verifying some of their
+    agents.
+    """
     from everlog.actors.agent import local_system
     from tests.support.verify_every_agent import verify_all
 

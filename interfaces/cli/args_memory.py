@@ -20,8 +20,8 @@ With SECTION: its template and the rendered text. Sizes are in characters and in
 estimated tokens."""
 
 _PROMPT_SETTING = """\
-The text may be a template (docs/reference/prompts.md). A faulty template is rejected with
-the number of its line, and nothing is changed."""
+The text may be a template (docs/reference/prompts.md). A faulty template is
+rejected with the number of its line, and nothing is changed."""
 
 _PROMPT_RENDER = """\
 Templates are rendered automatically when the model, its window, the zone or the

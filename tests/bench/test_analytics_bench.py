@@ -1,4 +1,4 @@
-"""The process that asks while writers are measured: the bench notices if it dies."""
+"""The reading process of `bench.analytics`: the bench notices if that process dies."""
 
 import select
 import signal
@@ -11,7 +11,7 @@ from everlog.store import FileStore
 
 
 def test_a_process_that_died_fails_the_bench(tmp_path: Path) -> None:
-    """It was not there for all of the measuring."""
+    """The bench fails, because the killed process did not read during the whole measurement."""
     store = FileStore.create(tmp_path / "store", lambda: 1, "s")
     with pytest.raises(RuntimeError, match="ended with -9"), asking(store) as child:
         child.send_signal(signal.SIGKILL)
@@ -19,7 +19,7 @@ def test_a_process_that_died_fails_the_bench(tmp_path: Path) -> None:
 
 
 def test_a_process_that_answers_is_well(tmp_path: Path) -> None:
-    """Run queries until the block ends."""
+    """The reading process runs queries until the block ends."""
     store = FileStore.create(tmp_path / "store", lambda: 1, "s")
     with asking(store) as child:
         assert child.stdout is not None

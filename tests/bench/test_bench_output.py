@@ -1,6 +1,7 @@
-"""The benchmarks answer in the shape that was promised, and their arithmetic is right. How fast is not asked here.
+"""The benchmarks print the promised keys, and their arithmetic is right.
 
-They run in processes of their own: what they make is thrown away, and is not for the suite to verify at its end.
+Speed is not tested here. The benchmarks run in processes of their own: the stores that they make are thrown away, and
+the suite does not verify those at its end.
 """
 
 import importlib.util
@@ -46,9 +47,9 @@ TINY = {
     "events=2000, turns=60, looks=2)))",
 }
 SLOW = ("dedicated", "fleet", "gateway")
-"""They start a Ray of their own, which takes longer than all the others together."""
+"""Benchmarks that start a Ray of their own, which takes longer than all the others together."""
 DIFFERENCES = {"single_extra_us", "kb_per_agent"}
-"""Of a handful of runs on a busy machine, one may come out below zero."""
+"""Differences of measurements: in a few runs on a busy machine, a difference may come out below zero."""
 NO_PEER = importlib.util.find_spec(peers.EVENTSOURCING) is None
 KEYS = {
     "analytics": analytics.KEYS,
@@ -90,7 +91,7 @@ QUICK = [bench for bench in TINY if bench not in SLOW]
     ],
 )
 def test_the_last_line_is_for_machines(bench: str, tmp_path: Path) -> None:
-    """A tiny run ends in one JSON object with exactly the promised keys, and leaves nothing behind."""
+    """A tiny run ends in one JSON object with exactly the promised keys, and leaves no file behind."""
     said = python("-c", f"from bench import {bench}; {TINY[bench]}", folder=tmp_path).rstrip("\n").split("\n")
     found = json.loads(said[-1])
     assert list(found) == ["bench", "noise", "figures"]
@@ -117,7 +118,7 @@ def turn(wall_ms: float, syncs: int = 2) -> step.Turn:
 
 
 def test_figures_are_medians_of_medians() -> None:
-    """One wild turn, or one wild run, moves no figure of time; every sync counts in theirs."""
+    """One outlier turn, or one outlier run, moves no time; the number of syncs per turn counts every sync."""
     runs = [
         step.Run(young=[turn(4), turn(5), turn(900)], old=[turn(1), turn(6), turn(7, syncs=5)]),
         step.Run(young=[turn(5), turn(5), turn(5)], old=[turn(5), turn(5), turn(5)]),
@@ -132,7 +133,7 @@ def test_figures_are_medians_of_medians() -> None:
 
 
 def append_run(single: float, bare: float, sqlite: float, group: float, bare_group: float) -> append.Run:
-    """A run in which every commit took the same microseconds."""
+    """Return a run in which every commit took the same number of microseconds."""
     us = 1e-3
     return append.Run(
         single={"log": [single * us] * 3, "bare": [bare * us] * 3, "sqlite": [sqlite * us] * 3},
@@ -157,7 +158,7 @@ def append_seen() -> append.Seen:
 
 
 def test_figures_of_append_are_medians_of_runs() -> None:
-    """One wild run moves none of them; growth is the worse of wall and CPU time."""
+    """One outlier run moves no figure; growth is the worse of wall time and CPU time."""
     plan = append.Plan(agents=64)
     values = {figure.key: (figure.value, figure.floor) for figure in append.figures(append_seen(), plan)}
     assert values["single_extra_us"] == pytest.approx((110, 200))
@@ -167,7 +168,7 @@ def test_figures_of_append_are_medians_of_runs() -> None:
     assert values["group_vs_sqlite"] == pytest.approx((341 / 800 * 64, 341 / 400 * 64))
 
 
-def test_a_missing_peer_is_no_figure_but_is_said() -> None:
+def test_a_missing_peer_has_no_figure_and_is_reported() -> None:
     sealed = replay.Sealed("words", 40, {".parquet": 3000, "manifest": 500}, {"text": 1200}, 1000)
     seen = replay.Seen(harness.Noise(1, 1, 1, 1), sealed, replay.Replays([2.0, 4.0], [1.0, 1.0], [1.0, 1.0], []))
     plan = replay.Plan(turns=10)
@@ -181,8 +182,10 @@ def test_a_missing_peer_is_no_figure_but_is_said() -> None:
     assert any("not installed" in row.goal for row in replay.lines(seen, found, plan))
 
 
-def test_a_replay_gives_the_words_that_were_said() -> None:
-    """Real conversations where the data set is at hand, else words; always as many turns as asked for."""
+def test_a_replay_uses_real_conversations_or_random_words() -> None:
+    """The texts are real conversations if the data set is present, else random words; the number of turns is the
+    requested one.
+    """
     where, said = replay.pairs(30)
     assert where
     assert len(said) == 30
@@ -222,8 +225,10 @@ def test_the_model_counts_a_token_for_four_bytes() -> None:
 
 @pytest.mark.long
 @pytest.mark.bench
-def test_retrieval_says_what_is_found_and_what_memgpt_would_find(data_dir: Path, tmp_path: Path) -> None:
-    """Three questions of each conversation: every promised figure, each a part of what there is, above the floor."""
+def test_retrieval_reports_the_scores_of_everlog_and_of_memgpt(data_dir: Path, tmp_path: Path) -> None:
+    """With three questions of each conversation, every promised figure exists; each ratio is above its floor and at
+    most 1.
+    """
     plan = f"retrieval.Plan(questions=3, quick=True, nested=False, hosted=2, data=Path({str(data_dir)!r}))"
     code = f"from pathlib import Path; from bench import retrieval; retrieval.report({plan})"
     found = json.loads(python("-c", code, folder=tmp_path).rstrip().split("\n")[-1])
@@ -234,8 +239,8 @@ def test_retrieval_says_what_is_found_and_what_memgpt_would_find(data_dir: Path,
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_found_is_scored_as_the_field_does() -> None:
-    """Recall at 5 and 10, and nDCG at 10 with a gain of 1 for each piece of evidence."""
+def test_results_are_scored_with_standard_metrics() -> None:
+    """The scores are recall at 5 and at 10, and nDCG at 10 with a gain of 1 for each piece of evidence."""
     found = [*"abcdefghij", "x"]
     assert retrieval.scored(found, ["a", "f", "x"]) == pytest.approx((1 / 3, 2 / 3, (1 + 1 / math.log2(7)) / ideal(3)))
     assert retrieval.scored(found, ["x"]) == (0, 0, 0)
@@ -246,8 +251,10 @@ def ideal(pieces: int) -> float:
     return sum(1 / math.log2(place + 2) for place in range(pieces))
 
 
-def test_verifying_is_no_figure_unless_all_is_the_same(tmp_path: Path) -> None:
-    """An agent of which one request would be another ends the benchmark: its seconds would be worth nothing."""
+def test_verification_is_timed_only_if_every_request_is_equal(tmp_path: Path) -> None:
+    """A request that renders differently from the recorded one ends the benchmark: its seconds would be worth
+    nothing.
+    """
     run = (
         "import asyncio; from pathlib import Path\n"
         "from everlog.actors.formats import render_request as render; from bench import replay_agent as b\n"

@@ -36,7 +36,7 @@ def seen() -> fleet.Seen:
 
 
 def test_figures_are_medians_and_differences() -> None:
-    """One slow round moves no rate, and memory is that of the agents that were added."""
+    """One slow round moves no rate; the memory figure counts only the agents that were added."""
     found = {figure.key: (figure.value, figure.floor) for figure in fleet.figures(seen(), fleet.Plan())}
     assert tuple(found) == fleet.KEYS
     assert found["messages_per_s"] == (1000, 250)
@@ -58,7 +58,7 @@ def test_figures_are_medians_and_differences() -> None:
     ],
 )
 def test_each_figure_says_whether_its_goal_is_met(key: str, value: float, told: str) -> None:
-    """Rates are to be high, all others low."""
+    """Rates meet a goal when they are high, all other figures when they are low."""
     assert fleet.goal(key, value) == told
 
 

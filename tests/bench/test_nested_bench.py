@@ -1,4 +1,4 @@
-"""Nested key-value retrieval: the script reads what it is shown and nothing else, and finds its way at each level."""
+"""Nested key-value retrieval: the script uses only the pages that it is shown, and finds the answer at each level."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ needs_data = pytest.mark.skipif(not nested.DATA.is_dir(), reason=f"the data set 
 
 
 def page(number: int, last: int, *pairs: tuple[str, str]) -> dict[str, Any]:
-    """A message with the result of a search."""
+    """Return a message with the result of a search."""
     lines = [f"timestamp: 2024-01-01 10:00:00 AM UTC+0000, id: {key}, memory: {key}: {value}" for key, value in pairs]
     shown = f"Showing {len(lines)} of 9 results (page {number}/{last}): {json.dumps(lines)}"
     return {"role": "tool", "content": json.dumps({"status": "OK", "message": shown})}
@@ -38,7 +38,7 @@ NOTHING = {"role": "tool", "content": json.dumps({"status": "OK", "message": "No
     ids=["begins", "pages on", "follows", "pages on again", "ends", "ends where nothing is found"],
 )
 def test_the_script_follows_what_it_is_shown(results: list[dict[str, Any]], called: Any) -> None:
-    """A value that is a key is searched for; one that is on no page is the answer."""
+    """The script searches for a value that is a key, and answers with a value that is on no page."""
     name, arguments = nested.next_call([{"role": "system", "content": nested.ASKED}, QUESTION, *results])
     if isinstance(called, str):
         assert (name, arguments) == ("send_message", {"message": called})
@@ -48,7 +48,7 @@ def test_the_script_follows_what_it_is_shown(results: list[dict[str, Any]], call
 
 @needs_data
 def test_a_question_is_nested_as_deep_as_its_level() -> None:
-    """140 pairs; the key leads to the answer over as many values as the level says, and the answer is no key."""
+    """Among 140 pairs, the key leads to the answer over as many values as the level says; the answer is not a key."""
     for level in nested.LEVELS:
         for question in nested.questions(level, 5):
             pairs = dict(question.pairs)
@@ -62,7 +62,7 @@ def test_a_question_is_nested_as_deep_as_its_level() -> None:
 @needs_data
 @pytest.mark.filterwarnings("ignore")
 def test_a_scripted_agent_is_right_at_the_first_and_the_last_level(tmp_path: Path) -> None:
-    """Over real agents, through the archive, with nothing but the agent's own functions."""
+    """The script works over real agents and the archive, with only the functions that every agent has."""
     for asked in asyncio.run(nested.run(tmp_path / "store", 1, (0, 4))):
         for question, found in asked:
             assert found.answer == question.answer

@@ -1,4 +1,4 @@
-"""The share of a request that repeats: the arithmetic of `bench.gateway`, by hand."""
+"""The share of a request that repeats the previous request: the arithmetic of `bench.gateway`, checked by hand."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ def request(*messages: bytes, tools: bytes = TOOLS) -> bytes:
 
 
 def test_functions_come_first_and_messages_in_order() -> None:
-    """A request that the next one only adds to comes again whole; after the first byte that differs nothing does."""
+    """A request that is only extended repeats completely; after the first different byte nothing counts as repeated."""
     first, added = request(b'{"a":1}'), request(b'{"a":1}', b'{"b":2}')
     assert prefixes.compared("", [first, added]).stability == 1.0
     changed = request(b'{"a":2}', b'{"b":2}')
@@ -23,7 +23,9 @@ def test_functions_come_first_and_messages_in_order() -> None:
 
 
 def test_other_functions_leave_nothing_and_a_summary_is_not_compared() -> None:
-    """Functions come before everything else; what stands on the two sides of a summary is no pair."""
+    """Functions come first in a request, so other functions leave no common prefix; the requests before and after a
+    summary are not compared.
+    """
     first, other = request(b'{"a":1}'), request(b'{"a":1}', tools=TOOLS.replace(b"1", b"2"))
     assert prefixes.compared("", [first, other]).by_step == [0.0]
     summary = b'{"model":"m","messages":[]}'
@@ -32,7 +34,7 @@ def test_other_functions_leave_nothing_and_a_summary_is_not_compared() -> None:
 
 
 def test_a_conversation_keeps_its_beginning() -> None:
-    """Without edits of memory a real agent's next request begins with all of the one before."""
+    """Without edits of memory, the next request of a real agent begins with the whole previous request."""
     found = asyncio.run(prefixes.talk(12, data="no such folder", window=60_000))
     assert sum(share == 1.0 for share in found.by_step) >= len(found.by_step) - found.edits
     assert found.steps >= 12 and found.source == "everyday words"

@@ -1,4 +1,4 @@
-"""The fixtures of the tests of pages: those of the command line, whose commands the pages show."""
+"""Fixtures of the tests of pages: those of the command line, because the pages show commands."""
 
 from tests.interfaces.conftest import cli
 

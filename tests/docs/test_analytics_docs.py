@@ -1,4 +1,4 @@
-"""docs/reference/sql.md tells the truth: every example runs, every column is there."""
+"""docs/analytics.md is correct: every example runs, and every column is explained."""
 
 import re
 from pathlib import Path
@@ -15,13 +15,13 @@ EXAMPLES = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
 
 @pytest.fixture
 def talked(cli: Line) -> Line:
-    """An agent that has talked."""
+    """Return a command line whose agent has had a conversation."""
     cli.ok("send", "sam", "I sail")
     return cli
 
 
 def test_every_example_runs(talked: Line) -> None:
-    """Each query of the page is answered, and those over what every store has find something."""
+    """Each query of the page runs, and the queries over data that every store has return rows."""
     assert len(EXAMPLES) >= len(VIEWS)
     found = [talked.json("sql", query)["rows"] for query in EXAMPLES]
     assert sum(map(bool, found)) >= len(EXAMPLES) - 4
@@ -29,7 +29,7 @@ def test_every_example_runs(talked: Line) -> None:
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_every_column_is_explained(talked: Line, view: str) -> None:
-    """The table of a view names its columns, all of them and no other; the section has an example about it."""
+    """The table of a view names all of its columns and no others; the section has an example about the view."""
     columns = {row[0] for row in talked.json("sql", f"DESCRIBE {view}")["rows"]}
     first = re.findall(r"^\| (`.*?) \|", SECTIONS[view], re.MULTILINE)
     told = [name for cell in first for name in re.findall(r"`(\w+)`", cell)]

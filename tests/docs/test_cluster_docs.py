@@ -1,4 +1,4 @@
-"""docs/reference/cluster.md is true where a machine can tell: its names and limits are those of the code."""
+"""docs/cluster.md is correct as far as a test can check: its commands, names, limits and links exist."""
 
 import re
 
@@ -12,7 +12,7 @@ TEXT = re.sub(r"<!--.*?-->", "", WHOLE, flags=re.DOTALL)
 
 
 def test_every_metric_is_named() -> None:
-    """The page names each metric that there is, and no other."""
+    """The page names every existing metric, and no other."""
     named = set(re.findall(r"`(everlog_\w+)`", TEXT))
     assert named == {*COUNTERS, *GAUGES, *HISTOGRAMS}
 
@@ -26,7 +26,7 @@ def test_the_limits_are_those_of_the_code() -> None:
 
 
 def test_the_slots_are_those_of_the_cluster_file() -> None:
-    """A worker of the sizing table has as many slots as the files give it."""
+    """A worker of the sizing table has as many slots as the cluster files give to a worker."""
     slots = re.search(r"agent_slot: (\d+)", (ROOT / "ray_cluster.yaml").read_text(encoding="utf-8"))
     assert slots is not None
     assert f"| {slots[1]} |" in TEXT

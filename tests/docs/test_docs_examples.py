@@ -1,4 +1,4 @@
-"""Examples of the documents are run, and do what the documents say."""
+"""Examples of the documents run, and do what the documents say."""
 
 import io
 import re
@@ -54,7 +54,7 @@ def test_the_tour_of_the_readme_works(
 def test_the_memory_of_the_page_is_found_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The commands of search_memory.md exit 0, and a query finds a memory that has none of its words."""
+    """The commands of the README exit 0, and a query finds the stored memory without sharing a word with it."""
     monkeypatch.chdir(ROOT)  # its documents are loaded
     monkeypatch.setenv("EVERLOG_STORE", str(tmp_path / "store"))
     section = (ROOT / "docs" / "how_to" / "search_memory.md").read_text().split("```")[1]

@@ -22,7 +22,7 @@ LINES_MAX = 40
 
 
 def run(name: str, said: str, monkeypatch: pytest.MonkeyPatch, folder: Path, model: ScriptedModel | None) -> None:
-    """Run the example as a program, with `said` on stdin; `model` answers in the place of the real one."""
+    """Run the example as a program, with `said` on stdin; `model` answers instead of the real model."""
     if model is not None:
         services = api.ServiceOptions(models=lambda *_: model)
         monkeypatch.setattr("everlog.actors.api.open_system", partial(api.open_system, services=services))
@@ -36,7 +36,7 @@ def run(name: str, said: str, monkeypatch: pytest.MonkeyPatch, folder: Path, mod
 def test_the_front_end_answers_what_it_reads(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """Each line is answered with prefixes: messages, functions, notices, and an error after which the program
+    """Each line gets an answer with prefixes: messages, functions, notices, and an error after which the program
     continues.
     """
     remember = '{"name": "human", "content": "Sails", "request_heartbeat": true}'
@@ -84,7 +84,7 @@ def test_the_archive_example_prints_what_its_page_shows(
 def test_the_fleet_example_prints_what_its_page_shows(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """docs/examples/fleet.py asks all agents; docs/how_to/talk_from_python.md shows its lines and its output."""
+    """docs/examples/fleet.py queries all agents, and docs/python.md shows its lines and its output."""
     run("fleet.py", "", monkeypatch, tmp_path, None)
     page = (EXAMPLES.parent / "how_to" / "talk_from_python.md").read_text().split("examples/fleet.py)")[1]
     code, shown = (re.search(rf"```{kind}\n(.*?)```", page, re.DOTALL) for kind in ("python", "text"))
@@ -104,7 +104,7 @@ def test_the_python_page_has_every_method() -> None:
 
 
 def test_a_front_end_is_short() -> None:
-    """A whole front end has at most 40 lines: that is what the page promises."""
+    """A whole front end has at most 40 lines, as the page promises."""
     assert len((EXAMPLES / "front_end.py").read_text().splitlines()) <= LINES_MAX
 
 
@@ -120,5 +120,5 @@ def test_the_page_has_the_whole_protocol() -> None:
 
 
 def protocol() -> list[tuple[str, Callable[..., None]]]:
-    """The calls of a front end."""
+    """Return the calls of a front end."""
     return [(name, call) for name, call in vars(FrontEnd).items() if inspect.isfunction(call) and name[0] != "_"]

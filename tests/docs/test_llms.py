@@ -10,7 +10,7 @@ TEXT = (ROOT / "llms.txt").read_text(encoding="utf-8")
 
 
 def test_the_file_is_made_from_the_pages() -> None:
-    """llms.txt is what `python -m docs.make_llms` makes."""
+    """llms.txt equals the output of `python -m docs.make_llms`."""
     assert make_llms.text() == TEXT, "run `python -m docs.make_llms`"
 
 
@@ -22,7 +22,7 @@ def test_every_page_is_listed_once() -> None:
 
 
 def test_the_form_is_that_of_llmstxt_org() -> None:
-    """A title, a summary as a quotation, text, and sections of links."""
+    """The file has a title, a summary as a quotation, text, and sections of links."""
     title, summary, about, *sections = TEXT.split("\n\n")
     assert title == "# everlog"
     assert summary.startswith("> ") and "\n" not in summary

@@ -1,4 +1,4 @@
-"""Each kind of event with every field filled: what a golden log keeps of a shape that no scene leaves."""
+"""Each kind of event with every field filled: a golden log also keeps the shapes that no scene writes."""
 
 import types
 import typing
@@ -10,7 +10,7 @@ import msgspec
 from everlog.events import CATALOGUE, FunctionRef, draft
 
 REAL = {"agent_created", "agent_forked", "agent_moved", "agent_deleted", "records_erased"}
-"""Kinds that the store or a scene acts on: the scenes leave real ones."""
+"""Kinds that the store or a scene acts on; for these kinds, the scenes write real events."""
 SCHEMA = '{"name":"fly","description":"Fly.","parameters":{"type":"object","properties":{}}}'
 DIGEST = sha256(SCHEMA.encode()).hexdigest()
 FIXED: dict[str, Any] = {
@@ -22,13 +22,15 @@ FIXED: dict[str, Any] = {
     "context_sha256": DIGEST,
     "ok": False,
 }
-"""Fields with a restricted value: the renderer is one that never existed, so that no request is made from it."""
+"""Fields with a restricted value. No renderer has the number 0, so no request is made from the configuration."""
 
 Shape = tuple[str, int, str | None, str]
 
 
 def every_kind() -> list[Shape]:
-    """Kind, version, text and payload: the configuration first, and at last a known kind in a version to come."""
+    """Return kind, version, text and payload of each shape: the configuration first, and last a known kind in a future
+    version.
+    """
     kinds = sorted(CATALOGUE.keys() - REAL, key=lambda kind: (kind != "agent_configured", kind))
     return [*map(_shape, kinds), ("user_message", 99, "from a time to come", '{"mood":"calm"}')]
 
@@ -46,7 +48,7 @@ def _filled(cls: type[Any]) -> Any:
 
 
 def _value(name: str, kind: Any) -> Any:
-    """A value of a field's type, no default of any field."""
+    """Return a value of a field's type that is not the default of any field."""
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Literal:
         return args[-1]

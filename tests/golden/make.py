@@ -1,7 +1,7 @@
-"""Make a golden log: `python -m tests.golden.make NAME`. One that is there is never made again.
+"""Make a golden log: `python -m tests.golden.make NAME`. An existing golden log is never made again.
 
-It is a whole store as this version writes it, with everything that agents do in it, and `expected.json`: what the code
-of the day says of each of them. Tomorrow's code must say the same, whatever it says besides.
+A golden log is a whole store as this version writes it, with everything that agents can do, and `expected.json`: the
+facts that the code of that day derives from each agent. Later code must derive the same facts; it may derive more.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ from tests.support.agent_world import World, completion, counted, say
 
 HERE = Path(__file__).parent
 VALUE_CHARS_MAX = 300
-"""A longer value of a row is kept by its sha256."""
+"""Characters of a row's value that are kept; a longer value is replaced by its sha256."""
 
 
 @tool(effect="idempotent")
@@ -92,7 +92,7 @@ def facts(system: LocalSystem, name: str) -> dict[str, Any]:
 
 
 def _plain(row: dict[str, Any]) -> dict[str, str]:
-    """A row in words; which moment it was asked for does not matter."""
+    """Return a row as text, without the moment as of which it was read."""
     return {name: _short(str(value)) for name, value in row.items() if name != "as_of"}
 
 
@@ -101,13 +101,13 @@ def _short(value: str) -> str:
 
 
 def line(function: str, **arguments: Any) -> Callable[[bytes], str]:
-    """A line of the model: one call, its tokens counted."""
+    """Return a reply of the model: one call, with its tokens counted."""
     body = completion("Hm.", [(function, arguments)])
     return lambda request: counted(request, body)
 
 
 async def converse(world: World) -> None:
-    """A conversation in which every part of an agent has its say."""
+    """Hold a conversation in which every part of an agent takes part."""
     world.model.lines = [
         line("send_message", message="Hello Chad."),
         line("core_memory_append", name="human", content="Sails.", request_heartbeat=True),
@@ -128,7 +128,7 @@ async def converse(world: World) -> None:
 
 
 async def leave_other_shapes(world: World, agent: Agent) -> None:
-    """A pause in the shape of its version 1, which is upcast, and a record from a newer everlog."""
+    """Write a pause in the shape of its version 1, which is upcast, and a record from a newer everlog."""
     await leave(
         world,
         agent,
@@ -137,7 +137,7 @@ async def leave_other_shapes(world: World, agent: Agent) -> None:
 
 
 async def leave(world: World, agent: Agent, shapes: list[tuple[str, int, str | None, str]]) -> None:
-    """Records of any kind, version, text and payload, as if the agent had written them."""
+    """Append records of any kind, version, text and payload, as if the agent had written them."""
     now = world.clock.now()
     drafts = [
         Draft(
@@ -156,13 +156,15 @@ async def leave(world: World, agent: Agent, shapes: list[tuple[str, int, str | N
 
 
 async def every_shape(world: World) -> None:
-    """An agent whose log has each kind of event, every field of it filled."""
+    """Write an agent whose log has each kind of event, with every field filled."""
     async with world.system.agent("kinds", world.settings) as agent:
         await leave(world, agent, every_kind())
 
 
 async def wander(world: World) -> None:
-    """An agent among others that keeps, amends and forgets, has timers and documents, and moves to its own log."""
+    """Write a shared agent that stores, changes and deletes memories, has timers and documents, and moves to its own
+    log.
+    """
     world.store.register("ann", shared=True)
     await world.tell("I am Ann.", agent="ann")
     async with world.system.agent("ann", world.settings) as agent:
@@ -187,7 +189,7 @@ async def wander(world: World) -> None:
 
 
 def load(world: World) -> None:
-    """Documents that were loaded, changed and taken out again."""
+    """Write a source whose documents were loaded, changed and removed."""
     sources = Sources(world.store, clock=world.clock, ids=world.ids)
     for texts in ({"tides": "Twice a day.", "wind": "From the west."}, {"tides": "Every twelve hours."}):
         documents = [Document(name=name, text=text, origin="/handbook") for name, text in texts.items()]
@@ -195,7 +197,7 @@ def load(world: World) -> None:
 
 
 async def remember(world: World) -> None:
-    """An agent with a past conversation, of which words were erased: its log is sealed by that."""
+    """Write an agent with an imported conversation. One message is erased, which seals the agent's log."""
     said = [
         ImportedMessage(event=UserMessage(text=f"Secret {n}", imported=True), said_at=n * 10**6) for n in range(1, 4)
     ]
@@ -209,7 +211,7 @@ async def remember(world: World) -> None:
 
 
 async def reach_outside(world: World) -> None:
-    """An agent that acts outside its log."""
+    """Write an agent that acts outside its log."""
     world.model.lines = [
         line("post", text="hello", request_heartbeat=True),
         line("send_message", message="Posted."),
@@ -218,20 +220,20 @@ async def reach_outside(world: World) -> None:
 
 
 async def live_twice(world: World) -> None:
-    """An agent that was deleted, and whose name began again."""
+    """Write an agent that was deleted, and another agent that was created under the same name."""
     await world.tell("First life.", agent="dan")
     await world.system.delete("dan")
     await world.tell("Second life.", agent="dan")
 
 
 async def part_ways(world: World) -> None:
-    """An agent that continues from the past of another."""
+    """Write a fork of another agent."""
     world.system.fork("pat", "pia", at=len(world.log("pat")) - 2)
     await world.tell("Who are you?", agent="pia")
 
 
 def grow(world: World) -> None:
-    """Everything that the agents of a golden log do."""
+    """Write all agents and documents of a golden log."""
     load(world)
     for scene in (converse, every_shape, wander, remember, reach_outside, part_ways, live_twice):
         asyncio.run(scene(world))

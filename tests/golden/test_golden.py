@@ -1,4 +1,4 @@
-"""Logs that were released open for ever: today's code says of each golden log what the code of its day said."""
+"""Released logs stay readable for ever: today's code derives from each golden log what the code of its day derived."""
 
 import json
 import shutil
@@ -18,7 +18,7 @@ from tests.support.agent_world import World
 HERE = Path(__file__).parent
 GOLDEN = sorted(path.parent for path in HERE.glob("[!.]*/expected.json"))
 NEWEST = "0.1"
-"""The golden log that has every kind of today, in the shape of today."""
+"""The golden log that has every current kind of event in its current shape."""
 BYTES_MAX = 1_000_000
 
 Golden = tuple[FileStore, dict[str, Any]]
@@ -26,14 +26,14 @@ Golden = tuple[FileStore, dict[str, Any]]
 
 @pytest.fixture(params=GOLDEN, ids=lambda path: path.name)
 def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Golden:
-    """A golden store, copied so that nothing can change it, and what is expected of it."""
+    """Return a copy of a golden store, so that no test can change the original, and its expected facts."""
     shutil.copytree(request.param / "store", tmp_path / "store")
     expected = json.loads((request.param / "expected.json").read_text())
     return FileStore(tmp_path / "store", lambda: 0), expected
 
 
 def as_expected(found: Any, expected: Any) -> Any:
-    """Return the found facts that are expected: tables, columns and fields that came later are left out."""
+    """Return the found facts, without tables, columns and fields that did not exist when the golden log was made."""
     if isinstance(expected, dict) and isinstance(found, dict):
         return {key: as_expected(found.get(key), value) for key, value in expected.items()}
     if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
@@ -42,7 +42,9 @@ def as_expected(found: Any, expected: Any) -> Any:
 
 
 def test_there_are_golden_logs_and_they_are_small() -> None:
-    """A test over none would pass for nothing; all together they are less than a megabyte."""
+    """At least one golden log exists, because a test over none would prove nothing; all together are less than a
+    megabyte.
+    """
     assert NEWEST in {path.name for path in GOLDEN}
     files = [path for folder in GOLDEN for path in folder.rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) < BYTES_MAX
@@ -62,7 +64,7 @@ def test_a_golden_log_says_what_it_always_said(golden: Golden) -> None:
 
 
 def test_a_golden_log_checks_rebuilds_and_verifies(golden: Golden) -> None:
-    """No byte is out of place, and every request renders as it was sent, or its renderer is known to be gone."""
+    """Every byte passes the check, and every request renders as it was sent, or its renderer is known to be gone."""
     store, expected = golden
     for partition in store.partitions():
         assert check(store.partition(partition)).ok
@@ -79,7 +81,7 @@ def test_a_golden_log_checks_rebuilds_and_verifies(golden: Golden) -> None:
 
 
 def test_old_shapes_are_upcast_and_unknown_kinds_carried(golden: Golden) -> None:
-    """A pause of version 1 has an end today, and an event from a future version is shown as unknown."""
+    """A pause of version 1 gets an end today, and an event of a future version is shown as unknown."""
     store, _ = golden
     records = list(store.reader("sam").read("sam"))
     (old,) = [record for record in records if (record.type, record.version) == ("heartbeats_paused", 1)]
@@ -88,8 +90,8 @@ def test_old_shapes_are_upcast_and_unknown_kinds_carried(golden: Golden) -> None
     assert any(isinstance(event, UnknownEvent) and event.kind == "dreamt" for event in map(event_of, records))
 
 
-def test_what_is_unknown_changes_nothing_else(golden: Golden) -> None:
-    """The state before a kind of the future, and after it, is the same."""
+def test_unknown_events_change_nothing_else(golden: Golden) -> None:
+    """The state before an event of an unknown kind equals the state after it."""
     store, _ = golden
     view = World(store=store).system.view("sam")
     last = list(view.reader.read("sam"))[-1]
@@ -101,7 +103,7 @@ def test_what_is_unknown_changes_nothing_else(golden: Golden) -> None:
 
 
 def test_the_newest_golden_log_has_every_kind_with_every_field() -> None:
-    """A new kind, version or field has its shape in a golden log before it is released."""
+    """A new kind, version or field must have its shape in a golden log before its release."""
     store = FileStore(HERE / NEWEST / "store", lambda: 0)
     streams = [*store.agents(), *map(stream_of, Sources(store, clock=World().clock, ids=World().ids).names())]
     whole = set()
@@ -115,12 +117,12 @@ def test_the_newest_golden_log_has_every_kind_with_every_field() -> None:
 
 
 def _fields(cls: type[Event]) -> set[str]:
-    """The fields of an event that its payload has."""
+    """Return the fields of an event that its payload has."""
     return {field.encode_name for field in msgspec.structs.fields(cls)} - {"text"}
 
 
 def test_a_golden_log_is_never_made_again(capsys: pytest.CaptureFixture[str]) -> None:
-    """The tool refuses a name that is taken, and leaves what is there."""
+    """The tool refuses a name that is taken, and leaves the existing golden log unchanged."""
     before = (HERE / NEWEST / "expected.json").read_bytes()
     assert make.main([NEWEST]) == 1
     assert "never made again" in capsys.readouterr().err

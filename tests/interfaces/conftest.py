@@ -1,4 +1,4 @@
-"""The fixtures of the tests of the command line; what they are made of is in `line.py`."""
+"""Fixtures of the tests of the command line; their parts are in `tests/support/cli/command_line.py`."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from tests.support.cli.command_line import Line, Made
 
 @pytest.fixture
 def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Line:
-    """The command line over an empty store."""
+    """Return a command line over an empty store."""
     monkeypatch.delenv("EVERLOG_STORE", raising=False)
     monkeypatch.setenv("COLUMNS", "100")
     return Line(tmp_path / "store", capsys)
@@ -17,5 +17,5 @@ def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    """Stores that many tests begin with, each made once."""
+    """Return stores with which many tests begin, each made once."""
     return Made(tmp_path_factory.mktemp("made"))

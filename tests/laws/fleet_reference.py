@@ -1,4 +1,4 @@
-"""The views of the fleet once more, as a plain fold over records in Python: what the SQL is held against."""
+"""The views of the fleet as a plain fold over records in Python: the reference for the SQL views."""
 
 import json
 from collections import defaultdict
@@ -11,14 +11,14 @@ from everlog.projections.price_sql import ListedPrice
 Row = dict[str, Any]
 Key = tuple[str, int]
 Fork = tuple[str, int]
-"""Parent and cut."""
+"""Parent and fork point."""
 _INPUTS = ("user_message", "user_login", "heartbeat", "system_alert")
 _STOPS = {"model_failed": "failed", "turn_cancelled": "cancelled", "turn_abandoned": "abandoned",
           "budget_exceeded": "failed"}  # fmt: skip
 
 
 class Told:
-    """A record, its life, and its payload."""
+    """A record, its incarnation, and its payload."""
 
     def __init__(self, record: Record, life: int) -> None:
         self.record = record
@@ -35,7 +35,7 @@ class Told:
 
 
 def told(records: Iterable[Record]) -> list[Told]:
-    """Records of any agents, each agent's in order, with the life that each belongs to."""
+    """Return records of any agents, each agent's in order, with the incarnation that each belongs to."""
     lives: dict[str, int] = defaultdict(lambda: 1)
     found = []
     for record in records:
@@ -46,7 +46,7 @@ def told(records: Iterable[Record]) -> list[Told]:
 
 
 def fold(records: Sequence[Record]) -> dict[str, list[Row]]:
-    """The rows of every view, by its name."""
+    """Return the rows of every view, by the name of the view."""
     every = told(records)
     living = [one for one in every if not one.erased]
     parents = {one.record.agent_id: _fork(one) for one in every if one.record.type == "agent_forked"}
@@ -81,7 +81,9 @@ def _fork(one: Told) -> Fork:
 
 
 def whole(name: str, every: Sequence[Told], parents: Mapping[str, Fork]) -> list[Told]:
-    """The stream of an agent from its beginning: of a fork what its parent's was up to the cut, then its own."""
+    """Return the stream of an agent from its beginning: a fork's has its parent's records up to the fork point, then
+    its own.
+    """
     own = [one for one in every if one.record.agent_id == name]
     if name not in parents:
         return own
@@ -178,7 +180,7 @@ PRICES = [
 
 
 def cost(one: Told) -> float | None:
-    """Of a call, by hand: None for a model without a price."""
+    """Return the cost of a call; None for a model without a price."""
     name = one.payload.get("model", "")
     price = PRICES[0] if name == "a" else PRICES[1] if name.startswith(("b", "I")) else None
     usage = {key: one.usage.get(key, 0) for key in ("prompt", "completion", "total", "cached")}

@@ -1,4 +1,4 @@
-"""The ranking of recall memory once more, for the small and with nothing kept: what the searches are held against."""
+"""The ranking of recall memory in plain Python, for small logs and without caches: the reference for the searches."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ _CHARACTERS = frozenset(chr(code) for first, last in _RANGES for code in range(f
 
 
 class Message(NamedTuple):
-    """One thing said; `life` tells lives of an agent apart."""
+    """One message; `life` distinguishes incarnations of an agent."""
 
     seq: int
     time: int
@@ -27,13 +27,15 @@ class Message(NamedTuple):
 
 
 def words(text: str) -> list[str]:
-    """Runs of letters, digits and underscores, stemmed if they are letters only; of Chinese and Japanese characters."""
+    """Return runs of letters, digits and underscores, stemmed if they have letters only; each Chinese or Japanese
+    character is a word.
+    """
     spaced = "".join(f" {c} " if c in _CHARACTERS else c if c.isalnum() or c == "_" else " " for c in text.lower())
     return [_ENGLISH.stemWord(word) if word.isalpha() else word for word in spaced.split()]
 
 
 def sentences(text: str) -> tuple[str, str]:
-    """All that is stated, and all that is asked."""
+    """Return all statements, and all questions."""
     parts: dict[bool, list[str]] = {True: [], False: []}
     rest = text
     while rest:
@@ -77,10 +79,7 @@ def ranked(
     roles: Sequence[str] = (),
     meanings: Mapping[int, float] | None = None,
 ) -> list[tuple[int, float]]:
-    """Seqs and scores of the messages of one life (those before it may stand in front), the best first.
-
-    The query holds no quotes.
-    """
+    """Return seqs and scores of the messages of the last incarnation, best first. The query has no quotes."""
     life = messages[-1].life if messages else 0
     places = [at for at, one in enumerate(messages) if one.life == life]
     docs = {at: document(messages, at) for at in places}

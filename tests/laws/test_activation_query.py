@@ -1,4 +1,4 @@
-"""Laws of waking: one question says what four projections say, however the records came into the engine."""
+"""Laws of activation: the one query `waking` agrees with four projections, however the records came into the engine."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def configured(row: dict[str, Any]) -> Any:
 
 
 def holds(engine: Projections, as_of: int) -> None:
-    """Waking says what the four say, in plain words here."""
+    """Check that `waking` agrees with the four projections."""
     woken = activation_state_of(engine.rows("waking", "sam", as_of))
     standing = engine.rows("standing", "sam", as_of)
     configurations = engine.rows("configurations", "sam", as_of)
@@ -36,8 +36,8 @@ def holds(engine: Projections, as_of: int) -> None:
 
 
 @law(STREAMS | LIVES, st.data(), few=5, many=240)
-def test_waking_says_what_the_four_projections_say(records: list[Record], data: st.DataObject) -> None:
-    """Loaded or resumed, now or as of any record: where it stands, its open turns, its configurations, its timers."""
+def test_waking_agrees_with_the_four_projections(records: list[Record], data: st.DataObject) -> None:
+    """Loaded or resumed, now or as of any record: the turn, the open turns, the configurations and the timers agree."""
     as_of = data.draw(st.integers(1, len(records)))
     cut = data.draw(st.integers(1, len(records)))
     with loaded(records) as whole, resumed(records, cut) as engine:
@@ -49,14 +49,14 @@ def test_waking_says_what_the_four_projections_say(records: list[Record], data: 
 
 
 @law(STREAMS | LIVES, st.data(), few=4, many=160)
-def test_turns_that_are_cut_short_are_open_for_waking_too(records: list[Record], data: st.DataObject) -> None:
-    """A log that ends in the middle of anything: the same turns are open."""
+def test_interrupted_turns_are_open_on_activation(records: list[Record], data: st.DataObject) -> None:
+    """A log that ends in the middle of a turn has the same open turns in `waking` and in the projection."""
     with loaded(records[: data.draw(st.integers(1, len(records)))]) as engine:
         holds(engine, HEAD)
 
 
-def test_what_is_open_and_what_is_not() -> None:
-    """After each record of a life of two turns the open turns are known; once it is deleted, there is no agent."""
+def test_open_turns_are_right_after_each_record() -> None:
+    """The open turns are right after each record of two turns; after its deletion the agent does not exist."""
     life = small_life()
     first = next(record.seq for record in life if record.turn == 1)
     opened = []

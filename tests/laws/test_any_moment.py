@@ -1,4 +1,6 @@
-"""The law of any moment: what a log says as of N is what it said when N was its head, and the fold of its first N."""
+"""The law of any moment: a log's state as of N is its state when N was its head, and the fold of its first N
+records.
+"""
 
 from pathlib import Path
 from unittest.mock import patch
@@ -17,7 +19,7 @@ from tests.support.store.faulty_disk import FaultyDisk
 
 LIVES = event_strategies.lives(BIRTH)
 CLOSE = patch.multiple("everlog.store.sealed.checkpoints", CHECKPOINT_RECORDS=8, MARK_RECORDS=2)
-"""Checkpoints of short lives."""
+"""Checkpoint intervals for short streams."""
 
 
 def drafted(record: Record) -> Draft:
@@ -26,7 +28,7 @@ def drafted(record: Record) -> Draft:
 
 @st.composite
 def expanding(draw: st.DrawFn) -> list[Record]:
-    """A life in which summaries are taken back here and there."""
+    """Draw a stream with some undone summaries."""
     records = draw(STREAMS | LIVES)
     assume(not any(is_erased(record.payload) for record in records))
     left = [drafted(record) for record in records]
@@ -41,7 +43,7 @@ def expanding(draw: st.DrawFn) -> list[Record]:
 def test_as_of_any_seq_by_way_of_checkpoints_is_the_fold_of_the_records_up_to_it(
     records: list[Record], data: st.DataObject
 ) -> None:
-    """Sealed here and there, looked at anywhere: every projection says what it said when that seq was the head."""
+    """With seals at any records, every projection as of a seq is what it was when that seq was the head."""
     store = FileStore.create(Path("/law"), lambda: 10**9, "law", disk=FaultyDisk())
     store.register("sam")
     log = store.open("sam", "law")
@@ -61,13 +63,13 @@ def test_as_of_any_seq_by_way_of_checkpoints_is_the_fold_of_the_records_up_to_it
 
 
 def context_rows(engine: Projections) -> object:
-    """The context as the renderer sees it; None where there is no configuration."""
+    """Return the context as the renderer gets it; None without a configuration."""
     rows = engine.rows("context_window", "sam")
     return context_of("sam", HEAD, rows) if any(row["slot"] == "config" for row in rows) else None
 
 
 def test_the_law_is_about_checkpoints() -> None:
-    """A life long enough has states and chain values in its middle, so that the law above is no empty one."""
+    """A long stream has states and chain values in its middle, so the law above really reads checkpoints."""
     store = FileStore.create(Path("/law"), lambda: 10**9, "law", disk=FaultyDisk())
     store.register("sam")
     log = store.open("sam", "law")

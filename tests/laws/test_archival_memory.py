@@ -1,4 +1,4 @@
-"""Laws of archival memory: the projection against a fold in plain Python, and the searches over it against a scan."""
+"""Laws of archival memory: the projection equals a fold in plain Python, and its searches equal a scan."""
 
 import random
 
@@ -35,7 +35,7 @@ SOURCES = ("", "", "books")
 
 
 class Folded(msgspec.Struct):
-    """A memory of the fold."""
+    """A memory as the fold computes it."""
 
     ref: str
     seq: int
@@ -46,7 +46,7 @@ class Folded(msgspec.Struct):
 
 
 def fold(records: list[Record]) -> list[Folded]:
-    """Return the memories after these records, in order: the definition, as a loop."""
+    """Return the memories after these records, in order: the definition of the projection as a loop."""
     memories: dict[str, Folded] = {}
     deleted: set[str] = set()
     for record in records:
@@ -71,7 +71,7 @@ def fold(records: list[Record]) -> list[Folded]:
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[Record]:
-    """Memories kept, changed and deleted at random; sometimes a second life, sometimes something erased."""
+    """Draw a stream that stores, changes and deletes memories; sometimes with a second incarnation or an erasure."""
     chance: random.Random = draw(st.randoms(use_true_random=False))
     events: list[Event] = list(BIRTH)
     ids: list[str] = []
@@ -104,7 +104,7 @@ def recorded(event: Event, seq: int) -> Record:
 
 
 def shown(engine: Projections, as_of: int) -> list[Folded]:
-    """The projection, in order."""
+    """Return the rows of the projection, in order."""
     names = {"memory_id": "ref"}
     rows = engine.rows("archival_memory", "sam", as_of)
     return [
@@ -115,7 +115,7 @@ def shown(engine: Projections, as_of: int) -> list[Folded]:
 
 @law(histories(), st.data(), few=6, many=240)
 def test_the_projection_is_the_fold(records: list[Record], data: st.DataObject) -> None:
-    """Now and as of any seq, loaded at once or record by record."""
+    """The rows are equal now and as of any seq, loaded at once or record by record."""
     cut = data.draw(st.integers(1, len(records)))
     with loaded(records) as whole, Projections() as bit_by_bit:
         for record in records:
@@ -125,8 +125,10 @@ def test_the_projection_is_the_fold(records: list[Record], data: st.DataObject) 
 
 
 @law(histories(), st.data(), few=6, many=240)
-def test_what_is_looked_for_is_what_a_scan_finds(records: list[Record], data: st.DataObject) -> None:
-    """By id, by the whole text, in order and by words, under every filter; pages are pieces of one list."""
+def test_searches_find_the_same_as_a_scan(records: list[Record], data: st.DataObject) -> None:
+    """Lookups by id and by whole text, lists and searches by words agree with a scan under every filter; pages are
+    parts of one list.
+    """
     cut = data.draw(st.integers(1, len(records)))
     memories = fold(records[:cut])
     text, query = data.draw(st.sampled_from(TEXTS)), data.draw(st.sampled_from(QUERIES))
@@ -172,7 +174,9 @@ def test_what_is_looked_for_is_what_a_scan_finds(records: list[Record], data: st
 def test_the_sources_that_are_searched_are_those_of_the_projection(
     changes: list[tuple[int, str]], data: st.DataObject
 ) -> None:
-    """As of any seq, with the time of the last record; after a new life none is attached."""
+    """The attached sources and the time of the last record agree as of any seq; after a new creation no source is
+    attached.
+    """
     made = {0: SourceAttached, 1: SourceAttached, 2: SourceDetached}
     events: list[Event] = [*BIRTH]
     for kind, source in changes:
@@ -188,8 +192,8 @@ def test_the_sources_that_are_searched_are_those_of_the_projection(
         assert ArchivalSearch(engine, "sam", cut).attached() == (expected, max(row["as_of_time"] for row in rows))
 
 
-def test_of_a_long_text_the_passage_is_given() -> None:
-    """An excerpt is short enough to be read, holds the words, and marks that there is more on either side."""
+def test_a_long_text_is_shown_as_an_excerpt() -> None:
+    """An excerpt is short, has the words of the query, and marks omitted text on either side."""
     text = f"{'sand ' * 3000}the gold is here {'salt ' * 3000}"
     life = [*BIRTH, ArchivalInserted(text=text)]
     with loaded([recorded(event, seq) for seq, event in enumerate(life, 1)]) as engine:
@@ -203,5 +207,5 @@ def test_of_a_long_text_the_passage_is_given() -> None:
 
 
 def test_white_space_is_what_python_says_it_is() -> None:
-    """SQL takes away around a text exactly what `strip` does."""
+    """SQL strips exactly the characters that Python's `strip` does."""
     assert set(WHITE) == {character for character in map(chr, range(0x110000)) if character.isspace()}

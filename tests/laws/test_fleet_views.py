@@ -1,5 +1,5 @@
-"""The views of the fleet say of random logs (1,000 in the deep suite) what a plain fold over their records says, and
-what the projections of one agent say of each.
+"""The views of the fleet over random logs (1,000 in the deep suite) equal a plain fold over the records, and the
+projections of each single agent.
 """
 
 import random
@@ -23,7 +23,7 @@ from tests.support.seeds import split
 
 ENGINES = 10
 LOGS = 100
-"""Of each engine."""
+"""Number of logs in each engine."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 WORDS = ["", "a", "b", "c", "I sail", "é\N{SNOWMAN}", '"ok":false', '{"erased":true', "\\", "a\nb", "'"]
 FREQUENT = [
@@ -40,11 +40,11 @@ FREQUENT = [
 ]
 ONE_THREAD = QueryLimits(threads=1)
 ANY = [kind for kind in CATALOGUE if kind != "agent_forked"]
-"""Every kind but that which only begins a stream."""
+"""Every kind except those that only begin a stream."""
 
 
 def value_of(kind: Any, chance: random.Random) -> Any:
-    """Some value of a field's type."""
+    """Return a value of a field's type."""
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Literal:
         return chance.choice(args)
@@ -64,7 +64,7 @@ def value_of(kind: Any, chance: random.Random) -> Any:
 
 
 def some(kind: type[Any], chance: random.Random) -> Any:
-    """Some event of a kind, or a part of one; fields that have a default have it now and then."""
+    """Return an event of a kind, or a part of one; fields with a default are sometimes left out."""
     hints = typing.get_type_hints(kind)
     fields = {name: value_of(hints[name], chance) for name in kind.__struct_fields__}
     must = {field.name for field in msgspec.structs.fields(kind) if field.required}
@@ -72,7 +72,7 @@ def some(kind: type[Any], chance: random.Random) -> Any:
 
 
 def log_of(agent_id: str, chance: random.Random) -> list[Record]:
-    """A log of any events in any order; tombstones among them, unknown kinds, lives that end."""
+    """Return a log of any events in any order, with tombstones, unknown kinds and several incarnations."""
     records: list[Record] = []
     at = chance.randrange(10**15)
     for seq in range(1, chance.randrange(2, 40)):
@@ -98,7 +98,7 @@ def an_event(chance: random.Random) -> Event | UnknownEvent:
 
 
 def logs(seed: int) -> list[Record]:
-    """Many agents' records, and of a source; the one that says that something was erased, as every store has it."""
+    """Return the records of many agents and of a source, and one erasure, as every store has it."""
     chance = random.Random(seed)
     names = [f"agent {number} {chance.choice(WORDS)}" for number in range(LOGS - 1)]
     found = [record for name in [*names, "source:notes"] for record in log_of(name, chance)]
@@ -107,7 +107,7 @@ def logs(seed: int) -> list[Record]:
 
 
 def rows_of(views: FleetViews, name: str) -> list[Row]:
-    """The rows of a view, times in microseconds; without the days, which are the time's."""
+    """Return the rows of a view with times in microseconds, and without days, which follow from the times."""
     rows = views.table(f"SELECT * FROM {name}").to_pylist()
     for row in rows:
         day = row.pop("day", None)
@@ -121,7 +121,7 @@ def rows_of(views: FleetViews, name: str) -> list[Row]:
 
 
 def same(found: Sequence[Row], expected: Sequence[Row]) -> None:
-    """Rows are the same, in whatever order, with the same columns."""
+    """Check that rows and columns are equal, in any order of rows."""
     keys = [sorted(sorted((k, repr(v)) for k, v in row.items()) for row in rows) for rows in (found, expected)]
     for one, other in zip(*keys, strict=False):
         assert one == other
@@ -130,7 +130,7 @@ def same(found: Sequence[Row], expected: Sequence[Row]) -> None:
 
 @pytest.mark.parametrize("seed", split(range(ENGINES), 2, label="fleet", part="laws"))
 def test_every_view_is_the_fold_of_the_records(seed: int, tmp_path: Path) -> None:
-    """Of 100 random logs, of which a half is sealed: each row of each view, no other."""
+    """Over 100 random logs, half of them sealed, each view has exactly the rows of the fold."""
     records = logs(seed)
     half, path = len(records) // 2, tmp_path / "sealed.parquet"
     path.write_bytes(encode(path.name, pa.Table.from_batches([batch_of(records[:half])]))[0])
@@ -150,11 +150,13 @@ SHARED = {
     "function_calls": ("duration_us",),
     "memory_history": ("turn",),
 }
-"""Views of which the projections of one agent have a row each of the same name, and what these do not have."""
+"""Views with the rows of a projection of the same name, and the columns that the projection does not have."""
 
 
 def test_the_views_agree_with_the_projections_of_one_agent() -> None:
-    """The life of now of 60 random agents: the same rows and columns as in `projections/sql`, and the same figures."""
+    """For the current incarnation of 60 random agents, rows and columns equal those of `projections/sql`, and so do the
+    figures.
+    """
     records = [upcast_record(record) for record in logs(99) if record.type != "of_tomorrow"][:1200]
     names = sorted({record.agent_id for record in records})
     with (
@@ -187,12 +189,12 @@ def test_the_views_agree_with_the_projections_of_one_agent() -> None:
 
 
 def plain(row: Row) -> Row:
-    """A row of a projection as the views have it."""
+    """Return a row of a projection in the form of the views."""
     return {key: value for key, value in row.items() if key != "as_of"}
 
 
 def test_as_of_a_time_is_the_fold_of_what_was_recorded_by_then() -> None:
-    """Later records do not exist in an earlier view: no record, no incarnation, no figure of them."""
+    """A view as of a time contains no later record, no later incarnation, and no figure of them."""
     records = logs(5)
     upto = sorted(record.recorded_at for record in records)[len(records) // 2]
     by_then = [record for record in records if record.recorded_at <= upto]
@@ -204,7 +206,7 @@ def test_as_of_a_time_is_the_fold_of_what_was_recorded_by_then() -> None:
 
 
 class Family:
-    """Agents, forks of them and of their forks, in a store; names are reused, and records are erased."""
+    """A store of agents, their forks and forks of those; names are reused, and records are erased."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -256,14 +258,14 @@ class Family:
         return event
 
     def records(self) -> list[Record]:
-        """Each where it was written, and there once."""
+        """Return each record once, from the agent that wrote it."""
         return [r for name in self.store.agents() for r in self.store.reader(name).read(name) if r.agent_id == name]
 
 
 @pytest.mark.parametrize("seed", split(range(4), 1, label="families", part="laws"))
-def test_forks_are_counted_once_and_under_pressure_of_what_they_read_through(seed: int) -> None:
-    """Of 24 forks, of each other too and of reused names: every view is the fold of the records, now, as of a time, and
-    of one agent alone; `pressure` agrees with each `memory_pressure`, and `agents` with the parent.
+def test_views_over_forks_equal_the_fold_and_the_projections(seed: int) -> None:
+    """For 24 forks, some of forks and of reused names, every view equals the fold of the records: now, as of a time,
+    and for one agent alone. `pressure` agrees with each `memory_pressure`, and `agents` with the parent.
     """
     family = Family(seed)
     records = family.records()

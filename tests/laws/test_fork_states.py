@@ -1,6 +1,4 @@
-"""Laws of forks: at any seq of any agent, the fork's first state is the parent's state there, and the fold of the
-log.
-"""
+"""Laws of forks: at any seq, the fork's first state equals the parent's state at that seq, and the fold of the log."""
 
 import msgspec
 import pyarrow as pa
@@ -14,7 +12,7 @@ from tests.support.law import law
 
 LATER = 2_000_000_000_000_000
 OF_THE_HEAD = {"standing", "agents", "turn_records"}
-"""Projections that tell of the last record, whichever it is."""
+"""Projections that show the last record, of whatever kind."""
 
 
 def tables(engine: Projections, name: str, as_of: int) -> dict[str, object]:
@@ -30,12 +28,12 @@ def tables(engine: Projections, name: str, as_of: int) -> dict[str, object]:
 
 
 def _is_lasting(row: Row) -> bool:
-    """Not the row of `sources` that only tells when the last record was."""
+    """Return False for the row of `sources` that only holds the time of the last record."""
     return row.get("source", " ") != ""
 
 
 def kept(records: list[Record]) -> MemoryStore:
-    """A store that has the records of sam, each in a commit of its own."""
+    """Return a store with the records of sam, each in a commit of its own."""
     store = MemoryStore(now=lambda: LATER)
     store.register("sam")
     log = store.open("sam", "law")
@@ -51,7 +49,7 @@ def kept(records: list[Record]) -> MemoryStore:
 def test_the_first_state_of_a_fork_is_the_parents_state_and_the_fold_of_the_log(
     records: list[Record], data: st.DataObject
 ) -> None:
-    """state_at(k) = fold(log[:k]) = first state of fork(k) = that of a fork of a fork: nothing but its head is new."""
+    """state_at(k) = fold(log[:k]) = first state of fork(k) = first state of a fork of a fork: only the head differs."""
     store = kept(records)
     at = data.draw(st.integers(1, len(records)))
     later = data.draw(st.integers(at, len(records)))

@@ -1,4 +1,4 @@
-"""Laws of the projections: added in steps or at once, now or as of an earlier moment, the tables are the same."""
+"""Laws of the projections: the tables are equal however the records were added, now and as of an earlier moment."""
 
 import msgspec
 import pyarrow as pa
@@ -39,7 +39,7 @@ def loaded(records: list[Record]) -> Projections:
 
 
 def tables(engine: Projections, as_of: int = HEAD) -> dict[str, object]:
-    """Every projection as plain rows in one order (checksums compare engines, rows explain a difference)."""
+    """Return every projection as plain rows in one order; checksums compare engines, rows explain a difference."""
     return {
         name: sorted(
             ({k: str(v) for k, v in row.items() if k != "as_of"} for row in engine.rows(name, "sam", as_of)), key=repr
@@ -50,7 +50,9 @@ def tables(engine: Projections, as_of: int = HEAD) -> dict[str, object]:
 
 @law(STREAMS, st.data(), few=3, many=60)
 def test_incremental_equals_rebuilt_equals_rebuilt_from_any_cut(records: list[Record], data: st.DataObject) -> None:
-    """Commit by commit, all at once, or at once up to a cut and commit by commit from there: the same tables."""
+    """Added commit by commit, loaded at once, or loaded up to a record and then added commit by commit, the tables are
+    equal.
+    """
     cut = data.draw(st.integers(0, len(records)))
     whole = loaded(records)
     with Projections() as step_by_step, Projections() as from_cut:
@@ -71,7 +73,7 @@ def test_incremental_equals_rebuilt_equals_rebuilt_from_any_cut(records: list[Re
 
 @law(STREAMS, st.data(), few=3, many=60)
 def test_as_of_a_seq_is_the_state_when_that_seq_was_the_head(records: list[Record], data: st.DataObject) -> None:
-    """No later record changes what a projection says of an earlier moment."""
+    """Later records never change a projection as of an earlier moment."""
     seq = data.draw(st.integers(1, len(records)))
     now, then = loaded(records), loaded(records[:seq])
     assert tables(now, as_of=seq) == tables(then)
@@ -81,7 +83,9 @@ def test_as_of_a_seq_is_the_state_when_that_seq_was_the_head(records: list[Recor
 
 @law(STREAMS, st.data(), few=3, many=80)
 def test_the_hot_rows_alone_give_the_context_of_now(records: list[Record], data: st.DataObject) -> None:
-    """After every commit, and loaded at any cut, the context of now is the same from the hot rows as from all rows."""
+    """After every commit, and loaded at any record, the current context is the same from the hot rows as from all
+    rows.
+    """
     cut = data.draw(st.integers(1, len(records)))
     with Projections() as engine:
         engine.load(pa.Table.from_batches([batch_of(records[:cut])]))
@@ -93,8 +97,10 @@ def test_the_hot_rows_alone_give_the_context_of_now(records: list[Record], data:
             assert sorted(map(repr, now)) == sorted(map(repr, then))
 
 
-def test_what_a_summary_hid_is_cold_until_it_is_taken_back() -> None:
-    """The hot table shrinks with a summary and grows again when it is expanded; a search finds the same all along."""
+def test_summarized_records_are_cold_until_the_summary_is_undone() -> None:
+    """The hot table shrinks with a summary and grows when the summary is undone; a search finds the same results
+    meanwhile.
+    """
     life = small_life()
     head = len(life)
     covered = head - 3
@@ -119,8 +125,8 @@ def test_what_a_summary_hid_is_cold_until_it_is_taken_back() -> None:
 
 
 @law(STREAMS, few=3, many=80)
-def test_the_context_knows_the_pressure_that_the_projection_tells(records: list[Record]) -> None:
-    """`memory_pressure` and the context that decides on the warning say the same at any moment."""
+def test_the_context_and_the_projection_agree_on_memory_pressure(records: list[Record]) -> None:
+    """At any moment `memory_pressure` equals the context that decides on the warning."""
     engine = loaded(records)
     moments = [("sam", record.seq) for record in records]
     pressures = {row["as_of"]: row for row in engine.batch("memory_pressure", moments)}
@@ -136,7 +142,7 @@ def test_the_context_knows_the_pressure_that_the_projection_tells(records: list[
 
 
 def many(count: int) -> tuple[Projections, list[tuple[str, int]]]:
-    """An engine with `count` agents of the same small life, and what to ask of each."""
+    """Return an engine with `count` agents with equal records, and a pair (agent, as_of) for each."""
     stream = small_life()
     records, wanted = [], []
     for number in range(count):
@@ -177,7 +183,7 @@ def small_life() -> list[Record]:
 
 
 def test_the_batched_form_answers_for_one_and_for_a_thousand_agents() -> None:
-    """One query over 1,000 (agent, as_of) pairs gives each agent what a query of its own gives."""
+    """One query over 1,000 (agent, as_of) pairs returns for each agent what its own query returns."""
     engine, wanted = many(1000)
     for name in PROJECTIONS:
         rows = engine.batch(name, wanted)
@@ -190,7 +196,7 @@ def test_the_batched_form_answers_for_one_and_for_a_thousand_agents() -> None:
 
 
 def test_people_can_use_every_projection_as_a_macro_alone_and_lateral() -> None:
-    """`FROM wanted, LATERAL name(agent_id, as_of)` gives the rows of the batched form."""
+    """`FROM wanted, LATERAL name(agent_id, as_of)` returns the rows of the batched form."""
     engine, wanted = many(3)
     values = ", ".join(f"('{agent}', {as_of})" for agent, as_of in wanted)
     for name in PROJECTIONS:
@@ -206,7 +212,7 @@ def test_people_can_use_every_projection_as_a_macro_alone_and_lateral() -> None:
 
 
 def test_any_name_can_be_asked_for() -> None:
-    """Quotes, line breaks, NUL and what looks like SQL are letters of a name."""
+    """Quotes, line breaks, NUL and SQL syntax are ordinary characters of a name."""
     names = ["o'hara", "a''b", "x'); DROP TABLE hot; --", "nul\0name", "line\nbreak", "né 🌊", "\\"]
     records = [place_again(record, name) for name in names for record in small_life()]
     engine = loaded(records)

@@ -1,4 +1,4 @@
-"""Laws of recall search: it ranks as a plain reference does, as of any record, however it was asked before."""
+"""Laws of recall search: it ranks like a plain reference, as of any record, independently of earlier searches."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ WORDS = ("Sam", "Ann", "sail", "sailing", "boat", "the", "what", "May", "8", "ca
 TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join)
 SAID = st.tuples(st.sampled_from(["Sam", "Ann", "Sam Hill", ""]), TEXTS, st.sampled_from([1, 60, 3599, 3600, 90_000]))
 LIVES = st.lists(st.one_of(SAID, SAID, SAID, SAID, SAID, st.none()), min_size=1, max_size=12)
-"""A text, its speaker and the seconds after the message before; None: the agent is created again."""
+"""A text, its speaker and the seconds since the previous message; None: the agent is created again."""
 QUERIES = st.lists(
     st.sampled_from(["Sam", "Ann", "sail", "boat", "cake", "what", "May", "zebra", "oa", "1990s", "1990", "猫"]),
     max_size=3,
@@ -23,7 +23,7 @@ QUERIES = st.lists(
 
 
 def lived(life: list[tuple[str, str, int] | None]) -> tuple[list[Record], list[Message]]:
-    """The records of such a life, and what of them was said."""
+    """Return the records of such a stream, and its messages."""
     records: list[Record] = []
     said: list[Message] = []
     time, lives = 1_683_500_000_000_000, 0
@@ -44,7 +44,7 @@ def lived(life: list[tuple[str, str, int] | None]) -> tuple[list[Record], list[M
 
 
 def searched(engine: Projections, as_of: int, query: str, **filters: Any) -> list[tuple[int, float]]:
-    """Seqs and scores of all results, fetched in two pages."""
+    """Return seqs and scores of all results, fetched in two pages."""
     search = RecallSearch(engine, "sam", as_of)
     first, rest = search.recall(query, 0, 2, **filters), search.recall(query, 2, 100, **filters)
     assert first.total == rest.total == len(first) + len(rest)
@@ -58,21 +58,23 @@ def close(one: list[tuple[int, float]], other: list[tuple[int, float]]) -> bool:
 
 
 def until(said: list[Message], records: list[Record], as_of: int) -> list[Message]:
-    """Return the messages up to that moment, of all incarnations up to that moment's."""
+    """Return the messages up to a moment, of all incarnations; none if the incarnation of that moment has no message
+    yet.
+    """
     return [one for one in said if one.seq <= as_of] if _life(records, as_of, said) else []
 
 
 def _life(records: list[Record], as_of: int, said: list[Message]) -> bool:
-    """Return True if the incarnation of that moment has messages."""
+    """Return True if the incarnation of that moment has messages up to then."""
     born = max(record.seq for record in records if record.type == "agent_created" and record.seq <= as_of)
     return any(born < one.seq <= as_of for one in said)
 
 
 @law(LIVES, QUERIES, st.data(), few=5, many=120)
 def test_the_ranking_is_that_of_the_reference_as_of_any_record(life, query, data):
-    """Added in two groups with a search between, asked as of any seq, with and without meanings and a role.
+    """The ranking is equal after a search between two additions, as of any seq, with and without meanings and a role.
 
-    Some of the documents are in their table, all, or none.
+    None, some or all of the documents are in the documents table.
     """
     records, said = lived(life)
     cut = data.draw(st.integers(0, len(records)))
@@ -92,8 +94,8 @@ def test_the_ranking_is_that_of_the_reference_as_of_any_record(life, query, data
 
 
 @law(LIVES, QUERIES, st.data(), few=5, many=120)
-def test_nothing_later_changes_what_is_found(life, query, data):
-    """A search as of a seq finds the same in an engine that knows no more, scores included."""
+def test_later_records_never_change_search_results(life, query, data):
+    """A search as of a seq finds the same results, with the same scores, in an engine without the later records."""
     records, said = lived(life)
     as_of = data.draw(st.integers(1, len(records)))
     meanings = {one.seq: one.seq % 7 / 7 for one in said}
@@ -115,14 +117,16 @@ TALK: list[tuple[str, str, int] | None] = [
 
 @pytest.fixture(scope="module")
 def talk():
-    """Seqs 2 to 6, of 9, 10 and 11 May 2023."""
+    """Return messages at seqs 2 to 6, of 9, 10 and 11 May 2023."""
     with Projections() as engine:
         engine.add(lived(TALK)[0])
         yield lambda query, **more: [seq for seq, _ in searched(engine, HEAD, query, **more)]
 
 
 def test_a_phrase_in_quotes_must_be_contained(talk):
-    """Letter for letter but for case; each of several; and without one that has them all, nothing."""
+    """Each quoted phrase must occur letter for letter, except for case; without a message that has them all, nothing is
+    found.
+    """
     assert talk('"lake tahoe"') == [2]
     assert set(talk("lake tahoe")) >= {2, 5}
     assert talk('"lake" "far"') == [5]
@@ -131,35 +135,35 @@ def test_a_phrase_in_quotes_must_be_contained(talk):
 
 
 def test_a_phrase_that_nothing_has_leaves_the_other_words_of_a_question(talk):
-    """A title that is quoted in a question need not have been said letter for letter."""
+    """If no message has the quoted title of a question, the other words of the question still find messages."""
     assert talk('Who has been at "Great Lake Tahoe"?')[0] in {2, 5}
 
 
 def test_an_answer_is_found_by_the_words_of_its_question(talk):
-    """`My brother does.` says nothing of sailing, and is what was asked for."""
+    """`My brother does.` does not mention sailing, and is found because the question before it does."""
     assert talk("Who sails?") == [4, 3]
 
 
 def test_a_speaker_who_is_named_is_preferred(talk):
-    """Both spoke of Tahoe; who is named comes first."""
+    """Two speakers mention Tahoe; the messages of the speaker in the query come first."""
     assert talk("What did Sam say about Tahoe?")[0] == 5
     assert talk("What did Ann say about Tahoe?")[0] == 2
 
 
 def test_a_part_of_a_word_is_found_as_a_last_resort(talk):
-    """MemGPT's own search: the query as it stands, anywhere in the text."""
+    """If no word matches, a search looks for the whole query anywhere in the text, as MemGPT does."""
     assert talk("oth") == [4, 6]
 
 
 def test_days_are_inclusive_and_in_the_zone_of_the_agent(talk):
-    """One day or several, before, after, or both."""
+    """A search covers one day or several, before, after, or both; the days are inclusive."""
     assert talk("lake", start="2023-05-10", end="2023-05-10") == [5]
     assert talk("lake", end="2023-05-09") == [2]
     assert talk("lake", start="2023-05-11") == []
 
 
 def test_filters_that_cannot_be_are_refused_in_words(talk):
-    """An unknown role is refused with the known ones; a malformed day is refused with the format of a day."""
+    """An unknown role is refused with the known roles; a malformed day is refused with the format of a day."""
     with pytest.raises(FunctionError, match="assistant, user"):
         talk("lake", roles=["system"])
     for day in ("now", "2023-02-30", "05/10/2023"):
@@ -167,8 +171,8 @@ def test_filters_that_cannot_be_are_refused_in_words(talk):
             talk("lake", start=day)
 
 
-def test_what_is_near_in_meaning_is_a_result_only_among_the_nearest():
-    """Of 60 messages without the word, 20 are results: totals stay what they say."""
+def test_only_the_nearest_meanings_are_results():
+    """Of 60 messages without the word only the nearest 20 are results, so that totals stay meaningful."""
     life = [("", f"number {number}", 90_000) for number in range(60)]
     with Projections() as engine:
         engine.add(lived(life)[0])
@@ -176,8 +180,8 @@ def test_what_is_near_in_meaning_is_a_result_only_among_the_nearest():
     assert [seq for seq, _ in came] == list(range(61, 41, -1))
 
 
-def test_names_of_speakers_are_left_out_of_what_is_meant(talk):
-    """The topic of a question is embedded; a question of names alone stays as it is."""
+def test_speaker_names_are_left_out_of_the_embedded_query(talk):
+    """The topic of a question is embedded without names; a question of names alone is embedded unchanged."""
     with Projections() as engine:
         engine.add(lived(TALK)[0])
         search = RecallSearch(engine, "sam", HEAD)

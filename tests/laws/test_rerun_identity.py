@@ -1,4 +1,4 @@
-"""The law of reruns: by recorded replies, with nothing changed, a fork writes again what its parent wrote."""
+"""The law of reruns: with recorded replies and without changes, a fork writes the same records as its parent."""
 
 import asyncio
 from collections.abc import Sequence
@@ -35,17 +35,17 @@ from tests.support.seeds import split
 
 SEEDS = range(8)
 ACTS = 10
-"""Things that are done to each agent."""
+"""Number of external inputs for each agent."""
 
 
 class Outside:
-    """The outside world: it counts calls, and its answers are never the same twice."""
+    """The outside world: it counts calls, and never gives the same answer twice."""
 
     def __init__(self) -> None:
         self.calls = 0
 
     def tools(self) -> list[Tool]:
-        """Functions of every class."""
+        """Return functions of every class of effect."""
 
         def act(name: str, effect: Any) -> Tool:
             def function(to: str, times: int = 1) -> str:
@@ -66,7 +66,7 @@ class Outside:
 
 
 def line(chance: Random) -> Any:
-    """A line of the model: a few calls, with the tokens that a provider would count; sometimes a failure."""
+    """Return a reply of the model: a few calls, with counted tokens; sometimes a failure."""
     if chance.random() < 0.04:
         return chance.choice([ModelError("nobody is there", kind="unreachable"), ContextOverflow("too long")])
     if chance.random() < 0.04:
@@ -77,7 +77,7 @@ def line(chance: Random) -> Any:
 
 
 def one(chance: Random) -> tuple[str, dict[str, Any] | str]:
-    """A call of some function."""
+    """Return a call of some function."""
     word = chance.choice(["sails", "Bergen", "a boat", "tea"])
     heart = {"request_heartbeat": chance.random() < 0.3}
     found: list[tuple[str, dict[str, Any] | str]] = [
@@ -97,7 +97,7 @@ def one(chance: Random) -> tuple[str, dict[str, Any] | str]:
 
 
 async def live(agent: Agent, world: World, chance: Random) -> None:
-    """Do one thing to the agent, and let it come to rest."""
+    """Send one input to the agent, and run it until it waits again."""
     world.clock.skip(chance.randint(1, 100_000))
     match chance.randint(0, 13):
         case 0:
@@ -105,7 +105,7 @@ async def live(agent: Agent, world: World, chance: Random) -> None:
         case 1:
             await agent.receive(UserLogin(last_login=world.clock.now()))
         case 2:
-            for word in ("one", "two"):  # the second waits
+            for word in ("one", "two"):  # the second message waits
                 await agent.receive(UserMessage(text=word, name="Ann"))
         case 3:
             with suppress(BadInput):
@@ -143,7 +143,7 @@ async def live(agent: Agent, world: World, chance: Random) -> None:
 
 
 def lived(seed: int) -> tuple[World, Outside]:
-    """The world after a life of an agent, from its seed."""
+    """Return a world with an agent whose records are drawn from the seed."""
     chance, outside = Random(seed), Outside()
     world = World(tools=outside.tools())
     world.settings = Settings(model="scripted", window=6000, steps_max=4)
@@ -161,7 +161,7 @@ def lived(seed: int) -> tuple[World, Outside]:
 
 
 def again(world: World, what: RerunOptions, tools: list[Tool] | None = None) -> RerunOutcome:
-    """The rerun, with no model that could be asked."""
+    """Run the rerun; a call of a model fails the test."""
 
     def nobody(name: str) -> Any:
         raise AssertionError(f"the model {name} was asked")
@@ -178,24 +178,22 @@ def own(world: World, name: str) -> list[Record]:
 
 
 def said(record: Record, seqs: dict[int, int], *, bare: bool) -> Any:
-    """Return a record's content, with the seqs that records had originally; `bare`: without the request's own digest
-    and length.
-    """
+    """Return a record's content with the original seqs; `bare` leaves out the request's own digest and length."""
     *rest, payload = shape_of(record, lambda seq: seqs.get(seq, seq))
     left_out = ("context_sha256", "context_bytes") if bare else ()
     return *rest, {key: value for key, value in payload.items() if key not in left_out}
 
 
 def requests(now: list[Record], then: Sequence[Record]) -> list[tuple[str, str]]:
-    """The sha256 of each request, now and then."""
+    """Return the sha256 of each request in the fork and in the parent."""
     pairs = [[msgspec.json.decode(record.payload).get("context_sha256", "") for record in side] for side in (now, then)]
     return list(zip(*pairs, strict=True))
 
 
 @pytest.mark.parametrize("seed", split(SEEDS, 2, label="reruns", part="laws"))
 def test_a_recorded_rerun_writes_what_was_written(seed: int) -> None:
-    """From any seq on: every request has its sha256, every record says what it said, at its time and under its id; and
-    nothing happens outside, whether the functions are there or not.
+    """From any seq on, every request has the recorded sha256, and every record the recorded content, time and id. No
+    outside function is called, whether the functions are present or not.
     """
     world, outside = lived(seed)
     chance, log, calls = Random(seed), world.log(), outside.calls
@@ -224,8 +222,8 @@ def test_a_recorded_rerun_writes_what_was_written(seed: int) -> None:
 
 
 def test_two_recorded_reruns_are_equal_and_verify() -> None:
-    """They write the same, but for keys of calls, and the cause of inputs, which is the fork itself; and the
-    fork verifies as any agent does.
+    """The two forks differ only in keys of calls, and in inputs caused by the fork itself; the fork verifies like any
+    agent.
     """
     world, _ = lived(3)
     for name in ("one", "two"):
@@ -250,7 +248,9 @@ def test_two_recorded_reruns_are_equal_and_verify() -> None:
 @pytest.mark.long
 @pytest.mark.laws
 def test_the_lives_hold_what_the_law_is_about() -> None:
-    """Summaries, trims, memory edits, archival memories, heartbeats, acts by hand and failures are among them."""
+    """The drawn agents have summaries, trims, memory edits, archival memories, heartbeats, commands of a person and
+    failures.
+    """
     kinds = {kind for seed in SEEDS for kind in lived(seed)[0].kinds()}
     assert kinds >= {
         "summary", "summary_expanded", "memory_edited", "archival_inserted", "heartbeat", "timer_set", "turns_hidden",

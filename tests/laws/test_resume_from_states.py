@@ -1,4 +1,4 @@
-"""Laws of states: continuing from a state gives the same as reading every record (P11, P13)."""
+"""Laws of states: an engine that continues from a state equals one that has read every record (P11, P13)."""
 
 import pyarrow as pa
 from hypothesis import strategies as st
@@ -37,7 +37,7 @@ def table_of(records: list[Record]) -> pa.Table:
 
 
 def resumed(records: list[Record], cut: int) -> Projections:
-    """An engine that has the state after `cut` records, and all of them behind it."""
+    """Return an engine that has the state after `cut` records, and can read the earlier records on demand."""
     engine = Projections()
     rows = DERIVER(None, table_of(records[:cut]))
     engine.resume(rows, {"sam": lambda head: table_of([r for r in records if r.seq <= head])})
@@ -49,8 +49,10 @@ def rows_of(engine: Projections, names: tuple[str, ...]) -> dict[str, list[str]]
 
 
 @law(STREAMS | LIVES, st.data(), few=3, many=100)
-def test_p11_a_state_and_what_came_after_it_is_the_whole(records: list[Record], data: st.DataObject) -> None:
-    """Resumed at any record, the rest loaded or added: what is now is the same, and so is the past once it is read."""
+def test_p11_a_state_and_later_records_equal_all_records(records: list[Record], data: st.DataObject) -> None:
+    """Resumed at any record, with the rest loaded or added, the present rows are equal, and so are the past rows once
+    they are read.
+    """
     cut = data.draw(st.integers(1, len(records)))
     middle = data.draw(st.integers(cut, len(records)))
     with loaded(records) as whole, resumed(records, cut) as engine:
@@ -64,7 +66,9 @@ def test_p11_a_state_and_what_came_after_it_is_the_whole(records: list[Record], 
 
 @law(STREAMS | LIVES, st.data(), few=3, many=100)
 def test_p11_a_state_of_a_state_is_the_state_of_all_records(records: list[Record], data: st.DataObject) -> None:
-    """Derived in steps or at once, the rows are the same; where a summary shows more again, there are none."""
+    """Derived in steps or at once, the rows are equal; if an undone summary shows more records again, there are no
+    rows.
+    """
     cut = data.draw(st.integers(1, len(records)))
     earlier = DERIVER(None, table_of(records[:cut]))
     in_steps = DERIVER(earlier, table_of(records[cut:]))
@@ -80,8 +84,8 @@ def test_p11_a_state_of_a_state_is_the_state_of_all_records(records: list[Record
 
 @law(STREAMS, st.data(), few=3, many=100)
 def test_undone_turns_stay_undone_after_a_resume_from_a_state(records: list[Record], data: st.DataObject) -> None:
-    """The context, hidden turns left out and replies reworded, is the one of all records: resumed at any record, and
-    after the newest summary is taken back to the beginning.
+    """The context, without hidden turns and with reworded replies, equals that of all records, resumed at any record,
+    and after the newest summary is undone completely.
     """
     cut = data.draw(st.integers(1, len(records)))
     place_of = {"recorded_at": 0, "turn": 9, "step": 0}
@@ -102,14 +106,16 @@ def test_undone_turns_stay_undone_after_a_resume_from_a_state(records: list[Reco
 
 
 def hidden_turns(records: list[Record]) -> set[int]:
-    """The turns that were hidden in the newest life."""
+    """Return the turns that were hidden in the newest incarnation."""
     born = max((r.seq for r in records if r.type == "agent_created"), default=1)
     hidden = [event_of(r) for r in records if r.type == "turns_hidden" and r.seq >= born]
     return {turn for event in hidden for turn in event.turns}
 
 
 def counted_life() -> list[Record]:
-    """A summary, then things that are said and kept and that no context shows, then changes that are counted."""
+    """Return a stream with a summary, then messages and memories that no context shows, then changes that are
+    counted.
+    """
     place_of = {"recorded_at": 0, "turn": 2, "step": 1}
     life = small_life()
     head = len(life)
@@ -128,7 +134,7 @@ def counted_life() -> list[Record]:
 
 
 def test_the_counts_do_not_depend_on_where_the_records_were_cut() -> None:
-    """Loaded up to any record and added from there, or resumed from there: the header counts the same things."""
+    """Loaded up to any record, or resumed there, and then extended, the header has the same counts."""
     records = counted_life()
     with loaded(records) as whole:
         expected = rows_of(whole, ("context_window",))
@@ -142,7 +148,7 @@ def test_the_counts_do_not_depend_on_where_the_records_were_cut() -> None:
 
 
 def test_many_moments_of_a_resumed_agent_can_be_asked_for_at_once() -> None:
-    """One query over several moments of one agent makes the engine read its history once, and is right of each."""
+    """One query over several moments of one agent makes the engine read its history once, and each row is right."""
     records = counted_life()
     wanted = [("sam", seq) for seq in range(1, len(records))]
     with loaded(records) as whole, resumed(records, len(records)) as engine:

@@ -1,4 +1,4 @@
-"""Laws of one engine for many agents: what it says of each is what an engine of its own would say."""
+"""Laws of an engine for many agents: its rows of each agent equal those of an engine for that agent alone."""
 
 import pyarrow as pa
 import pytest
@@ -23,7 +23,7 @@ def table_of(records: list[Record]) -> pa.Table:
 
 
 class Shelf:
-    """A partition of agents with the same life, where each may have a state of its first records."""
+    """A partition of agents with equal records; each agent may have a state of its first records."""
 
     partition = "shelf"
 
@@ -51,7 +51,7 @@ class Shelf:
 
 
 def told(engine: Projections, agent_id: str) -> dict[str, list[str]]:
-    """Return an engine's tables of an agent: the present first, for an earlier moment makes the engine read all
+    """Return an engine's tables of an agent: the present first, because an earlier moment makes the engine read all
     records.
     """
     return {name: sorted(map(repr, engine.rows(name, agent_id))) for name in (*PRESENT, *PAST)}
@@ -59,8 +59,8 @@ def told(engine: Projections, agent_id: str) -> dict[str, list[str]]:
 
 @law(STREAMS | LIVES, st.data(), few=2, many=32)
 def test_agents_activated_together_are_as_if_each_were_alone(records: list[Record], data: st.DataObject) -> None:
-    """From states or from nothing, then with more records, some forgotten and activated again, in an engine that is
-    compacted in between: each agent's projections are those of all of its records.
+    """Activated from states or from nothing, extended, unloaded and activated again, in an engine that is compacted
+    meanwhile, each agent's projections equal those of all its records.
     """
     cuts = {name: data.draw(st.integers(0, len(records)), label=name) for name in NAMES}
     middle = data.draw(st.integers(max(cuts.values()), len(records)))
@@ -82,7 +82,9 @@ def test_agents_activated_together_are_as_if_each_were_alone(records: list[Recor
 
 
 def test_each_answer_of_many_equals_the_answer_to_one_agent() -> None:
-    """In the order that they were asked for, doubles and strangers included, few or many: rows, columns and slices."""
+    """The answers are in the order of the request, with duplicates and unknown names, few or many: rows, columns and
+    slices agree.
+    """
     engine, wanted = many(MANY_AGENTS)
     for asked in ([*wanted[: FEW_AGENTS + 2], wanted[0], ("nobody", HEAD)], wanted[:3]):
         for name in PROJECTIONS:
@@ -98,8 +100,10 @@ def test_each_answer_of_many_equals_the_answer_to_one_agent() -> None:
     engine.close()
 
 
-def test_what_is_read_of_one_agent_reads_no_history_of_another() -> None:
-    """A search of one agent that was resumed from a state makes the engine read its records, and no other agent's."""
+def test_a_search_of_one_agent_reads_no_history_of_another() -> None:
+    """A search of one agent that was resumed from a state makes the engine read that agent's records, and no other
+    agent's.
+    """
     life = small_life()
     shelf = Shelf(life, dict.fromkeys(NAMES, len(life)))
     with Projections() as engine:
@@ -109,8 +113,8 @@ def test_what_is_read_of_one_agent_reads_no_history_of_another() -> None:
         assert shelf.whole_reads == 1
 
 
-def test_forgetting_takes_what_a_search_built_along(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An agent that is unloaded and activated again finds its records once; the others keep finding theirs."""
+def test_unloading_an_agent_removes_its_search_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent that is unloaded and activated again finds its records once; the other agents still find theirs."""
     monkeypatch.setattr("everlog.projections.recall_search.DOCUMENTS_STORED_MIN", 1)
     life = small_life()
     with Projections() as engine:
@@ -126,7 +130,7 @@ def test_forgetting_takes_what_a_search_built_along(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_log_that_cannot_be_read_leaves_the_engine_as_it_was() -> None:
-    """One damaged log among those to activate: it is said, and no agent is half there."""
+    """A damaged log among those to activate raises an error, and no agent is partly loaded."""
     life = small_life()
     shelf = Shelf(life, dict.fromkeys(NAMES, 0))
     shelf.broken = "bob"
@@ -137,8 +141,8 @@ def test_a_log_that_cannot_be_read_leaves_the_engine_as_it_was() -> None:
 
 
 def test_memory_follows_what_is_in_the_engine() -> None:
-    """After thousands of activations and passivations the engine holds no more than after the first ones, and an
-    agent takes less than 15 kB of it.
+    """After thousands of activations and unloads the engine is no larger than after the first ones, and an agent takes
+    less than 15 kB.
     """
     life = small_life()
     names = [f"agent-{number}" for number in range(300)]
@@ -160,5 +164,5 @@ def test_memory_follows_what_is_in_the_engine() -> None:
 
 
 def bytes_of(engine: Projections) -> int:
-    """Return the rows that DuckDB holds."""
+    """Return the size of the rows that DuckDB holds."""
     return int(engine.query("SELECT sum(memory_usage_bytes)::BIGINT AS n FROM duckdb_memory()")[0]["n"])

@@ -1,8 +1,8 @@
-"""See a seed again, or find the seeds that catch broken guards.
+"""Reproduce a seed, or find the seeds that detect broken guards.
 
-python -m tests.sim SEED            what happens in the world of that seed, and the verdict
-python -m tests.sim FIRST LAST      only the seeds that fail, of FIRST to LAST (exclusive)
-python -m tests.sim --mutations     for every guard of the store the first seed that fails without it
+python -m tests.sim SEED           the calls in the world of that seed, and the verdict
+python -m tests.sim FIRST LAST     only the seeds that fail, of FIRST to LAST (exclusive)
+python -m tests.sim --mutations    for every guard of the store the first seed that fails without it
 """
 
 import sys
@@ -13,7 +13,7 @@ from tests.sim.simulation import Failed, trace
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code."""
+    """Run the command. Return the exit code."""
     if arguments[:1] == ["--mutations"]:
         return mutations.table(arguments[1:])
     scenario = arguments.pop(0) if arguments and arguments[0] in SCENARIOS else "run"

@@ -1,6 +1,7 @@
-"""Bits rot: who reads afterwards gets the same data or an error, never other data in silence.
+"""Bit rot: after a bit has changed, a reader gets the same data or an error, never other data without an error.
 
-One thing cannot be told from a torn write: the last frame of the open file. It may be missing, if that is said.
+One case looks like a torn write: damage to the last frame of the open file. That frame may be missing, if the reader
+reports damage.
 """
 
 from copy import deepcopy
@@ -16,14 +17,14 @@ from tests.sim.simulation import Failed, run
 
 FLIPS = 8
 GROUP_MAX = 4
-"""Commits in a frame, at most."""
+"""Maximum number of commits in a frame."""
 
 
 def rot(seed: int) -> World:
-    """Let the bits of the world of `seed` rot after its end, one at a time. Raises Failed.
+    """Flip bits of the final disk of the world of `seed`, one at a time. Raises Failed.
 
-    No trouble comes before, so that there is much to rot. All processes are on one machine: a tail that another machine
-    left is dropped without a message, because its owner may still be writing it.
+    The run has no troubles, so that the disk holds much data. All processes are on one machine: a tail that another
+    machine left is dropped without a message, because its owner may still be writing it.
     """
     world = World(seed, lambda habits: habits.calm()._replace(hosts=1, locks=True))
     try:
@@ -62,7 +63,7 @@ def _live(world: World, where: Partition) -> dict[Path, int]:
 
 
 def _flip(world: World) -> tuple[Path, int]:
-    """Change a bit of a file; which byte it is in."""
+    """Change a bit of a file. Return the file and the position of the changed byte."""
     chance = world.chance
     paths = [path for folder in sorted(world.platter.folders) for path in world.platter.paths(folder)]
     path = chance.choice([path for path in paths if world.platter.inode(path).cache])
@@ -74,17 +75,17 @@ def _flip(world: World) -> tuple[Path, int]:
 
 
 class _Reading(Life):
-    """The next owner."""
+    """The next owner, which compares its reads with the expected records."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world, world.born("judge"))
 
     def everything(self) -> list[Record]:
-        """All records, in commit order."""
+        """Return all records, in commit order."""
         return list(records_of(FileStore(ROOT, self.process.now, disk=self.process.disk).reader(FOLDER_OF).table()))
 
     def compare(self, expected: list[Record]) -> None:
-        """Read, then open, then read again."""
+        """Compare a reader's records, then open the log and compare the owner's records."""
         before = self.bytes()
         try:
             reader = FileStore(ROOT, self.process.now, disk=self.process.disk).reader(FOLDER_OF)
@@ -109,7 +110,7 @@ class _Reading(Life):
         log.close()
 
     def goes_on(self, log: FileLog, records: list[Record]) -> None:
-        """The next commit is the one after the last."""
+        """Check that the next commit follows the last one."""
         last = records[-1].commit if records else 0
         commit = log.append("sam", log.head("sam").seq, self.drafts())
         seq = sum(record.agent_id == "sam" for record in records)
@@ -117,7 +118,7 @@ class _Reading(Life):
             raise Violation(f"after commit {last} and seq {seq} the log goes on with {commit}")
 
     def same(self, records: list[Record], expected: list[Record], *, missing: bool) -> None:
-        """The records are those expected; without the last frame only where that is said."""
+        """Check that the records are the expected ones; the last frame may be missing if damage was reported."""
         if records == expected:
             return
         lost = {record.commit for record in expected[len(records) :]}
@@ -126,7 +127,7 @@ class _Reading(Life):
         raise Violation(f"other data in silence: {len(records)} records in place of {len(expected)}")
 
     def bytes(self) -> dict[Path, bytes]:
-        """Every file that holds records, or says which do."""
+        """Return the content of every file that holds records or names such files."""
         paths = [path for folder in self.world.platter.folders for path in self.world.platter.paths(folder)]
         kept = [path for path in paths if not path.name.startswith("epoch-")]
         return {path: bytes(self.world.platter.inode(path).cache) for path in kept}

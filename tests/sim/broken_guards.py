@@ -1,4 +1,4 @@
-"""Ways to break a guard of the store: something is replaced while a context is open."""
+"""Ways to break a guard of the store: an attribute is replaced while a context is open."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -10,11 +10,11 @@ from everlog.store.base import disk as real
 
 Break = Callable[[], AbstractContextManager[object]]
 BREAKS: dict[str, tuple[str, Break]] = {}
-"""By name: what the guard is for, and how it is broken."""
+"""By name: the purpose of the guard, and a way to break it."""
 
 
 class Changed:
-    """Something, with some of its attributes replaced."""
+    """An object with some of its attributes replaced."""
 
     def __init__(self, inner: Any, **changes: Any) -> None:
         self._inner = inner
@@ -25,7 +25,7 @@ class Changed:
 
 
 def nothing(*_: object, **__: object) -> None:
-    """Do nothing, whatever is asked for."""
+    """Do nothing, for any arguments."""
 
 
 def guard(name: str, why: str) -> Callable[[Break], Break]:
@@ -39,13 +39,13 @@ def guard(name: str, why: str) -> Callable[[Break], Break]:
 
 
 def instead(owner: object, name: str, make: Callable[[Any], Any]) -> AbstractContextManager[object]:
-    """While open, `owner.name` is what `make` makes of it."""
+    """While open, replace `owner.name` by `make(owner.name)`."""
     return patch.object(owner, name, make(getattr(owner, name)))
 
 
 @contextmanager
 def together(parts: Sequence[AbstractContextManager[object]]) -> Iterator[None]:
-    """Several at once."""
+    """Enter several contexts at once."""
     with ExitStack() as stack:
         for part in parts:
             stack.enter_context(part)
@@ -53,7 +53,7 @@ def together(parts: Sequence[AbstractContextManager[object]]) -> Iterator[None]:
 
 
 def publishing(change: Callable[[Any], Any], *modules: Any) -> AbstractContextManager[None]:
-    """While open, `publish` as those modules know it works on a disk that `change` makes of the real one."""
+    """While open, let `publish` in these modules work on the disk that `change` returns for the real one."""
 
     def make(publish: Any) -> Any:
         return lambda disk, *args, **kwargs: publish(change(disk), *args, **kwargs)
@@ -62,12 +62,12 @@ def publishing(change: Callable[[Any], Any], *modules: Any) -> AbstractContextMa
 
 
 def without_sync(disk: Any) -> Any:
-    """A disk whose new files are never synced."""
+    """Return a disk whose new files are never synced."""
     return Changed(disk, create=lambda path: Changed(disk.create(path), sync=nothing))
 
 
 def without_sync_dir(disk: Any) -> Any:
-    """A disk whose names are never synced."""
+    """Return a disk whose names are never synced."""
     return Changed(disk, sync_dir=nothing)
 
 

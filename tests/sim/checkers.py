@@ -1,7 +1,7 @@
-"""The independent judge: it knows the requests and the answers, and nothing of how the store works.
+"""The independent judge: it knows the requests and the answers, but not how the store works.
 
-Each check gets an observation and raises `Violation` if it is impossible. The judge shares with the code under test the
-shapes (`Draft`, `Record`, `Commit`) and `events.extend`, and no line of `store/`.
+Each check gets an observation and raises `Violation` if the observation is impossible. The judge shares with the code
+under test only the shapes (`Draft`, `Record`, `Commit`) and `events.extend`, and no line of `store/`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,28 +19,28 @@ class Violation(AssertionError):
 
 
 class Due(NamedTuple):
-    """Records that a read beginning now must show."""
+    """Expected content of a read that begins now."""
 
     commits: list[tuple[Record, ...]]
-    """Acknowledged before."""
+    """Commits that were acknowledged before."""
     erased: frozenset[tuple[str, int]]
     """Agent and seq of the records whose content is gone."""
 
 
 class Attempt:
-    """An intended append: the same drafts, sent once or more often."""
+    """An intended append: the same drafts, sent once or several times."""
 
     def __init__(self, agent_id: str, drafts: Sequence[Draft]) -> None:
         self.agent_id = agent_id
         self.drafts = drafts
         self.places: list[int] = []
-        """The `expected_seq` of every time that it was sent and not refused: where it may be in the log."""
+        """The `expected_seq` of every time that the append was sent and not refused: its possible places in the log."""
         self.acknowledged: tuple[Record, ...] = ()
         self.erases: range | None = None
-        """The seqs of its stream whose content it asks to erase."""
+        """Seqs of the stream whose content the append asks to erase."""
 
     def placed(self, expected_seq: int, number: int) -> tuple[Record, ...]:
-        """Its records, as they are in the log if it is commit `number` after `expected_seq`."""
+        """Return the records of this attempt as commit `number` after `expected_seq`."""
         return tuple(
             Record(
                 agent_id=self.agent_id, seq=seq, commit=number, event_id=draft.event_id, recorded_at=draft.recorded_at,
@@ -52,7 +52,7 @@ class Attempt:
 
 
 class History:
-    """Everything that was sent and everything that was acknowledged, over all processes and crashes."""
+    """All requests and all acknowledgements, over all processes and crashes."""
 
     def __init__(self) -> None:
         self.attempts: list[Attempt] = []
@@ -71,16 +71,18 @@ class History:
         return Due(list(self.acknowledged), frozenset(self._erased))
 
     def attempt(self, agent_id: str, drafts: Sequence[Draft]) -> Attempt:
-        """Note an append that is about to be sent for the first time."""
+        """Register an append that is about to be sent for the first time."""
         attempt = Attempt(agent_id, drafts)
         self.attempts.append(attempt)
         self._by_id.update((draft.event_id, attempt) for draft in drafts)
         return attempt
 
     def acknowledge(self, attempt: Attempt, expected_seq: int, commit: Commit, *, epoch: int, published: int) -> None:
-        """Check that `attempt` may be durable; `published` is the newest epoch when it was sent.
+        """Check that the acknowledgement of `attempt` is right; `published` is the newest epoch when the append was
+        sent.
 
-        One writer; no number and no seq twice; a repeat is equal to the first; nothing is changed on the way.
+        There is one writer; no number and no seq is used twice; a repeat equals the first answer; the content is as
+        sent.
         """
         records = tuple(commit.records)
         if published > epoch:
@@ -105,7 +107,7 @@ class History:
         self.acknowledged.append(sent)
 
     def to_erase(self) -> list[tuple[str, int]]:
-        """Agent and seq of the records whose erasure was acknowledged: to be given to `erased`."""
+        """Return agent and seq of the records whose erasure was acknowledged: an argument for `erased`."""
         asked = (attempt for attempt in self.attempts if attempt.erases is not None and attempt.acknowledged)
         return [
             (attempt.agent_id, seq)
@@ -115,19 +117,21 @@ class History:
         ]
 
     def erased(self, places: Iterable[tuple[str, int]]) -> None:
-        """Note that an owner has carried out these erasures: from now on no read gives the content, and no file holds
-        it.
-        """
+        """Record that an owner has carried out these erasures: from now on no read and no file may have the content."""
         self._erased.update(places)
 
     def erased_words(self) -> list[str]:
-        """Words that no file may hold any more: the first of each erased text, which is in no other."""
+        """Return words that no file may contain any more: the first word of each erased text, which no other text
+        has.
+        """
         return [
             record.text.split()[0] for place, record in self._places.items() if place in self._erased and record.text
         ]
 
     def saw_table(self, records: Sequence[Record], due: Due) -> None:
-        """Check a read of a whole partition: whole commits 1, 2, 3 ... that were sent, and all that was `due`."""
+        """Check a read of a whole partition: it has whole commits 1, 2, 3 ... that were sent, and all records that are
+        `due`.
+        """
         commits = {number: tuple(group) for number, group in groupby(records, lambda record: record.commit)}
         if list(commits) != list(range(1, len(commits) + 1)):
             raise Violation(f"the commits of a partition were read as {list(commits)}")
@@ -145,8 +149,8 @@ class History:
 
     def saw_stream(self, agent_id: str, records: Sequence[Record], from_seq: int, to_seq: int | None,
                    due: Due) -> None:  # fmt: skip
-        """Check a read from `from_seq` to `to_seq` (None: to the end) of a stream: in order, as sent, with all that was
-        due.
+        """Check a read of a stream from `from_seq` to `to_seq` (None: to the end): records are in order, as sent, and
+        complete.
         """
         if any(record.agent_id != agent_id for record in records):
             raise Violation(f"a read of {agent_id!r} gave records of others: {records}")
@@ -176,12 +180,14 @@ class History:
             self._heads.append((agent_id, head))
 
     def saw_state(self, agent_id: str, seq: int, rows: Sequence[object]) -> None:
-        """Check a state that `counting` made: it counts each record up to its seq once."""
+        """Check a state of `counting_deriver`: it counts each record up to its seq once."""
         if rows != [{"agent_id": agent_id, "seq": seq, "count": seq}]:
             raise Violation(f"the state of {agent_id!r} at seq {seq} is {rows}")
 
     def cut(self, start: str, count: int, kept: dict[str, bytes]) -> None:
-        """An owner says that it cut a tail of `count` bytes: a file that begins with `start` keeps it for ever."""
+        """Register a tail of `count` bytes that an owner has cut: a file whose name begins with `start` must keep the
+        tail for ever.
+        """
         tails = {name: tail for name, tail in kept.items() if name.startswith(start) and len(tail) == count}
         if not tails and not self._erasing():
             raise Violation(f"{count} bytes were cut and are not kept in any {start}cut")
@@ -197,7 +203,9 @@ class History:
         return any(attempt.erases is not None for attempt in self.attempts)
 
     def settled(self, records: Sequence[Record], heads: dict[str, Head]) -> None:
-        """The end: `records` are the whole log, `heads` what it says of itself. All chains that were seen hold."""
+        """Check the end: `records` are the whole log, `heads` its own heads. All chains that were seen before must
+        agree.
+        """
         self.saw_table(records, self.due())
         chains = {}
         last: dict[str, Head] = {}
@@ -220,7 +228,7 @@ class History:
         return len(records) == len(sent) and all(self._is(*pair) for pair in zip(records, sent, strict=True))
 
     def _is(self, record: Record, sent: Record) -> bool:
-        """Return True if `record` is as sent, or the tombstone of it where an erasure was requested."""
+        """Return True if `record` is as sent, or is the tombstone of a record whose erasure was requested."""
         if record == sent:
             return True
         whole = replace(record, text=sent.text, payload=sent.payload)

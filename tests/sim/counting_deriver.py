@@ -1,4 +1,4 @@
-"""A derivation that can be judged: the state of an agent is how many records it has, which is its last seq."""
+"""A state that can be judged: the number of an agent's records, which must equal its last seq."""
 
 import pyarrow as pa
 

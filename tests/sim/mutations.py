@@ -1,7 +1,7 @@
-"""A simulation is worth what it finds: without any one guard of the store, some seed fails.
+"""The simulation proves its worth: without any one guard of the store, some seed fails.
 
-`CAUGHT` is the list: for each guard the scenario and the seed that found out that it was missing, or why none can.
-`python -m tests.sim --mutations [NAME ...]` looks for the first such seeds and prints them.
+`CAUGHT` lists for each guard the scenario and the seed that detect its absence, or the reason why no seed can. `python
+-m tests.sim --mutations [NAME ...]` searches for the first such seeds and prints them.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from tests.sim.scenarios import SCENARIOS
 from tests.sim.simulation import Failed
 
 SEARCH = {"run": 1000, "rot": 200, "beginning": 500, "sealing": 1000, "meeting": 500}
-"""Seeds of each scenario that are tried before a guard is taken for one that no seed needs."""
+"""Number of seeds of each scenario that are tried before a guard counts as one that no seed needs."""
 
 
 class Caught(NamedTuple):
@@ -20,14 +20,14 @@ class Caught(NamedTuple):
 
     scenario: str
     seed: int | None
-    """None: no seed does."""
+    """The seed; None if no seed detects the absence."""
     why: str = ""
     """The reason why no seed finds it."""
     rare: bool = False
-    """Fewer than three of a hundred seeds find out."""
+    """True if fewer than three of a hundred seeds detect the absence."""
 
 
-assert write_guards and read_guards  # they fill BREAKS
+assert write_guards and read_guards  # these modules fill BREAKS
 ONE_PLACE = (
     "the header checksum is salted with file and offset, and only one frame is ever un-synced: what parses at a place "
     "was made for it, and follows; tests/store/partition/test_bit_flips.py forges frames that do not"
@@ -80,11 +80,11 @@ CAUGHT = {
     "commit number": Caught("run", None, ONE_PLACE),
     "epoch in a file": Caught("run", None, ONE_PLACE),
 }
-"""By guard."""
+"""The entries by name of the guard."""
 
 
 def fails(scenario: str, seed: int, guard: str = "") -> str:
-    """Return how `seed` fails without `guard`; empty if it passes."""
+    """Return the error of `seed` without `guard`; empty if the seed passes."""
     try:
         if guard:
             with BREAKS[guard][1]():
@@ -97,12 +97,12 @@ def fails(scenario: str, seed: int, guard: str = "") -> str:
 
 
 def first_to_fail(guard: str, scenario: str, count: int) -> int | None:
-    """The first of `count` seeds that passes with the guard and fails without it."""
+    """Return the first of `count` seeds that passes with the guard and fails without it."""
     return next((seed for seed in range(count) if fails(scenario, seed, guard) and not fails(scenario, seed)), None)
 
 
 def search(guard: str) -> Caught:
-    """Search for a seed that finds out that `guard` is missing."""
+    """Search for a seed that detects the absence of `guard`."""
     for scenario, count in SEARCH.items():
         seed = first_to_fail(guard, scenario, count)
         if seed is not None:

@@ -1,4 +1,4 @@
-"""The guards of reading, admission and sealing. Each is registered in `breaking.BREAKS`."""
+"""The guards of reading, admission and sealing. Each is registered in `broken_guards.BREAKS`."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -39,7 +39,7 @@ def _() -> AbstractContextManager[object]:
 
 
 def _following(**fields: int) -> AbstractContextManager[object]:
-    """While open, a frame follows another whatever it has in these fields of `Scan`."""
+    """While open, let `Scan` accept any values of these fields in the next frame."""
 
     def make(follows: Any) -> Any:
         names = {"next_commit": "first_commit", "epoch": "epoch", "previous": "previous"}

@@ -1,4 +1,4 @@
-"""Kinds of worlds: the mixture that `habits` makes, and some that look where a mixture seldom does."""
+"""Kinds of worlds: the mixture of `trouble_mix`, and some worlds for cases that the mixture rarely reaches."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from tests.sim.trouble_mix import Habits
 
 
 def beginning(seed: int) -> World:
-    """Many processes make a store at once, and the power goes while they do."""
+    """Let many processes make a store at once, and let the power fail meanwhile."""
 
     def crowded(habits: Habits) -> Habits:
         return habits._replace(calls=100, live_max=5, switch=0.5, stop=0.03, kill=0, power_loss=0.005, fault=0, storm=0)
@@ -18,7 +18,7 @@ def beginning(seed: int) -> World:
 
 
 def sealing(seed: int) -> World:
-    """One owner after the other seals and erases, until the power goes."""
+    """Let one owner after another seal and erase, until the power fails."""
 
     def hasty(habits: Habits) -> Habits:
         return habits._replace(seals=True, live_max=1, readers=0, switch=0.05, kill=0.001, stop=0, power_loss=0.002)
@@ -27,7 +27,7 @@ def sealing(seed: int) -> World:
 
 
 def meeting(seed: int) -> World:
-    """Owners are stopped at every step, fenced, and resumed; there is no other trouble."""
+    """Stop owners at every step, fence them, and resume them, without other troubles."""
 
     def stopping(habits: Habits) -> Habits:
         quiet = habits.calm()._replace(segment_bytes_max=1, live_max=4, switch=0.1, stop=0.05, ending="take over")
@@ -39,4 +39,4 @@ def meeting(seed: int) -> World:
 SCENARIOS: dict[str, Callable[[int], World]] = {
     "run": simulate, "rot": rot, "beginning": beginning, "sealing": sealing, "meeting": meeting,
 }  # fmt: skip
-"""By name; each raises `Failed`."""
+"""The scenarios by name; each raises `Failed`."""

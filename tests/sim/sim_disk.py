@@ -1,9 +1,10 @@
-"""A disk in memory that behaves as badly as a disk may: `Platter` is the hardware, `SimDisk` one process's way to it.
+"""A simulated disk with every failure that a real disk may have: `Platter` is the hardware, `SimDisk` one process's
+access.
 
-What a write changes is in the page cache, where every process sees it, and on the platter only after `sync`; a name is
-durable only after `sync_dir`. When the power goes, each sector and each name that was not synced is there or not, by
-chance. After a failed sync the system takes the pages for clean: they may read back as they were before, and no later
-sync writes them. All chance is one `random.Random`.
+A write changes the page cache, which every process sees; only `sync` changes the platter, and a name is durable only
+after `sync_dir`. When the power fails, each sector and each name that was not synced is kept or lost by chance. After a
+failed sync the system takes the pages for clean: they may read back as they were before, and no later sync writes them.
+One `random.Random` decides all chance.
 """
 
 import errno
@@ -18,10 +19,12 @@ SECTOR_BYTES = 512
 
 
 class Gate(Protocol):
-    """Hook of every call of a process: here others may run, the process may die, the call may fail."""
+    """Hook of every call of a process: at this point other processes may run, the process may die, or the call may
+    fail.
+    """
 
     def __call__(self, operation: str, path: Path) -> AbstractContextManager[None]:
-        """Around the effect of a call: it may raise OSError before it (nothing was done) or after it."""
+        """Enclose the effect of a call: OSError is raised before the effect or after it."""
         ...
 
     def torn(self, operation: str) -> bool:
@@ -30,15 +33,15 @@ class Gate(Protocol):
 
 
 class Inode:
-    """A file: what processes see of it, and what is on the platter."""
+    """A file: its content in the page cache, and on the platter."""
 
     def __init__(self) -> None:
         self.cache = bytearray()
         self.platter = bytearray()
         self.dirty: set[int] = set()
-        """Sectors that the system knows to be newer than on the platter."""
+        """Sectors that are newer in the cache than on the platter, as the system knows."""
         self.lost: set[int] = set()
-        """Sectors that are newer, but that it takes for clean since a sync of them failed."""
+        """Sectors that are newer in the cache, although the system takes them for clean since a failed sync."""
         self.lock: SimFile | None = None
 
     def write(self, content: bytes, offset: int) -> None:
@@ -57,32 +60,32 @@ class Inode:
         self.lost = {sector for sector in self.lost if sector < end}
 
     def sync(self) -> None:
-        """Put what is dirty on the platter, and the length."""
+        """Write the dirty sectors and the length to the platter."""
         self._put(sorted(self.dirty))
         self.dirty.clear()
         del self.platter[len(self.cache) :]
         self.platter.extend(bytes(len(self.cache) - len(self.platter)))
 
     def fail_sync(self) -> None:
-        """Fail a sync: nothing is put on the platter, and no later sync will retry it."""
+        """Fail a sync: nothing is written to the platter, and no later sync retries."""
         self.lost |= self.dirty
         self.dirty.clear()
 
     def write_back(self, chance: random.Random) -> None:
-        """The system writes some dirty sectors of its own accord."""
+        """Write some dirty sectors, as the system does at any time."""
         some = [sector for sector in sorted(self.dirty) if chance.random() < 0.5]
         self._put(some)
         self.dirty.difference_update(some)
 
     def evict(self) -> None:
-        """The system forgets the pages that it takes for clean: they read back as the platter has them."""
+        """Drop the pages that the system takes for clean, so that they read back from the platter."""
         for sector in sorted(self.lost):
             start, end = sector * SECTOR_BYTES, min((sector + 1) * SECTOR_BYTES, len(self.cache))
             self.cache[start:end] = self.platter[start:end].ljust(end - start, b"\0")
         self.lost.clear()
 
     def power_loss(self, chance: random.Random, survive: float, stale: bytes) -> None:
-        """Leave what the platter has afterwards: each dirty sector with chance `survive`, a length old or new."""
+        """Keep what survives on the platter: each dirty sector with chance `survive`, and the old or the new length."""
         old, new = sorted((len(self.platter), len(self.cache)))
         before = len(self.platter)
         self._put([sector for sector in sorted(self.dirty) if chance.random() < survive], stale)
@@ -109,14 +112,14 @@ def _filling(stale: bytes, length: int) -> bytes:
 
 
 class Folder:
-    """The names in a folder: what processes see, and what is on the platter."""
+    """The names in a folder: as processes see them, and as they are on the platter."""
 
     def __init__(self) -> None:
         self.names: dict[str, Inode] = {}
         self.durable: dict[str, Inode] = {}
 
     def power_loss(self, chance: random.Random, survive: float) -> None:
-        """Of every name that was made or taken away and not synced, keep the new state with chance `survive`."""
+        """Keep each unsynced creation or removal of a name with chance `survive`."""
         after: dict[str, Inode] = {}
         for name in sorted({*self.names, *self.durable}):
             now, before = self.names.get(name), self.durable.get(name)
@@ -127,26 +130,26 @@ class Folder:
 
 
 class Platter:
-    """The hardware, and the system's cache of it: shared by all processes."""
+    """The hardware and the system's page cache, shared by all processes."""
 
     def __init__(self, chance: random.Random, *, locks: bool = True) -> None:
-        """Without `locks` this file system cannot lock, and cannot say who holds one."""
+        """Make a disk; without `locks` its file system can neither lock nor name the holder of a lock."""
         self.chance = chance
         self.locks = locks
         self.folders: dict[Path, Folder] = {Path("/"): Folder()}
 
     def inodes(self) -> Iterator[Inode]:
-        """All files that have a name, in the order of their paths."""
+        """Yield all files that have a name, in the order of their paths."""
         for path in sorted(self.folders):
             folder = self.folders[path]
             yield from (folder.names[name] for name in sorted(folder.names))
 
     def paths(self, folder: Path) -> list[Path]:
-        """The files in a folder, sorted."""
+        """Return the files in a folder, sorted."""
         return [folder / name for name in sorted(self.folders[folder].names)] if folder in self.folders else []
 
     def power_loss(self) -> None:
-        """Forget the cache. How much of what was not synced survives differs from one loss to the next."""
+        """Drop the cache. The share of unsynced data that survives differs from one loss to the next."""
         survive = self.chance.choice([0.0, 0.2, 0.5, 0.8, 1.0])
         written = [inode for inode in self.inodes() if inode.platter]
         stale = bytes(self.chance.choice(written).platter) if written and self.chance.random() < 0.3 else b""
@@ -159,31 +162,31 @@ class Platter:
                 inode.power_loss(self.chance, survive, stale)
 
     def write_back(self) -> None:
-        """The system writes some of what is dirty."""
+        """Write some of the dirty sectors."""
         for inode in self.inodes():
             if inode.dirty:
                 inode.write_back(self.chance)
 
     def evict(self) -> None:
-        """The system makes room in its cache."""
+        """Drop clean pages from the cache."""
         for inode in self.inodes():
             inode.evict()
 
     def folder(self, path: Path) -> Folder:
-        """A folder that exists."""
+        """Return an existing folder."""
         if path not in self.folders:
             raise _error(errno.ENOENT, path)
         return self.folders[path]
 
     def inode(self, path: Path) -> Inode:
-        """A file that exists."""
+        """Return an existing file."""
         names = self.folder(path.parent).names
         if path.name not in names:
             raise _error(errno.ENOENT, path)
         return names[path.name]
 
     def add(self, path: Path, inode: Inode) -> None:
-        """Give a file a name that is free."""
+        """Give a file an unused name."""
         names = self.folder(path.parent).names
         if path.name in names or path in self.folders:
             raise _error(errno.EEXIST, path)
@@ -227,7 +230,7 @@ class SimDisk:
     def names(self, path: Path) -> list[str]:
         with self.gate("names", path):
             names = self._names(path)
-        if self.gate.torn("names"):  # a name that comes or goes meanwhile is seen or not
+        if self.gate.torn("names"):  # a name that is added or removed meanwhile may be missing or present
             with self.gate("names on", path):
                 later = self._names(path)
             changing = sorted(set(names) ^ set(later))
@@ -269,7 +272,7 @@ class SimDisk:
         return locked if self.platter.locks else None
 
     def die(self) -> None:
-        """The process is gone: its files are closed, its locks free."""
+        """Close the process's files and free its locks."""
         for file in self.files:
             file.close()
 

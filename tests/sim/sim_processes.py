@@ -1,6 +1,6 @@
 """Simulated processes: writers that append, repeat, retry and make mistakes; readers that read.
 
-Every answer of a log is given to the checkers. An error is right or a violation: each has a reason that must hold.
+The checkers get every answer of a log. An error must have a valid reason, otherwise it is a violation.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ from tests.sim.sim_store_world import Interrupted, Process, World
 ROOT = Path("/sim")
 AGENTS = ("sam", "ann", "bob")
 FOLDER_OF = "sam"
-"""The agent whose partition all share."""
+"""The agent whose partition all processes use."""
 KINDS = ("send", "group", "again", "wrong", "forge", "look", "seal", "erase")
 """Actions of a writer."""
 COUNTING = Counting()
@@ -38,7 +38,7 @@ NOTHING = Due([], frozenset())
 
 
 class Life:
-    """The common part of writers and readers: the store, seen by one process."""
+    """The common part of writers and readers: one process's access to the store."""
 
     def __init__(self, world: World, process: Process) -> None:
         self.world = world
@@ -46,14 +46,14 @@ class Life:
         self.chance = world.chance
         self.history = world.history
         self.due = self.history.due()
-        """Records that its own reads must show, if it is a writer."""
+        """Records that the reads of a writer must contain."""
         self.mine: list[Attempt] = []
-        """Appends that it was the first to send."""
+        """Appends that this process was the first to send."""
         self.taking = 10**6
-        """The epoch that it means to take, once it does."""
+        """The epoch that this process will take when it opens the log."""
 
     def store(self) -> FileStore:
-        """The store; made, if it may be that this process is the first."""
+        """Return the store; create it if this process may be the first."""
         size = self.world.habits.segment_bytes_max
         now, disk = self.process.now, self.process.disk
         if self.history.acknowledged and self.chance.random() < 0.7:
@@ -63,7 +63,7 @@ class Life:
         return store
 
     def __call__(self) -> None:
-        """Live. An error that can be explained ends a life, and nothing else does."""
+        """Run the process. Only an error with a valid reason may end it."""
         try:
             self.live()
         except Interrupted:
@@ -75,8 +75,9 @@ class Life:
         raise NotImplementedError
 
     def explain(self, error: StoreError, log: FileLog | None = None) -> None:
-        """Return True if `error` is justified: a call failed, or another process owns the log. Never that the log is
-        damaged.
+        """Check that `error` has a valid reason: a call failed, or another process owns the log. Damage is never valid.
+
+        Raises Violation otherwise.
         """
         where = self.folder()
         self.world.note(self.process.name, "is told", repr(error)[:100])
@@ -85,7 +86,7 @@ class Life:
         fenced = self.world.published(where) > (self.taking if log is None else log.epoch)
         if type(error) is Fenced and (self.process.troubles or fenced):
             return
-        if type(error) is StoreError and fenced:  # its files may be gone
+        if type(error) is StoreError and fenced:  # the process's files may be gone
             return
         if type(error) in (StoreError, Poisoned) and self.process.troubles:
             return
@@ -94,11 +95,11 @@ class Life:
         raise Violation(f"{self.process.name} was told {error!r} for no reason") from error
 
     def folder(self) -> Path:
-        """The folder of the partition."""
+        """Return the folder of the partition."""
         return next((path for path in self.world.platter.folders if path.parent == ROOT / "log"), ROOT)
 
     def open(self, store: FileStore, *, take_over: bool) -> FileLog:
-        """Own the partition. No living owner loses it, unless a takeover was requested."""
+        """Open the partition as its owner. A living owner must not lose it unless a takeover was requested."""
         newest = self.world.published(self.folder())
         self.taking = newest + 1
         holding = [other for other in self.world.processes if other.holds == newest > 0]
@@ -113,14 +114,14 @@ class Life:
         return log
 
     def kept(self) -> dict[str, bytes]:
-        """The tails that were cut and kept, by the names of their files."""
+        """Return the tails that were cut and kept, by the names of their files."""
         paths = [path for path in self.world.platter.paths(self.folder()) if path.suffix == ".cut"]
         return {path.name: bytes(self.world.platter.inode(path).cache) for path in paths}
 
     def look(self, log: PartitionReader | FileLog, due: Due) -> list[Record]:
-        """Read something; all that is `due` must be there. The records that were read."""
+        """Read a part of the log, and check that all `due` records are there. Return the records."""
         kind = self.chance.choice(["table", "read", "read", "head", "state"])
-        if self.process.troubles:  # look at everything after a call that failed
+        if self.process.troubles:  # after a failed call, look at everything
             kind = "table"
         agent_id = self.chance.choice(AGENTS)
         if kind == "table":
@@ -147,12 +148,12 @@ class Life:
         return stream
 
     def drafts(self) -> list[Draft]:
-        """New events."""
+        """Return new events."""
         at = self.process.now()
         return [self.draft(uuid7(at, self.chance.getrandbits(74))) for _ in range(self.chance.choice([1, 1, 2, 3]))]
 
     def draft(self, event_id: str) -> Draft:
-        """An event with words of some length."""
+        """Return an event with a text of some length."""
         word = f"{self.chance.getrandbits(32):08x} "
         return Draft(
             event_id=event_id,
@@ -166,7 +167,7 @@ class Life:
         )
 
     def erasure(self, agent_id: str, head: int) -> Attempt:
-        """The wish to erase some records of a stream, and now and then more than it has."""
+        """Return a request to erase some records of a stream, sometimes more than the stream has."""
         first = self.chance.randint(1, max(1, head))
         last = first + self.chance.choice([0, 0, 1, 3])
         event = self.draft(uuid7(self.process.now(), self.chance.getrandbits(74)))
@@ -176,7 +177,7 @@ class Life:
         return attempt
 
     def seal(self, log: FileLog) -> None:
-        """Seal. Of what was to be erased before, no word is left in any file, and no read gives it."""
+        """Seal the log, and check that no file and no read has content whose erasure was requested before."""
         asked = self.history.to_erase()
         log.seal(self.chance.choice([None, COUNTING]))
         self.process.pause("sealed", Path())
@@ -189,7 +190,7 @@ class Life:
             self.find_nothing()
 
     def find_nothing(self) -> None:
-        """No file of the partition holds what was erased."""
+        """Check that no file of the partition contains erased words."""
         words = self.history.erased_words()
         for path in self.world.platter.paths(self.folder()) if words else []:
             content = bytes(self.world.platter.inode(path).cache)
@@ -202,7 +203,7 @@ class Life:
 
 
 class ReaderLife(Life):
-    """Looks on without owning anything."""
+    """A process that reads without owning the log."""
 
     def live(self) -> None:
         store = self.store()
@@ -215,13 +216,13 @@ class ReaderLife(Life):
 
 
 class WriterLife(Life):
-    """Owns the partition, if it gets it, and appends until it has enough."""
+    """A process that becomes the owner if it can, and appends a number of times."""
 
     def live(self) -> None:
         store = self.store()
         due, asked = self.history.due(), self.history.to_erase()
         log = self.open(store, take_over=self.chance.random() < self.world.habits.take_over)
-        self.history.erased(asked)  # an opening carries out what an owner before left undone
+        self.history.erased(asked)  # an opening carries out the pending erasures of earlier owners
         self.due = due._replace(erased=due.erased.union(asked))
         for _ in range(self.chance.choice([1, 5, 10, 40])):
             if not self.act(log):
@@ -250,7 +251,9 @@ class WriterLife(Life):
         return True
 
     def look_at_own(self, log: FileLog) -> None:
-        """A writer sees what was there when it opened and what it was acknowledged; nothing else, while it rules."""
+        """Read, and check that this writer, while it is the owner, sees no append of its own that was not
+        acknowledged.
+        """
         seen = {record.event_id for record in self.look(log, self.due)}
         if self.world.published(self.folder()) > log.epoch:
             return
@@ -259,7 +262,7 @@ class WriterLife(Life):
                 raise Violation(f"{self.process.name} reads {attempt.drafts}, which it was not acknowledged")
 
     def send(self, log: FileLog, kind: str) -> None:
-        """Send one append or a group, and have the answers judged."""
+        """Send one append or a group, and check the answers."""
         published = self.world.published(self.folder())
         heads = {agent_id: log.head(agent_id).seq for agent_id in AGENTS}
         if kind == "forge":
@@ -283,7 +286,7 @@ class WriterLife(Life):
             self.hear(log, attempt, expected, answer, published)
 
     def hear(self, log: FileLog, attempt: Attempt, expected: int, answer: Commit | StoreError, published: int) -> None:
-        """One answer: an acknowledgement or a refusal."""
+        """Check one answer: an acknowledgement or a refusal."""
         if isinstance(answer, Commit):
             self.history.acknowledge(attempt, expected, answer, epoch=log.epoch, published=published)
             self.due.commits.append(attempt.acknowledged)
@@ -294,7 +297,7 @@ class WriterLife(Life):
         self.explain(answer, log)
 
     def chosen(self, kind: str, heads: dict[str, int], count: int) -> Iterator[tuple[Attempt, int]]:
-        """Return the next append, and the seq after which it comes."""
+        """Yield each append to send, and the seq after which it comes."""
         known = self.history.attempts
         for _ in range(count):
             again = kind == "again" or (kind == "group" and self.chance.random() < 0.2)
@@ -316,9 +319,9 @@ class WriterLife(Life):
             yield attempt, max(0, expected)
 
     def forge(self, log: FileLog, heads: dict[str, int]) -> None:
-        """Known ids with other words: refused, and nothing of it is kept."""
+        """Send known ids with other content, and check that the append is refused."""
         known = [attempt for attempt in self.history.attempts if attempt.acknowledged]
-        if not known or self.world.habits.seals:  # of an erased record the log remembers nothing but the id
+        if not known or self.world.habits.seals:  # of an erased record the log remembers only the id
             return
         attempt = self.chance.choice(known[-6:])
         drafts = [self.draft(draft.event_id) for draft in attempt.drafts]

@@ -1,8 +1,8 @@
 """One seed, one world: a disk, a clock, and processes of which one runs at a time.
 
-Each process is a thread that holds a baton. At every call of the disk the seed may take the baton away: another process
-runs, the process is killed, interrupted or stopped for long, the call fails, the power fails, the clock jumps. So a
-seed reproduces exactly.
+Each process is a thread that needs a baton to run. At every call of the disk the seed may take the baton away: another
+process runs, the process is killed, interrupted or stopped for long, the call fails, the power fails, or the clock
+jumps. So a seed reproduces exactly.
 """
 
 import errno
@@ -26,15 +26,17 @@ START = 1_800_000_000_000_000
 HOUR = 3_600_000_000
 THREADS_MAX = 16
 HANG_S = 60
-"""A process that does not come back for so long hangs: a bug of the simulation, or of the store."""
+"""Seconds after which a process that has not returned the baton counts as hanging: a bug of the simulation, or of the
+store.
+"""
 
 
 class Killed(BaseException):
-    """kill -9: the process does nothing after this."""
+    """kill -9: the process does nothing after this exception."""
 
 
 class Interrupted(BaseException):
-    """An interruption by Ctrl-C: the call does not return, the process lives."""
+    """An interruption by Ctrl-C: the call does not return, and the process continues."""
 
 
 class Process:
@@ -55,7 +57,7 @@ class Process:
         self.killed = False
         self.stopped_until = 0
         self.holds = 0
-        """The epoch of the log that it has open, with its lock."""
+        """Epoch of the log that the process has open and locked; 0 if none."""
         self.troubles = 0
         """Number of calls of this process that failed or were interrupted."""
 
@@ -66,11 +68,11 @@ class Process:
         return self.world.chance.random() < self.world.habits.torn
 
     def now(self) -> int:
-        """The clock of this process's machine."""
+        """Return the time of this process's machine."""
         return self.world.clock + self.skew
 
     def pause(self, operation: str, path: Path) -> None:
-        """Let the world continue; this process continues when it has the baton again."""
+        """Let other processes run; return when this process has the baton again."""
         if self.killed:
             raise Killed
         world = self.world
@@ -84,7 +86,7 @@ class Process:
         world.running = self
 
     def trouble(self, operation: str) -> OSError | None:
-        """The error of this call, if it is to fail."""
+        """Return the error of this call, or None if it succeeds."""
         world = self.world
         chance, habits = world.chance, world.habits
         if chance.random() < habits.interrupt:
@@ -102,7 +104,7 @@ class Process:
         return OSError(code, os.strerror(code))
 
     def live(self, life: Callable[[], None]) -> None:
-        """The thread: wait for the baton, live, give the baton back for ever."""
+        """Wait for the baton, run the process, and return the baton for the last time."""
         self.baton.acquire()
         try:
             if not self.killed:
@@ -134,7 +136,8 @@ class Call:
         self._error = process.trouble(self._operation)
         if self._error is None:
             return
-        exclusive = self._error.errno == errno.EEXIST  # what a network file system says of our own link, sent twice
+        # A network file system may answer EEXIST to our own link if the request was sent twice.
+        exclusive = self._error.errno == errno.EEXIST
         self._late = exclusive or process.world.chance.random() < 0.2
         process.world.note(process.name, f"  {errno.errorcode[self._error.errno or 0]}", "late" if self._late else "")
         if not self._late:
@@ -146,10 +149,10 @@ class Call:
 
 
 class World:
-    """Everything that a seed decides."""
+    """The disk, clock, processes and chances of a seed."""
 
     def __init__(self, seed: int, change: Change = lambda habits: habits) -> None:
-        """A scenario may `change` what the seed makes likely."""
+        """Make the world of a seed; `change` adjusts its chances for a scenario."""
         self.chance = random.Random(seed)
         self.habits: Habits = change(habits(self.chance))
         self.platter = Platter(self.chance, locks=self.habits.locks)
@@ -179,7 +182,7 @@ class World:
 
     @contextmanager
     def begun(self) -> Iterator[None]:
-        """Let the store ask this world for hosts and process numbers; at the end no process is left."""
+        """Let the store get hosts and process numbers from this world; at the end, kill all processes."""
         machine = SimpleNamespace(uname=lambda: SimpleNamespace(nodename=self._host()), getpid=self._pid)
         with (
             patch.object(epoch, "os", machine),
@@ -193,7 +196,7 @@ class World:
                 self.kill_all()
 
     def born(self, kind: str) -> Process:
-        """A new process, not yet running. Process numbers come again."""
+        """Return a new process that does not run yet. Process numbers are reused."""
         self._born += 1
         host = f"host-{self.chance.randrange(self.habits.hosts)}"
         taken = {process.pid for process in self.processes if not process.done}
@@ -201,7 +204,7 @@ class World:
         return Process(self, f"{kind} {self._born}", host, pid)
 
     def start(self, process: Process, life: Callable[[], None]) -> None:
-        """Let `process` live when it is its turn."""
+        """Queue `process`: it runs `life` when it gets the baton."""
         assert self._pool is not None
         self.processes.append(process)
         process.future = self._pool.submit(process.live, life)
@@ -212,7 +215,9 @@ class World:
         return self._departed >= process.born or any(other is not process and not other.done for other in others)
 
     def go_on(self, process: Process) -> None:
-        """Give the baton to `process` until it returns it. Raises what ended its thread."""
+        """Give the baton to `process`, and wait until the process returns it. Raise the exception that ended its
+        thread.
+        """
         process.baton.release()
         if not self.baton.acquire(timeout=HANG_S):
             raise TimeoutError(f"{process.name} hangs")
@@ -223,24 +228,24 @@ class World:
             process.future.result()
 
     def kill(self, process: Process) -> None:
-        """As kill -9 does."""
+        """End a process as kill -9 does."""
         self.note(process.name, "is killed", "")
         process.killed = True
         self.go_on(process)
 
     def kill_all(self) -> None:
-        """Check that no process is left."""
+        """Kill every remaining process."""
         for process in list(self.processes):
             self.kill(process)
 
     def lose_power(self) -> None:
-        """Kill every process, and let the disk forget what it may."""
+        """Kill every process, and let the disk lose unsynced data."""
         self.kill_all()
         self.note("the world", "loses power", "")
         self.platter.power_loss()
 
     def turn(self) -> None:
-        """Cause a trouble or resume a process, while none runs."""
+        """Cause one trouble, or resume one process, while none runs."""
         habits = self.habits
         events: list[tuple[Callable[[], object], float]] = [
             (self._someone_goes_on, habits.switch),
@@ -280,7 +285,7 @@ class World:
         self.note("the world", "clock", str(self.clock))
 
     def published(self, folder: Path) -> int:
-        """The newest epoch in a partition's folder."""
+        """Return the newest epoch in a partition's folder."""
         names = (path.name for path in self.platter.paths(folder))
         return max((int(name[6:]) for name in names if name.startswith("epoch-") and name[6:].isdigit()), default=0)
 
@@ -291,7 +296,9 @@ class World:
         return self.running.pid if self.running else 0
 
     def _start_of(self, pid: int) -> int:
-        """Return the start time of a process of the asking machine: any number that tells it from others."""
+        """Return the start time of a process of the asking machine: any number that distinguishes the process from
+        others.
+        """
         for process in self.processes:
             if process.pid == pid and process.host == self._host() and not process.done:
                 return int(process.name.split()[-1])

@@ -10,7 +10,7 @@ LINES_SHOWN = 40
 
 
 class Failed(AssertionError):
-    """A seed that found something."""
+    """The failure of a seed."""
 
     def __init__(self, world: World, which: str, error: BaseException) -> None:
         self.world = world
@@ -22,9 +22,9 @@ class Failed(AssertionError):
 
 
 def simulate(seed: int, change: Change = lambda habits: habits, scenario: str = "") -> World:
-    """Run the world of `seed` and judge it. Raises Failed, which says how to see it again.
+    """Run the world of `seed` and judge it. Raises Failed, which says how to reproduce the run.
 
-    `scenario` is the name under which others find this `change`.
+    `scenario` is the name of this `change` at the command line.
     """
     world = World(seed, change)
     try:
@@ -44,7 +44,7 @@ def run(world: World) -> None:
 
 
 def trace(world: World) -> list[str]:
-    """The calls, one line each."""
+    """Return the calls, one line each."""
     return [f"{number:5} {who:10} {what} {about}" for number, (who, what, about) in enumerate(world.trace)]
 
 
@@ -109,11 +109,11 @@ class Judge(Life):
         self.settle(store)
 
     def look_at_all(self, log: FileLog | PartitionReader) -> None:
-        """Everything that was acknowledged is there."""
+        """Check that everything that was acknowledged is there."""
         self.history.saw_table(list(records_of(log.table())), self.history.due())
 
     def append(self, log: FileLog, attempt: Attempt) -> None:
-        """The log takes an append, with no more ado."""
+        """Append, and check that the log accepts the append at once."""
         seq = log.head(attempt.agent_id).seq
         attempt.places.append(seq)
         published = self.world.published(self.folder())
@@ -121,7 +121,7 @@ class Judge(Life):
         self.history.acknowledge(attempt, seq, commit, epoch=log.epoch, published=published)
 
     def settle(self, store: FileStore) -> None:
-        """Everything that is there, by every way to it."""
+        """Check the whole log, by every way of reading it."""
         reader = store.reader(FOLDER_OF)
         records = list(records_of(reader.table()))
         heads = {agent_id: reader.head(agent_id) for agent_id in reader.agents()}

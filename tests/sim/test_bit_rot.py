@@ -1,4 +1,4 @@
-"""P4: bits that rot are found."""
+"""P4: rotten bits are found."""
 
 import pytest
 
@@ -11,7 +11,9 @@ SEEDS = 2000
 
 @pytest.mark.parametrize("seed", seeds(8, label="rot", below=SEEDS))
 def test_rot_is_never_taken_for_data(seed: int) -> None:
-    """With any bit of any file changed, a read gives the same records or an error, and an error changes nothing."""
+    """After any bit of any file has changed, a read gives the same records or an error, and an error changes no
+    file.
+    """
     rot(seed)
 
 
@@ -19,6 +21,6 @@ def test_rot_is_never_taken_for_data(seed: int) -> None:
 @pytest.mark.simulation
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
 def test_rot_is_never_taken_for_data_in_many_worlds(first: int) -> None:
-    """The same for all of two thousand worlds."""
+    """The same holds in two thousand worlds."""
     for seed in range(first, first + CHUNK):
         rot(seed)

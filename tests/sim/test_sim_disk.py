@@ -1,4 +1,4 @@
-"""The simulated disk is as bad as it says, and no worse: what was synced is there."""
+"""The simulated disk fails as documented and not worse: synced data survives."""
 
 import errno
 import random
@@ -15,7 +15,7 @@ WORDS = bytes(range(256)) * 8
 
 
 class Open:
-    """A gate that lets everything through, but for the one call that is told to fail."""
+    """A gate that lets every call through, except the one call that is to fail."""
 
     def __init__(self) -> None:
         self.failing = ""
@@ -31,7 +31,7 @@ class Open:
 
 
 def begun(seed: int) -> tuple[Platter, SimDisk, Open]:
-    """A disk with one folder."""
+    """Return a disk with one folder."""
     platter, gate = Platter(random.Random(seed)), Open()
     disk = SimDisk(platter, gate)
     disk.make_dirs(FOLDER)
@@ -40,7 +40,7 @@ def begun(seed: int) -> tuple[Platter, SimDisk, Open]:
 
 @pytest.mark.parametrize("seed", range(50))
 def test_what_was_synced_survives_a_power_loss(seed: int) -> None:
-    """A file that was synced, in a folder that was synced, is there as it was, whatever came later unsynced."""
+    """A synced file in a synced folder survives unchanged, whatever is written later without a sync."""
     platter, disk, _ = begun(seed)
     file = disk.create(FILE)
     file.write([WORDS], 0)
@@ -73,7 +73,7 @@ def test_what_was_not_synced_survives_in_any_part() -> None:
 
 
 def test_a_failed_sync_is_never_made_good() -> None:
-    """After a sync that failed, the next one says that all is well, and the bytes are not on the platter."""
+    """After a failed sync the next sync succeeds, and the bytes are still not on the platter."""
     lost = 0
     for seed in range(50):
         platter, disk, gate = begun(seed)
@@ -91,7 +91,7 @@ def test_a_failed_sync_is_never_made_good() -> None:
 
 
 def test_a_dead_process_releases_its_locks() -> None:
-    """A lock is held against others until its process closes the file or dies."""
+    """A lock excludes other processes until its process closes the file or dies."""
     platter, disk, gate = begun(1)
     other = SimDisk(platter, gate)
     assert disk.create(FILE).lock() and not other.open(FILE).lock()

@@ -1,4 +1,4 @@
-"""P1 to P10 and P20: whatever disk, clock, processes and people do, in any order that a seed finds."""
+"""P1 to P10 and P20 hold whatever disk, clock, processes and people do, in any order that a seed produces."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ CHUNK = 50
 SEEDS = 10_000
 SEEDS_OTHER = 2000
 WORLDS = 30
-"""So many are looked at for what happens in them: most acknowledge something, and all troubles are in some."""
+"""Number of worlds whose traces are examined."""
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -31,7 +31,7 @@ def test_no_seed_breaks_a_promise(seed: int) -> None:
 @pytest.mark.simulation
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
 def test_no_seed_of_many_breaks_a_promise(first: int) -> None:
-    """The same for all of ten thousand worlds."""
+    """The same holds in ten thousand worlds."""
     for seed in range(first, first + CHUNK):
         simulate(seed)
 
@@ -39,7 +39,9 @@ def test_no_seed_of_many_breaks_a_promise(first: int) -> None:
 @pytest.mark.parametrize("scenario", [beginning, sealing, meeting])
 @pytest.mark.parametrize("seed", seeds(8, label="scenarios", below=SEEDS_OTHER))
 def test_no_scenario_breaks_a_promise(scenario: Callable[[int], World], seed: int) -> None:
-    """The same where many make the store at once, where owners seal until the power goes, and where owners meet."""
+    """The promises hold where many processes make the store at once, where owners seal until the power fails, and where
+    owners meet.
+    """
     scenario(seed)
 
 
@@ -48,13 +50,13 @@ def test_no_scenario_breaks_a_promise(scenario: Callable[[int], World], seed: in
 @pytest.mark.parametrize("scenario", [beginning, sealing, meeting])
 @pytest.mark.parametrize("first", range(0, SEEDS_OTHER, CHUNK))
 def test_no_scenario_breaks_a_promise_in_many_worlds(scenario: Callable[[int], World], first: int) -> None:
-    """The same for all of two thousand worlds of each."""
+    """The same holds in two thousand worlds of each scenario."""
     for seed in range(first, first + CHUNK):
         scenario(seed)
 
 
 def test_a_seed_reproduces() -> None:
-    """The same seed gives the same calls in the same order, in another process and with other hashes too."""
+    """The same seed gives the same calls in the same order, also in another process with another hash seed."""
     command = [sys.executable, "-m", "tests.sim", "3"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "7"}
     shown = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
@@ -62,7 +64,7 @@ def test_a_seed_reproduces() -> None:
 
 
 def test_the_worlds_are_worth_simulating() -> None:
-    """Most worlds acknowledge something, and each kind of trouble befalls some of them."""
+    """Most worlds acknowledge appends, and each kind of trouble occurs in some of them."""
     worlds = [simulate(seed) for seed in range(WORLDS)]
     assert sum(len(world.history.acknowledged) > 3 for world in worlds) > WORLDS * 2 / 3
     happened = {what for world in worlds for _, what, _ in world.trace}

@@ -1,4 +1,6 @@
-"""The likely troubles of a seed: each simulation has its own mixture, so that each meets some undisturbed."""
+"""The probabilities of a seed's troubles: each simulation has its own mixture, so that each trouble also occurs
+alone.
+"""
 
 import errno
 import random
@@ -22,7 +24,7 @@ FAULTS = {
     "truncate": (errno.EIO, errno.EROFS),
     "sync": (errno.EIO, errno.ENOSPC),
 }
-"""Troubles of each call."""
+"""Possible errors of each call."""
 
 STORMS = {
     errno.ENOSPC: ("create", "make_dirs", "link", "write", "sync"),
@@ -43,11 +45,11 @@ HURTS = {
     "answer": 3,
     "sealed": 3,
 }
-"""Calls at which troubles are so many times as likely: something is half done."""
+"""Factors of the chance of trouble at calls where work is half done."""
 
 
 class Habits(NamedTuple):
-    """Chances, most of them for each call of the disk; 0 is never."""
+    """Probabilities, most of them for each call of the disk; 0 means never."""
 
     calls: int
     """Number of calls of the run before the troubles end."""
@@ -57,16 +59,16 @@ class Habits(NamedTuple):
     locks: bool
     """True if the file system has locks."""
     live_max: int
-    """Processes that live at once."""
+    """Maximum number of processes at the same time."""
     seals: bool
-    """Writers seal and erase."""
+    """True if writers seal and erase."""
     ending: str
     switch: float
     """Chance that another process runs."""
     take_over: float
     """Chance, for each opening, that a writer fences the living owner."""
     readers: float
-    """A new process is a reader."""
+    """Chance that a new process is a reader."""
     kill: float
     interrupt: float
     stop: float
@@ -98,7 +100,7 @@ class Habits(NamedTuple):
         )
 
     def calm(self) -> "Habits":
-        """The same without troubles."""
+        """Return these habits without troubles."""
         return self._replace(kill=0, interrupt=0, stop=0, power_loss=0, fault=0, storm=0, evict=0, jump=0)
 
 
@@ -106,7 +108,7 @@ Change = Callable[[Habits], Habits]
 
 
 def habits(chance: random.Random) -> Habits:
-    """The habits of a simulation."""
+    """Draw the habits of a simulation."""
 
     def at_times(most: float, never: float = 0.4) -> float:
         return 0.0 if chance.random() < never else chance.uniform(most / 10, most)

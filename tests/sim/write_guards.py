@@ -1,4 +1,4 @@
-"""The guards of writing: what is durable when, and who may write. Each is registered in `breaking.BREAKS`."""
+"""The guards of writing: durability and ownership. Each is registered in `broken_guards.BREAKS`."""
 
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
@@ -64,7 +64,7 @@ def _() -> AbstractContextManager[object]:
 
     def create_broken(*args: Any, disk: Any, **kwargs: Any) -> Any:
         store = create(*args, disk=without_sync_dir(disk), **kwargs)
-        store._opener.disk = disk  # the logs are durable; the register keeps the broken one
+        store._opener.disk = disk  # the logs are durable; only the register uses the broken disk
         return store
 
     return patch.object(file_store.FileStore, "create", create_broken)
@@ -208,7 +208,7 @@ def _() -> AbstractContextManager[object]:
 
 
 class _Old(Changed):
-    """A manifest that does not say which epoch it is of."""
+    """A manifest that does not contain its epoch."""
 
     def __init__(self, inner: Any) -> None:
         super().__init__(inner, epoch=0)

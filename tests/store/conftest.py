@@ -33,7 +33,7 @@ def where(store: FileStore) -> Partition:
 
 @pytest.fixture
 def filled(store: FileStore, drafts: Drafts) -> list[list[Record]]:
-    """Six commits of two agents in the partition of sam, closed: their records."""
+    """Append six commits of two agents to the partition of sam, and close it. Return their records."""
     log = store.open("sam", "fill")
     commits = []
     for agent_id in ["sam", "sam", "ann", "sam", "ann", "sam"]:
@@ -44,5 +44,5 @@ def filled(store: FileStore, drafts: Drafts) -> list[list[Record]]:
 
 @pytest.fixture
 def open_path(where: Partition) -> Callable[[], Path]:
-    """Path of the one open file."""
+    """Return the path of the only open file."""
     return lambda: max(where.path.glob("*.open"))

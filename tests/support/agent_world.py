@@ -1,5 +1,6 @@
-"""The world in which tests run agents: a clock that only moves when it is read, ids that count, a model that says what
-it was told to. Nothing here is random or slow, and everything can be looked at afterwards.
+"""The world in which tests run agents: a clock that moves only when it is read, counting ids, and a scripted model.
+
+Nothing here is random or slow, and everything can be examined afterwards.
 """
 
 import json
@@ -20,7 +21,7 @@ SECOND = 1_000_000
 
 
 class TickingClock:
-    """Each look at it is one millisecond later than the one before; `skip` moves it further."""
+    """A clock that is one millisecond later at each reading; `skip` moves the clock further."""
 
     def __init__(self, start: int = START) -> None:
         self.at = start
@@ -34,7 +35,7 @@ class TickingClock:
 
 
 class CountingIds:
-    """UUIDv7 whose random part counts up."""
+    """A source of UUIDv7 whose random part counts up."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -52,7 +53,7 @@ def completion(
     prompt: int | None = None,
     finish: str | None = None,
 ) -> str:
-    """The body of a chat completion with a monologue and calls of (name, arguments)."""
+    """Return the body of a chat completion with a thought and calls of (name, arguments)."""
     message: dict[str, Any] = {"role": "assistant", "content": text}
     if calls:
         message["tool_calls"] = [
@@ -74,7 +75,7 @@ def completion(
 
 
 def say(message: str, **options: Any) -> str:
-    """A completion that sends one message."""
+    """Return a completion that sends one message."""
     return completion(calls=[("send_message", {"message": message})], **options)
 
 
@@ -82,9 +83,10 @@ Line = str | BaseException | Callable[[bytes], str]
 
 
 class ScriptedModel:
-    """Says its lines in order (a body, an exception to raise, or a function of the request), then `after` for ever.
+    """A model that gives its lines in order (a body, an exception to raise, or a function of the request), then always
+    `after`.
 
-    A request that offers no functions asks for a summary and is answered from `summaries`, then with a short one.
+    A request without functions asks for a summary: it is answered from `summaries`, then with a short summary.
     """
 
     def __init__(
@@ -110,7 +112,7 @@ class ScriptedModel:
         pass
 
     def messages(self, index: int = -1) -> list[dict[str, Any]]:
-        """The chat messages of one request."""
+        """Return the chat messages of one request."""
         found: list[dict[str, Any]] = json.loads(self.requests[index])["messages"]
         return found
 
@@ -124,7 +126,9 @@ def asks_summary(request: bytes) -> bool:
 
 
 def written(request: bytes, text: str, **more: Any) -> str:
-    """The body of an answer that is text, for a completion or a chat completion, whichever was asked for."""
+    """Return the body of an answer that is only text, for a completion or a chat completion, whichever was
+    requested.
+    """
     body = json.loads(completion(**more))
     choice = {"text": text} if "prompt" in json.loads(request) else {"message": {"role": "assistant", "content": text}}
     body["choices"] = [{**choice, "finish_reason": more.get("finish") or "stop", "index": 0}]
@@ -132,7 +136,7 @@ def written(request: bytes, text: str, **more: Any) -> str:
 
 
 def counted(request: bytes, body: str) -> str:
-    """`body` with the usage that a provider would count: a token for four bytes."""
+    """Return `body` with the usage that a provider would count: a token for four bytes."""
     answer = json.loads(body)
     prompt = len(request) // 4
     answer["usage"] = {"prompt_tokens": prompt, "completion_tokens": 10, "total_tokens": prompt + 10}
@@ -140,12 +144,12 @@ def counted(request: bytes, body: str) -> str:
 
 
 def users(world: "World") -> list[Tool]:
-    """The functions that a world was given beside everlog's own."""
+    """Return the functions that a world has besides everlog's own."""
     return [tool for name, tool in world.system.tools.items() if name not in LocalSystem(world.store).tools]
 
 
 class World:
-    """A store, a clock, ids and a model; `tell` sends a user's words to an agent and gives the records back."""
+    """A store, a clock, ids and a model; `tell` sends a user's messages to an agent and returns the records."""
 
     def __init__(
         self,
@@ -164,11 +168,11 @@ class World:
 
     @property
     def ports(self) -> Ports:
-        """Ports of its agents besides the model."""
+        """Ports of the world's agents, without the model."""
         return Ports(clock=self.clock, ids=self.ids)
 
     def restarted(self, *lines: Line, **more: Any) -> "World":
-        """The same store in a new process."""
+        """Return a world with the same store, as a new process would open it."""
         world = World(*lines, store=self.store, **more)
         world.clock, world.ids, world.settings = self.clock, self.ids, self.settings
         world.system = LocalSystem(
@@ -180,7 +184,7 @@ class World:
         return world
 
     async def tell(self, *texts: str, agent: str = "sam") -> list[Record]:
-        """Say each text and let the agent come to rest; all records that this left, those of its birth included."""
+        """Send each text and run the agent until it waits again. Return all records, including those of a creation."""
         heard: list[Record] = []
         async with self.system.agent(agent, self.settings, on_commit=heard.extend) as running:
             for text in texts:
@@ -189,14 +193,14 @@ class World:
         return heard
 
     def log(self, agent: str = "sam") -> list[Record]:
-        """Every record of the agent."""
+        """Return every record of the agent."""
         return list(self.store.reader(agent).read(agent))
 
     def kinds(self, agent: str = "sam") -> list[str]:
-        """The kinds of the agent's records, in order."""
+        """Return the kinds of the agent's records, in order."""
         return [record.type for record in self.log(agent)]
 
 
 def kinds(records: Iterable[Record]) -> list[str]:
-    """Their kinds, in order."""
+    """Return the kinds of records, in order."""
     return [record.type for record in records]

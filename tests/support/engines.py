@@ -1,9 +1,9 @@
 """Lend engines of projections the databases that earlier engines have returned.
 
-Starting a DuckDB takes 20 ms of CPU, half of a short test, and a suite starts thousands. So a database is used again,
-by one engine at a time: an engine's tables are in an attached database of its own, which goes when the engine is
-closed, and its prepared statements, temporary tables and registered names are those of a connection that is closed too.
-The deep suite and the processes that tests start begin with new databases.
+Starting a DuckDB takes 20 ms of CPU, half of a short test, and a suite starts thousands. So a database is reused, by
+one engine at a time. An engine's tables are in an attached database, which is detached when the engine is closed; its
+prepared statements, temporary tables and registered names belong to a connection, which is closed too. The deep suite
+and the processes that tests start use new databases.
 """
 
 from collections import defaultdict
@@ -17,11 +17,11 @@ import duckdb
 from everlog.projections import engine
 
 IDLE_MAX = 8
-"""Databases of one configuration that are kept for the next engine."""
+"""Maximum number of idle databases of one configuration."""
 
 
 class Lent:
-    """A connection of an engine; to close it makes its database free for the next one."""
+    """A connection of an engine; closing it makes its database free for the next engine."""
 
     def __init__(self, database: duckdb.DuckDBPyConnection, idle: list[duckdb.DuckDBPyConnection]) -> None:
         self._database, self._idle = database, idle
@@ -34,7 +34,7 @@ class Lent:
         return getattr(self._connection, name)
 
     def close(self) -> None:
-        """Drop all that the engine made. Idempotent."""
+        """Drop everything that the engine made. Idempotent."""
         if self._open:
             self._open = False
             self._connection.close()

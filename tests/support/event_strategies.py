@@ -1,4 +1,4 @@
-"""Hypothesis strategies: any event of the catalogue, made from its own type, and logs that an agent could have left."""
+"""Hypothesis strategies: events of the catalogue, made from their types, and logs that an agent could have written."""
 
 import random
 import types
@@ -43,7 +43,7 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size
 
 
 def of_type(kind: Any) -> st.SearchStrategy[Any]:
-    """Any value of a field's type."""
+    """Return a strategy for values of a field's type."""
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Literal:
         return st.sampled_from(args)
@@ -66,19 +66,19 @@ def of_type(kind: Any) -> st.SearchStrategy[Any]:
 
 
 def struct(cls: type[Any]) -> st.SearchStrategy[Any]:
-    """Any value of a Struct."""
+    """Return a strategy for values of a Struct."""
     hints = typing.get_type_hints(cls)
     return st.builds(cls, **{field: of_type(hints[field]) for field in cls.__struct_fields__})
 
 
 def events() -> st.SearchStrategy[Event]:
-    """Any event of the catalogue."""
+    """Return a strategy for any event of the catalogue."""
     return st.one_of(*(struct(cls) for cls in CATALOGUE.values()))
 
 
 @st.composite
 def turn(draw: st.DrawFn, number: int) -> list[tuple[Event, int, int]]:
-    """The (event, turn, step) of one turn as an agent leaves it."""
+    """Draw the (event, turn, step) of one turn as an agent records it."""
     words = TEXT
     opened: Event = draw(
         st.one_of(
@@ -103,7 +103,7 @@ def turn(draw: st.DrawFn, number: int) -> list[tuple[Event, int, int]]:
 
 
 def effect() -> st.SearchStrategy[Event]:
-    """An event that a function leaves."""
+    """Return a strategy for an event that a function records."""
     label = st.sampled_from(["persona", "human", "plans"])
     operation = st.sampled_from(["created", "appended", "replaced", "removed", "set"])
     source = st.sampled_from(["handbook", "letters"])
@@ -117,7 +117,9 @@ def effect() -> st.SearchStrategy[Event]:
 
 
 def taken_back(number: int, left: Sequence[tuple[Event, int, int]]) -> st.SearchStrategy[Event]:
-    """Some of the turns up to `number` hidden, or a reply among what is `left` (from seq 1) rethought."""
+    """Return a strategy that hides some of the turns up to `number`, or rethinks a reply of `left` (whose first seq is
+    1).
+    """
     replies = [seq for seq, (event, _, _) in enumerate(left, start=1) if isinstance(event, ModelReply)]
     turns = st.lists(st.integers(1, number), min_size=1, unique=True).map(sorted)
     hidden = st.builds(TurnsHidden, turns=turns)
@@ -126,7 +128,7 @@ def taken_back(number: int, left: Sequence[tuple[Event, int, int]]) -> st.Search
 
 @st.composite
 def streams(draw: st.DrawFn, agent_id: str = "sam", birth: tuple[Event, ...] = ()) -> list[Record]:
-    """A whole stream: a birth, turns, and summaries of what came before; sometimes a second life."""
+    """Draw a whole stream: a creation, turns, and summaries of earlier records; sometimes a second incarnation."""
     left: list[tuple[Event, int, int]] = [(event, 0, 0) for event in birth]
     for number in range(1, draw(st.integers(1, 6)) + 1):
         left.extend(draw(turn(number)))
@@ -150,7 +152,9 @@ def streams(draw: st.DrawFn, agent_id: str = "sam", birth: tuple[Event, ...] = (
 
 @st.composite
 def lives(draw: st.DrawFn, birth: tuple[Event, ...]) -> list[Record]:
-    """A stream with all that a state must be right about: timers, pauses, open turns, imports, lives, tombstones."""
+    """Draw a stream with everything that a state must get right: timers, pauses, open turns, imports, incarnations,
+    tombstones.
+    """
     chance = draw(st.randoms(use_true_random=False))
     left: list[tuple[Event, int, int]] = [(event, 0, 0) for event in birth]
     number, kept = 0, 1
@@ -188,7 +192,7 @@ def lives(draw: st.DrawFn, birth: tuple[Event, ...]) -> list[Record]:
 
 
 def some_turn(number: int, chance: random.Random) -> list[tuple[Event, int, int]]:
-    """One turn, whole or broken off."""
+    """Return one turn, complete or interrupted."""
     opened = chance.choice(
         [
             UserMessage(text="u"),
@@ -204,7 +208,7 @@ def some_turn(number: int, chance: random.Random) -> list[tuple[Event, int, int]
 
 
 def some_timer(chance: random.Random) -> Event:
-    """Something about one of two timers."""
+    """Return an event about one of two timers, or a pause."""
     timer = chance.choice("ab")
     return chance.choice(
         [

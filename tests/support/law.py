@@ -13,9 +13,9 @@ Test = Callable[..., None]
 
 
 def law(*strategies: SearchStrategy[Any], few: int, many: int) -> Callable[[Test], Test]:
-    """Make a test of a law: `few` examples from the strategies, which the commit draws.
+    """Make a test of a law: `few` examples of the strategies, which the commit draws.
 
-    A test of `many` examples stands beside it, in the part `laws` of the deep suite. Its name ends with `_at_length`.
+    A second test of `many` examples is added, in the part `laws` of the deep suite. Its name ends with `_at_length`.
     """
 
     def made(holds: Test) -> Test:

@@ -17,11 +17,11 @@ PARTS = {
     "soak": "use without a pause: processes that are killed again and again for a quarter of an hour",
     "bench": "benchmarks that start a Ray of their own",
 }
-"""By the name of its marker: what a part asks."""
+"""The parts by name of the marker, each with its subject."""
 
 
 def check(item: pytest.Item) -> None:
-    """Raise UsageError unless a deep test is of exactly one part, and an ordinary one of none."""
+    """Raise UsageError unless a deep test has exactly one part, and an ordinary test none."""
     named = sorted({mark.name for mark in item.iter_markers() if mark.name in PARTS})
     if len(named) != (item.get_closest_marker("long") is not None):
         raise pytest.UsageError(

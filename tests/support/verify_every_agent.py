@@ -1,4 +1,4 @@
-"""The suite ends by verifying a quarter of the agents that it made, drawn by the commit, from the logs of the tests."""
+"""The end of the suite: a quarter of the agents that the tests made, drawn by the commit, is verified from the logs."""
 
 from collections.abc import Sequence
 
@@ -9,16 +9,20 @@ from everlog.projections import Projections
 from tests.support.seeds import chance
 
 VERIFIED_OF = 4
-"""Of so many agents one is verified: another one at each landing."""
+"""One in this many agents is verified; each commit draws other agents."""
 REBUILT_OF = 8
-"""Of so many of these one is rebuilt too: that takes as long as all the rest, and laws ask it of every projection."""
+"""One in this many verified agents is rebuilt too: a rebuild takes as long as the rest, and laws cover every
+projection.
+"""
 SAMPLE = 3
-"""Model calls in a sample, which is taken of the same ones."""
+"""Number of model calls in a sample of an agent's calls."""
 
 
 def verify_all(systems: Sequence[LocalSystem]) -> None:
-    """Each request renders to the bytes that were sent, each reply means the same, and each chain is that of its log;
-    some are rebuilt, and equal, and a sample of their calls says what all of them say.
+    """Check that each request renders to the sent bytes, that each reply parses to the same meaning, and that each
+    chain matches its log.
+
+    Some agents are rebuilt and compared, and a sample of their calls must agree with the verification of all calls.
     """
     faults: list[str] = []
     agents = calls = 0
@@ -26,7 +30,7 @@ def verify_all(systems: Sequence[LocalSystem]) -> None:
     drawn = chance("agents that are verified")
     with Projections() as projections:
         for system in systems:
-            place = getattr(system.store, "root", id(system.store))  # each command opens its store again
+            place = getattr(system.store, "root", id(system.store))  # each command opens its store with a new object
             for name in _names(system):
                 if (place, name) in seen or not system.store.reader(name).head(name).seq:
                     continue
@@ -48,7 +52,7 @@ def verify_all(systems: Sequence[LocalSystem]) -> None:
 
 
 def _names(system: LocalSystem) -> list[str]:
-    """The agents of a store; none of one that a test has broken or removed."""
+    """Return the agents of a store, without those that a test has broken or removed."""
     try:
         return [name for name in system.agents() if _readable(system, name)]
     except StoreError:

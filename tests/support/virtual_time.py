@@ -1,7 +1,7 @@
 """Time that passes only when no task can run: an event loop whose sleepers wake at once, in the order of their times.
 
-While any task can run, it runs, and no time passes. When all tasks wait, time moves to the earliest sleeper. When no
-task sleeps either, nothing would ever happen again: that is an error, and not a test that hangs.
+While any task can run, no time passes. When all tasks wait, time moves to the earliest sleeper. If no task sleeps
+either, the test could never continue: that is an error instead of a hanging test.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ class Stuck(AssertionError):
 
 
 class _Selector(selectors.DefaultSelector):
-    """Waits for nothing: what would be waited for is how far time moves."""
+    """A selector that never waits: it moves the time instead."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 class WallClock:
-    """The time of day on a virtual loop, from START; `skew` (microseconds) is the offset that a test has set."""
+    """The time of day on a virtual loop, from START; a test sets the offset `skew` in microseconds."""
 
     def __init__(self, skew: int = 0) -> None:
         self.skew = skew
@@ -64,7 +64,7 @@ class WallClock:
 def run(main: Callable[[], Coroutine[Any, Any, Any]], *, collect: bool = True) -> Any:
     """Return the result of `main()`, run in virtual time. `main` must leave no task and no unretrieved exception.
 
-    `collect`: search for leftovers in cycles of garbage too, which takes a while.
+    With `collect`, remaining tasks in cycles of garbage are searched too, which takes a while.
     """
     loops: list[VirtualLoop] = []
 

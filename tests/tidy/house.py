@@ -1,5 +1,5 @@
-"""The rules of the house's layout: which sub-room may import which, and that a name means one thing. Functions from
-sources to problems, as in `rules.py`.
+"""The rules of the layout: which sub-room may import which, and that a name means one thing. Functions from sources to
+problems, as in `house_rules.py`.
 """
 
 import ast
@@ -10,7 +10,7 @@ from tests.tidy.house_rules import files_of
 from tests.tidy.parsed_source import PACKAGE, ROOMS, Import, Source
 
 FILES_MAX = 20
-"""Files in a folder, `__init__.py` not counted: what a reader takes in at once."""
+"""Maximum number of files in a folder, `__init__.py` not counted."""
 
 SUB_ROOMS: Mapping[str, Sequence[str]] = {
     "store": ("base", "partition", "sealed", "log", "streams", "backup", "stores", "check", "archive"),
@@ -22,7 +22,9 @@ SUB_ROOMS: Mapping[str, Sequence[str]] = {
         "common", "output", "documents", "show", "talk", "manage", "replay_console", "fleet", "explain", "cli", "tour",
     ),
 }  # fmt: skip
-"""In each room, lowest first: a sub-room may import itself and those before it. The top of a room comes last."""
+"""The sub-rooms of each room, lowest first: a sub-room may import itself and those before it. The top of a room comes
+last.
+"""
 
 BROAD = {"Exception", "BaseException"}
 GUARDS: Mapping[str, str] = {
@@ -31,7 +33,7 @@ GUARDS: Mapping[str, str] = {
     "actors/cluster/pickling.py": "pickles and unpickles objects of users",
     "interfaces/common/bootstrap.py": "loads files of users",
 }
-"""Files where everything is caught because the code that runs is not ours: its faults are reported to its author."""
+"""Files that may catch everything, because the code of users runs there: its faults are reported to its author."""
 
 
 def sub_room(path: str) -> str:
@@ -47,7 +49,7 @@ def _rank(path: str) -> int:
 
 
 def without_place(files: Iterable[Source]) -> Iterator[str]:
-    """Folders of a room that the order of sub-rooms does not know."""
+    """Yield folders of a room that the order of sub-rooms does not contain."""
     for source in files:
         own = sub_room(source.path)
         if source.room in SUB_ROOMS and own and own not in SUB_ROOMS[source.room]:
@@ -55,7 +57,7 @@ def without_place(files: Iterable[Source]) -> Iterator[str]:
 
 
 def against_sub_rooms(files: Iterable[Source]) -> Iterator[str]:
-    """Imports of a sub-room that comes later, or of the top of the same room."""
+    """Yield imports of a later sub-room, or of the top of the same room."""
     known = {source.path: source for source in files}
     for source in known.values():
         for imported in source.imports:
@@ -65,7 +67,7 @@ def against_sub_rooms(files: Iterable[Source]) -> Iterator[str]:
 
 
 def crowded(files: Iterable[Source]) -> Iterator[str]:
-    """Folders with more files than a reader takes in."""
+    """Yield folders with more than FILES_MAX files."""
     counts: dict[str, int] = defaultdict(int)
     for source in files:
         folder, _, name = source.path.rpartition("/")
@@ -74,7 +76,7 @@ def crowded(files: Iterable[Source]) -> Iterator[str]:
 
 
 def _types(tree: ast.Module) -> Iterator[str]:
-    """The public types that a file defines: classes, and aliases written as types are."""
+    """Return the public types that a file defines: classes, and aliases in the form of types."""
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
             yield node.name
@@ -85,7 +87,7 @@ def _types(tree: ast.Module) -> Iterator[str]:
 
 
 def doubled_types(files: Iterable[Source]) -> Iterator[str]:
-    """Public type names that are defined in several files."""
+    """Yield public type names that several files define."""
     found = defaultdict(list)
     for source in files:
         for name in set(_types(source.tree)):
@@ -95,7 +97,7 @@ def doubled_types(files: Iterable[Source]) -> Iterator[str]:
 
 
 def circles(files: Iterable[Source]) -> Iterator[str]:
-    """Files that import each other, whether when they run, inside functions or for the type checker only."""
+    """Yield files that import each other: at run time, inside functions or for the type checker only."""
     known = {source.path: source for source in files}
     graph = {
         path: sorted({target for imported in source.imports for target in files_of(imported.place, known)} - {path})
@@ -110,7 +112,7 @@ def circles(files: Iterable[Source]) -> Iterator[str]:
 
 
 def _circle(graph: Mapping[str, Sequence[str]]) -> str:
-    """One circle of a graph in which every file imports another."""
+    """Return one cycle of a graph in which every file imports another."""
     path = [min(graph)]
     while (following := next(target for target in graph[path[-1]] if target in graph)) not in path:
         path.append(following)
@@ -118,7 +120,7 @@ def _circle(graph: Mapping[str, Sequence[str]]) -> str:
 
 
 def not_absolute(files: Iterable[Source]) -> Iterator[str]:
-    """Imports of ours that do not begin with the one import name."""
+    """Yield imports of this project's files that do not begin with the package's name."""
     for source in files:
         nodes = ast.walk(source.tree)
         relative = {node.lineno for node in nodes if isinstance(node, ast.ImportFrom) and node.level}
@@ -132,7 +134,7 @@ def _bare(imported: Import) -> bool:
 
 
 def hidden_broad_excepts(files: Iterable[Source]) -> Iterator[str]:
-    """Handlers that catch everything by way of a constant or of an attribute, where no user's code runs."""
+    """Yield handlers that catch everything through a constant or an attribute, in files where no code of users runs."""
     for source in files:
         if source.path in GUARDS:
             continue
@@ -157,7 +159,7 @@ def _names(node: ast.expr) -> set[str]:
 
 
 def unmentioned(files: Iterable[Source], text: str) -> Iterator[str]:
-    """Sub-rooms that a page about the house does not name."""
+    """Yield sub-rooms that a page about the layout does not name."""
     rooms = {f"{source.room}/{sub_room(source.path)}" for source in files if sub_room(source.path)}
     yield from (f"{room}/" for room in sorted(rooms) if f"`{room}/`" not in text)
 

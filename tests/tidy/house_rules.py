@@ -1,4 +1,4 @@
-"""The rules themselves: functions from sources to problems, so that `test_rules_bite.py` can show each an offender."""
+"""The rules as functions from sources to problems, so that `test_rules_bite.py` can test each with an offender."""
 
 import ast
 import re
@@ -32,7 +32,7 @@ CHANCE = re.compile(
 
 
 def wrong_way(files: Iterable[Source]) -> Iterator[str]:
-    """Imports against the order of the rooms, or of the tests and benchmarks from a room."""
+    """Yield imports against the order of the rooms, and imports of the tests or benchmarks from a room."""
     for source in files:
         allowed = ROOMS[: ROOMS.index(source.room) + 1]
         for imported in source.imports:
@@ -45,7 +45,7 @@ def is_pure(path: str) -> bool:
 
 
 def files_of(name: str, known: dict[str, Source]) -> Iterator[str]:
-    """The file an imported name is found in: the module `a.b`, or `a` when `b` is something inside it."""
+    """Return the possible files of an imported name: the module `a.b`, or `a` if `b` is a name inside it."""
     parts = name.split(".")
     for cut in (len(parts), len(parts) - 1):
         stem = "/".join(parts[:cut])
@@ -56,7 +56,7 @@ def files_of(name: str, known: dict[str, Source]) -> Iterator[str]:
 
 
 def impure(files: Iterable[Source]) -> Iterator[str]:
-    """Pure modules that import an impure one, directly or through our own modules."""
+    """Yield pure modules that import an impure module, directly or through other modules of this project."""
     known = {source.path: source for source in files}
     for start in filter(is_pure, known):
         queue, seen = [(start,)], {start}
@@ -82,7 +82,7 @@ def foreign_to_events(files: Iterable[Source], stdlib: frozenset[str]) -> Iterat
 
 
 def heavy_imports(files: Iterable[Source]) -> Iterator[str]:
-    """ray, openai, jinja2 and lancedb: at most one file each, in its room."""
+    """Yield imports of ray, openai, jinja2 and lancedb beyond the one file of each, or outside its room."""
     users = defaultdict(set)
     for source in files:
         for imported in source.imports:
@@ -96,7 +96,7 @@ def heavy_imports(files: Iterable[Source]) -> Iterator[str]:
 
 
 def chance(files: Iterable[Source]) -> Iterator[str]:
-    """Readings of the wall clock, fresh ids and dice outside actors/ports/real_clock.py."""
+    """Yield reads of the wall clock, new ids and random numbers outside actors/ports/real_clock.py."""
     for source in files:
         if source.path != "actors/ports/real_clock.py":
             found = {(line, name) for name, line in source.uses if CHANCE.fullmatch(name)}
@@ -123,7 +123,9 @@ def long_functions(files: Iterable[Source]) -> Iterator[str]:
 
 
 def median_too_long(files: Iterable[Source]) -> Iterator[str]:
-    """The median length of functions, docstrings not counted: saying more must not cost anything."""
+    """Yield a problem if the median function is too long; docstrings are not counted, so documentation costs
+    nothing.
+    """
     lengths = []
     for function in (function for source in files for function in source.functions):
         lines = function.end_lineno - function.lineno + 1
@@ -171,13 +173,15 @@ def _defined(nodes: Iterable[ast.stmt]) -> Iterator[str]:
 
 
 def _in_order(name: str) -> tuple[int, list[tuple[int, str]]]:
-    """The linter's order: CONSTANTS, Classes, functions; numbers by value. `ruff check --fix` sorts by it."""
+    """Return names in the linter's order: CONSTANTS, Classes, functions; numbers by value. `ruff check --fix` sorts
+    like this.
+    """
     kind = 0 if name.isupper() and len(name) > 1 else 1 if name[:1].isupper() else 2
     return kind, [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def bad_exports(files: Iterable[Source]) -> Iterator[str]:
-    """Names in `__all__` that the module does not define, twice there, or out of order."""
+    """Yield names in `__all__` that are undefined, repeated, or out of order."""
     for source in files:
         exported = _exports(source)
         if exported is None:

@@ -1,4 +1,4 @@
-"""The code as the rules see it: parsed files, their imports as dotted names, their functions. Reads, never writes."""
+"""Parsed files, their imports as dotted names, and their functions, for the rules. Nothing is written."""
 
 import ast
 from collections.abc import Iterator
@@ -21,12 +21,12 @@ class Import:
 
     @property
     def place(self) -> str:
-        """The dotted name below `everlog`: `everlog.store.base` is `store.base`, as the folders are."""
+        """The dotted name below `everlog`, like the folders: `everlog.store.base` is `store.base`."""
         return self.name.removeprefix(f"{PACKAGE}.")
 
     @property
     def top(self) -> str:
-        """The room, or the package of others, that the name begins with."""
+        """The room, or the external package, with which the name begins."""
         return self.place.partition(".")[0]
 
 
@@ -59,7 +59,7 @@ class Source:
 
     @cached_property
     def aliases(self) -> dict[str, str]:
-        """Meaning of each bare name in this file, by its imports."""
+        """The meaning of each imported name in this file."""
         found = {}
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
@@ -74,7 +74,7 @@ class Source:
 
     @property
     def uses(self) -> Iterator[tuple[str, int]]:
-        """Every imported thing that is named, as (dotted name, line), whatever it was renamed to."""
+        """Return every use of an imported name as (dotted name, line), also under an alias."""
         for imported in self.imports:
             yield imported.name, imported.line
         for node in ast.walk(self.tree):
@@ -114,7 +114,7 @@ def _imports(node: ast.AST, package: str, *, lazy: bool) -> Iterator[Import]:
 
 @lru_cache
 def sources(*folders: str) -> tuple[Source, ...]:
-    """Every Python file in the folders (default: the five rooms), in order of path."""
+    """Return every Python file in the folders (default: the five rooms), in order of path."""
     found = []
     for folder in folders or ROOMS:
         for path in sorted((ROOT / folder).rglob("*.py")):
@@ -123,10 +123,10 @@ def sources(*folders: str) -> tuple[Source, ...]:
 
 
 def everything() -> tuple[Source, ...]:
-    """The rooms, the tests and the benchmarks."""
+    """Return the files of the rooms, the tests and the benchmarks."""
     return sources(*ROOMS, "tests", "bench")
 
 
 def report(problems: list[str], cure: str) -> None:
-    """Fail with every problem and the one cure."""
+    """Fail with every problem and the cure."""
     assert not problems, "\n".join(["", *problems, f"Cure: {cure}"])

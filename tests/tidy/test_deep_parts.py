@@ -1,4 +1,4 @@
-"""The deep suite is cut in parts, and the seeds of the ordinary one are those of the commit."""
+"""The deep suite is divided into parts, and the commit decides the seeds of the ordinary suite."""
 
 import os
 import re
@@ -16,20 +16,20 @@ DRAWS = "from tests.support.seeds import seeds, pick; print(seeds(5, label='a'),
 
 
 def drawn(origin: str, hashes: str = "0") -> str:
-    """Return the draw of a process from an origin, with its own hashes."""
+    """Return the seeds that a process draws from an origin, with its own hash seed."""
     environment = {**os.environ, seeds.VARIABLE: origin, "PYTHONHASHSEED": hashes, "PYTHONPATH": str(ROOT)}
     run = subprocess.run([sys.executable, "-c", DRAWS], env=environment, capture_output=True, text=True, check=True)
     return run.stdout
 
 
 def test_all_processes_of_a_run_draw_the_same_and_another_commit_draws_others() -> None:
-    """With any hashes, the draw is the same: it names the tests, and xdist compares the names."""
+    """With any hash seed the draw is the same, because it is part of test names, which xdist compares."""
     assert drawn("one", "1") == drawn("one", "2")
     assert drawn("one") != drawn("two")
 
 
 def test_what_is_drawn_is_different_in_order_and_as_much_as_was_asked_for() -> None:
-    """Two labels draw different seeds; all cases are tried where there are no more than that, or none are left out."""
+    """Two labels draw different seeds; all cases are returned for None, or if there are no more than the count."""
     some = seeds.seeds(20, label="one", below=100)
     assert some == sorted(set(some)) and len(some) == 20 and some[0] >= 0 and some[-1] < 100
     assert some != seeds.seeds(20, label="two", below=100)
@@ -38,7 +38,7 @@ def test_what_is_drawn_is_different_in_order_and_as_much_as_was_asked_for() -> N
 
 
 def test_what_is_not_drawn_is_of_the_deep_suite() -> None:
-    """Every case is a parameter once: the drawn ones as they are, the others marked as of a part."""
+    """Every case is a parameter once: the drawn ones unmarked, the others marked with a part of the deep suite."""
     cases: list[Any] = seeds.split(range(30), 4, label="x", part="laws")
     deep = [case for case in cases if not isinstance(case, int)]
     assert len(cases) == 30 and len(deep) == 26
@@ -48,7 +48,7 @@ def test_what_is_not_drawn_is_of_the_deep_suite() -> None:
 
 @pytest.mark.parametrize("names", [["long"], ["laws"], ["long", "laws", "soak"]])
 def test_a_deep_test_of_no_part_or_of_two_is_refused(names: list[str]) -> None:
-    """And so is an ordinary test that is called part of the deep suite."""
+    """An ordinary test with a part of the deep suite is refused too."""
     marks = {name: getattr(pytest.mark, name).mark for name in names}
     item: Any = SimpleNamespace(nodeid="test", iter_markers=marks.values, get_closest_marker=marks.get)
     with pytest.raises(pytest.UsageError, match="is of one part, any other of none"):

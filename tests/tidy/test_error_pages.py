@@ -7,7 +7,7 @@ from tests.tidy.parsed_source import report, sources
 
 
 def parents() -> dict[str, str]:
-    """The public error types of all rooms, by name, each with the type that it is made from."""
+    """Return the public error types of all rooms by name, each with its base type."""
     classes = [node for source in sources() for node in source.tree.body if isinstance(node, ast.ClassDef)]
     bases = {node.name: [base.id for base in node.bases if isinstance(base, ast.Name)] for node in classes}
     found = {"EverlogError": ""}
@@ -17,7 +17,9 @@ def parents() -> dict[str, str]:
 
 
 def test_every_error_type_has_a_page() -> None:
-    """interfaces/explain has a page for each public type below EverlogError, with the right parent, and no other."""
+    """interfaces/explain has one page for each public type below EverlogError, with the right base type, and no other
+    page.
+    """
     paged = {page.name: page.parent for page in PAGES}
     assert len(paged) == len(PAGES)
     cure = "add or correct its ErrorPage in interfaces/explain, then run `python -m docs.make_errors`"

@@ -1,4 +1,4 @@
-"""Sizes, docstrings, excepts and exports: what keeps every file readable in one sitting."""
+"""Sizes, docstrings, excepts and exports, so that every file stays readable."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def test_most_functions_are_very_short() -> None:
 
 
 def test_nothing_catches_everything() -> None:
-    """An unexpected exception is our bug, and it propagates."""
+    """An unexpected exception is a bug of everlog and must propagate."""
     cure = "catch the types that can be answered here; let the others end the work, or use try/finally to clean up"
     report(list(house_rules.broad_excepts(sources())), cure)
 
@@ -40,5 +40,5 @@ def test_files_say_what_may_live_in_them() -> None:
 
 
 def test_exports_exist_and_are_sorted() -> None:
-    """Every name in an `__all__` is there, once, in the linter's order."""
+    """Every name in an `__all__` is defined, occurs once, and is in the linter's order."""
     report(list(house_rules.bad_exports(sources())), "define or import the name; `ruff check --fix` sorts the list")

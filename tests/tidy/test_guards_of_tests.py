@@ -1,4 +1,4 @@
-"""The guards of tests/conftest.py refuse what an ordinary test must not do, and nothing else."""
+"""The guards of tests/conftest.py refuse exactly what an ordinary test must not do."""
 
 import socket
 import subprocess
@@ -12,19 +12,19 @@ from tests.conftest import is_loopback, refuse_ray
 
 
 def test_sleeping_is_refused() -> None:
-    """Our own code cannot sleep in an ordinary test."""
+    """Code of this repository cannot sleep in an ordinary test."""
     nap = getattr(time, "sleep")  # noqa: B009  spelled so that the rule about sleeping does not see it
     with pytest.raises(pytest.fail.Exception, match="Clock"):
         nap(0)
 
 
 def test_libraries_may_wait() -> None:
-    """Subprocess waits with a timeout by sleeping a little; that is its business."""
+    """Subprocess implements a timeout by sleeping, which is allowed."""
     assert subprocess.run([sys.executable, "-c", ""], timeout=60, check=False).returncode == 0
 
 
 def test_the_network_is_refused() -> None:
-    """An address of another machine cannot be asked for, by number or by name."""
+    """An address of another machine is refused, by number and by name."""
     with socket.socket() as sock, pytest.raises(pytest.fail.Exception, match=r"127\.0\.0\.1"):
         sock.connect(("192.0.2.1", 80))
     with pytest.raises(pytest.fail.Exception, match=r"127\.0\.0\.1"):

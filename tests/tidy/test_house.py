@@ -11,7 +11,7 @@ def test_sub_rooms_import_one_way() -> None:
 
 
 def test_no_file_imports_itself_by_way_of_others() -> None:
-    """There is no circle of imports, not even of those in functions or for the type checker."""
+    """There is no cycle of imports, not even of imports in functions or for the type checker."""
     report(list(house.circles(sources())), "move what both need into a file that imports neither")
 
 
@@ -26,13 +26,13 @@ def test_a_type_name_means_one_thing() -> None:
 
 
 def test_imports_begin_with_everlog() -> None:
-    """Imports of ours are absolute and in one form: `from everlog.store import FileStore`."""
+    """Imports of this project are absolute and in one form: `from everlog.store import FileStore`."""
     cure = "write `from everlog.ROOM import NAME`: bare names are other people's, and a user may have their own"
     report(list(house.not_absolute([*everything(), *sources("docs", "everlog")])), cure)
 
 
 def test_nothing_catches_everything_behind_a_name() -> None:
-    """A constant or an attribute that stands for all exceptions is used only where code of users runs."""
+    """A constant or an attribute that stands for all exceptions is caught only in files where code of users runs."""
     cure = "catch the types that can be answered; code of users is guarded in the files of house.GUARDS"
     report(list(house.hidden_broad_excepts(sources())), cure)
 

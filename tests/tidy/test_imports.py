@@ -22,13 +22,13 @@ def test_pure_modules_stay_pure() -> None:
 
 
 def test_events_imports_nothing_of_ours() -> None:
-    """events/ is the standard library and msgspec, so that a log can be read wherever Python runs."""
+    """events/ imports only the standard library and msgspec, so a log can be read wherever Python runs."""
     cure = "move what needs the import to store/ or further right; events/ only says what can be true"
     report(list(house_rules.foreign_to_events(sources(), sys.stdlib_module_names)), cure)
 
 
 def test_each_heavy_library_has_one_file() -> None:
-    """ray, openai, jinja2 and lancedb are details: each is imported in one file of one room."""
+    """ray, openai, jinja2 and lancedb are each imported in one file of one room."""
     cure = "call the file that already imports it; anything else speaks to its class, not to the library"
     report(list(house_rules.heavy_imports(sources())), cure)
 
@@ -44,7 +44,7 @@ def test_the_command_starts_thin() -> None:
 
 
 def test_agents_start_thin() -> None:
-    """An agent's process begins without a client for HTTP: most agents never use theirs."""
+    """An agent's process starts without an HTTP client, because most agents never use one."""
     probe = "import sys, everlog.actors.agent.agent, everlog.actors.api, everlog.actors.functions.extras\n"
     probe += "print('httpx2' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", probe], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Prose that is understood at the first reading, as far as a machine can hold it."""
+"""Rules of plain prose that a program can check."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def test_docstrings_and_comments_use_plain_words() -> None:
 
 
 def test_pages_use_plain_words() -> None:
-    """The same holds for the pages that people read."""
+    """No page for people has such a phrase either."""
     cure = "say from scratch, recorded, unload, continue, or name the caller, process or user that is meant"
     problems = [line for page in PAGES for line in prose_rules.archaic_lines(page, (ROOT / page).read_text("utf-8"))]
     report(problems, cure)

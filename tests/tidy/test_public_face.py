@@ -1,4 +1,4 @@
-"""The names of `import everlog`: each exists, costs nothing until it is used, and is known to type checkers."""
+"""The names of `import everlog`: each exists, is loaded on first use, and is known to type checkers."""
 
 import ast
 import os
@@ -13,13 +13,13 @@ HEAVY = ("ray", "lancedb", "openai", "duckdb", "pyarrow")
 
 
 def test_every_public_name_is_there() -> None:
-    """Each name of `everlog.__all__` can be imported, and no other name is offered."""
+    """Each name of `everlog.__all__` can be imported, and there is no other name."""
     assert all(getattr(everlog, name) is not None for name in everlog.__all__)
     assert set(everlog.__all__) <= set(dir(everlog))
 
 
 def test_type_checkers_know_the_same_names() -> None:
-    """The imports under TYPE_CHECKING name what `__all__` names: an editor completes what a program gets."""
+    """The imports under TYPE_CHECKING have the names of `__all__`, so that editors complete what a program gets."""
     tree = ast.parse((ROOT / "everlog" / "__init__.py").read_text(encoding="utf-8"))
     checked = [node for node in ast.walk(tree) if isinstance(node, ast.If)]
     imported = {alias.name for node in ast.walk(checked[0]) if isinstance(node, ast.ImportFrom) for alias in node.names}
@@ -27,7 +27,7 @@ def test_type_checkers_know_the_same_names() -> None:
 
 
 def test_importing_everlog_imports_nothing_heavy() -> None:
-    """`import everlog` loads no module of ours but itself, and none of the libraries that take seconds."""
+    """`import everlog` loads only its own module, and no library that takes seconds."""
     probe = (
         "import sys, everlog\n"
         f"print([name for name in sys.modules if name.split('.')[0] in {HEAVY} or name.startswith('everlog.')])"
@@ -48,7 +48,9 @@ with everlog.open("agents") as system:
 
 
 def test_modules_of_a_user_change_nothing(tmp_path: Path) -> None:
-    """Beside a program that has its own `events.py`, `store/`, `actors.py` and so on, everlog works, and so do they."""
+    """Next to a program with its own `events.py`, `store/`, `actors.py` and so on, everlog works, and so do these
+    modules.
+    """
     for name in ("actors", "events", "interfaces", "projections"):
         (tmp_path / f"{name}.py").write_text("mine = True\n")
     (tmp_path / "store").mkdir()

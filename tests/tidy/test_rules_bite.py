@@ -1,4 +1,4 @@
-"""A rule that cannot fail holds nothing: each is shown a small offender, and a neighbour that is in order."""
+"""Each rule is tested with a small offender and with correct code: a rule that cannot fail protects nothing."""
 
 import sys
 
@@ -86,7 +86,7 @@ def test_a_rule_leaves_good_code_alone(rule, path: str, text: str) -> None:
 
 
 def test_purity_is_seen_through_our_own_modules() -> None:
-    """A pure module cannot reach an impure one by way of a third."""
+    """A pure module cannot reach an impure module through a third one."""
     files = [
         Source("actors/agent/decide.py", "from everlog.actors.helper import f"),
         Source("actors/helper.py", "import duckdb"),
@@ -95,7 +95,7 @@ def test_purity_is_seen_through_our_own_modules() -> None:
 
 
 def test_a_second_file_with_a_heavy_library_is_seen() -> None:
-    """One file may import ray; the second is one too many."""
+    """One file may import ray; a second file is reported."""
     files = [Source("actors/a.py", "import ray"), Source("actors/b.py", "import ray")]
     assert list(house_rules.heavy_imports(files)) == ["ray is imported in 2 files: actors/a.py, actors/b.py"]
 
@@ -147,11 +147,11 @@ HOUSE_OFFENDERS = [
 
 @pytest.mark.parametrize(("rule", "files", "problem"), HOUSE_OFFENDERS)
 def test_a_rule_of_the_house_sees_its_offender(rule, files: dict[str, str], problem: str) -> None:
-    """Each rule of the layout names what is wrong, and nothing else."""
+    """Each rule of the layout reports the offender, and nothing else."""
     assert list(rule([Source(path, text) for path, text in files.items()])) == [problem]
 
 
 def test_a_sub_room_that_the_page_does_not_name_is_seen() -> None:
-    """A page that names one sub-room of two lacks the other."""
+    """For a page that names one of two sub-rooms, the other is reported."""
     files = [Source("store/base/a.py", ""), Source("store/log/b.py", "")]
     assert list(house.unmentioned(files, "`store/base/`")) == ["store/log/"]

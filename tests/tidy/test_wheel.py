@@ -15,20 +15,20 @@ FIRST_SCREEN_LINES = 40
 
 
 def setup_commands() -> list[str]:
-    """The commands in the fenced blocks of the README's first screen that stand in the local environment."""
+    """Return the commands of the README's first screen that use the local environment."""
     first_screen = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:FIRST_SCREEN_LINES]
     return [line for line in first_screen if ".venv/bin/" in line and not line.startswith((" ", "#", "`", "-"))]
 
 
 def top_level_folders() -> list[str]:
-    """The repository's folders, without hidden ones and without what .gitignore calls made."""
+    """Return the repository's folders, without hidden folders and those that .gitignore excludes."""
     made = {line.strip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()}
     folders = [path for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith((".", "_"))]
     return sorted(path.name for path in folders if path.name not in made and not path.name.endswith(".egg-info"))
 
 
 def build(kind: str, tree: Path, into: Path) -> Path:
-    """Build a wheel or an sdist of the tree, without a network. Return its path."""
+    """Build a wheel or an sdist of the tree without a network. Return its path."""
     command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(into)]
     run = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
     assert run.returncode == 0, f"{run.stdout}{run.stderr}\nCure: install the dev extra; it brings the build backend"
@@ -47,7 +47,7 @@ def contents(wheel: Path) -> dict[str, bytes]:
 
 
 def test_the_wheel_holds_one_package(wheel: Path) -> None:
-    """The wheel's only top-level name is `everlog`, and it holds the five rooms with the data that they read."""
+    """The wheel's only top-level name is `everlog`, with the five rooms and the data that they read."""
     names = set(contents(wheel))
     tops = {name.partition("/")[0] for name in names if ".dist-info/" not in name}
     assert tops == {PACKAGE}, f"the wheel holds {sorted(tops)}\nCure: set packages in pyproject.toml to {PACKAGE}"
@@ -56,7 +56,7 @@ def test_the_wheel_holds_one_package(wheel: Path) -> None:
 
 
 def test_a_wheel_of_the_sdist_is_the_same(wheel: Path, tmp_path: Path) -> None:
-    """A wheel built from the sdist is the wheel of the tree, file for file."""
+    """A wheel built from the sdist equals the wheel of the tree, file for file."""
     with tarfile.open(build("sdist", ROOT, tmp_path)) as sdist:
         sdist.extractall(tmp_path, filter="data")
     (tree,) = (path for path in tmp_path.iterdir() if path.is_dir())
@@ -65,7 +65,7 @@ def test_a_wheel_of_the_sdist_is_the_same(wheel: Path, tmp_path: Path) -> None:
 
 
 def data_files(room: str) -> list[Path]:
-    """The files that are not Python but that the room reads at run time: SQL, JSON, prompts."""
+    """Return the files other than Python that the room reads at run time: SQL, JSON, prompts."""
     found = [path for pattern in ("*.sql", "*.json", "presets/**/*.*") for path in (ROOT / room).rglob(pattern)]
     return [path for path in found if path.suffix != ".pyc"]
 
@@ -78,7 +78,7 @@ def test_the_readme_mentions_every_folder() -> None:
 
 
 def test_two_commands_are_enough() -> None:
-    """The README's first screen holds exactly two commands: one installs and does the job, one runs the tests."""
+    """The README's first screen has exactly two commands: one installs and runs, the other runs the tests."""
     commands = setup_commands()
     assert len(commands) == 2, f"found {commands}\nCure: keep one command for the job and one for the tests"
     job, tests = commands
@@ -88,7 +88,7 @@ def test_two_commands_are_enough() -> None:
 
 
 def test_ci_runs_the_readme_commands() -> None:
-    """.ci/run takes its install and test commands from the README, so that the two cannot disagree."""
+    """.ci/run takes its install and test commands from the README, so the two cannot differ."""
     run = subprocess.run([ROOT / ".ci" / "run", "--show"], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     job, tests = setup_commands()

@@ -1,4 +1,4 @@
-"""A context as a request in each way to call functions, kept as files. `python -m tests.golden.prompts` makes them."""
+"""One context rendered in each calling format and kept as files; `python -m tests.golden.prompts` makes the files."""
 
 import asyncio
 from collections.abc import Mapping
@@ -17,7 +17,9 @@ WAYS = ("native", "schema", "text")
 
 
 def lived() -> World:
-    """An agent that was told something with the marks of ChatML in it, edited, failed, guessed and was asked again."""
+    """Return a world whose agent got ChatML markers in a user's message, edited memory, had a failed call, got a reply
+    that could only be read by guessing, and was asked again.
+    """
     world = World(
         completion(
             "They sail.", [("core_memory_append", {"name": "human", "content": "Sails.", "request_heartbeat": True})]
@@ -34,13 +36,13 @@ def lived() -> World:
 
 
 def context_of(world: World) -> Context:
-    """Return the parts of the last request, which shows the refused reply."""
+    """Return the parts of the last request, which shows the rejected reply."""
     refused = [record for record in world.log() if record.type == "reply_rejected"][-1]
     return of_turn(world.system.view("sam", as_of=refused.seq).context(), refused.turn)
 
 
 def prompts(context: Context, schemas: Mapping[str, str]) -> dict[str, bytes]:
-    """The bodies by file name: a request and one for a summary in each way."""
+    """Return the bodies by file name: a request and a summary request in each calling format."""
     found = {}
     for way in WAYS:
         asked = msgspec.structs.replace(context, config=msgspec.structs.replace(context.config, calling=way))
@@ -51,6 +53,6 @@ def prompts(context: Context, schemas: Mapping[str, str]) -> dict[str, bytes]:
 
 
 def made() -> dict[str, bytes]:
-    """The prompts of today."""
+    """Return the prompts that today's code renders."""
     world = lived()
     return prompts(context_of(world), world.system.view("sam").schemas())

@@ -1,4 +1,6 @@
-"""Write the golden prompts again: `python -m tests.golden.prompts`. A native one that changes needs a new renderer."""
+"""Write the golden prompts again: `python -m tests.golden.prompts`. A change of a native prompt needs a new
+renderer.
+"""
 
 from tests.golden.prompts import HERE, made
 

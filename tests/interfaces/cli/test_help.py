@@ -44,7 +44,7 @@ def test_every_command_and_option_is_documented(command):
 
 
 def options() -> Iterator[tuple[str, argparse.Action]]:
-    """Every option of every command, with what it was defined as."""
+    """Yield every option of every command with its definition."""
     for command in COMMANDS:
         sub = argparse.ArgumentParser(add_help=False)
         for add in command.arguments:
@@ -54,11 +54,11 @@ def options() -> Iterator[tuple[str, argparse.Action]]:
 
 
 WIDER = {"--from": {"SEQ", "SEQ|TIME", "STEP"}, "--as-of": {"SEQ|TIME", "TIME", "VERSION|TIME"}}
-"""Options of which one command takes more, or less, than another."""
+"""Options that take more kinds of value in one command than in another."""
 
 
 def test_an_option_is_the_same_in_every_command():
-    """One option has one name in the code, one word for its value, and the same other forms, wherever it is."""
+    """An option has one name in the code, one word for its value, and the same other forms in every command."""
     found = defaultdict(set)
     for option, action in options():
         metavar = "any" if action.metavar in WIDER.get(option, ()) else action.metavar
@@ -69,7 +69,7 @@ def test_an_option_is_the_same_in_every_command():
 
 
 def test_a_short_option_is_short_for_one():
-    """-f is --follow everywhere."""
+    """Each short option stands for one long option: -f is --follow everywhere."""
     longer = defaultdict(set)
     for option, action in options():
         if not option.startswith("--"):
@@ -78,7 +78,7 @@ def test_a_short_option_is_short_for_one():
 
 
 def test_the_table_of_options_is_true():
-    """Each option of the table in `docs/reference/cli.md` takes the value that stands there."""
+    """Each option of the table in `docs/cli.md` takes the value that the table shows."""
     section = DOCUMENT.split("## Options that mean the same everywhere")[1].split("\n## ")[0]
     column = " ".join(re.findall(r"^\| (`-.*?) \| [^|]* \| [^|]* \|$", section.replace("\\|", "/"), re.MULTILINE))
     written = [(option, value.replace("/", "|")) for option, value in re.findall(r"`(--[a-z-]+)(?: ([^`]+))?`", column)]
@@ -92,7 +92,7 @@ def test_the_table_of_options_is_true():
 
 @pytest.mark.parametrize("command", COMMANDS, ids=NAMES)
 def test_only_the_parser_of_the_command_is_made(command, monkeypatch):
-    """A named command makes its own parser, that of its group and the top one; --store may come first."""
+    """A named command builds its own parser, that of its group and the top one; --store may come first."""
     made = []
     whole = argparse.ArgumentParser.__init__
 
@@ -124,7 +124,7 @@ def test_only_the_parser_of_the_command_is_made(command, monkeypatch):
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_an_unknown_command_is_answered_with_similar_ones(argv, near, cli: Line):
-    """The reason names commands with a similar name, and not all of them."""
+    """The error names commands with a similar name, and not all commands."""
     code, _, err = cli(*argv)
     reason, usage = err.splitlines()
     assert code == 2
@@ -135,7 +135,7 @@ def test_an_unknown_command_is_answered_with_similar_ones(argv, near, cli: Line)
 
 
 def test_a_usage_error_gives_its_reason_first_and_one_line_of_usage(cli: Line):
-    """The reason stands before the usage, which names the arguments and where the options are listed."""
+    """The reason comes before the usage, which names the arguments and where the options are listed."""
     cli.ok("create", "sam")
     assert cli("send", "sam")[2].splitlines() == [
         "everlog: TEXT is missing: --role user needs a text",
@@ -159,7 +159,7 @@ def test_help_has_one_form(command, capsys):
 
 
 def keys_of(value: object) -> set[str]:
-    """Every key of a JSON value, but what is inside payloads and chat messages' own parts."""
+    """Return every key of a JSON value, except those inside payloads and chat messages."""
     if isinstance(value, list):
         return {key for item in value for key in keys_of(item)}
     if not isinstance(value, dict):
@@ -169,7 +169,7 @@ def keys_of(value: object) -> set[str]:
 
 
 def failed_seal(cli: Line) -> object:
-    """Return the output of `log seal --all --json` where a log is open in another process."""
+    """Return the output of `log seal --all --json` while a log is open in another process."""
     log = FileStore(cli.root, cli.clock.now).open("bob", "everlog chat")
     try:
         code, out, _ = cli("log", "seal", "--all", "--json")
@@ -232,7 +232,7 @@ def test_help_fits_the_terminal(command, capsys, monkeypatch):
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_group_of_commands_lists_them_with_examples(group, capsys, monkeypatch):
-    """`everlog log --help` names each of its commands and has an example of each; `everlog log` alone is bad usage."""
+    """`everlog log --help` names each of its commands with an example; `everlog log` alone is bad usage."""
     monkeypatch.setenv("COLUMNS", "80")
     assert main([group, "--help"]) == 0
     out = capsys.readouterr().out
@@ -312,7 +312,7 @@ def test_bad_usage_exits_2(argv, cli: Line):
 
 
 def test_store_can_be_named_before_and_after(cli: Line, tmp_path, capsys, monkeypatch):
-    """--store is taken before the command and after it, and EVERLOG_STORE where there is none."""
+    """--store is accepted before the command and after it; without --store, EVERLOG_STORE names the store."""
     cli.ok("create", "sam")
     store = str(cli.root)
     assert main(["--store", store, "agents", "--json"], world=cli.world) == 0

@@ -1,4 +1,4 @@
-"""Files as documents: what of each kind is read, and what is said of a file that cannot be."""
+"""Files as documents: the text that is read from each kind of file, and the error for an unreadable file."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def test_text_is_read_in_every_encoding_that_says_what_it_is(encoding: str, tmp_
 
 @given(st.text(max_size=60))
 def test_a_text_in_its_normal_form_stays_as_it_is(text: str) -> None:
-    """Normal of normal is normal, can be written down, and has one kind of line end."""
+    """Normalizing a text twice changes nothing more; the result can be encoded, and has one kind of line end."""
     once = normal(text)
     assert normal(once) == once
     once.encode()
@@ -56,7 +56,9 @@ def test_a_text_in_its_normal_form_stays_as_it_is(text: str) -> None:
 
 
 def test_a_page_is_read_as_it_is_seen(tmp_path: Path) -> None:
-    """Scripts, styles and comments are not; entities are; blocks are lines and cells of a row are apart."""
+    """Scripts, styles and comments are left out; entities are decoded; blocks become lines, and cells of a row are
+    separated.
+    """
     page = """<!doctype html><html><head><title>The &amp; sea</title><style>p{}</style>
       <script>var x = "<p>no</p>"</script></head><body><h1>Tides</h1><!-- no --><p>The   tide
       turns<br>twice &mdash; a day.</p><table><tr><th>day</th><th>high</th></tr>
@@ -74,7 +76,9 @@ def test_a_page_is_read_as_it_is_seen(tmp_path: Path) -> None:
 
 
 def test_rows_and_values_become_lines(tmp_path: Path) -> None:
-    """CSV whatever separates it, JSON however deep: `column: value`, rows apart, nothing where there is no value."""
+    """CSV with any separator, and JSON of any depth, become lines `column: value`; rows are separated, and empty values
+    left out.
+    """
     for separator in ",;\t|":
         table = 'day,high water,note\n1,"04:12",\n\n2,05:01,"a\nb"\n'.replace(",", separator)
         rows = "day: 1\nhigh water: 04:12\n\nday: 2\nhigh water: 05:01\nnote: a\nb"
@@ -109,14 +113,16 @@ def pdf(path: Path, words: str, **encryption: str) -> None:
 
 
 def test_a_pdf_that_needs_no_password_is_read(tmp_path: Path) -> None:
-    """One that is encrypted for its owner only is read as anybody reads it."""
+    """A PDF that is encrypted with an owner's password only is read without a password."""
     pdf(tmp_path / "a.pdf", "The tide turns.", user_password="")
     assert isinstance(document := read_one(tmp_path / "a.pdf"), Document)
     assert document.text == "The tide turns."
 
 
 def test_a_pdf_that_cannot_be_read_says_why(tmp_path: Path) -> None:
-    """A password, no text at all, half of a file, and what is none: each has its own words."""
+    """A PDF with a password, a PDF without text, half of a PDF and a file that is not a PDF have an error of their own
+    each.
+    """
     pdf(tmp_path / "locked.pdf", "The tide turns.", user_password="secret")
     assert "password-protected" in reason(tmp_path / "locked.pdf")
     pdf(tmp_path / "scan.pdf", " ")
@@ -129,7 +135,7 @@ def test_a_pdf_that_cannot_be_read_says_why(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(16))
 def test_a_damaged_file_is_read_or_named(seed: int, tmp_path: Path) -> None:
-    """Any damaged byte of a PDF or a Word document leaves a document or a reason, and no other error."""
+    """A PDF or Word file with any damaged byte gives a document or a reason, and no other error."""
     import random
 
     chance = random.Random(seed)
@@ -148,7 +154,9 @@ def test_a_damaged_file_is_read_or_named(seed: int, tmp_path: Path) -> None:
 
 
 def test_a_word_document_that_cannot_be_read_says_why(tmp_path: Path) -> None:
-    """Refused with a reason: no PDF, one with a password, one that unpacks into far more, and one without its parts."""
+    """A Word file is refused with a reason if it is a PDF, has a password, unpacks into far more, or lacks its
+    parts.
+    """
     path = tmp_path / "a.docx"
     assert "it is not a valid Word document (BadZipFile" in reason(path, b"hello")
     assert "password-protected" in reason(path, bytes.fromhex("d0cf11e0a1b11ae1") + b"\0" * 500)
@@ -187,7 +195,9 @@ def test_a_file_that_cannot_be_read_says_why(name: str, content: bytes, said: st
 
 
 def test_a_file_of_200_megabytes_is_named_without_being_read(tmp_path: Path, monkeypatch) -> None:
-    """Its size is looked at first, and the limit is in the words; a text that is just within the limit is read."""
+    """The size is checked before the content is read, and the error names the limit; a text exactly at the limit is
+    read.
+    """
     path = tmp_path / "large.txt"
     path.write_bytes(b"x" * DOCUMENT_BYTES_MAX)
     assert isinstance(read_one(path), Document)
@@ -197,7 +207,9 @@ def test_a_file_of_200_megabytes_is_named_without_being_read(tmp_path: Path, mon
 
 
 def test_what_is_no_file_is_named(tmp_path: Path, monkeypatch) -> None:
-    """A pipe, a socket, a name that is no UTF-8 and a file that may not be read hold nothing up."""
+    """A pipe, a socket, a name that is not UTF-8, a broken link and an unreadable file are reported, and the other
+    files are read.
+    """
     os.mkfifo(tmp_path / "pipe.txt")
     with socket.socket(socket.AF_UNIX) as server:
         monkeypatch.chdir(tmp_path)
@@ -222,7 +234,9 @@ def test_what_is_no_file_is_named(tmp_path: Path, monkeypatch) -> None:
 
 
 def test_a_folder_is_gone_through_once(tmp_path: Path) -> None:
-    """Sorted, without what is hidden; a link that leads round ends, one that leads out is followed."""
+    """Files are sorted and hidden files left out; a link into its own folder is not followed again, a link to outside
+    is followed.
+    """
     outside, root = tmp_path / "outside", tmp_path / "root"
     (outside / "deep").mkdir(parents=True)
     (outside / "deep" / "far.md").write_text("x")
@@ -246,7 +260,9 @@ def test_a_folder_is_gone_through_once(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_read_takes_nothing_away(tmp_path: Path, monkeypatch) -> None:
-    """It is named, and where it was the one that was asked for it is no origin of documents that have vanished."""
+    """The folder is reported as failed. If it is the requested folder, it is not an origin, so none of its documents
+    count as vanished.
+    """
     (tmp_path / "a").mkdir()
     real = Path.iterdir
 
@@ -263,8 +279,8 @@ def test_a_folder_that_cannot_be_read_takes_nothing_away(tmp_path: Path, monkeyp
         find([str(tmp_path), str(tmp_path / "b")])
 
 
-def test_what_a_little_becomes_too_much_of_is_named(tmp_path: Path) -> None:
-    """Names that stand before each value: a reason, and no memory that runs out."""
+def test_a_small_file_that_expands_to_too_much_text_is_refused(tmp_path: Path) -> None:
+    """A file whose long names would be repeated before each value is refused with a reason, before memory runs out."""
     wide = tmp_path / "wide.csv"
     wide.write_text("a" * 20_000 + "\n" + "1\n" * 1_000)
     long = tmp_path / "long.json"
@@ -282,7 +298,7 @@ def test_values_in_values_are_read_or_named_however_deep(tmp_path: Path) -> None
 
 
 def test_runs_of_blanks_cost_no_more_than_their_length(tmp_path: Path) -> None:
-    """In text, in a page and in a heading."""
+    """Reading time is linear in the number of blanks: in text, in a page and in a heading."""
     blanks = " " * 200_000
     (tmp_path / "a.txt").write_text(f"a{blanks}b")
     (tmp_path / "b.html").write_text(f"<pre>a{blanks}b</pre>")

@@ -1,4 +1,4 @@
-"""Pages about errors: their examples are run, their files are made from them, and `everlog explain` prints them."""
+"""Pages about errors: their examples run, their files are made from the pages, and `everlog explain` prints them."""
 
 import argparse
 import io
@@ -27,14 +27,14 @@ MAKE = "run `python -m docs.make_errors`"
 
 @pytest.mark.parametrize("page", PAGES, ids=CODES)
 def test_the_example_raises_the_error(page) -> None:
-    """An example ends with an error of the page's own type, and the page shows its message."""
+    """The example ends with an error of the page's own type, and the page shows the error's message."""
     code, message = make_errors.raised_by(page)
     assert code == page.code or not page.parent
     assert message == messages()[page.code], MAKE
 
 
 def test_the_pages_are_made_from_the_code() -> None:
-    """docs/reference/errors has what `python -m docs.make_errors` makes, and nothing else."""
+    """docs/reference/errors equals the output of `python -m docs.make_errors`, without another file."""
     folder = ROOT / make_errors.FOLDER
     found = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in folder.iterdir()}
     assert found == make_errors.pages(), MAKE
@@ -43,7 +43,7 @@ def test_the_pages_are_made_from_the_code() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=CODES)
 def test_a_page_explains(page) -> None:
-    """A page says what failed, why and what to do, in sentences."""
+    """A page says in sentences what failed, why it failed and what to do."""
     for text in (page.what, *page.why, *page.fix):
         assert text[-1] == "."
         assert text[0].isupper() or text[0] in "`e-"
@@ -51,7 +51,7 @@ def test_a_page_explains(page) -> None:
 
 
 def options() -> set[str]:
-    """Every option of every command."""
+    """Yield every option of every command."""
     whole = argparse.ArgumentParser(conflict_handler="resolve")
     whole.add_argument("--store")
     for command in COMMANDS:
@@ -72,7 +72,9 @@ def test_a_page_names_commands_that_exist(page) -> None:
 
 
 def test_codes_are_names_of_types() -> None:
-    """A public type has a code of its own, on the class and on its errors; a private one has that of its parent."""
+    """A public type has a code of its own, on the class and on its errors; a private type has the code of its
+    parent.
+    """
     assert (EverlogError.code, UnknownAgent.code, StartQueueFull.code) == (
         "everlog-error",
         "unknown-agent",
@@ -84,7 +86,7 @@ def test_codes_are_names_of_types() -> None:
 
 
 def test_a_page_in_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """`everlog explain CODE` prints all of a page within 80 columns; the name of the type does too."""
+    """`everlog explain CODE` prints the whole page within 80 columns; the name of the type works as CODE too."""
     monkeypatch.setenv("COLUMNS", "80")
     assert main(["explain", "partition-busy"]) == 0
     out = capsys.readouterr().out
@@ -98,7 +100,7 @@ def test_a_page_in_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch:
 
 
 def test_all_pages_in_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without CODE there is a list of all errors, with --all every page, and not both."""
+    """Without CODE the command lists all errors; --all prints every page; CODE together with --all is refused."""
     assert main(["explain"]) == 0
     assert {line.strip() for line in capsys.readouterr().out.splitlines()} >= set(CODES)
     assert main(["explain", "--all"]) == 0
@@ -107,7 +109,7 @@ def test_all_pages_in_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_an_unknown_code_is_answered_with_similar_ones(cli: Line) -> None:
-    """The message names codes that are near, and the list."""
+    """The message names similar codes, and the command that lists all codes."""
     assert "Did you mean partition-busy?" in cli.fails("explain", "partition-bus")
     assert "Did you mean" not in cli.fails("explain", "zzzzz")
 
@@ -122,7 +124,7 @@ def test_explain_is_light() -> None:
 
 
 def test_an_error_ends_with_the_address_of_its_page(cli: Line) -> None:
-    """The last line of an error that a command prints names a page; so does that of a turn that was given up."""
+    """The last line of an error that a command prints names a page; so does the last line for an abandoned turn."""
     cli.ok("create", "sam")
     _, _, err = cli("memory", "ann")
     assert err.splitlines()[-1] == f"{MORE}unknown-agent"
@@ -135,7 +137,7 @@ def test_an_error_ends_with_the_address_of_its_page(cli: Line) -> None:
     ("variable", "value", "dim"), [("TERM", "xterm", True), ("NO_COLOR", "1", False), ("TERM", "dumb", False)]
 )
 def test_the_address_is_dim_on_a_terminal(variable: str, value: str, dim: bool, monkeypatch) -> None:
-    """Escape sequences are written to a terminal that shows them, and nowhere else. A warning has no page."""
+    """Escape sequences are written only to a terminal that shows colours. A warning has no page."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv(variable, value)

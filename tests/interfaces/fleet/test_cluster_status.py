@@ -1,4 +1,4 @@
-"""`everlog cluster status`: what it shows of a cluster, over made-up ones; and where none runs."""
+"""`everlog cluster status` over simulated clusters, and where no cluster runs."""
 
 import json
 import sys
@@ -56,7 +56,7 @@ SECOND_LOOK = looked(
 
 
 class Source:
-    """A cluster that is in one state after another; after the last one it is gone."""
+    """A cluster that shows the given states one after another, and is gone after the last one."""
 
     def __init__(self, *states: ClusterStatus) -> None:
         self.states = list(states)
@@ -69,7 +69,7 @@ class Source:
 
 @pytest.fixture
 def runs(cli: Line, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Source]:
-    """A store with a cluster that is in the states it is given."""
+    """Return a function that starts a store with a cluster in the given states."""
 
     def run(*states: ClusterStatus) -> Source:
         source = Source(*states)
@@ -89,7 +89,7 @@ def runs(cli: Line, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Source]:
 
 
 def test_where_nothing_runs(cli: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is no error: it says so, and how to start. No store is made."""
+    """The command exits 0, says that no cluster runs and how to start one, and makes no store."""
     for name in ("RAY_ADDRESS", *ray_address.ENVIRONMENT):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("RAY_TMPDIR", str(cli.root / "no-ray"))
@@ -102,7 +102,9 @@ def test_where_nothing_runs(cli: Line, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_up_refuses_storage_that_is_unsafe(cli: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`everlog up` on an object store's mount says why a log cannot be kept there, and makes and starts nothing."""
+    """`everlog up` on an object store's mount says why the mount cannot keep a log; no store is made, and no cluster
+    started.
+    """
     told = tmp_path / "mountinfo"
     told.write_text(f"30 22 0:50 / {tmp_path.resolve()} rw - fuse.s3fs bucket rw\n")
     monkeypatch.setattr(mounts, "_MOUNTS", told)
@@ -111,14 +113,14 @@ def test_up_refuses_storage_that_is_unsafe(cli: Line, tmp_path: Path, monkeypatc
 
 
 def test_a_cluster_without_a_store(cli: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder in which there is no store is an error, and none is made."""
+    """A folder without a store is an error, and no store is made."""
     monkeypatch.setattr(cluster_commands, "running", lambda _: "10.0.0.1:6379")
     assert "there is no store" in cli.fails("cluster", "status")
     assert not cli.root.exists()
 
 
 def test_what_is_shown(cli: Line, runs: Callable[..., Source]) -> None:
-    """Totals first, then nodes, then hosts with the busiest first; rates are of the time between two looks."""
+    """The totals come first, then nodes, then hosts with the busiest first; rates cover the time between two looks."""
     runs(FIRST, SECOND_LOOK)
     said = cli.ok("cluster", "status")
     assert cli.sleeps == [cluster_commands.FOLLOW_S]
@@ -143,7 +145,7 @@ def test_a_narrow_terminal(cli: Line, runs: Callable[..., Source], monkeypatch: 
 
 
 def test_the_json_of_a_look(cli: Line, runs: Callable[..., Source]) -> None:
-    """Programs get every figure, with every key documented; what is not known yet is null."""
+    """The JSON has every figure, each key is documented, and unknown values are null."""
     runs(FIRST, msgspec.structs.replace(SECOND_LOOK, hosts=[*SECOND_LOOK.hosts, host(9)]))
     said = cli.json("cluster", "status")
     assert said["running"] is True
@@ -156,7 +158,7 @@ def test_the_json_of_a_look(cli: Line, runs: Callable[..., Source]) -> None:
 
 
 def test_a_cluster_that_just_began(cli: Line, runs: Callable[..., Source]) -> None:
-    """No host, no node, no answer of the supervisor: it says what there is, and claims no figure."""
+    """Without hosts, nodes and an answer of the supervisor, the page says so and shows no rate."""
     runs(looked(0, []), looked(1, []))
     said = cli.ok("cluster", "status")
     assert "No host runs" in said
@@ -165,7 +167,9 @@ def test_a_cluster_that_just_began(cli: Line, runs: Callable[..., Source]) -> No
 
 
 def test_many_hosts_are_counted(cli: Line, runs: Callable[..., Source]) -> None:
-    """Beyond the limit hosts are a number, and whether they are idle; the busy ones come first."""
+    """Hosts beyond the limit are shown as a number, with how many of them are busy; the busiest hosts are listed
+    first.
+    """
     many = [host(number, active=1) for number in range(57)]
     runs(looked(0, many), looked(1, many), looked(0, many), looked(1, [*many[:-1], host(56, active=1, waiting=9)]))
     idle = cli.ok("cluster", "status")
@@ -178,7 +182,7 @@ def test_many_hosts_are_counted(cli: Line, runs: Callable[..., Source]) -> None:
 
 
 def test_following_into_a_file(cli: Line, runs: Callable[..., Source]) -> None:
-    """Elsewhere than on a terminal it is a line for each second, until the cluster is gone: then an error says so."""
+    """If stdout is not a terminal, one line is printed each second until the cluster is gone; then an error says so."""
     runs(FIRST, SECOND_LOOK, msgspec.structs.replace(SECOND_LOOK, at=SECOND_LOOK.at + SECOND))
     code, out, err = cli("cluster", "status", "--follow")
     assert code == 1
@@ -190,14 +194,16 @@ def test_following_into_a_file(cli: Line, runs: Callable[..., Source]) -> None:
 
 
 def test_following_as_json(cli: Line, runs: Callable[..., Source]) -> None:
-    """With --json each second is one object."""
+    """With --json one object is printed each second."""
     runs(FIRST, SECOND_LOOK, SECOND_LOOK)
     _, out, _ = cli("cluster", "status", "--follow", "--json")
     assert [json.loads(line)["messages_per_s"] for line in out.splitlines()] == [3000.0, None]
 
 
 def test_following_on_a_terminal(cli: Line, runs: Callable[..., Source], monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal the page is redrawn at each interval; Ctrl-C ends it without a message, for it only read."""
+    """On a terminal the page is redrawn at each interval. Ctrl-C ends the command without a message, because it only
+    reads.
+    """
     source = runs(*[FIRST, SECOND_LOOK] * 3)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
 
@@ -212,7 +218,7 @@ def test_following_on_a_terminal(cli: Line, runs: Callable[..., Source], monkeyp
 
 
 def test_a_runtime_that_says_nothing(cli: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cluster that cannot tell how it is doing is an error with another way to look."""
+    """A runtime that cannot report its state is an error that names another command to look with."""
 
     class Mute:
         runtime = object()
@@ -228,7 +234,7 @@ def test_a_runtime_that_says_nothing(cli: Line, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_rates_of_hosts_that_come_and_go() -> None:
-    """A host that is new, or has begun a new life, has no rate yet; a clock that stood still gives none at all."""
+    """A new or restarted host has no rate yet; if no time has passed between two looks, no host has a rate."""
     again = msgspec.structs.replace(host(0, messages=5), pid=9)
     each = rates(FIRST, looked(1, [again, host(1, messages=60), host(2, messages=1000)]))
     assert {key[0]: rate.messages for key, rate in each.items()} == {"shard-001": 10.0}
@@ -236,8 +242,8 @@ def test_rates_of_hosts_that_come_and_go() -> None:
     assert sum_rates({}) is None
 
 
-def test_what_a_name_can_do_to_a_terminal(cli: Line, runs: Callable[..., Source]) -> None:
-    """Names of agents and nodes have no power over the terminal."""
+def test_control_characters_in_names_do_not_reach_the_terminal(cli: Line, runs: Callable[..., Source]) -> None:
+    """Control characters in names of agents and nodes do not reach the terminal."""
     wild = HostStatus(place="sam\x1b[2J\n[red]", placement="dedicated", node="n\x1b]0;x", pid=1)
     runs(looked(0, [wild]), looked(1, [wild]))
     said = cli.ok("cluster", "status")

@@ -1,4 +1,4 @@
-"""`everlog fleet`: many agents are talked to at once, and what became of every message is looked up in the logs."""
+"""`everlog fleet`: it sends messages to many agents at once, and reads the outcome of each message from the logs."""
 
 import asyncio
 import signal
@@ -33,7 +33,7 @@ def run(cli: Line, *argv: str) -> dict:
 
 
 def test_every_agent_answers_every_message(cli: Line) -> None:
-    """Each of the agents hears its messages in order, and the report counts them, looked up in the logs."""
+    """Each agent gets its messages in order, and the report counts them from the logs."""
     found = run(cli, "--agents", "5", "--messages", "3")
     assert (found["agents"], found["messages"], found["acknowledged"]) == (5, 15, 15)
     assert (found["lost"], found["doubled"], found["unanswered"], found["errors"]) == (0, 0, 0, [])
@@ -46,7 +46,7 @@ def test_every_agent_answers_every_message(cli: Line) -> None:
 
 
 def test_existing_agents_continue(cli: Line) -> None:
-    """A second run talks to the same agents, in the placement that they have."""
+    """A second run uses the same agents, in their existing placement."""
     run(cli, "--agents", "2", "--messages", "1", "--placement", "dedicated")
     found = run(cli, "--agents", "3", "--messages", "1")
     assert (found["messages"], found["lost"]) == (3, 0)
@@ -59,7 +59,7 @@ def test_existing_agents_continue(cli: Line) -> None:
 
 
 def test_the_report_is_for_people(cli: Line) -> None:
-    """Without --json there is one aligned line for each figure, and what to do next."""
+    """Without --json the report has one aligned line for each figure, and the next command to run."""
     code, out, err = cli("fleet", "--agents", "2", "--messages", "2", "--runtime", "local")
     assert code == 0, err
     rows = out.split("\n\n")[0].splitlines()
@@ -79,14 +79,14 @@ def test_a_model_that_fails_is_an_error_and_loses_nothing(cli: Line) -> None:
 
 
 def test_a_turn_without_words_is_reported(cli: Line) -> None:
-    """A model that ends its turn without a message loses nothing, but answers no user."""
+    """A turn that ends without a message loses no input, but counts as not answered."""
     cli.script.answers = [completion(("core_memory_append", {"name": "human", "content": "Sails."}))]
     found = run(cli, "--agents", "1", "--messages", "1")
     assert (found["lost"], found["unanswered"], found["acted"]) == (0, 1, 1)
 
 
 def test_memory_that_is_searched_is_counted(cli: Line) -> None:
-    """A search costs more than talk: how many messages had one is in the report."""
+    """The report counts the messages whose turn searched memory, because a search costs more than talk."""
     query = {"query": "boat", "page": 0, "request_heartbeat": True}
     cli.script.answers = [completion(("conversation_search", query)), says("1964.")]
     found = run(cli, "--agents", "1", "--messages", "1")
@@ -94,7 +94,7 @@ def test_memory_that_is_searched_is_counted(cli: Line) -> None:
 
 
 class Interrupting(Script):
-    """After so many answers, Ctrl-C is pressed."""
+    """A model that raises Ctrl-C after a number of answers."""
 
     def __init__(self, after: int) -> None:
         super().__init__([])
@@ -108,7 +108,7 @@ class Interrupting(Script):
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Ctrl-C interrupts: a process that was begun in the background is born without it."""
+    """Restore the default handler of SIGINT: a process that was started in the background ignores Ctrl-C."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -139,7 +139,7 @@ def test_ctrl_c_ends_it_with_a_report(cli: Line) -> None:
     ],
 )
 def test_words_come_from_a_file(tmp_path: Path, name: str, content: bytes, said: list[str]) -> None:
-    """Text has one message on a line; of a conversation, what its user said is taken."""
+    """A text file has one message on each line; of a conversation file, the user's messages are used."""
     (tmp_path / name).write_bytes(content)
     assert fleet_command.lines(str(tmp_path / name)) == said
 
@@ -149,7 +149,7 @@ def test_words_come_from_a_file(tmp_path: Path, name: str, content: bytes, said:
     [(b"", "has no messages"), (b"\n \n", "has no messages"), (b"Hi\nH\xff\n", "line 2: it is not")],
 )
 def test_a_bad_file_is_named_before_anything_is_said(cli: Line, tmp_path: Path, content: bytes, fault: str) -> None:
-    """The store is not even made."""
+    """The error names the file, and no store is made."""
     (tmp_path / "talk.txt").write_bytes(content)
     assert fault in cli.fails("fleet", "--file", str(tmp_path / "talk.txt"))
     assert not cli.root.exists()
@@ -157,12 +157,12 @@ def test_a_bad_file_is_named_before_anything_is_said(cli: Line, tmp_path: Path, 
 
 @pytest.mark.parametrize("wrong", [["--agents", "0"], ["--messages", "x"], ["--at-once", "-1"], ["--placement", "far"]])
 def test_what_cannot_be_is_bad_usage(cli: Line, wrong: list[str]) -> None:
-    """Exit code 2."""
+    """Impossible arguments exit with code 2."""
     assert cli("fleet", *wrong)[0] == 2
 
 
 def test_everyday_words_are_short_and_differ() -> None:
-    """The wheel holds about sixty lines that a person would type."""
+    """The wheel contains about sixty short lines that a person would type."""
     lines = fleet_command.lines(None)
     assert len(lines) == len(set(lines)) >= 50
     assert all(0 < len(line) < 120 for line in lines)
@@ -175,7 +175,7 @@ class Refused(UsageError):
 
 
 class Answering:
-    """A system that answers as told: each message takes the next of these errors, then none."""
+    """A system that raises the given errors: each message takes the next error, and then none is raised."""
 
     def __init__(self, *errors: UsageError) -> None:
         self.errors = list(errors)
@@ -201,22 +201,24 @@ async def loaded(
     return await run.run(), slept
 
 
-def test_what_is_refused_is_said_again_when_it_says_so() -> None:
-    """A refusal is no error if the message is taken in the end; who is refused waits as long as was asked."""
+def test_a_refused_message_is_sent_again_after_the_requested_wait() -> None:
+    """A refused message is sent again after the wait that the refusal names, and is no error if it is accepted in the
+    end.
+    """
     tally, slept = asyncio.run(loaded(Answering(Refused("full"), Refused("full")), 1, 2))
     assert (tally.answered, tally.retried, tally.faults) == (2, 2, {})
     assert slept == [2.5, 2.5]
 
 
-def test_what_is_refused_again_and_again_is_reported() -> None:
-    """After the allowed tries a message counts as refused, and the agent continues with its next message."""
+def test_a_message_that_is_refused_too_often_is_reported() -> None:
+    """After the allowed retries a message counts as refused, and the agent continues with its next message."""
     tally, _ = asyncio.run(loaded(Answering(*[Refused("full")] * (load.RETRIES_MAX + 1)), 1, 2))
     assert (tally.answered, tally.retried) == (1, load.RETRIES_MAX)
     assert tally.faults == {"Refused": load.ErrorTally(1, "full", refused=True)}
 
 
 def test_no_more_is_under_way_than_allowed() -> None:
-    """`at_once` bounds the messages without an answer, and every agent has its turn."""
+    """`at_once` limits the number of unanswered messages, and every agent gets its turns."""
     system = Answering()
     tally, _ = asyncio.run(loaded(system, 7, 2, at_once=3))
     assert tally.answered == 14
@@ -225,7 +227,7 @@ def test_no_more_is_under_way_than_allowed() -> None:
 
 
 def test_an_error_that_ends_everything_is_raised() -> None:
-    """If a whole group fails, no message waits for ever."""
+    """If a whole group fails, the error is raised, and no message waits for ever."""
 
     class Broken(Answering):
         async def send_many(self, said: Sequence[tuple[str, str]]) -> AsyncIterator[SendOutcome]:
@@ -240,7 +242,7 @@ SAID, SAID_TWICE, FAILED, GIVEN_UP, HANGING, GONE = (uuid7(START, number) for nu
 
 
 def log_of(*turns: tuple[str, Event | None]) -> Log:
-    """The log of one agent: for each turn the id of its input, and how it ended, if it did."""
+    """Return the log of one agent from the id of each turn's input and the event that ended the turn, if any."""
     store = MemoryStore()
     store.register("sam")
     log = store.open("sam", "test")
@@ -257,8 +259,10 @@ def log_of(*turns: tuple[str, Event | None]) -> Log:
     return log
 
 
-def test_what_became_of_an_input_is_in_the_records() -> None:
-    """Once, twice or not at all; answered, ended without words, or left open: whatever partition it is in."""
+def test_input_outcomes_are_read_from_the_records() -> None:
+    """Each input's outcome is found in any partition: written once, twice or never; answered, ended without an answer,
+    or open.
+    """
     answer, failure = MessageSent(text="Hello"), ModelFailed(failure="unreachable", text="No.")
     logs = [
         log_of((SAID, answer), (SAID_TWICE, answer), (FAILED, failure), (HANGING, None)),
@@ -277,7 +281,7 @@ def test_what_became_of_an_input_is_in_the_records() -> None:
 
 
 def test_a_message_that_the_logs_do_not_have_is_lost(cli: Line) -> None:
-    """The check trusts the logs alone: an id that no log has is counted as lost, and one that is there twice as
+    """The check uses only the logs: an id that no log has counts as lost, and an id that is in the logs twice as
     doubled.
     """
     run(cli, "--agents", "1", "--messages", "1")
@@ -288,7 +292,7 @@ def test_a_message_that_the_logs_do_not_have_is_lost(cli: Line) -> None:
 
 
 def test_a_fleet_that_lost_something_fails() -> None:
-    """Lost, doubled, or an error that is no refusal: each alone is exit code 1."""
+    """A lost message, a doubled message, and an error other than a refusal each cause exit code 1."""
 
     def report(**changed: object) -> fleet_command.FleetReport:
         zero = dict.fromkeys(fleet_command.FleetReport.__struct_fields__, 0) | {"latency_ms": {}, "errors": []}

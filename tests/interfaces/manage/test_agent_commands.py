@@ -35,7 +35,9 @@ def test_import(cli: Line, talk):
 
 
 def test_a_bad_line_is_named_and_nothing_is_kept(cli: Line, talk):
-    """One bad line: its number is told, no record is written, and no agent is begun."""
+    """One bad line fails the import: the error names the line's number, no record is written, and no agent is
+    created.
+    """
     with talk.open("a") as file:
         file.write('{"role": "robot", "content": "x", "time": "2023-06-01"}\n')
     assert "talk.jsonl, line 4" in cli.fails("import", "ann", str(talk))
@@ -44,7 +46,9 @@ def test_a_bad_line_is_named_and_nothing_is_kept(cli: Line, talk):
 
 
 def test_the_same_file_is_not_imported_twice(cli: Line, talk):
-    """A file whose refs are all known already is refused unless --again is said; one new ref is enough to take it."""
+    """A file whose refs are all known already is refused without --again; one new ref is enough for the file to be
+    imported.
+    """
     cli.ok("import", "ann", str(talk))
     head = cli.json("memory", "ann")["as_of"]
     told = cli.fails("import", "ann", str(talk))
@@ -58,7 +62,7 @@ def test_the_same_file_is_not_imported_twice(cli: Line, talk):
 
 
 def test_a_file_without_refs_is_taken_again(cli: Line, tmp_path):
-    """Messages without a ref are never reported as known already."""
+    """Messages without a ref never count as known."""
     path = tmp_path / "bare.jsonl"
     path.write_text('{"role": "user", "content": "Hello.", "time": "2023-06-02"}\n')
     assert cli.ok("import", "ann", str(path)) == "Imported 1 message of 2023-06-02 into ann.\n"
@@ -66,7 +70,7 @@ def test_a_file_without_refs_is_taken_again(cli: Line, tmp_path):
 
 
 def test_an_import_while_the_model_is_down(cli: Line, tmp_path):
-    """All messages are kept, exit 0, and a warning says that the summaries are made before the next reply."""
+    """All messages are stored, the exit code is 0, and a warning says that summaries are made before the next reply."""
     path = tmp_path / "long.jsonl"
     words = "the sea was wide and the wind was kind to us " * 12
     path.write_text(
@@ -82,7 +86,7 @@ def test_an_import_while_the_model_is_down(cli: Line, tmp_path):
 
 
 def test_delete_needs_no_model(cli: Line, monkeypatch):
-    """An agent whose model has no key any more can be deleted."""
+    """An agent whose model has lost its key can be deleted."""
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     cli.ok("create", "sam", "--model", "gpt-x")
@@ -116,7 +120,7 @@ def test_a_long_import_is_summarized(cli: Line, tmp_path):
 
 
 def test_delete_needs_a_yes(cli: Line, monkeypatch):
-    """Without a terminal --yes is needed; on a terminal the answer counts."""
+    """Without a terminal --yes is required; on a terminal the user's answer decides."""
     cli.ok("create", "sam")
     code, _, err = cli("delete", "sam")
     assert code == 2
@@ -131,7 +135,9 @@ def test_delete_needs_a_yes(cli: Line, monkeypatch):
 
 
 def test_a_deleted_name_begins_again(cli: Line):
-    """A deleted agent is in no list, cannot be deleted twice, keeps its log, and its name can be created again."""
+    """A deleted agent is in no list, cannot be deleted again, and keeps its log; a new agent can be created under its
+    name.
+    """
     cli.ok("send", "sam", "My secret is blue.")
     cli.ok("delete", "sam", "--yes")
     assert "already" in cli.fails("delete", "sam", "--yes")

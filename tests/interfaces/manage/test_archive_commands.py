@@ -1,4 +1,4 @@
-"""`everlog archive`: what a person keeps for an agent, and what comes of it."""
+"""`everlog archive`: a person stores, changes and deletes memories of an agent, and the agent finds these memories."""
 
 import io
 import json
@@ -18,8 +18,8 @@ def kept(cli: Line, *more: str) -> list[tuple[str, str, list[str]]]:
 
 
 def test_a_memory_is_kept_shown_changed_found_and_deleted(cli: Line) -> None:
-    """Each command reports its work, and `list`, `show` and `search` agree; an earlier moment shows the earlier
-    state.
+    """Each command reports its work, and `list`, `show` and `search` agree; as of an earlier moment they show the
+    earlier state.
     """
     cli.ok("create", "sam")
     first = cli.json("archive", "insert", "sam", OAK, "--tag", "gold", "--tag", "tree")
@@ -49,7 +49,9 @@ def test_a_memory_is_kept_shown_changed_found_and_deleted(cli: Line) -> None:
 
 
 def test_the_agent_finds_what_a_person_keeps(cli: Line) -> None:
-    """In its next turn, by its own search; and what it inserts itself is listed beside it."""
+    """The agent's own search in its next turn finds the memory; a memory that the agent inserts itself is listed
+    too.
+    """
     cli.ok("create", "sam", "--model", "script")
     known = cli.json("archive", "insert", "sam", OAK)["memory"]
     cli.script.answers = [
@@ -63,7 +65,9 @@ def test_the_agent_finds_what_a_person_keeps(cli: Line) -> None:
 
 
 def test_long_lists_come_in_pages(cli: Line) -> None:
-    """In the order in which they were kept; the pages are the list, and days and tags narrow it."""
+    """Memories are listed in the order in which they were stored; all pages together are the list, and days and tags
+    filter the list.
+    """
     cli.ok("create", "sam", "--zone", "Asia/Tokyo")
     for number in range(23):
         cli.ok("archive", "insert", "sam", f"number {number}", "--tag", "odd" if number % 2 else "even")
@@ -86,7 +90,7 @@ def test_long_lists_come_in_pages(cli: Line) -> None:
 
 
 def test_a_text_is_taken_from_a_file_or_from_stdin(cli: Line, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """White space around it goes; a file that is no text is named."""
+    """Surrounding white space is removed; a file that is not text is an error that names the file."""
     cli.ok("create", "sam")
     path = tmp_path / "note.txt"
     path.write_text("Grüße\n\nvom Meer\n")
@@ -113,8 +117,8 @@ def test_a_text_is_taken_from_a_file_or_from_stdin(cli: Line, tmp_path, monkeypa
     ],
     ids=" ".join,
 )
-def test_what_cannot_be_meant_is_bad_usage(cli: Line, argv: tuple[str, ...]) -> None:
-    """Exit code 2, and nothing is kept."""
+def test_impossible_arguments_are_bad_usage(cli: Line, argv: tuple[str, ...]) -> None:
+    """Impossible arguments exit with code 2, and nothing is stored."""
     cli.ok("create", "sam")
     code, _, err = cli("archive", *argv)
     assert code == 2
@@ -140,14 +144,14 @@ def test_what_cannot_be_meant_is_bad_usage(cli: Line, argv: tuple[str, ...]) -> 
     ids=lambda value: " ".join(value)[:40] if isinstance(value, tuple) else "",
 )
 def test_what_cannot_be_done_is_said(cli: Line, argv: tuple[str, ...], said: str) -> None:
-    """Exit code 1, in words that name what was expected; nothing is kept."""
+    """Impossible requests exit with code 1 and an error that names what was expected; nothing is stored."""
     cli.ok("create", "sam")
     assert said in cli.fails("archive", *argv)
     assert kept(cli) == []
 
 
 def test_an_agent_that_is_open_elsewhere_is_left_alone(cli: Line) -> None:
-    """Writing commands are refused, with the cure; reading commands work."""
+    """Writing commands are refused with what to do instead; reading commands work."""
     cli.ok("create", "sam")
     known = cli.json("archive", "insert", "sam", OAK)["memory"]
     log = FileStore(cli.root, cli.clock.now).open("sam", "everlog chat")
@@ -158,7 +162,7 @@ def test_an_agent_that_is_open_elsewhere_is_left_alone(cli: Line) -> None:
 
 
 def test_what_was_erased_is_kept_no_more(cli: Line) -> None:
-    """Neither the list nor a search knows it, also where the agent's configuration went with it."""
+    """Neither the list nor a search shows an erased memory, even if the agent's configuration was erased too."""
     cli.ok("create", "sam", "--model", "script")
     cli.script.answers = [says("Hello.")]
     cli.ok("archive", "insert", "sam", OAK)

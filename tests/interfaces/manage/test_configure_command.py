@@ -1,4 +1,4 @@
-"""`everlog configure`, `prompt` and `block`: what a person changes of an agent, shown before and after."""
+"""`everlog configure`, `prompt` and `block`: a person changes an agent's settings, and sees each before and after."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ def changed(cli: Line, *words: str) -> dict[str, tuple[Any, Any]]:
 
 
 def test_every_setting_is_changed_by_one_event_and_reported_before_and_after(cli: Line) -> None:
-    """The same again changes nothing; `diff` tells the same; `create` takes the same options."""
+    """The same command again changes nothing; `diff` shows the same changes; `create` takes the same options."""
     cli.ok("create", "sam", "--sampling", "seed=3", "--keep-last", "4")
     assert cli.json("configure", "sam")["settings"]["sampling"] == {"seed": 3}
     words = (
@@ -52,7 +52,7 @@ def test_every_setting_is_changed_by_one_event_and_reported_before_and_after(cli
 
 
 def test_a_setting_that_cannot_be_is_refused(cli: Line) -> None:
-    """With what it may be; the log is as it was."""
+    """The error names the allowed values, and the log is unchanged."""
     cli.ok("create", "sam")
     before = cli.json("memory", "sam")["as_of"]
     for words, why in (
@@ -71,13 +71,13 @@ def test_a_setting_that_cannot_be_is_refused(cli: Line) -> None:
 
 
 def names(cli: Line) -> list[str]:
-    """The sections of the prompt in order, hidden ones in brackets."""
+    """Return the names of the prompt's sections in order, those of hidden sections in brackets."""
     parts = cli.json("prompt", "show", "sam")["sections"]
     return [part["name"] if part["visible"] else f"({part['name']})" for part in parts]
 
 
 def test_sections_are_shown_and_changed_by_commands(cli: Line, tmp_path: Path) -> None:
-    """A preset has them too; each edit is told, and reset goes back."""
+    """A preset has sections too; each edit is reported, and `reset` restores the preset."""
     cli.ok("create", "sam")
     assert names(cli) == ["base", "control_flow", "speaking", "memory", "tools", "closing"]
     (tmp_path / "who.md").write_text("You are {{ agent }}, {{ job }}.\n")
@@ -113,7 +113,7 @@ def test_sections_are_shown_and_changed_by_commands(cli: Line, tmp_path: Path) -
 
 
 def test_a_folder_of_sections_makes_the_prompt_of_a_new_agent(cli: Line, tmp_path: Path) -> None:
-    """In the order of its files' names; a file of one name given beside it takes the place of its own."""
+    """Sections are in the order of the files' names; --section with the name of a file replaces that file's text."""
     folder = tmp_path / "prompt"
     folder.mkdir()
     for name, text in (("20-memory.md", "Two"), ("10-base.md", "One"), ("30-end.txt", "Three"), ("notes.pdf", "no")):
@@ -125,7 +125,7 @@ def test_a_folder_of_sections_makes_the_prompt_of_a_new_agent(cli: Line, tmp_pat
 
 
 def test_a_template_is_rendered_again_by_hand(cli: Line) -> None:
-    """After a change of blocks that it shows; not by itself."""
+    """A block that is added later appears in the rendered template only after `prompt render`."""
     cli.ok("create", "sam")
     cli.ok("prompt", "set", "sam", "base", "{{ blocks|length }} blocks")
     cli.ok("block", "add", "sam", "plan", "Sail.")
@@ -135,7 +135,7 @@ def test_a_template_is_rendered_again_by_hand(cli: Line) -> None:
 
 
 def test_blocks_are_added_changed_and_removed(cli: Line, tmp_path: Path) -> None:
-    """`memory`, `diff` and `replay` show the change; an earlier moment shows the earlier setting."""
+    """`memory`, `diff` and `replay` show the change; as of an earlier moment the earlier settings are shown."""
     (tmp_path / "rules.txt").write_text("Be kind.\n")
     cli.ok("create", "sam", "--block", f"rules={tmp_path / 'rules.txt'}:50", "--block-description", "rules=Manners",
            "--block-read-only", "rules")  # fmt: skip
@@ -159,7 +159,7 @@ def test_blocks_are_added_changed_and_removed(cli: Line, tmp_path: Path) -> None
 
 
 def test_a_removal_of_a_block_that_was_erased_is_no_mismatch(cli: Line) -> None:
-    """The block is there again for all that is known, and `verify` says what cannot be told, not that it differs."""
+    """The block is shown again, because its removal is no longer known; `verify` reports no fault."""
     cli.ok("create", "sam", "--model", "script")
     cli.ok("block", "remove", "sam", "human")
     seq = str(cli.json("memory", "sam")["as_of"])

@@ -16,13 +16,15 @@ DOCUMENTS = 300
 
 @pytest.fixture(scope="module")
 def texts(data_dir: Path) -> list[Lines]:
-    """Sections of this project's pages, long conversations, and as many dialogues as are needed."""
+    """Return texts by name: sections of this project's pages, long conversations, and dialogues up to the required
+    number.
+    """
     own = [*pages()[:100], *sessions(data_dir)[:60]]
     return [*own, *dialogues(data_dir, DOCUMENTS - len(own))]
 
 
 def held(cli: Line, source: str) -> dict[str, str]:
-    """The texts of the documents that are in a source, by name."""
+    """Return the texts of a source's documents, by name."""
     store = FileStore(cli.root, cli.clock.now)
     stream = stream_of(source)
     rows = Sources(store, clock=cli.clock, ids=cli.world.ids).documents(source)
@@ -36,7 +38,9 @@ def held(cli: Line, source: str) -> dict[str, str]:
 
 
 def test_a_folder_of_300_documents_is_loaded_changed_and_loaded_again(cli: Line, tmp_path: Path, texts) -> None:
-    """Each text is in the source, whatever its kind; loading again writes what changed, and takes out what is gone."""
+    """The source has the text of each file of every kind; loading again writes changed texts, and removes the documents
+    of deleted files.
+    """
     folder = tmp_path / "handbook"
     made = library(folder, texts)
     assert len(made) == DOCUMENTS
@@ -82,7 +86,7 @@ def some(folder: Path, **files: str) -> str:
 
 
 def test_two_agents_share_a_source_that_lies_in_one_log(cli: Line, tmp_path: Path) -> None:
-    """Each agent lists its attached sources; the documents are in the source's log, once, and in no agent's."""
+    """Each agent lists its attached sources; the documents are once in the log of the source, and in no agent's log."""
     cli.ok("load", "sam", some(tmp_path / "a", one="The tide turns.", two="The wind drops."), "--source", "sea")
     cli.ok("create", "ann")
     assert cli.json("attach", "ann", "sea") == {"agent": "ann", "source": "sea", "attached": True, "changed": True}
@@ -105,7 +109,7 @@ def test_two_agents_share_a_source_that_lies_in_one_log(cli: Line, tmp_path: Pat
 
 
 def test_a_source_is_no_agent(cli: Line, tmp_path: Path) -> None:
-    """A source is in no list of agents and cannot be talked to; commands for logs include it."""
+    """A source is in no list of agents and cannot get messages; commands for logs include sources."""
     cli.ok("load", "sam", some(tmp_path / "a", one="The tide turns."), "--source", "sea")
     assert [one["agent"] for one in cli.json("agents")] == ["sam"]
     for command in ("verify", "rebuild"):
@@ -122,7 +126,7 @@ def test_a_source_is_no_agent(cli: Line, tmp_path: Path) -> None:
 
 
 def test_an_old_agent_of_such_a_name_is_left_alone(cli: Line, tmp_path: Path) -> None:
-    """No document is written into the log of an agent that was called `source:...` before that meant anything."""
+    """No document is written into the log of an agent that was named `source:...` before sources existed."""
     store = FileStore.create(cli.root, cli.clock.now, "a store")
     store.register("source:old")
     cli.ok("create", "sam")
@@ -142,7 +146,7 @@ def draft_of(record):
 
 
 def test_vanished_files_are_reported_of_the_loaded_folder_only(cli: Line, tmp_path: Path) -> None:
-    """Two folders in one source: pruning one leaves the other's documents, and so does loading a single file."""
+    """In a source with two folders, pruning one keeps the documents of the other, and so does loading a single file."""
     one, two = some(tmp_path / "a", one="The tide turns.", three="Fog."), some(tmp_path / "b", two="The wind drops.")
     cli.ok("load", "sam", one, two)
     (tmp_path / "a" / "one.txt").unlink()
@@ -155,7 +159,7 @@ def test_vanished_files_are_reported_of_the_loaded_folder_only(cli: Line, tmp_pa
 
 
 def test_what_cannot_be_read_any_more_has_not_vanished(cli: Line, tmp_path: Path) -> None:
-    """A file that is broken when it is loaded again keeps its document, even with --prune."""
+    """A file that is unreadable at the next load keeps its document, even with --prune."""
     folder = some(tmp_path / "a", one="The tide turns.", two="The wind drops.")
     cli.ok("load", "sam", folder)
     (tmp_path / "a" / "one.txt").write_bytes(b"\xff\xff\xff")
@@ -167,7 +171,9 @@ def test_what_cannot_be_read_any_more_has_not_vanished(cli: Line, tmp_path: Path
 
 
 def test_two_files_of_one_name_are_distinguished_or_refused(cli: Line, tmp_path: Path) -> None:
-    """The second of two folders cannot replace what the first has just brought; the same file twice is one."""
+    """A second folder cannot replace documents that the same load has just written; the same file given twice is one
+    document.
+    """
     one, two = some(tmp_path / "a", log="The tide turns."), some(tmp_path / "b", log="The wind drops.")
     code, out, err = cli("load", "sam", one, two, str(tmp_path / "a" / "log.txt"), "--json")
     assert code == 1
@@ -176,7 +182,7 @@ def test_two_files_of_one_name_are_distinguished_or_refused(cli: Line, tmp_path:
 
 
 def test_a_source_in_use_is_refused_and_nothing_is_loaded(cli: Line, tmp_path: Path) -> None:
-    """While another process loads into it, a load ends with its name and number."""
+    """While another process loads into the source, a load fails with the name and number of that process."""
     folder = some(tmp_path / "a", one="The tide turns.")
     cli.ok("load", "sam", folder, "--source", "sea")
     (tmp_path / "a" / "one.txt").write_text("The tide has turned.")
@@ -210,7 +216,7 @@ def test_what_cannot_be_is_refused_before_anything_is_written(argv, said, cli: L
 
 
 def test_a_dry_run_says_what_a_load_does(cli: Line, tmp_path: Path) -> None:
-    """The same counts and names, and nothing is written."""
+    """A dry run reports the counts and names of the real load, and writes nothing."""
     folder = some(tmp_path / "a", one="The tide turns.", two="The wind drops.", three="Fog.")
     cli.ok("load", "sam", folder)
     some(tmp_path / "a", one="The tide has turned.", four="Rain.")
@@ -236,7 +242,9 @@ def test_paths_may_come_after_options(cli: Line, tmp_path: Path) -> None:
 
 
 def test_a_source_is_the_same_however_its_name_is_written(cli: Line, tmp_path: Path) -> None:
-    """An accent of its own or within the letter: loaded and attached once, and detached for good."""
+    """A composed and a decomposed accent are the same name: the source is loaded once, attached once, and detached
+    completely.
+    """
     (tmp_path / "a.txt").write_text("the house opens at nine")
     apart, within = unicodedata.normalize("NFD", "café"), unicodedata.normalize("NFC", "café")
     cli.ok("load", "bob", str(tmp_path / "a.txt"), "--source", apart)

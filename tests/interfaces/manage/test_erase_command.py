@@ -1,4 +1,4 @@
-"""`everlog erase`: the content leaves every file, the place stays, and the agent continues."""
+"""`everlog erase`: the content is removed from every file, the seqs remain, and the agent continues."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ def store_of(cli: Line) -> FileStore:
 
 
 def talk(cli: Line) -> int:
-    """A conversation that says the canary in many kinds of records; its head."""
+    """Hold a conversation that has the canary in many kinds of records. Return the head."""
     said = f"my cat is called {CANARY}"
     cli.script.answers = [
         completion(
@@ -47,7 +47,7 @@ def talk(cli: Line) -> int:
 
 
 def leftovers(root: Path) -> list[str]:
-    """Files below a folder that hold the canary as it is; Parquet is read, for it is compressed."""
+    """Return the files below a folder that contain the canary. Parquet is compressed, so its rows are read."""
     found = []
     for path in (path for path in root.rglob("*") if path.is_file()):
         data = path.read_bytes()
@@ -59,7 +59,7 @@ def leftovers(root: Path) -> list[str]:
 
 
 def unsealed(cli: Line) -> None:
-    """As it is after a few messages."""
+    """Leave the log as it is after a few messages."""
 
 
 def sealed(cli: Line) -> None:
@@ -67,7 +67,7 @@ def sealed(cli: Line) -> None:
 
 
 def compacted(cli: Line) -> None:
-    """Two sealed files and a third time more: what is old is in a file that a small seal leaves alone."""
+    """Make two sealed files and add messages twice: old records are in a file that a small seal does not rewrite."""
     for _ in range(2):
         cli.ok("log", "seal", "sam")
         cli.ok("send", "sam", f"again {CANARY}")
@@ -76,7 +76,7 @@ def compacted(cli: Line) -> None:
 
 
 def cut(cli: Line) -> None:
-    """A torn tail that says it too was cut off and kept."""
+    """Leave a torn tail with the canary, which the next owner cuts off and keeps."""
     (path,) = cli.root.rglob("*.open")
     with path.open("ab") as file:
         file.write(f"torn {CANARY}".encode())
@@ -89,7 +89,7 @@ def cut(cli: Line) -> None:
 
 @pytest.mark.parametrize("prepare", split([unsealed, sealed, compacted, cut], 2, label="files", part="commands"))
 def test_nothing_is_left_in_any_file(cli: Line, prepare):
-    """In any file format of the log, no byte below the store has the content afterwards, and the log is whole."""
+    """After an erasure, no byte below the store has the content in any file format of the log, and the log is whole."""
     talk(cli)
     prepare(cli)
     assert leftovers(cli.root)
@@ -101,8 +101,8 @@ def test_nothing_is_left_in_any_file(cli: Line, prepare):
 
 
 def test_everything_works_whatever_was_erased(cli: Line, tmp_path):
-    """Every command reads an erased range, and the agent continues; the configuration is made again if it was in the
-    range.
+    """Every command reads an erased range, and the agent continues; if the configuration was in the range, it is
+    recorded again.
     """
     head = talk(cli)
     each(cli, tmp_path, pick([(1, head), (2, 2), (8, 14)], 1, label="erased ranges"))
@@ -111,7 +111,7 @@ def test_everything_works_whatever_was_erased(cli: Line, tmp_path):
 @pytest.mark.long
 @pytest.mark.commands
 def test_everything_works_whichever_record_was_erased(cli: Line, tmp_path):
-    """The same of everything, of the birth, of what came after it, and of each record by itself."""
+    """The same holds for all records, the creation, the records after the creation, and each single record."""
     head = talk(cli)
     each(cli, tmp_path, [(1, head), (8, 14), (1, 7), (8, head), *((n, n) for n in range(1, head + 1))])
 
@@ -135,7 +135,7 @@ def each(cli: Line, tmp_path: Path, ranges: list[tuple[int, int]]) -> None:
 
 
 def everything(cli: Line) -> None:
-    """Each reading command says something, and nothing is wrong."""
+    """Check that each reading command prints something, and that no check finds a fault."""
     for argv in (
         ["events", "sam"], ["agents"], ["context", "sam"], ["memory", "sam"], ["pressure", "sam"],
         ["search", "sam", CANARY], ["search", "sam", CANARY, "--in", "archival"], ["rebuild", "--all"],
@@ -145,7 +145,7 @@ def everything(cli: Line) -> None:
 
 
 def test_an_agent_without_a_configuration_has_no_window(cli: Line):
-    """Context and pressure say why they are empty, as page and as JSON; search finds what is left."""
+    """Context and pressure say why they are empty, as text and as JSON; search finds the remaining records."""
     head = talk(cli)
     cli.ok("erase", "sam", "--to", "2", "--yes")
     assert "configuration was erased" in cli.ok("context", "sam")
@@ -158,7 +158,7 @@ def test_an_agent_without_a_configuration_has_no_window(cli: Line):
 
 
 def test_what_was_erased_is_not_seen_by_the_model(cli: Line):
-    """The next request holds nothing of it, and it is in no search."""
+    """The next request holds no erased content, and no search finds any."""
     talk(cli)
     cli.ok("erase", "sam", "--from", "8", "--yes")
     cli.ok("send", "sam", "hello")
@@ -170,7 +170,7 @@ def test_what_was_erased_is_not_seen_by_the_model(cli: Line):
 
 
 def test_verify_notes_what_it_cannot_check(cli: Line):
-    """A request that cannot be rendered without what was erased is a note, and no fault; the others are checked."""
+    """A request that needs erased content is a note, not a fault; the other requests are checked."""
     talk(cli)
     before = cli.json("verify", "sam")["checked"]
     cli.ok("erase", "sam", "--from", "8", "--to", "8", "--yes")
@@ -186,7 +186,7 @@ def test_verify_notes_what_it_cannot_check(cli: Line):
 
 
 def test_verify_still_finds_a_fault_before_what_was_erased(cli: Line, monkeypatch):
-    """Erasing the end does not excuse the beginning."""
+    """A fault in records before the erased range is still found."""
     head = talk(cli)
     cli.ok("erase", "sam", "--from", str(head), "--yes")
     monkeypatch.setattr("everlog.actors.formats.render_request.ACCESS", "(something else)")
@@ -196,7 +196,7 @@ def test_verify_still_finds_a_fault_before_what_was_erased(cli: Line, monkeypatc
 
 
 def test_events_show_the_place(cli: Line):
-    """People read `erased`; programs get a null and the digest; the erasure itself says which records it was."""
+    """People read `erased`; programs get null and the digest; the erasure itself names the erased seqs."""
     talk(cli)
     cli.ok("erase", "sam", "--from", "8", "--to", "9", "--yes")
     lines = cli.ok("events", "sam").splitlines()
@@ -239,7 +239,9 @@ def test_a_deleted_agent_stays_deleted(cli: Line):
 
 
 def test_erasing_asks_first(cli: Line, monkeypatch):
-    """Without a terminal --yes is needed; on a terminal the answer counts, and the question says how many records."""
+    """Without a terminal --yes is required; on a terminal the user's answer decides, and the question gives the number
+    of records.
+    """
     head = talk(cli)
     code, _, err = cli("erase", "sam")
     assert code == 2
@@ -263,7 +265,7 @@ def test_erasing_asks_first(cli: Line, monkeypatch):
     ],
 )
 def test_a_range_that_is_not_there(cli: Line, argv, words):
-    """The head is named, and nothing is written."""
+    """The error names the head, and nothing is written."""
     head = talk(cli)
     said = cli.fails("erase", "sam", *argv, "--yes")
     assert words in said
@@ -272,7 +274,7 @@ def test_a_range_that_is_not_there(cli: Line, argv, words):
 
 
 def test_what_was_erased_already(cli: Line):
-    """Twice is refused; a range that reaches further counts what still says something."""
+    """Erasing the same range twice is refused; of a longer range, only the records with content are counted."""
     talk(cli)
     cli.ok("erase", "sam", "--from", "8", "--to", "9", "--yes")
     assert "erased already" in cli.fails("erase", "sam", "--from", "8", "--to", "9", "--yes")
@@ -280,7 +282,7 @@ def test_what_was_erased_already(cli: Line):
 
 
 def test_an_open_agent_is_left_alone(cli: Line):
-    """Exit 1, and the process that has it is named."""
+    """The exit code is 1, and the error names the process that has the agent open."""
     talk(cli)
     log = store_of(cli).open("sam", "everlog chat")
     try:
@@ -305,7 +307,7 @@ def test_erasing_needs_no_model_and_starts_nothing(cli: Line, monkeypatch):
 
 
 def test_a_system_erases_in_memory():
-    """The store in memory keeps the same promise."""
+    """The store in memory erases content too."""
     world = World()
     asyncio.run(world.tell("one", "two"))
     head = len(world.log())
@@ -322,7 +324,7 @@ def test_a_system_erases_in_memory():
 
 
 def test_what_is_erased_is_gone_from_the_archive_too(cli: Line) -> None:
-    """Rows, old versions of the table and kept vectors: when the command is done, and without a search in between."""
+    """Rows, old versions of the table and cached vectors are gone after the command, without a search in between."""
     talk(cli)
     store = store_of(cli)
     index = index_of(store)

@@ -1,4 +1,6 @@
-"""`everlog erase` where there are forks: told of before, gone in all of them, and only where it was written."""
+"""`everlog erase` where there are forks: they are named before, their shared content is erased too, and records of an
+ancestor are erased in the ancestor only.
+"""
 
 import sqlite3
 from pathlib import Path
@@ -13,11 +15,13 @@ from tests.support.seeds import split
 
 END = 2**62
 FIRST = "8"
-"""Seq at which the conversation begins, after the creation, which is all that Max shares."""
+"""Seq at which the conversation begins, after the records of the creation, which are all that Max shares."""
 
 
 def family(cli: Line) -> int:
-    """Sam, of whom Tom was forked, and Ann of Tom; Max was forked before anything was said. Sam's head."""
+    """Create Sam, Tom (a fork of Sam), Ann (a fork of Tom), and Max (a fork of Sam before the conversation). Return
+    Sam's head.
+    """
     cli.ok("create", "sam", "--shards", "2", "--window", "8192")
     cli.ok("fork", "sam", "--new-name", "max")
     head = talk(cli)
@@ -29,11 +33,11 @@ def family(cli: Line) -> int:
 
 
 def unsealed(_: Line) -> None:
-    """As it is after a few messages."""
+    """Leave the logs as they are after a few messages."""
 
 
 def sealed_twice(cli: Line) -> None:
-    """With states of all, which quote what was said; and files of forks that have nothing of it but in their states."""
+    """Seal all logs twice: states quote the conversation, and some files of forks have the content only in states."""
     for _ in range(2):
         cli.ok("log", "seal", "--all")
         for name in ("tom", "ann"):
@@ -41,7 +45,7 @@ def sealed_twice(cli: Line) -> None:
 
 
 def moved(cli: Line) -> None:
-    """A fork that is in a log of many now, and was sealed in both; its parent, too."""
+    """Move two forks and their parent to a shared log, sealed before and after the move."""
     for name in ("tom", "sam", "ann"):
         cli.ok("log", "seal", name)
         cli.ok("move", name, "--placement", "shared")
@@ -52,8 +56,8 @@ def moved(cli: Line) -> None:
 
 @pytest.mark.parametrize("prepare", split([unsealed, sealed_twice, moved], 1, label="prepared", part="commands"))
 def test_nothing_is_left_in_any_file_of_any_fork(cli: Line, prepare):
-    """Logs and states of forks and of their forks, the archive and its old versions: no byte says it afterwards, all
-    logs are whole, and what had nothing to do with it is there.
+    """No byte of any log, state or archive file of Sam, its forks and their forks has the content; all logs are whole,
+    and unrelated content remains.
     """
     family(cli)
     prepare(cli)
@@ -93,13 +97,13 @@ def files(root: Path) -> list[Path]:
 
 
 def vectors_in(root: Path) -> set[bytes]:
-    """The vectors that the archive has in its cache, as they are in its table."""
+    """Return the vectors of the archive's cache, in the encoding of the archive's table."""
     with sqlite3.connect(root / "archive" / "archive.sqlite") as notes:
         return {numbers[: 2 * 256] for (numbers,) in notes.execute("SELECT numbers FROM vector")}
 
 
 def assert_whole(cli: Line) -> None:
-    """Each log is whole and rebuilt to the same, each fork verifies and continues."""
+    """Check that each log is whole, that rebuilt projections are equal, and that each fork verifies and continues."""
     cli.ok("log", "check", "--all", "--deep")
     assert "no difference" in cli.ok("rebuild", "--all")
     for name in ("sam", "tom", "ann", "max"):
@@ -113,7 +117,7 @@ def assert_whole(cli: Line) -> None:
 
 
 def test_the_question_names_the_forks_that_it_reaches(cli: Line, monkeypatch):
-    """Exactly the forks that share a record of the range are named; with the answer no nothing is done."""
+    """Exactly the forks that share a record of the range are named; after the answer no, nothing is erased."""
     head = family(cli)
     asked: list[str] = []
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
@@ -128,8 +132,8 @@ def test_the_question_names_the_forks_that_it_reaches(cli: Line, monkeypatch):
     assert "Also gone" not in cli.ok("erase", "tom", "--from", str(len(cli.lines("events", "tom"))))
 
 
-def test_what_is_an_ancestors_is_erased_there(cli: Line, monkeypatch):
-    """A range that reaches into the shared part is refused before anybody is asked, and the parent named."""
+def test_records_of_an_ancestor_are_erased_in_the_ancestor_only(cli: Line, monkeypatch):
+    """A range that reaches into the shared part is refused before the question, and the error names the parent."""
     head = family(cli)
     asked: list[str] = []
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
@@ -147,7 +151,7 @@ def test_what_is_an_ancestors_is_erased_there(cli: Line, monkeypatch):
 
 
 def test_a_cluster_unloads_all_affected_agents_after_the_confirmation(cli: Line, monkeypatch):
-    """The content of the agent and its forks is gone; with the answer no, of none of them."""
+    """The content of the agent and its forks is erased; after the answer no, none of it is."""
     family(cli)
     let_go: list[str] = []
 
@@ -164,7 +168,7 @@ def test_a_cluster_unloads_all_affected_agents_after_the_confirmation(cli: Line,
 
 
 def test_a_fork_open_elsewhere_stops_the_whole_erasure(cli: Line):
-    """Nothing is begun unless all logs can be opened; the process that has it is named."""
+    """Nothing is erased unless all logs can be opened; the error names the process that has one open."""
     family(cli)
     count = {name: len(cli.lines("events", name)) for name in ("sam", "tom", "ann")}
     log = store_of(cli).open("ann", "everlog chat")
@@ -176,7 +180,7 @@ def test_a_fork_open_elsewhere_stops_the_whole_erasure(cli: Line):
 
 
 def test_the_erasure_is_an_event_of_each_that_it_reached(cli: Line):
-    """`events` shows it, in the agent's own terms: up to the cut."""
+    """`events` shows the erasure in each fork, in the fork's own seqs: up to its fork point."""
     head = family(cli)
     cli.ok("erase", "sam", "--from", FIRST, "--yes")
     for name in ("sam", "tom", "ann"):
@@ -185,7 +189,7 @@ def test_the_erasure_is_an_event_of_each_that_it_reached(cli: Line):
 
 
 def test_a_deleted_fork_is_reached_too(cli: Line):
-    """Its records stay in the log when it is deleted, so they are erased."""
+    """The records of a deleted fork stay in its log, so they are erased too."""
     family(cli)
     for name in ("ann", "tom"):
         cli.ok("delete", name, "--yes")

@@ -1,4 +1,4 @@
-"""`everlog export` and `everlog restore`: an agent goes into a file, and comes out of it as it was."""
+"""`everlog export` and `everlog restore`: an agent is written to a file, and restored from the file unchanged."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,12 +18,12 @@ from tests.support.cli.command_line import Line, says
 
 @pytest.fixture
 def other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Line:
-    """The command line over another empty store."""
+    """Return the command line over another empty store."""
     return Line(tmp_path / "other", capsys)
 
 
 def shown(cli: Line, name: str) -> list[object]:
-    """All that the reading commands print of an agent."""
+    """Return the output of all reading commands for an agent."""
     return [
         cli.json(*argv)
         for argv in (["context", name], ["memory", name], ["pressure", name], ["search", name, CANARY, "--words"],
@@ -32,12 +32,12 @@ def shown(cli: Line, name: str) -> list[object]:
 
 
 def envelopes(cli: Line, name: str) -> list[object]:
-    """The records as `events --json` prints them, but for the numbers of their commits."""
+    """Return the records as `events --json` prints them, without the numbers of their commits."""
     return [{**record, "commit": 0} for record in cli.lines("events", name)]
 
 
 def test_an_agent_goes_into_a_file_and_comes_out_as_it_was(cli: Line, other: Line, tmp_path: Path):
-    """Every reading command prints the same, every proof holds, and the agent continues."""
+    """Every reading command prints the same in both stores, every check passes, and the agent continues."""
     talk(cli)
     head = len(cli.lines("events", "sam"))
     file = str(tmp_path / "sam.everlog")
@@ -56,7 +56,7 @@ def test_an_agent_goes_into_a_file_and_comes_out_as_it_was(cli: Line, other: Lin
 
 
 def test_the_archive_finds_what_was_restored(cli: Line, other: Line, tmp_path: Path):
-    """Memories of the agent are found by meaning in the other store, without a command that builds an index."""
+    """The other store finds the agent's memories by meaning, without a command that builds an index."""
     cli.ok("create", "sam")
     cli.ok("archive", "insert", "sam", "The dog is called Rex")
     cli.ok("export", "sam", str(tmp_path / "sam.everlog"))
@@ -67,7 +67,7 @@ def test_the_archive_finds_what_was_restored(cli: Line, other: Line, tmp_path: P
 
 
 def test_a_fork_and_its_sources_come_along(cli: Line, other: Line, tmp_path: Path):
-    """The parent comes as far as the fork needs it; sources are named, and come if they are asked for."""
+    """The parent is exported as far as the fork needs it; sources are named, and exported on request."""
     (tmp_path / "a.txt").write_text("The sea is wide.")
     cli.ok("load", "sam", str(tmp_path / "a.txt"), "--source", "books")
     cli.ok("send", "sam", "hello")
@@ -92,7 +92,7 @@ def test_a_fork_and_its_sources_come_along(cli: Line, other: Line, tmp_path: Pat
 
 
 def test_an_agent_that_moved_and_was_deleted_comes_back_as_it_ended(cli: Line, other: Line, tmp_path: Path):
-    """A deleted agent stays deleted, in its own log, in any partition; its name can be used by a new agent."""
+    """A deleted agent stays deleted after the restore, in whatever partition it was; a new agent can use its name."""
     talk(cli)
     cli.ok("move", "sam", "--placement", "shared")
     cli.ok("send", "sam", "here")
@@ -108,7 +108,7 @@ def test_an_agent_that_moved_and_was_deleted_comes_back_as_it_ended(cli: Line, o
 
 
 def test_an_erasure_says_that_it_does_not_reach_copies(cli: Line, other: Line, tmp_path: Path):
-    """In words and as JSON; an export that is made afterwards says what is gone, and holds none of it."""
+    """The warning is printed as text and as JSON; a later export names the erasure, and has no erased content."""
     talk(cli)
     assert "files of `everlog export`" in cli.ok("erase", "sam", "--from", "8", "--to", "9", "--yes")
     assert cli.json("erase", "sam", "--yes")["exports_reached"] is False
@@ -121,7 +121,9 @@ def test_an_erasure_says_that_it_does_not_reach_copies(cli: Line, other: Line, t
 
 
 def test_an_older_export_does_not_undo_an_erasure(cli: Line, tmp_path: Path):
-    """Restored over the agent that has erased since, it changes nothing, and no file says it again."""
+    """Restoring an older export over the agent that has erased since changes nothing, and no file gets the content
+    again.
+    """
     head = talk(cli)
     file = str(tmp_path / "sam.everlog")
     cli.ok("export", "sam", file)
@@ -131,7 +133,7 @@ def test_an_older_export_does_not_undo_an_erasure(cli: Line, tmp_path: Path):
 
 
 def test_a_damaged_file_restores_nothing(cli: Line, other: Line, tmp_path: Path):
-    """Exit 1 and one paragraph; the store has no agent."""
+    """The exit code is 1 with one paragraph, and the store has no agent."""
     talk(cli)
     file = tmp_path / "sam.everlog"
     cli.ok("export", "sam", str(file))
@@ -146,7 +148,7 @@ def test_a_damaged_file_restores_nothing(cli: Line, other: Line, tmp_path: Path)
 
 
 def test_a_name_that_is_taken_is_refused(cli: Line, other: Line, tmp_path: Path):
-    """Another agent of that name stays unchanged, and the error says what can be done."""
+    """The other agent of that name stays unchanged, and the error says what can be done."""
     talk(cli)
     file = str(tmp_path / "sam.everlog")
     cli.ok("export", "sam", file)
@@ -157,7 +159,7 @@ def test_a_name_that_is_taken_is_refused(cli: Line, other: Line, tmp_path: Path)
 
 
 def test_an_export_leaves_an_agent_alone_that_is_open(cli: Line, tmp_path: Path):
-    """It only reads: a process that has the agent keeps it, and the file is whole."""
+    """An export only reads: the process that has the agent open keeps it, and the file is complete."""
     head = talk(cli)
     log = store_of(cli).open("sam", "everlog chat")
     try:
@@ -168,7 +170,7 @@ def test_an_export_leaves_an_agent_alone_that_is_open(cli: Line, tmp_path: Path)
 
 
 def test_an_unknown_agent_is_not_exported(cli: Line, tmp_path: Path):
-    """The error suggests the similar name, and no file is written; replacing a file needs --force."""
+    """The error suggests a similar name, and no file is written; replacing an existing file needs --force."""
     talk(cli)
     assert "Did you mean 'sam'?" in cli.fails("export", "san", str(tmp_path / "x.everlog"))
     assert not (tmp_path / "x.everlog").exists()
@@ -177,7 +179,9 @@ def test_an_unknown_agent_is_not_exported(cli: Line, tmp_path: Path):
 
 
 def test_an_interruption_says_what_became_of_it(cli: Line, other: Line, tmp_path: Path, monkeypatch):
-    """Ctrl-C in an export leaves no file; in a restore it says how to continue. Exit code 130."""
+    """Ctrl-C during an export leaves no file; during a restore, the message says how to continue. The exit code
+    is 130.
+    """
     talk(cli)
     file = tmp_path / "sam.everlog"
 
@@ -198,7 +202,7 @@ def test_an_interruption_says_what_became_of_it(cli: Line, other: Line, tmp_path
 
 
 def test_programs_export_and_restore(tmp_path: Path) -> None:
-    """From Python: what went in comes out, in a process that has the agent in memory."""
+    """From Python, an export and a restore give equal records, in a process that has the agent in memory."""
 
     async def go() -> None:
         file = tmp_path / "sam.everlog"
@@ -222,7 +226,9 @@ def test_programs_export_and_restore(tmp_path: Path) -> None:
 
 
 def test_an_ancestor_that_gave_nothing_stays_behind_and_the_fork_is_whole(cli: Line, other: Line, tmp_path: Path):
-    """A fork of a fork below its own cut: only the one whose records it has comes along, and every check agrees."""
+    """Ann is a fork of Tom at a record of Sam: only Sam, whose records Ann has, is exported with Ann, and every check
+    passes.
+    """
     cli.ok("send", "sam", "Hello")
     cli.ok("fork", "sam", "--new-name", "tom")
     cli.ok("fork", "tom", "--as-of", "5", "--new-name", "ann")
@@ -236,8 +242,8 @@ def test_an_ancestor_that_gave_nothing_stays_behind_and_the_fork_is_whole(cli: L
 
 
 def test_no_reader_sees_an_unfinished_restore(cli: Line, other: Line, tmp_path: Path, monkeypatch):
-    """Neither views nor a new agent of that name see the unfinished restore; `log check --all` names it, and it can be
-    finished.
+    """Views and commands show no unfinished restore, and its name cannot be created; `log check --all` names it, and
+    the same restore finishes it.
     """
     talk(cli)
     file = str(tmp_path / "sam.everlog")
@@ -266,7 +272,9 @@ def raised(complaint: str) -> None:
 
 
 def test_an_ancestor_that_came_with_a_fork_does_nothing_again(cli: Line, tmp_path: Path, capsys):
-    """An ancestor in a turn at the cut, with a timer: where the fork is restored it is ended, and its name is free."""
+    """An ancestor that is restored for a fork is marked as deleted: its open turn and its timer do not run, and its
+    name is free.
+    """
     cli.ok("create", "sam")
     with closing(store_of(cli).open("sam", "test")) as log:
         timer = TimerSet(text="Look.", timer="tea", due_at=10**15)

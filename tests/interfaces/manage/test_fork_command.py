@@ -23,7 +23,9 @@ def seq_of(cli: Line, words: str) -> int:
 
 
 def test_a_fork_has_the_past_of_its_parent_and_a_future_of_its_own(sam: Line) -> None:
-    """At a seq and at a time: what was said up to there is in the fork, what follows is each one's own."""
+    """A fork at a seq or at a time has the parent's records up to there; later records belong to one of the two
+    only.
+    """
     at = seq_of(sam, "two") + 1
     made = sam.json("fork", "sam", "--as-of", str(at), "--new-name", "tom")
     assert made == {"agent": "tom", "parent": "sam", "parent_seq": at, "head": at + 1, "closed_turns": []}
@@ -41,7 +43,9 @@ def test_a_fork_has_the_past_of_its_parent_and_a_future_of_its_own(sam: Line) ->
 
 
 def test_a_turn_that_was_open_is_reported(sam: Line) -> None:
-    """For a cut between a message and its answer, the fork says which turn continues only in the parent."""
+    """For a fork point between a message and its answer, the command names the turn that continues only in the
+    parent.
+    """
     at = seq_of(sam, "two") - 2
     said = sam.ok("fork", "sam", "--as-of", str(at), "--new-name", "tom")
     assert "Turn 2 was open at that record" in said
@@ -64,7 +68,7 @@ def test_an_impossible_fork_is_refused_and_makes_no_agent(sam: Line, arguments: 
 
 
 def test_a_parent_is_deleted_with_its_forks_or_not_at_all(sam: Line) -> None:
-    """The error names the forks that live; --with-forks ends them, the youngest first."""
+    """The error names the forks that are not deleted; --with-forks deletes these too, the youngest first."""
     sam.ok("fork", "sam", "--new-name", "tom")
     sam.ok("fork", "tom", "--new-name", "ann")
     assert "forks that are not deleted: ann, tom" in sam.fails("delete", "sam", "--yes")
@@ -75,7 +79,9 @@ def test_a_parent_is_deleted_with_its_forks_or_not_at_all(sam: Line) -> None:
 
 
 def test_agents_names_the_parents_of_forks(sam: Line) -> None:
-    """JSON and the table show each fork's parent and seq; an agent created again under a fork's name has none."""
+    """JSON and the table show each fork's parent and seq; an agent that was created again under a fork's name has no
+    parent.
+    """
     at = seq_of(sam, "two") + 1
     sam.ok("fork", "sam", "--as-of", str(at), "--new-name", "tom")
     sam.ok("fork", "tom", "--as-of", "2", "--new-name", "ann")
@@ -90,7 +96,7 @@ def test_agents_names_the_parents_of_forks(sam: Line) -> None:
 
 
 def test_where_there_is_no_room_the_parents_are_not_in_the_table(sam: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other columns are as wide as they were, to the letter."""
+    """In a narrow terminal the table has no parents, and the other columns keep their width."""
     narrow = "50"
     monkeypatch.setenv("COLUMNS", narrow)
     sam.ok("fork", "sam", "--new-name", "a fork with a longer name")
@@ -103,7 +109,9 @@ def test_where_there_is_no_room_the_parents_are_not_in_the_table(sam: Line, monk
 
 @pytest.mark.parametrize("sealed", [False, True])
 def test_sql_says_of_a_fork_what_pressure_says(sam: Line, sealed: bool) -> None:
-    """Before it is called itself: its window and tokens are those at the cut, also when it alone is asked for."""
+    """Before the first model call of a fork, SQL shows the window and tokens at the fork point, with and without
+    --agent.
+    """
     sam.ok("fork", "sam", "--as-of", str(seq_of(sam, "two") + 1), "--new-name", "tom")
     sam.ok("fork", "tom", "--new-name", "ann")
     if sealed:

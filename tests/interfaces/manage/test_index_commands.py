@@ -1,4 +1,4 @@
-"""The commands that look after the index of memories: status, check, rebuild; and searches that use it."""
+"""The commands for the index of memories: status, check and rebuild; and searches that use the index."""
 
 import json
 
@@ -11,7 +11,7 @@ from tests.support.models.loopback_server import serving
 
 MEMORY = "The dog is called Rex"
 MEANT = "animal companion"
-"""No word of it stands in the memory."""
+"""A query without any word of the memory."""
 
 
 def test_before_anything_was_searched_there_is_no_index_and_status_says_so(cli: Line) -> None:
@@ -22,7 +22,7 @@ def test_before_anything_was_searched_there_is_no_index_and_status_says_so(cli: 
 
 
 def test_a_search_finds_by_meaning_and_by_words_alone_it_does_not(cli: Line) -> None:
-    """--words never opens the archive."""
+    """With --words the archive is never opened."""
     cli.ok("create", "sam")
     cli.ok("archive", "insert", "sam", MEMORY)
     assert cli.json("archive", "search", "sam", MEANT, "--words")["total"] == 0
@@ -33,7 +33,7 @@ def test_a_search_finds_by_meaning_and_by_words_alone_it_does_not(cli: Line) -> 
 
 
 def test_the_index_is_compared_with_the_logs_and_rebuilt_from_them(cli: Line) -> None:
-    """A text that was embedded is not embedded again."""
+    """A rebuild does not embed a text again."""
     cli.ok("create", "sam")
     cli.ok("archive", "insert", "sam", MEMORY)
     cli.json("archive", "search", "sam", MEANT)
@@ -51,7 +51,7 @@ def test_the_index_is_compared_with_the_logs_and_rebuilt_from_them(cli: Line) ->
 
 
 def test_foreign_rows_are_refused_and_a_rebuild_is_the_cure(cli: Line) -> None:
-    """A search says so and goes by words; nothing is lost."""
+    """A search reports the foreign rows and searches by words instead; no memory is lost."""
     lancedb = pytest.importorskip("lancedb")
     cli.ok("create", "sam")
     cli.ok("archive", "insert", "sam", MEMORY)
@@ -87,7 +87,7 @@ def letters(_headers: dict[str, str], body: bytes) -> tuple[int, str]:
 
 
 def test_another_embedder_takes_over_with_a_rebuild_and_is_kept_to(cli: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The address of the endpoint is stored with its vectors, the key is not. Without the endpoint, search by words
+    """The address of the endpoint is stored with its vectors; the key is not. Without the endpoint, search by words
     still works.
     """
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-0123456789")
@@ -116,7 +116,7 @@ def test_another_embedder_takes_over_with_a_rebuild_and_is_kept_to(cli: Line, mo
 def test_an_endpoint_that_fails_half_way_changes_nothing_and_a_second_try_continues(
     cli: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Texts embedded before the failure are stored; the old index answers."""
+    """Texts that were embedded before the failure are stored; the old index still answers."""
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.setattr(embedder_choice, "REQUEST_TEXTS", 1)
     cli.ok("create", "sam")

@@ -11,7 +11,7 @@ from tests.support.cli.command_line import Line
 
 @pytest.fixture
 def tables(tmp_path: Path) -> Path:
-    """The same three rows as Parquet, CSV, JSON lines and a database."""
+    """Return the same three rows as Parquet, CSV, JSON lines and a database."""
     with duckdb.connect(str(tmp_path / "notes.duckdb")) as db:
         db.execute("CREATE TABLE notes (id INTEGER, title TEXT, text TEXT)")
         db.execute("INSERT INTO notes VALUES (1, 'Fog', 'Fog came.'), (2, 'Tide', 'The tide turns.')")
@@ -24,7 +24,7 @@ def tables(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "json", "duckdb"])
 def test_rows_of_every_kind_of_table_become_documents(kind: str, cli: Line, tables: Path) -> None:
-    """Named by their id, and their text is the column `text`; loaded again, nothing changes."""
+    """A document is named by the row's id, and its text is the column `text`; loading again changes nothing."""
     table = "notes.notes" if kind == "duckdb" else f"'{tables}/notes.{kind}'"
     path = [str(tables / "notes.duckdb")] if kind == "duckdb" else []
     argv = ["load", "sam", *path, "--source", "notes", "--sql", f"SELECT * FROM {table} ORDER BY id"]
@@ -39,7 +39,9 @@ def test_rows_of_every_kind_of_table_become_documents(kind: str, cli: Line, tabl
 
 
 def test_a_row_without_a_text_is_all_its_columns(cli: Line, tables: Path) -> None:
-    """Named by `document`, else `id`, else `title`, else its number; without `text` a line for each column."""
+    """The name is the column `document`, else `id`, else `title`, else the row's number; without `text` each column is
+    one line.
+    """
     cli.ok("load", "sam", "--sql", f"SELECT title AS wind, id * 2 AS speed FROM '{tables}/notes.csv' ORDER BY id")
     assert held(cli, "sam")["row 2"] == "wind: Tide\nspeed: 4"
     cli.ok(
@@ -83,7 +85,7 @@ def test_a_query_that_cannot_be_is_refused_before_anything_is_made(query, said, 
 
 
 def test_a_query_that_fails_in_its_middle_keeps_what_came_before(cli: Line) -> None:
-    """A row that cannot be made ends the load with its reason; nothing is pruned by half of a query."""
+    """A row that cannot be computed ends the load with its reason; an incomplete query prunes nothing."""
     cli.ok("load", "sam", "--sql", "SELECT 'old' AS id, 'fog' AS text")
     bad = "SELECT i AS id, CASE WHEN i < 5000 THEN 'x' ELSE error('the well is dry') END AS text FROM range(5001) t(i)"
     assert "the well is dry" in cli.fails("load", "sam", "--prune", "--sql", bad)
@@ -91,7 +93,9 @@ def test_a_query_that_fails_in_its_middle_keeps_what_came_before(cli: Line) -> N
 
 
 def test_a_database_that_cannot_be_opened_is_named(cli: Line, tables: Path) -> None:
-    """No file, no database, two of one name; and nothing is changed in one that is read."""
+    """A missing file, a file that is no database, and two databases of one name are errors; a database that is read is
+    never changed.
+    """
     (tables / "fake.duckdb").write_text("hello")
     for paths, said in (
         (["/nowhere.duckdb"], "With --sql each PATH is a DuckDB database"),

@@ -1,4 +1,4 @@
-"""`everlog models`, and what an agent is set up with at the command line."""
+"""`everlog models`, and the model settings of a new agent at the command line."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ URL = "http://127.0.0.1:9/v1"
 
 
 class Probes:
-    """Answers for endpoints, and keeps who asked."""
+    """A probe that returns prepared answers and records the probed endpoints."""
 
     def __init__(self, abilities: Abilities | None = None, fault: str = "") -> None:
         self.asked: list[tuple[str, str, str]] = []
@@ -44,7 +44,9 @@ def configured(line: Line, name: str = "sam") -> dict[str, object]:
 
 
 def test_an_unknown_endpoint_is_probed_once(line: Line) -> None:
-    """The first agent at an endpoint is set up by a probe of its abilities; for the second there is no second probe."""
+    """The first agent at an endpoint is set up by a probe of the endpoint's abilities; the second agent needs no second
+    probe.
+    """
     _, _, err = line("create", "sam", "--model", "tiny", "--base-url", URL)
     assert f"probing {URL}: what can 'tiny' do?" in err
     assert {"window": 6000, "calling": "schema", "stream": True}.items() <= configured(line).items()
@@ -65,20 +67,22 @@ def test_an_unknown_endpoint_is_probed_once(line: Line) -> None:
     ],
 )
 def test_no_endpoint_is_probed_if_not_wanted_or_known_already(line: Line, argv: tuple[str, ...]) -> None:
-    """--no-probe, the offline model, OpenAI's own address, and a command that names no model."""
+    """--no-probe, the offline model, OpenAI's own address, and commands that name no model cause no probe."""
     line.ok("create", "sam", *argv)
     assert isinstance(line.probe, Probes)
     assert not line.probe.asked
 
 
 def test_what_is_asked_for_goes_before_what_was_found(line: Line) -> None:
-    """--calling and --window hold."""
+    """--calling and --window take precedence over the result of a probe."""
     line.ok("create", "sam", "--model", "tiny", "--base-url", URL, "--calling", "text", "--window", "5000")
     assert {"window": 5000, "calling": "text"}.items() <= configured(line).items()
 
 
 def test_a_silent_endpoint_does_not_prevent_an_agent(line: Line) -> None:
-    """It is warned about, nothing is kept of it, and the agent begins; the test of it fails with the reason."""
+    """The silent endpoint causes a warning, no result is stored, and the agent is created; `models test` fails with the
+    reason.
+    """
     line.probe = Probes(fault="It is asleep.")
     code, _, err = line("create", "sam", "--model", "tiny", "--base-url", URL)
     assert code == 0
@@ -90,7 +94,9 @@ def test_a_silent_endpoint_does_not_prevent_an_agent(line: Line) -> None:
 
 
 def test_a_described_endpoint_is_found_by_the_models_name(line: Line) -> None:
-    """ENDPOINT/MODEL becomes its address and the name that it knows; --base-url may not say otherwise."""
+    """ENDPOINT/MODEL is resolved to the endpoint's address and the name that it knows; --base-url must not
+    contradict.
+    """
     line.ok("create", "sam")
     (line.root / "models.toml").write_text(
         f'[endpoints.desk]\nurl = "{URL}"\nkey = "DESK_KEY"\nmodels = ["tin*"]\n[models.tiny]\nprice_in = 0.5\n'
@@ -109,7 +115,7 @@ def test_a_described_endpoint_is_found_by_the_models_name(line: Line) -> None:
 
 
 def test_models_are_listed_for_people(line: Line) -> None:
-    """Alone there is the offline one and how to get another; a model that was tested says what it can do."""
+    """Without endpoints the list has the offline model and how to add another; a tested model shows its abilities."""
     assert "everlog models test MODEL" in line.ok("models")
     line.ok("models", "test", "tiny", "--base-url", URL)
     shown = line.ok("models")
@@ -119,8 +125,8 @@ def test_models_are_listed_for_people(line: Line) -> None:
     assert (tested["calling"], tested["window"], tested["abilities"]["tools"]) == ("schema", 6000, False)
 
 
-def test_what_a_server_calls_its_models_has_no_power_over_a_terminal(line: Line) -> None:
-    """Neither the list nor a test sends on the control characters in the names of models or in what was said."""
+def test_control_characters_in_model_names_do_not_reach_the_terminal(line: Line) -> None:
+    """Control characters in names of models and in replies reach the terminal neither from the list nor from a test."""
     evil = "tiny\x1b]0;owned\x07\x1b[2J"
     line.probe = lambda url, model, _: ProbeFindings(url=url, model=model, at=1, models=(evil,), said={"models": evil})
     for shown in (line.ok("models", "test", "tiny", "--base-url", URL), line.ok("models")):
@@ -130,7 +136,7 @@ def test_what_a_server_calls_its_models_has_no_power_over_a_terminal(line: Line)
 
 
 def test_a_file_is_tested_and_refused_before_an_agent_begins(line: Line, tmp_path: Path) -> None:
-    """A relative path is made whole; one that is cut off or missing begins no agent."""
+    """A relative path is made absolute; for a truncated or missing file no agent is created."""
     pytest.importorskip("xllamacpp")
     path = tmp_path / "small.gguf"
     content = written({"general.architecture": "llama", "llama.context_length": 4096})
@@ -145,13 +151,13 @@ def test_a_file_is_tested_and_refused_before_an_agent_begins(line: Line, tmp_pat
 
 
 def test_without_llama_cpp_the_error_says_what_to_install(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The extra `local` brings it."""
+    """The error names the extra `local`, which installs llama.cpp."""
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     assert "pip install 'everlog[local]'" in line.fails("create", "sam", "--model", "small.gguf")
 
 
 def test_descriptions_that_cannot_be_read_end_a_turn_and_not_the_agent(line: Line) -> None:
-    """The failure is an event that names file and line; once the file is mended the message is answered."""
+    """The failure is an event that names file and line; after the file is repaired, the message is answered."""
     line.ok("create", "sam", "--model", "tiny", "--base-url", URL)
     (line.root / "models.toml").write_text("[models.tiny]\nwindow = 'wide'\n")
     _, _, err = line("send", "sam", "Hello.")

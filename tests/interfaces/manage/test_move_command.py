@@ -5,7 +5,9 @@ from tests.support.cli.command_line import Line, says
 
 
 def test_an_agent_goes_and_comes_back(cli: Line):
-    """The agent's log continues in its shard, and then in its own partition again; every command reads all of it."""
+    """The agent's log continues in its shard, and later in its own partition again; every command reads the whole
+    log.
+    """
     cli.ok("create", "sam", "--shards", "3")
     cli.script.answers = [says("One."), says("Two."), says("Three.")]
     assert "One." in cli.ok("send", "sam", "one")
@@ -19,7 +21,9 @@ def test_an_agent_goes_and_comes_back(cli: Line):
 
 
 def test_what_is_erased_is_gone_from_every_partition_that_the_agent_was_in(cli: Line):
-    """No file of any partition holds the content; the agent is where it was, and no other agent's records change."""
+    """No file of any partition holds the content; the agent stays where it was, and records of other agents do not
+    change.
+    """
     cli.ok("create", "ann", "--placement", "shared", "--shards", "1")
     cli.ok("send", "ann", "mine")
     cli.ok("create", "sam")
@@ -40,7 +44,7 @@ def test_what_is_erased_is_gone_from_every_partition_that_the_agent_was_in(cli: 
 
 
 def test_agents_that_are_made_shared_share_a_log(cli: Line):
-    """Two agents of one shard have no log of their own, and answer each for itself."""
+    """Two agents of one shard have no log of their own, and each answers its own messages."""
     cli.ok("create", "ann", "--placement", "shared", "--shards", "1")
     cli.ok("create", "bob", "--placement", "shared")
     cli.script.answers = [says("I am Ann."), says("I am Bob.")]
@@ -50,14 +54,14 @@ def test_agents_that_are_made_shared_share_a_log(cli: Line):
 
 
 def test_a_number_of_shards_that_differs_is_refused(cli: Line):
-    """It is fixed when a store is made; the error says what it is, and nothing is made."""
+    """The number of shards is fixed when a store is made; the error gives that number, and nothing is made."""
     cli.ok("create", "sam", "--shards", "3")
     assert "has 3 shared partitions, not 4" in cli.fails("create", "ann", "--shards", "4")
     assert [row["agent"] for row in cli.json("agents")] == ["sam"]
 
 
 def test_an_unknown_agent_is_not_moved(cli: Line):
-    """The error names no new agent, and makes none."""
+    """The error names the unknown agent, and no agent is made."""
     cli.ok("create", "sam")
     assert "There is no agent 'bob' here" in cli.fails("move", "bob", "--placement", "shared")
     assert [row["agent"] for row in cli.json("agents")] == ["sam"]

@@ -1,4 +1,4 @@
-"""The flags of the presets and of what an agent may reach."""
+"""The options for presets and for the resources that an agent may use."""
 
 from pathlib import Path
 
@@ -8,18 +8,18 @@ from tests.support.cli.command_line import Line, completion, says
 
 
 def reading(name: str = "a.txt") -> str:
-    """A reply that reads the first line of a file."""
+    """Return a reply that reads the first line of a file."""
     return completion(("read_from_text_file", {"filename": name, "line_start": 1, "request_heartbeat": True}))
 
 
 def results(cli: Line) -> list[str]:
-    """Results of reading, in order."""
+    """Return the results of reading, in order."""
     found = cli.lines("events", "sam", "--type", "function_result")
     return [line["text"] for line in found if line["payload"]["name"] == "read_from_text_file"]
 
 
 def test_a_workspace_is_granted_for_one_command(cli: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """--preset is kept, --workspace is not; a path relative to where the command runs is taken from there."""
+    """--preset is recorded, --workspace is not; a relative path is resolved from the current folder."""
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "a.txt").write_text("hello\n")
     monkeypatch.chdir(tmp_path)
@@ -50,8 +50,8 @@ def test_a_workspace_is_granted_for_one_command(cli: Line, tmp_path: Path, monke
 def test_what_cannot_be_granted_fails_before_anything_is_kept(
     cli: Line, tmp_path: Path, command: list[str], flags: list[str]
 ) -> None:
-    """A preset that does not exist, a workspace that is no folder or holds the store, a host that is none: exit 1, in
-    words, and no agent.
+    """An unknown preset, a workspace that is no folder or holds the store, and an invalid host exit with code 1 and a
+    reason, and no agent is created.
     """
     (tmp_path / "file").write_text("")
     given = [flag.replace("{tmp}", str(tmp_path)) for flag in flags]
@@ -62,13 +62,13 @@ def test_what_cannot_be_granted_fails_before_anything_is_kept(
 
 
 def test_the_store_is_no_workspace(cli: Line) -> None:
-    """A folder inside the store is refused: no function writes to a log."""
+    """A folder inside the store is refused as a workspace: no function may write to a log."""
     cli.ok("create", "sam")
     assert "store" in cli.fails("send", "sam", "hi", "--workspace", str(cli.root / "log"))
 
 
 def test_the_users_code_is_in_no_workspace(cli: Line, tmp_path: Path) -> None:
-    """A workspace that holds a file of --tools is refused: an agent must not write what is run next time."""
+    """A workspace that holds a file of --tools is refused: an agent must not change code that runs next time."""
     folder = tmp_path / "files"
     folder.mkdir()
     tools = folder / "mine.py"
@@ -79,12 +79,12 @@ def test_the_users_code_is_in_no_workspace(cli: Line, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("flag", ["--preset", "--workspace", "--allow-host", "--helper"])
 def test_an_empty_flag_is_bad_usage(cli: Line, flag: str) -> None:
-    """An empty value does not stand for the current folder, or for anything."""
+    """An empty value stands neither for the current folder nor for everything."""
     assert cli("create", "sam", flag, "")[0] == 2
 
 
 def test_a_helper_and_hosts_are_granted(cli: Line) -> None:
-    """--helper and --allow-host reach the functions; requests to hosts that are not public fail all the same."""
+    """--helper and --allow-host reach the functions; requests to hosts that are not public fail nevertheless."""
     question = completion(("message_chatgpt", {"message": "How deep?", "request_heartbeat": True}))
     request = completion(("http_request", {"method": "GET", "url": "http://localhost/", "request_heartbeat": True}))
     cli.script.answers = [question, completion(words="Deep."), request, says("So.")]

@@ -1,4 +1,4 @@
-"""Every option that says how an agent is set up, given to each command that takes it."""
+"""Every option for an agent's settings, given to each command that takes it."""
 
 import io
 
@@ -18,7 +18,7 @@ OPTIONS = (
 def test_every_setting_can_be_given_to_each_command_that_opens_an_agent(
     cli: Line, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All of them at once: they are taken, and recorded."""
+    """All settings together are accepted and recorded."""
     monkeypatch.setattr("sys.stdin", io.StringIO("/exit\n"))
     cli.ok(*command, *OPTIONS)
     configured = [record["payload"] for record in cli.lines("events", "sam") if record["type"] == "agent_configured"]

@@ -1,10 +1,10 @@
-"""`everlog shared`: memory blocks that several agents have, as people make, edit, read and attach them."""
+"""`everlog shared`: people make, edit, read and attach memory blocks that several agents share."""
 
 from tests.support.cli.command_line import Line, says
 
 
 def test_a_block_is_made_attached_and_read_by_agents(cli: Line):
-    """A person's edit is in the memory of each attached agent after its next answer; verify finds no difference."""
+    """After its next answer each attached agent has a person's edit in memory; `verify` finds no difference."""
     for name in ("sam", "kim"):
         cli.ok("create", name)
     made = cli.json("shared", "create", "team", "The captain is Ann.", "--limit", "100", "--description", "On board")
@@ -29,7 +29,9 @@ def test_a_block_is_made_attached_and_read_by_agents(cli: Line):
 
 
 def test_a_block_is_read_as_it_was(cli: Line):
-    """By version, with every edit and who made it; a deleted one says so; an erased one has no words left."""
+    """A block is shown as of a version, with every edit and its author; a deleted block is marked, an erased one has no
+    text.
+    """
     cli.ok("shared", "create", "team", "one")
     cli.ok("shared", "set", "team", "two")
     cli.ok("shared", "describe", "team", "--read-only", "--limit", "50")
@@ -47,7 +49,9 @@ def test_a_block_is_read_as_it_was(cli: Line):
 
 
 def test_what_cannot_be_is_refused_and_makes_nothing(cli: Line):
-    """A block that is not there or too long, an agent of its name, options that say two things."""
+    """An unknown block, a text that is too long, an agent of the block's name and contradicting options are refused;
+    nothing is made.
+    """
     assert "there is no store" in cli.fails("shared", "set", "team", "x")
     cli.ok("create", "sam")
     assert "no shared block 'team'" in cli.fails("shared", "set", "team", "x")

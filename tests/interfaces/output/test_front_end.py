@@ -1,4 +1,4 @@
-"""The protocol of front ends: a front end hears what people should hear, each thing once, in the order of the log."""
+"""The protocol of front ends: a front end gets every record that people should see, once, in the order of the log."""
 
 import asyncio
 
@@ -39,7 +39,7 @@ LOSE = '{"name": "human", "content": "Golf"}'
 
 
 def records_of(*events: AnyEvent) -> list[Record]:
-    """The events as one commit of sam's log."""
+    """Return the events as one commit of sam's log."""
     drafts = [
         draft(event, event_id=uuid7(START, seq), recorded_at=START, turn=1, step=1)
         for seq, event in enumerate(events, start=1)
@@ -55,7 +55,7 @@ def told(*records: Record) -> list[tuple[object, ...]]:
 
 
 async def conversation(world: World, heard: Heard) -> None:
-    """Talk, summarize, talk again; a failure is delivered as the caller would deliver it."""
+    """Talk, summarize and talk again; a failure is delivered as a caller would deliver it."""
     interface = Narrator(heard)
     async with world.system.agent("sam", world.settings, on_commit=interface.on_records) as agent:
         heard.told.clear()  # what was heard of its birth
@@ -69,7 +69,9 @@ async def conversation(world: World, heard: Heard) -> None:
 
 
 def test_a_conversation_is_delivered_whole_and_in_order() -> None:
-    """Thoughts, calls and their results, heartbeats, messages, the warning, the summary, the error: each once."""
+    """Thoughts, calls and their results, heartbeats, messages, the warning, the summary and the error are each
+    delivered once.
+    """
     heard = Heard()
     world = World(
         completion("A sailor!", [("core_memory_append", SAVE)]),
@@ -106,7 +108,7 @@ def test_a_conversation_is_delivered_whole_and_in_order() -> None:
 
 
 def test_erased_content_is_not_delivered() -> None:
-    """A tombstone is passed over; a result whose call was erased is told by its name alone."""
+    """A tombstone is skipped; a result whose call was erased is delivered with its name only."""
     call = Call("call_0", "wind", '{"place": "Oslo"}')
     reply, ended, sent = records_of(
         ModelReply(text="Wind?", calls=[call]),
@@ -116,8 +118,8 @@ def test_erased_content_is_not_delivered() -> None:
     assert told(tombstone(reply), ended, tombstone(sent)) == [("function_message", "wind", "", "West.", True)]
 
 
-def test_what_is_unknown_is_noticed() -> None:
-    """A kind, or a version of a kind, that only a newer everlog knows is told of, and ends nothing."""
+def test_unknown_events_cause_a_notice() -> None:
+    """A kind of event, or a version of a kind, from a newer everlog causes a notice, and delivery continues."""
     future = UnknownEvent(kind="dream", version=1, text="Sheep.", payload='{"sheep":3}')
     newer = UnknownEvent(kind="message_sent", version=99, text="Hello", payload='{"to":"Chad"}')
     assert told(*records_of(future, newer, MessageSent(text="Hi"))) == [
@@ -142,7 +144,7 @@ def test_what_is_unknown_is_noticed() -> None:
     ],
 )
 def test_notices(event: AnyEvent, notice: tuple[str, str]) -> None:
-    """An event beside the conversation is one notice, whose text is complete."""
+    """An event outside the conversation is delivered as one notice with its complete text."""
     assert told(*records_of(event)) == [("notice", *notice)]
 
 
@@ -159,19 +161,21 @@ def test_notices(event: AnyEvent, notice: tuple[str, str]) -> None:
     ids=lambda event: event.kind,
 )
 def test_records_that_are_not_shown(event: AnyEvent) -> None:
-    """A person's edits, the content of function messages, and the agent's creation are no words for people."""
+    """A person's edits, results of message functions, and the agent's creation are not delivered."""
     assert told(*records_of(event)) == []
 
 
 def test_a_message_that_failed_is_a_function_message() -> None:
-    """The user does not hear a send_message that failed, so the front end is told that it did."""
+    """The user does not see a failed send_message, so the front end gets the failed call as a function message."""
     reply = ModelReply(calls=[Call("c", "send_message", "{")])
     failed = FunctionResult(text="Error parsing JSON", call_id="c", name="send_message", ok=False)
     assert told(*records_of(reply, failed)) == [("function_message", "send_message", "{", "Error parsing JSON", False)]
 
 
 def test_two_calls_of_one_reply_keep_their_own_arguments() -> None:
-    """Each result comes with its own call, in whatever order they end; a call without arguments has an empty object."""
+    """Each result has the arguments of its own call, in whatever order the calls end; a call without arguments has an
+    empty object.
+    """
     calls = [Call("a", "wind", '{"place": "Oslo"}'), Call("b", "moon", "")]
     ends = [FunctionResult(text="Full.", call_id="b", name="moon"), FunctionResult(call_id="a", name="wind")]
     assert told(*records_of(ModelReply(calls=calls), *ends)) == [
@@ -183,23 +187,23 @@ def test_two_calls_of_one_reply_keep_their_own_arguments() -> None:
 
 
 def test_a_result_never_gets_the_arguments_of_an_older_reply() -> None:
-    """Models use ids again: what is left of one reply is forgotten when the next one comes."""
+    """Models reuse ids, so the calls of one reply are forgotten when the next reply arrives."""
     first = ModelReply(calls=[Call("a", "wind", '{"place": "Oslo"}')])
     late = FunctionResult(text="Full.", call_id="a", name="moon")
     assert told(*records_of(first, ModelReply(), late))[-1] == ("function_message", "moon", "", "Full.", True)
 
 
 def test_an_imported_message_says_who_said_it() -> None:
-    """The name of an imported conversation stands; where there is none the agent's own does."""
+    """A message of an imported conversation has its speaker's name; other messages have the agent's name."""
     sent = [MessageSent(text="Hi", name="Mel", imported=True), MessageSent(text="Ho")]
     assert told(*records_of(*sent)) == [("assistant_message", "Hi", "Mel"), ("assistant_message", "Ho", "sam")]
 
 
 def test_a_front_end_writes_only_what_it_shows() -> None:
-    """Every call of the protocol does nothing where a front end does not say otherwise."""
+    """Every call of the protocol does nothing unless a front end overrides it."""
 
     class Ear(FrontEnd):
-        """Hears only what is said to the user."""
+        """A front end that records only messages to the user."""
 
         def __init__(self) -> None:
             self.heard: list[str] = []

@@ -1,4 +1,4 @@
-"""A frame: as many lines and cells as the terminal has, whatever is in the story; and what people see in it."""
+"""A frame has exactly as many lines and cells as the terminal, whatever the story contains; and it shows the story."""
 
 import io
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ HOSTILE = [
 
 
 def hostile() -> ReplayTimeline:
-    """Everything that words can do, in every place that has words."""
+    """Return a story with all troublesome characters in every place that has text."""
     told: list[tuple[Event, int, int]] = [(AgentConfigured(model=HOSTILE[0], window=7, renderer=1), 0, 0)]
     for turn, text in enumerate(HOSTILE, start=1):
         told += [
@@ -61,7 +61,7 @@ def lines(console: Console, story: ReplayTimeline, width: int, height: int) -> S
 @pytest.mark.parametrize("count", few_and_all(3, part="commands"))
 @pytest.mark.parametrize(("width", "height"), SIZES, ids=str)
 def test_a_frame_fills_the_terminal_and_no_more(width: int, height: int, count: int | None) -> None:
-    """At a moment, in each mode, every line has as many cells as the terminal, and there are as many lines."""
+    """At any moment and in each mode, the frame has as many lines as the terminal, and each line as many cells."""
     for story in (STORY, hostile()):
         for seq in pick(range(1, story.last + 1), count, label=f"frames {width} {height}"):
             for changed in ({}, {"mode": "help"}, {"mode": "fork", "typed": HOSTILE[0] * 9}, {"said": HOSTILE[2]}):
@@ -71,14 +71,14 @@ def test_a_frame_fills_the_terminal_and_no_more(width: int, height: int, count: 
 
 
 def test_a_terminal_shows_it_line_by_line() -> None:
-    """Rich, which draws it, wraps and adds nothing."""
+    """Rich, which draws the frame, wraps no line and adds nothing."""
     for width, height in SIZES:
         page = frame(console_at(STORY, 9), STORY, width, height)
         assert rendered(page, width, height) == page.plain + "\n"
 
 
 def test_words_from_outside_have_no_power() -> None:
-    """No escape, bell, return or direction reaches the terminal; square brackets are shown."""
+    """No escape sequence, bell, carriage return or direction mark reaches the terminal; square brackets are shown."""
     story, seen = hostile(), ""
     for seq in range(1, story.last + 1):
         seen += rendered(frame(console_at(story, seq, search_text="[bold"), story, 120, 40), 120, 40)
@@ -131,19 +131,19 @@ human  16 of 200                          appended at seq 6
 
 @pytest.mark.parametrize(("seq", "width", "height", "expected"), [(11, 100, 18, WHOLE), (6, 60, 20, NARROW)])
 def test_the_whole_of_a_frame(seq: int, width: int, height: int, expected: str) -> None:
-    """A moment on the screen: memory beside the story, or below it where the terminal is narrow."""
+    """One whole frame: memory is next to the story, or below it on a narrow terminal."""
     shown = "\n".join(line.rstrip() for line in lines(console_at(STORY, seq), STORY, width, height))
     assert shown == expected
 
 
 def styles(text: Text, words: str) -> set[str]:
-    """The styles of the place where these words stand."""
+    """Return the styles of the place where these words are."""
     at = text.plain.index(words)
     return {str(span.style) for span in text.spans if span.start <= at and at + len(words) <= span.end}
 
 
-def test_what_changed_stands_out_and_then_rests() -> None:
-    """In the turn of an edit what it added is coloured, in the story and in the block; in the next turn it is not."""
+def test_changes_are_coloured_for_one_turn() -> None:
+    """In the turn of an edit the added text is coloured, in the story and in the block; in the next turn it is not."""
     shown = Text("\n").join(console_panes.memory(STORY, 12, 40, 10))
     assert "bold green underline" in styles(shown, "Sails")
     assert "bold green underline" not in styles(shown, "Name: Chad")
@@ -151,8 +151,8 @@ def test_what_changed_stands_out_and_then_rests() -> None:
     assert "bold green underline" not in styles(shown, "Sails")
 
 
-def test_what_was_removed_is_still_seen() -> None:
-    """Words that an edit took away are there, struck through, for that turn."""
+def test_removed_text_is_struck_through_for_one_turn() -> None:
+    """Text that an edit removed is shown struck through during that turn."""
     told = [
         (MemoryEdited(label="human", operation="created", limit=99, text="Lives in Bergen"), 0, 0),
         (UserMessage(text="no"), 1, 0),
@@ -166,7 +166,7 @@ def test_what_was_removed_is_still_seen() -> None:
 
 
 def test_the_block_that_changed_gets_room() -> None:
-    """If blocks are longer than the pane, the change is in view, and every block has its heading."""
+    """If blocks are longer than the pane, the change is visible, and every block has its heading."""
     long = "\n".join(f"line {n}" for n in range(100))
     born = [
         (MemoryEdited(label=label, operation="created", limit=9999, text=long), 0, 0)
@@ -187,7 +187,7 @@ def test_the_block_that_changed_gets_room() -> None:
     ("tokens", "style"), [(0, "green"), (10, "green"), (600, "yellow"), (760, "red"), (1000, "red"), (5000, "red")]
 )
 def test_the_gauge(tokens: int, style: str) -> None:
-    """It fills with the tokens of the last call, the mark stands where the warning comes, and it is red from there."""
+    """The gauge shows the tokens of the last call, has its mark at the warning threshold, and is red from there."""
     told = [
         (AgentConfigured(model="m", window=1000, renderer=1, pressure_fraction=0.75), 0, 0),
         (ModelReply(text="x", usage=Usage(1, 1, tokens)), 1, 1),
@@ -204,7 +204,7 @@ def test_the_gauge(tokens: int, style: str) -> None:
 
 
 def test_a_story_without_a_configuration_has_a_frame() -> None:
-    """An agent whose set-up was erased, or came from elsewhere, has no gauge and no memory, and the frame says so."""
+    """An agent whose configuration is missing has no gauge and no memory, and the frame says so."""
     story = story_of(recorded([(UserMessage(text="hi"), 1, 0)]))
     shown = "\n".join(lines(console_at(story, 1), story, 100, 20))
     assert "no window" in shown
@@ -212,7 +212,7 @@ def test_a_story_without_a_configuration_has_a_frame() -> None:
 
 
 def test_the_timeline_has_the_important_signs() -> None:
-    """Of several signs in one cell, a failure comes before a summary, and a summary before an edit."""
+    """Of several signs in one cell, a failure takes precedence over a summary, and a summary over an edit."""
     signs, bar = console_panes.timeline(STORY, Playback(seq=16, first=1, last=16), 18)
     assert signs.plain == "   e  e    f  s   "
     assert bar.plain == " " + "━" * 15 + "●" + " "
@@ -223,7 +223,7 @@ def test_the_timeline_has_the_important_signs() -> None:
 
 
 def test_the_state_of_the_player_is_said() -> None:
-    """Playing, paused, at the end, waiting for more; and how fast."""
+    """The frame shows playing, paused, at the end or waiting for more, and the speed."""
 
     def head(**changed: object) -> str:
         playback = Playback(**{"seq": 3, "first": 1, "last": 16, **changed})
@@ -235,8 +235,10 @@ def test_the_state_of_the_player_is_said() -> None:
     assert " LIVE 1x " in head(seq=16, follow=True)
 
 
-def test_what_is_typed_and_said_takes_the_place_of_the_keys() -> None:
-    """A search, a name, a word to people; else the keys, help and quit among them at any width that has room."""
+def test_the_foot_shows_input_or_a_message_instead_of_the_keys() -> None:
+    """A search, a name or a message replaces the list of keys; otherwise the list is shown, with help and quit if they
+    fit.
+    """
     assert " search: boat█" in lines(console_at(STORY, 3, mode="search", typed="boat"), STORY, 80, 24)[-1]
     typing = lines(console_at(STORY, 3, mode="fork", typed="bob"), STORY, 80, 24)[-1]
     assert " fork at seq 3, name: bob█" in typing
@@ -248,13 +250,13 @@ def test_what_is_typed_and_said_takes_the_place_of_the_keys() -> None:
 
 
 def test_help_has_every_key() -> None:
-    """The page of keys names each that the foot names."""
+    """The help page names each key that the foot names."""
     shown = "\n".join(lines(console_at(STORY, 3, mode="help"), STORY, 80, 24))
     for key in ("space", "← →", "p n", "s S", "e E", "f ", "g G", "+ -", "/ ", "F ", "q "):
         assert f"  {key}" in shown
 
 
-def test_what_was_sought_stands_out() -> None:
-    """The words of the last search are marked in the story."""
+def test_search_matches_are_marked() -> None:
+    """Matches of the last search are marked in the story."""
     shown = frame(console_at(STORY, 12, search_text="AHOY"), STORY, 100, 20)
     assert "black on yellow" in styles(shown, "Ahoy")

@@ -1,4 +1,4 @@
-"""The console at work, with a terminal, a clock and forks of the test's own."""
+"""The loop of the console, with the test's own terminal, clock and forks."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ STORY = story_of(RECORDS)
 
 
 class HandClock:
-    """Stands still unless it is turned."""
+    """A clock that advances only when the test advances it."""
 
     at = 0
 
@@ -25,7 +25,7 @@ class HandClock:
 
 
 class Script:
-    """A terminal whose user presses these keys, one after each wait; an empty one lets the time pass."""
+    """A terminal whose user presses the given keys, one after each wait; an empty key lets the time pass."""
 
     def __init__(self, *keys: str, clock: HandClock | None = None) -> None:
         self.pages: list[str] = []
@@ -70,7 +70,7 @@ WHOLE = Playback(seq=1, first=1, last=len(RECORDS))
 
 
 def test_it_plays_to_the_end_in_the_recorded_time() -> None:
-    """It waits as long as is due, no event is passed over, and it rests at the end."""
+    """The loop waits until the next event is due, skips no event, and stops at the end."""
     script = driven(Script(*[""] * 60), Playback(seq=1, first=1, last=len(RECORDS), speed=2))
     seqs = [page.split(" seq ")[-1].split(" ")[0] for page in script.pages]
     assert list(dict.fromkeys(seqs)) == [str(seq) for seq in range(1, len(RECORDS) + 1)]
@@ -79,7 +79,7 @@ def test_it_plays_to_the_end_in_the_recorded_time() -> None:
 
 
 def test_nothing_is_drawn_twice() -> None:
-    """A frame that would be the same is not drawn; another size of the terminal is drawn at once."""
+    """An unchanged frame is not drawn again; after a change of the terminal's size a frame is drawn at once."""
     paused = Playback(seq=3, first=1, last=9, playing=False)
     assert len(driven(Script("", "", "", "z", ""), paused).pages) == 1
     script = Script("", "")
@@ -95,7 +95,7 @@ def test_nothing_is_drawn_twice() -> None:
 
 
 def test_a_stopped_process_does_not_lose_the_story() -> None:
-    """After an hour in the background the player continues near its old place."""
+    """After an hour in the background the player continues near its old position."""
     clock = HandClock()
     script = Script("", clock=clock)
     waited = script.keys
@@ -110,7 +110,7 @@ def test_a_stopped_process_does_not_lose_the_story() -> None:
 
 
 def test_a_fork_is_made_at_the_event_that_is_shown() -> None:
-    """The terminal is restored first; then the command to continue is printed."""
+    """The terminal is restored first; then the command that continues with the fork is printed."""
     made: list[tuple[int, str]] = []
     script = Script("n", "F", *"bob", "enter", "")
     driven(script, WHOLE, fork=lambda seq, name: made.append((seq, name)))
@@ -131,7 +131,7 @@ def test_a_fork_that_cannot_be_says_why() -> None:
 
 
 def test_following_shows_what_comes() -> None:
-    """The log is looked at again each half second; what is new in it is shown as it would have been, and counted."""
+    """The log is read again every half second; new records are shown like the others, and counted."""
     with Past(RECORDS, 14) as past:
         story = load_timeline.begun(past)
         clock = HandClock()
@@ -151,7 +151,7 @@ def test_following_shows_what_comes() -> None:
 
 
 def test_without_following_the_log_is_left_alone() -> None:
-    """Nothing is read again."""
+    """The log is not read again."""
 
     def grow() -> bool:
         raise AssertionError("read again")

@@ -41,7 +41,7 @@ def typed(console: Console, *keys: str) -> Console:
     ids=lambda value: "".join(value) if isinstance(value, list) else value,
 )
 def test_keys_go_to_places(keys: list[str], seq: int) -> None:
-    """Each key leads to its place, and pauses there."""
+    """Each key jumps to its target, and pauses there."""
     now = typed(console_at(STORY, 1), *keys)
     assert (now.playback.seq, now.playback.playing, now.mode) == (seq, False, "watch")
 
@@ -60,15 +60,15 @@ def test_keys_go_to_places(keys: list[str], seq: int) -> None:
     ],
     ids=lambda value: "".join(value) if isinstance(value, list) else "",
 )
-def test_where_nothing_is_it_says_so(keys: list[str], said: str) -> None:
-    """It says so until the next key."""
+def test_a_key_without_a_target_shows_a_message(keys: list[str], said: str) -> None:
+    """A key without a target shows a message until the next key."""
     now = typed(console_at(STORY, 1), *keys)
     assert now.said == said
     assert not typed(now, "?").said
 
 
 def test_jumps_stay_in_the_part_that_is_watched() -> None:
-    """Moments outside of --from and --to cannot be reached."""
+    """Moments outside --from and --to cannot be reached."""
     part = Console(playback=Playback(seq=5, first=5, last=8))
     for key in ("s", "f", "p", "n"):
         now = typed(part, key)
@@ -78,7 +78,7 @@ def test_jumps_stay_in_the_part_that_is_watched() -> None:
 
 
 def test_space_speed_help_and_leaving() -> None:
-    """The keys that go nowhere."""
+    """Space, speed, help and quit do not change the position."""
     begun = console_at(STORY, 1)
     assert typed(begun, " ").playback.playing
     assert not typed(begun, " ", " ").playback.playing
@@ -93,7 +93,7 @@ def test_space_speed_help_and_leaving() -> None:
 
 
 def test_a_fork_is_asked_for_by_name() -> None:
-    """F and a name ask for a fork at the event that is shown; nothing is asked for before enter, or without a name."""
+    """F and a name request a fork at the shown event; before Enter, or without a name, nothing is requested."""
     asking = typed(console_at(STORY, 6), "F", *"bob")
     assert (asking.mode, asking.typed, asking.fork) == ("fork", "bob", "")
     assert typed(asking, "enter").fork == "bob"
@@ -104,7 +104,7 @@ def test_a_fork_is_asked_for_by_name() -> None:
 
 
 def test_typing_rests_the_player() -> None:
-    """While a name or words are typed, the event on the screen stays."""
+    """While a name or a search is typed, the shown event stays."""
     playing = typed(console_at(STORY, 6), " ")
     assert not typed(playing, "F").playback.playing
     assert not typed(playing, "/").playback.playing

@@ -1,4 +1,4 @@
-"""From what a terminal sends to keys."""
+"""Decode the bytes of a terminal into keys."""
 
 import pytest
 
@@ -21,12 +21,12 @@ from everlog.interfaces.replay_console.key_decoder import keys_of
     ],
 )
 def test_keys(sent: str, keys: list[str]) -> None:
-    """Characters are themselves, keys have names, and an unknown key is ignored."""
+    """Characters stand for themselves, special keys have names, and unknown keys are ignored."""
     assert keys_of(sent, over=False) == (keys, "")
 
 
 def test_a_key_that_comes_in_pieces() -> None:
-    """The beginning of a key waits for its rest."""
+    """The decoder keeps the first bytes of a key until the rest arrives."""
     for cut in (1, 2, 3):
         keys, left = keys_of("\x1b[1;2C"[:cut], over=False)
         assert (keys, left) == ([], "\x1b[1;2C"[:cut])
@@ -34,7 +34,7 @@ def test_a_key_that_comes_in_pieces() -> None:
 
 
 def test_a_lone_escape_is_a_key() -> None:
-    """An escape is a key of its own if no character follows."""
+    """An escape without a following character is a key."""
     assert keys_of("\x1b", over=True) == (["escape"], "")
     assert keys_of("", over=True) == ([], "")
     assert keys_of("\x1bx", over=False) == (["escape", "x"], "")

@@ -19,7 +19,7 @@ from tests.support.cli.command_line import START, Line, completion, says
 
 @pytest.fixture
 def sam(cli: Line) -> Line:
-    """An agent that wrote something down, failed at something, and answered."""
+    """Return an agent that edited its memory, had a failed call, and answered."""
     edit = ("core_memory_append", {"name": "human", "content": "Sails", "request_heartbeat": True})
     cli.script.answers = [
         completion(edit, thought="A sailor!"),
@@ -33,7 +33,7 @@ def sam(cli: Line) -> Line:
 
 
 def test_the_story_is_printed_at_once(sam: Line) -> None:
-    """Turns, thoughts, calls, edits with what changed, failures and messages, in their order; and nothing waits."""
+    """Turns, thoughts, calls, edits, failures and messages are printed in order, without waiting."""
     out = sam.ok("replay", "sam")
     parts = (
         "── turn 1 · ",
@@ -57,14 +57,16 @@ def test_the_story_is_printed_at_once(sam: Line) -> None:
 
 
 def test_each_record_has_its_lines(sam: Line) -> None:
-    """Every record of the log is in it, by its seq."""
+    """Every record of the log is printed with its seq."""
     seqs = [line["seq"] for line in sam.lines("events", "sam")]
     printed = [line[:6].strip() for line in sam.ok("replay", "sam").splitlines()]
     assert [int(seq) for seq in printed if seq.isdecimal()] == seqs
 
 
 def test_json_says_what_each_record_changed(sam: Line) -> None:
-    """A line for each record; what is told of memory and context, taken together, is what the commands say of now."""
+    """Each record is one JSON line; all changes of memory and context together give the state that the commands
+    show.
+    """
     lines = sam.lines("replay", "sam")
     assert [line["seq"] for line in lines] == list(range(1, len(lines) + 1))
     blocks: dict[str, str] = {}
@@ -92,7 +94,7 @@ def test_every_json_key_is_documented(sam: Line) -> None:
 
 
 def test_a_part_of_the_story(sam: Line) -> None:
-    """--from and --to are inclusive, and what was before is known all the same."""
+    """--from and --to are inclusive, and the state before --from is known."""
     whole = sam.lines("replay", "sam")
     assert sam.lines("replay", "sam", "--from", "5", "--to", "9") == whole[4:9]
     assert sam.ok("replay", "sam", "--from", "5", "--to", "9") in sam.ok("replay", "sam")
@@ -100,14 +102,14 @@ def test_a_part_of_the_story(sam: Line) -> None:
 
 @pytest.mark.parametrize("argv", ["--from 999", "--to 999", "--from 9 --to 5", "--from 999 --follow"])
 def test_a_range_that_is_not_there(sam: Line, argv: str) -> None:
-    """It is an error that names the head."""
+    """A range beyond the head is an error that names the head."""
     head = sam.json("memory", "sam")["as_of"]
     assert f"it has 1 to {head}, the head" in sam.fails("replay", "sam", *argv.split())
 
 
 @pytest.mark.parametrize("speed", ["0", "-1", "x", "nan", "inf", "1e9", "8y", ""])
 def test_a_speed_that_is_none(cli: Line, speed: str) -> None:
-    """It is bad usage."""
+    """An invalid speed is bad usage."""
     code, _, err = cli("replay", "sam", f"--speed={speed}")
     assert code == 2
     assert "is not a speed from 0.125x to 1024x" in " ".join(err.split())
@@ -121,12 +123,12 @@ def test_speeds_are_typed_with_or_without_their_sign(sam: Line) -> None:
 
 
 def test_an_agent_that_is_not_there(sam: Line) -> None:
-    """Names those that are near."""
+    """An unknown agent is an error that names similar names."""
     assert "sam" in sam.fails("replay", "sma")
 
 
 def test_following_shows_new_records(sam: Line) -> None:
-    """`--follow` prints the story, then what is new after each look, until Ctrl-C."""
+    """`--follow` prints the story, then new records after each look, until Ctrl-C."""
     head = sam.json("memory", "sam")["as_of"]
     said = draft(SystemAlert(text="late"), event_id=uuid7(START, 99), recorded_at=START, turn=9, step=0)
 
@@ -146,13 +148,13 @@ def test_following_shows_new_records(sam: Line) -> None:
 
 
 def test_following_ends_at_the_given_record(sam: Line) -> None:
-    """With --to it ends there, without looking again."""
+    """With --to the command ends at that record, without looking again."""
     assert sam.ok("replay", "sam", "--follow", "--to", "5") == sam.ok("replay", "sam", "--to", "5")
     assert not sam.sleeps
 
 
 def test_erased_content_is_not_shown(sam: Line) -> None:
-    """Neither lines nor JSON have a word of it; its place is there."""
+    """Neither lines nor JSON contain erased text; its record is shown as erased."""
     sam.ok("erase", "sam", "--yes")
     out = sam.ok("replay", "sam")
     assert "sail" not in out.lower()
@@ -161,7 +163,7 @@ def test_erased_content_is_not_shown(sam: Line) -> None:
 
 
 def test_nothing_is_written(sam: Line) -> None:
-    """The store has the same files with the same bytes afterwards."""
+    """After a replay the store has the same files with the same bytes."""
 
     def files() -> dict[Path, bytes]:
         return {path: path.read_bytes() for path in sam.root.rglob("*") if path.is_file()}
@@ -172,7 +174,7 @@ def test_nothing_is_written(sam: Line) -> None:
 
 
 def test_a_terminal_that_shows_only_lines_gets_lines(sam: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With TERM=dumb there is no console, even at a terminal."""
+    """With TERM=dumb there is no console, even on a terminal."""
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
@@ -180,7 +182,7 @@ def test_a_terminal_that_shows_only_lines_gets_lines(sam: Line, monkeypatch: pyt
 
 
 def test_the_console_forks_by_way_of_the_agents(cli: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The key F calls `AgentSystem.fork` with both names and the seq on the screen."""
+    """The key F calls `AgentSystem.fork` with both names and the shown seq."""
     asked: list[tuple[str, str, int]] = []
 
     class Forks:
@@ -198,6 +200,6 @@ def test_the_console_forks_by_way_of_the_agents(cli: Line, monkeypatch: pytest.M
 
 
 def test_it_needs_no_terminal_library(sam: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a system without termios, lines are printed all the same."""
+    """On a system without termios, the story is printed as lines."""
     monkeypatch.setitem(__import__("sys").modules, "termios", None)
     assert main(["--store", str(sam.root), "replay", "sam"], world=sam.world) == 0

@@ -1,4 +1,4 @@
-"""The player's progress as time passes. It has no clock: the passed time is an argument."""
+"""The player's progress as time passes. The player has no clock: the passed time is an argument."""
 
 import pytest
 
@@ -29,12 +29,12 @@ def later(gap_us: int, *, count: int = 3):
     ],
 )
 def test_recorded_time_is_divided_by_the_speed(gap_us: int, speed: float, pause_us: int) -> None:
-    """A pause is never longer than the longest, and events of one moment come apart; time that ran back is no time."""
+    """A pause has a maximum, events of one moment are separated, and a time that ran backwards counts as no pause."""
     assert player.pause_us(*later(gap_us, count=2), speed) == pause_us
 
 
 def test_it_waits_until_the_next_event_is_due() -> None:
-    """Waiting time adds up over short intervals; no event is shown early or late."""
+    """Short intervals add up; no event is shown early or late."""
     now = player.after_time(BEGUN, SECOND - 1, RECORDS)
     assert (now.seq, player.due_us(now, RECORDS)) == (1, 1)
     now = player.after_time(now, 1, RECORDS)
@@ -42,13 +42,13 @@ def test_it_waits_until_the_next_event_is_due() -> None:
 
 
 def test_much_time_is_many_events() -> None:
-    """As many events on as were due, and the rest of the time counts for the next one."""
+    """The player advances by all due events, and the rest of the time counts for the next event."""
     now = player.after_time(BEGUN, 3 * SECOND + 400_000, RECORDS)
     assert (now.seq, now.waited_us) == (4, 400_000)
 
 
 def test_it_stops_at_the_end() -> None:
-    """At the last event it stops; to play on begins at the first again."""
+    """The player stops at the last event; playing again begins at the first event."""
     now = player.after_time(BEGUN, 1000 * SECOND, RECORDS)
     assert (now.seq, now.playing) == (len(RECORDS), False)
     assert player.due_us(now, RECORDS) is None
@@ -57,7 +57,7 @@ def test_it_stops_at_the_end() -> None:
 
 
 def test_following_waits_at_the_end() -> None:
-    """With `follow` it continues at the end, and shows new events."""
+    """With `follow` the player waits at the end, and shows new events."""
     now = player.after_time(Playback(seq=1, first=1, last=3, follow=True), 1000 * SECOND, RECORDS)
     assert (now.seq, now.playing) == (3, True)
     now = player.after_time(player.with_more_records(now, 4), SECOND, RECORDS)
@@ -65,7 +65,7 @@ def test_following_waits_at_the_end() -> None:
 
 
 def test_a_pause_lets_no_time_pass() -> None:
-    """Paused, it stays where it is however long."""
+    """A paused player keeps its position however much time passes."""
     paused = player.toggle_pause(BEGUN)
     assert player.after_time(paused, 1000 * SECOND, RECORDS) == paused
     assert player.toggle_pause(paused) == BEGUN
@@ -77,14 +77,14 @@ def test_time_that_runs_back_is_no_time() -> None:
 
 
 def test_moves_stay_between_the_ends_and_pause() -> None:
-    """No move leaves what is watched."""
+    """A move never leaves the watched range, and pauses the player."""
     part = Playback(seq=5, first=3, last=9)
     assert [player.at_record(part, seq).seq for seq in (1, 3, 7, 9, 99)] == [3, 3, 7, 9, 9]
     assert not player.at_record(part, 7).playing
 
 
 def test_speed_has_limits() -> None:
-    """Twice and half, no further than the limits."""
+    """The speed is doubled and halved only within its limits."""
     now = BEGUN
     for _ in range(40):
         now = player.faster(now, 2)

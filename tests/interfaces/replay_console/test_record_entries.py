@@ -66,12 +66,12 @@ def plain_lines(lines: list[EntryLine]) -> list[tuple[str, str]]:
     ids=lambda value: value.kind if isinstance(value, Event) else "",
 )  # fmt: skip
 def test_what_is_said(event: Event, label: str, words: str) -> None:
-    """Each kind has its label, and all of its words."""
+    """Each kind of record has its label and its complete text."""
     assert said(event) == [(label, words)]
 
 
 def test_a_reply_thinks_and_calls() -> None:
-    """The thought with what it cost, then each call; a heart where it asks for a heartbeat."""
+    """A reply shows the thought with its cost, then each call; a heart marks a call that requests a heartbeat."""
     story = story_of(RECORDS)
     assert plain_lines(entry(RECORDS[4], story)) == [
         ("thinks", "A sailor!  · 800 tokens, 80%"),
@@ -80,7 +80,7 @@ def test_a_reply_thinks_and_calls() -> None:
 
 
 def test_an_edit_shows_what_changed() -> None:
-    """In colours, or in signs where there are none."""
+    """Changes are shown in colours, or with signs where there are no colours."""
     story = story_of(RECORDS)
     assert plain_lines(entry(RECORDS[5], story)) == [("memory", "human appended: Name: Chad Sails")]
     assert plain_lines(entry(RECORDS[5], story, marked=True)) == [("memory", "human appended: Name: Chad{+ Sails+}")]
@@ -88,7 +88,7 @@ def test_an_edit_shows_what_changed() -> None:
 
 
 def test_what_was_erased_says_so() -> None:
-    """Of a tombstone only its kind is left."""
+    """A tombstone shows only its kind."""
     records = [*RECORDS[:3], tombstone(RECORDS[3]), *RECORDS[4:5], tombstone(RECORDS[5])]
     story = story_of(records)
     assert plain_lines(entry(records[3], story)) == [("user_mes…", "erased")]
@@ -99,7 +99,7 @@ def test_what_was_erased_says_so() -> None:
     "text", ["\x1b[2J\x1b]0;owned\x07", "[bold red]x[/bold red]", "a\u202eb\u2066c", "\x9b31m\r\x08"]
 )
 def test_words_have_no_power(text: str) -> None:
-    """Escapes and directions are shown as what they are, and square brackets are no markup."""
+    """Escape sequences and direction marks are shown as visible text, and square brackets are not markup."""
     for event in (UserMessage(text=text, name=text), FunctionResult(call_id=text, name=text, text=text, ok=False)):
         for label, words in said(event):
             for shown in (label, words):
@@ -108,7 +108,9 @@ def test_words_have_no_power(text: str) -> None:
 
 
 def test_only_sending_a_message_is_quiet() -> None:
-    """A successful send is shown by the message alone; any other result, and a failure, has its own line."""
+    """A successful send_message is shown by its message only; any other result, and any failure, has a line of
+    its own.
+    """
     quiet, other, failed = recorded(
         [
             (FunctionResult(call_id="a", name="send_message"), 1, 1),
@@ -120,7 +122,7 @@ def test_only_sending_a_message_is_quiet() -> None:
 
 
 def test_endless_words_end() -> None:
-    """A million characters are cut, and how many more there are is said."""
+    """A text of a million characters is cut, and the number of the omitted characters is shown."""
     ((_, words),) = said(UserMessage(text="x" * 1_000_000))
     assert len(words) < 5000
     assert "996,000 more characters" in words

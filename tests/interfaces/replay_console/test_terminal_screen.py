@@ -1,4 +1,4 @@
-"""The console on a terminal, which a pseudo-terminal is here: it shows, it listens, and it leaves as it came."""
+"""The console on a pseudo-terminal: it draws, reads keys, and restores the terminal when it ends."""
 
 import codecs
 import fcntl
@@ -24,7 +24,7 @@ from tests.support.cli.command_line import Line
 
 ROOT = Path(__file__).resolve().parents[3]
 WAIT_S = 30
-"""Longest wait for what a test expects to see; nothing waits so long unless it fails."""
+"""Longest wait for an expected output; only a failing test waits so long."""
 WIDTH, HEIGHT = 100, 30
 
 
@@ -34,7 +34,7 @@ def resize(fd: int, width: int, height: int) -> None:
 
 @pytest.fixture
 def terminal() -> Iterator[tuple[int, int]]:
-    """Both ends of a pseudo-terminal: that of the person, and that of the program."""
+    """Yield both ends of a pseudo-terminal: the person's end and the program's end."""
     person, program = pty.openpty()
     resize(program, WIDTH, HEIGHT)
     yield person, program
@@ -48,7 +48,7 @@ class Watched:
     def __init__(self, terminal: tuple[int, int], *argv: str) -> None:
         self.person, program = terminal
         self.sent = ""
-        """Everything that the command sent, as far as it was read."""
+        """Everything that the command has written, as far as the test has read it."""
         self._text = codecs.getincrementaldecoder("utf-8")()
         self.before = termios.tcgetattr(program)
         self.program = program
@@ -59,12 +59,12 @@ class Watched:
         self.process = subprocess.Popen(command, **ends, env=env, cwd=ROOT, start_new_session=True)
 
     def frame(self) -> str:
-        """The last whole frame, without colours."""
+        """Return the last whole frame, without colours."""
         frames = self.sent.split("\x1b[H")
         return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", frames[-1])
 
     def until(self, *words: str, width: int = WIDTH) -> None:
-        """Read until the frame has all the words, and no line that is wider."""
+        """Read until the frame has all the words, and no line that is wider than the terminal."""
         while not self._has(words, width):
             assert select.select([self.person], [], [], WAIT_S)[0], f"{words} did not come: {self.frame()}"
             self._read()
@@ -80,17 +80,17 @@ class Watched:
         os.write(self.person, keys.encode())
 
     def ended(self) -> int:
-        """The exit code, everything that was sent having been read."""
+        """Read the rest of the output. Return the exit code."""
         self._on_commit(lambda: self.process.poll() is not None)
         return self.process.returncode
 
     def stopped(self) -> None:
-        """Wait until the process has stopped; what it sent until then is forgotten."""
+        """Wait until the process has stopped, and forget its output until then."""
         self._on_commit(lambda: os.WIFSTOPPED(os.waitpid(self.process.pid, os.WUNTRACED | os.WNOHANG)[1]))
         self.sent = ""
 
     def _on_commit(self, over: Callable[[], bool]) -> None:
-        """Read until the program has ended, and then the rest: an unread terminal blocks its program."""
+        """Read until `over()` is true, and then read the rest: a program blocks on a terminal that is not read."""
         for _ in range(WAIT_S * 20):
             ended = over()
             while select.select([self.person], [], [], 0 if ended else 0.05)[0]:
@@ -100,7 +100,7 @@ class Watched:
         raise AssertionError(f"it goes on: {self.frame()}")
 
     def assert_restored(self) -> None:
-        """The other screen and the cursor are shown again, and keys are lines with an echo."""
+        """Check that the main screen and the cursor are shown again, and that the terminal reads lines with echo."""
         assert self.sent.rindex("\x1b[?1049l") > self.sent.rindex("\x1b[?1049h")
         assert self.sent.rindex("\x1b[?25h") > self.sent.rindex("\x1b[?25l")
         assert termios.tcgetattr(self.program) == self.before
@@ -108,7 +108,7 @@ class Watched:
 
 @pytest.fixture
 def watched(cli: Line, terminal: tuple[int, int]) -> Iterator[Watched]:
-    """`everlog replay sam --speed 0.125x` on a terminal, of an agent that says three things."""
+    """Start `everlog replay sam --speed 0.125x` on a terminal; sam's story has three messages."""
     cli.real = True
     for words in ("Hi, my name is Chad and I sail", "What is my name?", "My dog is called Rex"):
         cli.ok("send", "sam", words)
@@ -119,7 +119,9 @@ def watched(cli: Line, terminal: tuple[int, int]) -> Iterator[Watched]:
 
 
 def test_the_console_shows_listens_and_leaves(watched: Watched) -> None:
-    """Frames come, each key does what it says, another size is drawn at once; q ends it, and nothing is left behind."""
+    """Frames are drawn, each key works, and a new terminal size is drawn at once; q ends the console and restores the
+    terminal.
+    """
     watched.until(" PLAY 0.125x ", "core memory")
     watched.press(" ")
     watched.until(" PAUSE 0.125x ")
@@ -148,7 +150,7 @@ def test_the_console_shows_listens_and_leaves(watched: Watched) -> None:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_leaves_nothing_behind(watched: Watched, number: signal.Signals, code: int) -> None:
-    """Ctrl-C and a kill end it with the terminal as it was."""
+    """After Ctrl-C and after a kill the terminal is restored."""
     watched.until("core memory")
     watched.process.send_signal(number)
     assert watched.ended() == code
@@ -156,7 +158,7 @@ def test_a_signal_leaves_nothing_behind(watched: Watched, number: signal.Signals
 
 
 def test_a_stopped_console_gives_the_terminal_back(watched: Watched) -> None:
-    """Ctrl-Z stops the program with the terminal restored; when resumed, it draws itself again and reads keys."""
+    """Ctrl-Z stops the program with the terminal restored; when resumed, the console draws again and reads keys."""
     watched.until("core memory")
     watched.press(" ")
     watched.until(" PAUSE ")
@@ -174,7 +176,7 @@ def test_a_stopped_console_gives_the_terminal_back(watched: Watched) -> None:
 
 @contextmanager
 def at(terminal: tuple[int, int]) -> Iterator[TerminalScreen]:
-    """A screen in this process, on a terminal so small that nothing waits for it to be read."""
+    """Open a screen in this process, on a terminal whose size is so small that no write blocks."""
     _, program = terminal
     resize(program, 20, 3)
     with pytest.MonkeyPatch.context() as patch, os.fdopen(os.dup(program)) as typed:
@@ -188,7 +190,7 @@ def at(terminal: tuple[int, int]) -> Iterator[TerminalScreen]:
 
 
 def test_an_error_of_ours_leaves_nothing_behind(terminal: tuple[int, int]) -> None:
-    """Any exception passes through, and terminal and signals are restored."""
+    """Any exception passes through, and terminal and signal handlers are restored."""
     _, program = terminal
     before = termios.tcgetattr(program)
     handlers = [signal.getsignal(number) for number in (signal.SIGTSTP, signal.SIGTERM)]
@@ -203,7 +205,9 @@ def test_an_error_of_ours_leaves_nothing_behind(terminal: tuple[int, int]) -> No
 def test_a_stop_while_the_terminal_is_given_back_does_not_take_it(
     terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-Z while a fork runs: it stays as it was until the fork is done, and is left as it was found."""
+    """Ctrl-Z while a fork runs leaves the terminal restored until the fork is done; at the end it is as before the
+    start.
+    """
     _, program = terminal
     before = termios.tcgetattr(program)
     with at(terminal) as screen:
@@ -221,7 +225,7 @@ def test_a_stop_while_the_terminal_is_given_back_does_not_take_it(
 def test_a_screen_that_cannot_be_begun_leaves_nothing_behind(
     terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Keys come one by one before the page is shown: where that fails, they come by lines again."""
+    """If the page cannot be drawn after single-key input was switched on, line input is restored."""
     _, program = terminal
     before, handler = termios.tcgetattr(program), signal.getsignal(signal.SIGTSTP)
 
@@ -236,7 +240,7 @@ def test_a_screen_that_cannot_be_begun_leaves_nothing_behind(
 
 
 def test_keys_come_one_by_one_and_in_pieces(terminal: tuple[int, int]) -> None:
-    """Keys need no enter; a key in two reads is one, a lone escape is one too, and without a key there is none."""
+    """Keys need no Enter; a key in two reads is one key, a lone escape is a key, and no input gives no key."""
     person, _ = terminal
     with at(terminal) as screen:
         assert list(screen.keys(0)) == []
@@ -251,7 +255,7 @@ def test_keys_come_one_by_one_and_in_pieces(terminal: tuple[int, int]) -> None:
 
 
 def test_while_suspended_the_terminal_is_as_it_was(terminal: tuple[int, int]) -> None:
-    """Output and questions of a fork reach the terminal in order; the frame comes back afterwards."""
+    """Output and questions of a fork reach the terminal in order; afterwards the frame is shown again."""
     person, program = terminal
     before = termios.tcgetattr(program)
     with at(terminal) as screen:

@@ -1,4 +1,4 @@
-"""A story knows at each seq what the projections say as of it."""
+"""A story has at each seq the state that the projections have as of that seq."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def told(story: ReplayTimeline, seq: int) -> tuple[Any, ...]:
 
 @law(LOGS, few=5, many=100)
 def test_the_gauge_is_the_memory_pressure(records: list[Record]) -> None:
-    """As of every record: tokens, window, mark, warning and last summary are those of the projection."""
+    """As of every record, tokens, window, warning mark, warning and last summary equal those of the projection."""
     with Past(records) as past:
         story = load_timeline.begun(past)
         rows = past.projections.batch("memory_pressure", [("sam", seq) for seq in range(1, story.last + 1)])
@@ -39,7 +39,7 @@ def test_the_gauge_is_the_memory_pressure(records: list[Record]) -> None:
 
 @law(LOGS, few=5, many=100)
 def test_the_blocks_are_core_memory(records: list[Record]) -> None:
-    """As of every record: each block, its value and the event that wrote it are those of the projection."""
+    """As of every record, each block, its value and the event that wrote it equal those of the projection."""
     with Past(records) as past:
         story = load_timeline.begun(past)
         moments = range(1, story.last + 1)
@@ -50,8 +50,8 @@ def test_the_blocks_are_core_memory(records: list[Record]) -> None:
 
 
 @law(LOGS, st.data(), few=5, many=100)
-def test_what_comes_later_is_as_if_it_had_been_there(records: list[Record], data: st.DataObject) -> None:
-    """A story that grew, a few records at a time, is the story that was loaded at once."""
+def test_a_story_that_grew_equals_the_story_loaded_at_once(records: list[Record], data: st.DataObject) -> None:
+    """A story that grew by a few records at a time equals the story that was loaded at once."""
     whole = story_of(records)
     with Past(records, data.draw(st.integers(1, len(records)))) as past:
         grown = load_timeline.begun(past, past.head.seq)
@@ -66,7 +66,7 @@ def test_what_comes_later_is_as_if_it_had_been_there(records: list[Record], data
 
 
 def test_landmarks() -> None:
-    """Turns, summaries, edits and failures are where they happened."""
+    """Turns, summaries, edits and failures are at their seqs."""
     story = story_of(RECORDS)
     found = {kind: list(story.jump_points(kind)) for kind in ("turn", "summary", "edit", "failure")}
     assert found == {"turn": [4, 13], "summary": [14], "edit": [3, 6], "failure": [11]}
@@ -75,7 +75,7 @@ def test_landmarks() -> None:
 
 
 def test_a_second_life_begins_with_nothing() -> None:
-    """After the agent was created again, its memory and gauge are those of the new life alone."""
+    """After the agent was created again, memory and gauge hold only data of the new incarnation."""
     born = [(event, 0, 0) for event in BIRTH]
     first = MemoryEdited(label="plans", operation="set", limit=100, text="old")
     again = MemoryEdited(label="plans", operation="set", limit=100, text="new")

@@ -1,4 +1,4 @@
-"""Differences between two texts, by words."""
+"""Word-by-word differences between two texts."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ TEXTS = st.text(st.sampled_from("ab \n,漢"), max_size=60)
 
 @given(TEXTS, TEXTS)
 def test_both_texts_are_in_it(before: str, after: str) -> None:
-    """Without what was added it is the one text, without what was removed the other; no piece is empty."""
+    """Without the added parts the diff is the old text, without the removed parts the new text; no part is empty."""
     pieces = difference(before, after)
     assert "".join(text for change, text in pieces if change != "added") == before
     assert "".join(text for change, text in pieces if change != "removed") == after
@@ -18,7 +18,7 @@ def test_both_texts_are_in_it(before: str, after: str) -> None:
 
 
 def test_words_change_whole() -> None:
-    """Appended words are added, a replacing word is next to the replaced one, and missing words are removed."""
+    """Appended words are added, a replacement follows the replaced word, and missing words are removed."""
     assert difference("Name: Chad", "Name: Chad\nSails") == [("same", "Name: Chad"), ("added", "\nSails")]
     assert difference("lives in Bergen now", "lives in Oslo now") == [
         ("same", "lives in"),
@@ -32,7 +32,7 @@ def test_words_change_whole() -> None:
 
 
 def test_too_much_change_is_not_compared() -> None:
-    """Beyond a limit the whole middle goes and comes: a frame must not wait for it."""
+    """Beyond a limit the whole middle counts as replaced, so that a frame never waits for the comparison."""
     before, after = (" ".join(f"{kind}{n % 7}" for n in range(WORDS_MAX + 1)) for kind in "ab")
     assert difference(f"x {before} y", f"x {after} y") == [
         ("same", "x"),
@@ -42,8 +42,8 @@ def test_too_much_change_is_not_compared() -> None:
     ]
 
 
-def test_only_what_is_near_stays() -> None:
-    """Around a change some whole words stay, the rest is an ellipsis; what changed is whole."""
+def test_only_words_near_a_change_stay() -> None:
+    """Around a change some whole words are kept and the rest becomes an ellipsis; the change itself is complete."""
     long = "word " * 50
     pieces = around(difference(f"{long}old {long}end", f"{long}new {long}end"))
     assert [change for change, _ in pieces] == ["same", "removed", "added", "same"]

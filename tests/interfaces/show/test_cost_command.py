@@ -1,4 +1,4 @@
-"""`everlog cost`: what models cost, by day and model, and what a budget leaves."""
+"""`everlog cost`: the cost of models by day and model, and the rest of a budget."""
 
 import json
 from typing import Any
@@ -10,7 +10,7 @@ from tests.support.cli.command_line import Line, completion
 
 
 def answer(model: str, prompt: int, cached: int = 0) -> str:
-    """A reply of a model, of ten tokens, to a request of so many, some of them cached."""
+    """Return a reply of ten tokens to a request of `prompt` tokens, some of them cached."""
     body: dict[str, Any] = json.loads(completion(("send_message", {"message": "Indeed."})))
     usage = {"prompt_tokens": prompt, "completion_tokens": 10, "total_tokens": prompt + 10}
     body |= {"model": model, "usage": {**usage, "prompt_tokens_details": {"cached_tokens": cached}}}
@@ -19,7 +19,7 @@ def answer(model: str, prompt: int, cached: int = 0) -> str:
 
 @pytest.fixture
 def asked(cli: Line) -> Line:
-    """Sam asked gpt-4o twice and a model without a price once, and Ann gpt-4o on the day after."""
+    """Let Sam ask gpt-4o twice and a model without a price once, and let Ann ask gpt-4o on the next day."""
     cli.script.answers += [
         answer("gpt-4o-2024-08-06", 1000), answer("gpt-4o-2024-08-06", 2000, 1500), answer("house", 500),
         answer("gpt-4o", 100),
@@ -32,7 +32,7 @@ def asked(cli: Line) -> Line:
 
 
 def test_money_is_reported_by_day_and_model(asked: Line) -> None:
-    """Cached tokens have their price, an unknown model has none; the sums cover the known ones."""
+    """Cached tokens have their own price, an unknown model has none; the sums cover the known prices."""
     found = asked.json("cost", "sam")
     rows = {row["model"]: row for row in found["rows"]}
     assert rows["gpt-4o-2024-08-06"]["cost"] == pytest.approx((1500 * 2.5 + 1500 * 1.25 + 20 * 10) / 1e6)
@@ -46,7 +46,7 @@ def test_money_is_reported_by_day_and_model(asked: Line) -> None:
 
 
 def test_a_price_of_the_variables_counts_for_all(asked: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It comes before the shipped list, and `prices` says so."""
+    """A price from the environment takes precedence over the shipped list, and `prices` names its origin."""
     monkeypatch.setenv("EVERLOG_GATEWAY_PRICE_IN", "1000")
     rows = {row["model"]: row["cost"] for row in asked.json("cost", "sam")["rows"]}
     assert rows == {"gpt-4o-2024-08-06": pytest.approx(3.0), "house": pytest.approx(0.5)}
@@ -64,7 +64,7 @@ def test_the_page_shows_what_is_known_and_what_is_not(asked: Line) -> None:
 
 
 def test_pressure_says_what_was_cached(cli: Line) -> None:
-    """Of the last call, as the provider says."""
+    """`pressure` shows the cached tokens of the last call as the provider reported them."""
     cli.script.answers.append(answer("gpt-4o", 2000, 1500))
     cli.ok("send", "sam", "Hi", "--model", "gpt-4o")
     assert cli.json("pressure", "sam")["cached"] == 1500

@@ -1,4 +1,4 @@
-"""`everlog diff`: what is different between two moments, and the event, turn and cause of each change."""
+"""`everlog diff`: the differences between two moments, and the event, turn and cause of each change."""
 
 import pytest
 
@@ -10,7 +10,7 @@ DOG = "My dog is called Rex"
 
 @pytest.fixture
 def sam(cli: Line) -> Line:
-    """An agent that learned two things, in turns 1 and 2."""
+    """Return an agent that stored two facts, in turns 1 and 2."""
     cli.real = True
     cli.ok("send", "sam", HELLO)
     cli.ok("send", "sam", DOG)
@@ -22,7 +22,9 @@ def seq_of(line: Line, kind: str, number: int = 0) -> int:
 
 
 def test_a_change_of_memory_names_its_event_turn_and_cause(sam: Line) -> None:
-    """The block before and after, and why: the edit, the reply that asked for it, the message that began the turn."""
+    """The change shows the block before and after, and its causes: the edit, the reply that made it, and the message
+    that began the turn.
+    """
     before, after = seq_of(sam, "user_message", 1) - 1, seq_of(sam, "message_sent", -1)
     found = sam.json("diff", "sam", str(before), str(after))
     (block,) = found["memory"]
@@ -37,7 +39,7 @@ def test_a_change_of_memory_names_its_event_turn_and_cause(sam: Line) -> None:
 
 
 def test_backwards_is_the_same_undone(sam: Line) -> None:
-    """From B to A what came in goes out, and what was after is before."""
+    """From B to A, added messages are shown as removed, and `before` and `after` are exchanged."""
     there, back = sam.json("diff", "sam", "7", "18"), sam.json("diff", "sam", "18", "7")
     assert [(c["before"], c["after"]) for c in there["memory"]] == [(c["after"], c["before"]) for c in back["memory"]]
     assert there["context"]["in"] == back["context"]["out"] and there["context"]["in"]
@@ -46,8 +48,8 @@ def test_backwards_is_the_same_undone(sam: Line) -> None:
     assert "backwards" in sam.ok("diff", "sam", "18", "7")
 
 
-def test_what_the_context_lost_to_a_summary_says_so(cli: Line) -> None:
-    """Messages that a summary hid are told as gone because of it; the summary itself came in."""
+def test_messages_hidden_by_a_summary_are_reported_with_it(cli: Line) -> None:
+    """Messages that a summary hid are reported as removed by that summary; the summary itself is reported as added."""
     cli.real = True
     for number in range(6):
         cli.ok("send", "sam", f"Tell me number {number} about the sea and boats, at some length", "--window", "4500")
@@ -59,7 +61,7 @@ def test_what_the_context_lost_to_a_summary_says_so(cli: Line) -> None:
 
 
 def test_a_configuration_that_changed_is_reported_field_by_field(sam: Line) -> None:
-    """Another window is told with the record that set it, which is part of no turn."""
+    """A changed window is reported with the record that set it, which is part of no turn."""
     head = sam.json("memory", "sam")["as_of"]
     sam.ok("send", "sam", "Hm", "--window", "16000")
     found = sam.json("diff", "sam", str(head))
@@ -69,23 +71,23 @@ def test_a_configuration_that_changed_is_reported_field_by_field(sam: Line) -> N
     assert found["window"]["after"] == 16000
 
 
-def test_nothing_is_said_to_be_different_where_nothing_is(sam: Line) -> None:
-    """A moment and itself, by seq or by time, and the head where B is left out."""
+def test_equal_moments_have_no_differences(sam: Line) -> None:
+    """There is no difference between a moment and itself, by seq or by time, or between the head and an omitted B."""
     head = sam.json("memory", "sam")["as_of"]
     assert sam.json("diff", "sam", str(head))["same"]
     assert "Nothing is different" in sam.ok("diff", "sam", str(head), "2999-01-01")
 
 
 @pytest.mark.parametrize("moment", ["0", "999", "yesterday", "1999-01-01"])
-def test_a_moment_that_it_did_not_see_names_the_head(sam: Line, moment: str) -> None:
-    """Either of the two may be wrong."""
+def test_an_unknown_moment_is_an_error_that_names_the_head(sam: Line, moment: str) -> None:
+    """The error is the same for A and for B."""
     head = sam.json("memory", "sam")["as_of"]
     for moments in ([moment], ["3", moment]):
         assert f"1 to {head}, the head" in sam.fails("diff", "sam", *moments)
 
 
 def test_what_calls_cost_is_reported_where_prices_are_known(sam: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prices are those of the gateway, of a million tokens each."""
+    """Costs use the gateway's prices, per million tokens."""
     monkeypatch.setenv("EVERLOG_GATEWAY_PRICE_IN", "1000000")
     monkeypatch.setenv("EVERLOG_GATEWAY_PRICE_OUT", "0")
     spent = sam.json("diff", "sam", "7")["spent"]

@@ -1,4 +1,4 @@
-"""Forks in the commands that look at many agents or at files: each is one agent, with what it had at the cut."""
+"""Commands over many agents or files: each fork is an agent of its own, with its parent's state at the fork point."""
 
 import asyncio
 from pathlib import Path
@@ -13,7 +13,9 @@ from tests.support.cli.command_line import Line, says
 
 
 def test_sources_that_were_attached_at_the_cut_are_the_forks_too(cli: Line, tmp_path: Path):
-    """A fork can search what its parent could; attached or detached later is each one's own."""
+    """A fork can search its parent's sources as of the fork point; later attachments and detachments affect one agent
+    only.
+    """
     for name, source in (("sam", "book"), ("max", "map")):
         (tmp_path / f"{source}.txt").write_text(f"The {source} is about whales.")
         cli.ok("load", name, str(tmp_path / f"{source}.txt"), "--source", source)
@@ -28,8 +30,10 @@ def test_sources_that_were_attached_at_the_cut_are_the_forks_too(cli: Line, tmp_
         assert len(found) == count
 
 
-def test_what_is_kept_is_searched_by_words_and_by_meaning_in_a_fork(cli: Line):
-    """The parent's memories up to the cut, the fork's changes, and the messages of both; the parent has its own."""
+def test_a_fork_searches_memories_by_words_and_by_meaning(cli: Line):
+    """A fork finds the parent's memories up to the fork point, its own changes, and messages of both; the parent finds
+    its own only.
+    """
     cli.ok("create", "sam")
     cli.ok("archive", "insert", "sam", "The wifi password is tulip")
     bread = cli.json("archive", "insert", "sam", "Bread is bought on Mondays")["memory"]
@@ -52,7 +56,7 @@ def test_what_is_kept_is_searched_by_words_and_by_meaning_in_a_fork(cli: Line):
 
 
 def test_files_of_forks_are_looked_after_like_all_others(cli: Line):
-    """Check, stats and seal; a fork in a shard, whose parent was in one, is whole."""
+    """Check, stats and seal work for forks; a fork in a shard whose parent was in a shard is whole."""
     cli.ok("create", "sam", "--shards", "2", "--placement", "shared")
     cli.ok("send", "sam", "one")
     cli.ok("fork", "sam", "--new-name", "tom", "--placement", "shared")
@@ -70,7 +74,7 @@ def test_files_of_forks_are_looked_after_like_all_others(cli: Line):
 
 
 def test_log_check_names_a_fork_that_lost_its_parent(cli: Line):
-    """Exit 1, with --deep for one, with --all for any; what was checked besides is fine."""
+    """The exit code is 1, with --deep for one agent and with --all for any; the other checks pass."""
     cli.ok("create", "sam")
     cli.ok("fork", "sam", "--new-name", "tom")
     folder = store_of(cli).partition(partition_of("sam")).path
@@ -82,7 +86,9 @@ def test_log_check_names_a_fork_that_lost_its_parent(cli: Line):
 
 
 async def waiting(folder: Path) -> FileStore:
-    """Sam has a timer and a waiting input; Tom is a fork from before, and Ann set a timer herself."""
+    """Create Sam with a timer and a waiting input, Tom (a fork of Sam) and Ann (an earlier fork of Sam, with a timer of
+    her own).
+    """
     store = FileStore.create(folder, TickingClock().now, "test", shards=1)
     world = World(after=say("Yes."), store=store)
     for name, parent in (("sam", ""), ("ann", "sam")):
@@ -98,8 +104,8 @@ async def waiting(folder: Path) -> FileStore:
 
 
 def test_pending_work_of_forks_is_known_to_their_supervisor(tmp_path: Path) -> None:
-    """A turn that was open at the cut is the parent's. A timer that was set before it goes off in both. So it is with
-    states of the parent, and of the fork.
+    """A turn that was open at the fork point is pending in the parent only. A timer that was set before is pending in
+    both. The same holds when the parent or the fork has a state.
     """
     store = asyncio.run(waiting(tmp_path / "store"))
     notes: list[str] = []

@@ -27,7 +27,7 @@ def sealed_bytes(cli: Line) -> dict[str, int]:
 
 
 def test_seal_says_what_it_did(cli: Line):
-    """The first time it names records, bytes and files before and after; the second time there is nothing to do."""
+    """The first run reports records, bytes and files before and after; the second run finds nothing to seal."""
     cli.ok("send", "sam", "I sail")
     before = cli.ok("events", "sam", "--json")
     count = len(before.splitlines())
@@ -42,7 +42,9 @@ def test_seal_says_what_it_did(cli: Line):
 
 
 def test_seal_leaves_an_open_log_alone(cli: Line):
-    """With --all the others are sealed and the exit code is 1; by its name it is exit 1 with the paragraph."""
+    """With --all the other logs are sealed and the exit code is 1; for the open log alone the exit code is 1 with one
+    paragraph.
+    """
     for name in ("ann", "bob", "cy"):
         cli.ok("create", name)
     log = store_of(cli).open("bob", "everlog chat")
@@ -60,7 +62,7 @@ def test_seal_leaves_an_open_log_alone(cli: Line):
 
 
 def test_seal_tells_of_a_torn_tail(cli: Line):
-    """The sealing process is the next owner: the tail is cut and kept, and the output says so."""
+    """The sealing process is the next owner: it cuts and keeps the tail, and its output says so."""
     cli.ok("create", "sam")
     (path,) = cli.root.rglob("*.open")
     with path.open("ab") as file:
@@ -72,7 +74,9 @@ def test_seal_tells_of_a_torn_tail(cli: Line):
 
 
 def test_stats_add_up(cli: Line):
-    """The kinds sum up to everything in the folder, before and after sealing; the sum is that of the logs."""
+    """The kinds of files sum up to the bytes in the folder, before and after sealing; the total is the sum over the
+    logs.
+    """
     for name in ("ann", "sam"):
         cli.ok("send", name, "I sail")
     cli.ok("log", "seal", "sam")
@@ -93,7 +97,7 @@ def test_stats_add_up(cli: Line):
 
 @pytest.mark.parametrize("columns", ["80", "120"])
 def test_stats_fit_the_terminal(cli: Line, monkeypatch, columns):
-    """No line is wider than the terminal, and the sum is the last line."""
+    """No line is wider than the terminal, and the total is the last line."""
     monkeypatch.setenv("COLUMNS", columns)
     for name in ("ann", "a-name-that-is-rather-long-for-a-table-of-numbers"):
         cli.ok("create", name)
@@ -105,15 +109,15 @@ def test_stats_fit_the_terminal(cli: Line, monkeypatch, columns):
     assert out.splitlines()[-1].startswith("3 logs")
 
 
-def test_a_name_that_is_no_agents(cli: Line):
-    """Each says so, and names those that are near."""
+def test_an_unknown_agent_is_reported_with_similar_names(cli: Line):
+    """The error of each command names similar names."""
     cli.ok("create", "sam")
     for command in ("check", "stats", "seal"):
         assert "sam" in cli.fails("log", command, "samm")
 
 
 def test_deep_finds_what_a_checksum_does_not(cli: Line, monkeypatch):
-    """A state that is not what the records say is found with --deep only."""
+    """A state that differs from its records is found only with --deep."""
     cli.ok("send", "sam", "I sail")
     real = type(DERIVER).__call__
     monkeypatch.setattr(type(DERIVER), "__call__", lambda self, e, r: real(self, e, r).slice(1))
@@ -135,7 +139,7 @@ def test_sizes_are_for_people(count, text):
 
 
 def large(cli: Line) -> str:
-    """A log of some size, made at once; the text of its events."""
+    """Make a large log in one append. Return the text of its events."""
     talk = cli.root.parent / "talk.jsonl"
     line = '{{"role":"user","content":"{} the sea was wide","time":"2024-01-01","ref":"{}"}}\n'
     talk.write_text("".join(line.format(f"{n} " * 20, n) for n in range(3000)))
@@ -205,7 +209,9 @@ command_run.parser = lambda *_: os.kill(os.getpid(), signal.SIGINT)
 
 
 def interrupted(cli: Line, hook: str, *argv: str) -> str:
-    """Run a command in its own process, with Ctrl-C at the hook. Return its message: one line or none, no traceback."""
+    """Run a command in its own process, with Ctrl-C at the hook. Return its message, which is one line or empty,
+    without a traceback.
+    """
     run = subprocess.run(
         [sys.executable, "-c", INTERRUPTED.format(hook=hook), "--store", str(cli.root), *argv],
         cwd=ROOT, capture_output=True, text=True, check=False,
@@ -226,7 +232,7 @@ SEALING = {
 
 @pytest.mark.parametrize("moment", split([*SEALING], 2, label="sealing", part="commands"))
 def test_ctrl_c_while_sealing_is_safe(cli: Line, moment: str):
-    """With an interruption at any step nothing is lost, every record is read as before, and the next run seals."""
+    """After an interruption at any step no record is lost, every record reads as before, and the next run seals."""
     before = large(cli)
     assert interrupted(cli, SEALING[moment], "log", "seal", "sam") == "nothing is lost.\n"
     assert cli.ok("events", "sam", "--json") == before
@@ -242,7 +248,7 @@ def test_ctrl_c_while_sealing_is_safe(cli: Line, moment: str):
 
 
 def test_ctrl_c_before_anything_was_erased_says_so(cli: Line):
-    """It came while the log was opened: no record was written."""
+    """If Ctrl-C comes while the log is being opened, the message says that no record was written."""
     before = large(cli)
     assert interrupted(cli, AT_OPENING, "erase", "sam", "--yes") == "nothing was erased.\n"
     assert cli.ok("events", "sam", "--json") == before
@@ -250,19 +256,19 @@ def test_ctrl_c_before_anything_was_erased_says_so(cli: Line):
 
 @pytest.mark.parametrize("hook", [IN_AN_IMPORT, AT_THE_ARGUMENTS], ids=["import", "arguments"])
 def test_ctrl_c_at_the_very_beginning_is_answered(cli: Line, hook):
-    """While modules are imported, or the arguments are read: nothing was done yet, and no message is printed."""
+    """During imports and the reading of arguments nothing was done yet, so Ctrl-C prints no message."""
     assert interrupted(cli, hook, "log", "seal", "sam") == ""
 
 
 def test_ctrl_c_in_a_command_that_reads_prints_nothing(cli: Line):
-    """Only commands that write have something to say about the log."""
+    """After Ctrl-C only commands that write print a message about the log."""
     large(cli)
     assert interrupted(cli, AT_READING, "events", "sam") == ""
 
 
 @pytest.mark.parametrize("hook", [AT_FIRST_PROGRESS, AT_THE_MANIFEST], ids=["progress", "manifest"])
 def test_ctrl_c_while_erasing_is_safe(cli: Line, hook):
-    """An interrupted erasure is finished by the next owner of the log."""
+    """The next owner of the log finishes an interrupted erasure."""
     large(cli)
     said = interrupted(cli, hook, "erase", "sam", "--from", "10", "--to", "20", "--yes")
     assert "is completed when the agent is opened next" in said
@@ -272,7 +278,9 @@ def test_ctrl_c_while_erasing_is_safe(cli: Line, hook):
 
 
 def test_a_bar_is_for_terminals_and_leaves_stdout_alone(cli: Line):
-    """On a terminal a bar moves on stderr while stdout, a pipe, has the result only; elsewhere stderr stays empty."""
+    """On a terminal a bar moves on stderr while stdout, a pipe, has only the result; without a terminal, stderr stays
+    empty.
+    """
     cli.ok("send", "sam", "I sail")
     ours, theirs = pty.openpty()
     argv = [sys.executable, "-m", "everlog.interfaces.cli.main", "--store", str(cli.root), "log", "check", "--all"]

@@ -1,4 +1,4 @@
-"""`everlog report`: the same figures in the terminal, as JSON, and as one page that needs nothing else."""
+"""`everlog report`: the same figures in the terminal, as JSON, and as one self-contained page."""
 
 import itertools
 import re
@@ -18,7 +18,7 @@ VOID = {"meta", "br"}
 
 
 class Page(HTMLParser):
-    """Reads a page; whatever is not closed, or names something elsewhere, is an error."""
+    """A parser of the page: an element that is not closed, or a reference to another resource, is an error."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class Page(HTMLParser):
 
 @pytest.fixture
 def busy(cli: Line) -> Line:
-    """Two agents; one fails in two ways, and changes its memory."""
+    """Create two agents; one of them fails in two ways, and changes its memory."""
     cli.ok("create", "ann")
     cli.ok("create", "bob", "--model", "script")
     cli.script.answers += [
@@ -62,7 +62,7 @@ def busy(cli: Line) -> Line:
 
 
 def test_the_figures_are_those_of_the_logs(busy: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tokens, failures, edits and messages, counted by hand; money where prices are known, at those prices."""
+    """Tokens, failures, edits and messages equal the counts by hand; costs use known prices."""
     found = busy.json("report")
     events = busy.lines("events", "bob")
     replies = [event["payload"]["usage"] for event in events if event["type"] == "model_reply" and event["turn"]]
@@ -81,7 +81,9 @@ def test_the_figures_are_those_of_the_logs(busy: Line, monkeypatch: pytest.Monke
 
 
 def test_every_chart_asks_and_answers(busy: Line) -> None:
-    """Each has a question as its title, a sentence that answers it, a unit, and what its labels are."""
+    """Each chart has a question as its title, a sentence that answers the question, a unit, and the meaning of its
+    labels.
+    """
     charts = busy.json("report")["charts"]
     assert [chart["key"] for chart in charts] == [
         "messages", "cost", "latency", "failures", "memory", "pressure", "active",
@@ -92,7 +94,7 @@ def test_every_chart_asks_and_answers(busy: Line) -> None:
 
 
 def test_the_terminal_shows_every_question_with_its_bars(busy: Line) -> None:
-    """Titles, answers and bars; no control character."""
+    """The terminal shows titles, answers and bars, without control characters."""
     said = busy.ok("report")
     for chart in busy.json("report")["charts"]:
         assert chart["title"] in said
@@ -122,7 +124,7 @@ def test_the_page_is_whole_and_needs_nothing_else(busy: Line, tmp_path: Path) ->
 
 
 def check_drawing(tree: ET.Element) -> None:
-    """Every bar and every word lies inside of its drawing, and no two words on each other."""
+    """Check that every bar and every word lies inside its drawing, and that no two words overlap."""
     _, _, width, height = map(float, tree.attrib["viewBox"].split())
     for rect in tree.iter("rect"):
         x, y, w, h = (float(rect.attrib[name]) for name in ("x", "y", "width", "height"))
@@ -135,14 +137,14 @@ def check_drawing(tree: ET.Element) -> None:
 
 
 def box(words: ET.Element) -> tuple[float, float, float, float]:
-    """Left, top, right and bottom of a text of 12 px."""
+    """Return left, top, right and bottom of a text of 12 px."""
     x, y, wide = float(words.attrib["x"]), float(words.attrib["y"]), 6.6 * len(words.text or "")
     left = x - {"start": 0, "middle": wide / 2, "end": wide}[words.attrib["text-anchor"]]
     return left, y - 10, left + wide, y + 2
 
 
 def test_the_same_logs_at_the_same_moment_give_the_same_page(busy: Line, tmp_path: Path) -> None:
-    """Byte for byte."""
+    """The pages are equal byte for byte."""
     pages = []
     for number in (1, 2):
         out, at = tmp_path / f"{number}.html", busy.clock.at
@@ -162,7 +164,7 @@ def hostile() -> FleetFigures:
 
 
 def test_no_name_is_taken_for_markup() -> None:
-    """Any agent name is text: in the page, in a drawing's titles, in the terminal."""
+    """Any agent name is shown as text: on the page, in a drawing's titles, and in the terminal."""
     page = report_html.page(hostile(), of="now", records=1)
     read = Page(page)
     assert "script" not in read.seen
@@ -175,7 +177,7 @@ def test_no_name_is_taken_for_markup() -> None:
 
 @pytest.mark.parametrize("count", [*range(1, 20), 31, 60, 90, 365])
 def test_days_are_named_where_there_is_room(count: int) -> None:
-    """With any number of agents the last one is named, all of it can be read, and no name touches another."""
+    """With any number of agents the last day is named completely, and no label touches another."""
     days = [ChartPoint(f"{2026 + n // 372}-{n // 31 % 12 + 1:02}-{n % 31 + 1:02}", 1000 * n) for n in range(count)]
     chart = Chart("x", "How much?", "Much.", "messages", "day, UTC", "days", days)
     page = report_html.page(FleetFigures(1, 0, 0, 0, 0, 0, 0, 0, 0, None, {}, 0, 0, 0, [chart]), of="now", records=1)
@@ -188,7 +190,7 @@ def test_days_are_named_where_there_is_room(count: int) -> None:
 
 
 def test_hostile_agents_are_reported(cli: Line, tmp_path: Path) -> None:
-    """Agents of such names are in the terminal and on the page."""
+    """Agents with hostile names are shown in the terminal and on the page."""
     for name in HOSTILE[:4]:
         cli.ok("create", name)
         cli.ok("send", name, "Hello <b>there</b>")
@@ -200,7 +202,7 @@ def test_hostile_agents_are_reported(cli: Line, tmp_path: Path) -> None:
 
 
 def test_an_empty_store_has_a_report_too(cli: Line, tmp_path: Path) -> None:
-    """Nothing is drawn, every question is answered."""
+    """Nothing is drawn, and every question has an answer."""
     cli.ok("create", "sam")
     out = tmp_path / "r.html"
     cli.ok("report", "--html", str(out))
@@ -211,5 +213,5 @@ def test_an_empty_store_has_a_report_too(cli: Line, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("most", "end"), [(0, 1), (3, 5), (7, 10), (10, 10), (101, 200), (0.02, 0.02), (2.4, 2.5)])
 def test_an_axis_ends_at_a_round_number(most: float, end: float) -> None:
-    """The next of 1, 2, 2.5 and 5 with as many noughts as needed."""
+    """The axis ends at the next of 1, 2, 2.5 and 5 times a power of ten."""
     assert report_html.nice(most) == pytest.approx(end)

@@ -12,7 +12,7 @@ from tests.support.cli.command_line import START, Line, Made, completion, says
 
 
 def named(cli: Line) -> None:
-    """Make an agent that was told a name, and asked for it."""
+    """Create an agent that got a name in a message, and was asked for it."""
     edit = ("core_memory_replace", {"name": "human", "old_content": "unknown", "new_content": "Chad"})
     hello = ("send_message", {"message": "Hello Chad"})
     cli.script.answers = [completion(edit, hello), says("Chad.")]
@@ -22,13 +22,13 @@ def named(cli: Line) -> None:
 
 @pytest.fixture
 def sam(cli: Line, made: Made) -> Line:
-    """An agent that was told a name, and asked for it."""
+    """Return a command line with such an agent."""
     made.begin(cli, "reading", named)
     return cli
 
 
-def test_memory_now_and_then(sam: Line):
-    """Core memory can be read as of any seq, and says which record wrote it."""
+def test_memory_as_of_any_seq(sam: Line):
+    """Core memory is shown as of any seq, with the record that wrote each block."""
     before, after = sam.json("memory", "sam", "--as-of", "7"), sam.json("memory", "sam")
     assert [block["value"] for block in before["blocks"]][1] == "First name: unknown"
     human = after["blocks"][1]
@@ -39,7 +39,7 @@ def test_memory_now_and_then(sam: Line):
 
 
 def test_as_of_a_time(sam: Line):
-    """--as-of takes a time: the last record written by then, that moment included."""
+    """--as-of accepts a time: the command shows the state after the last record written at or before that time."""
     records = sam.lines("events", "sam")
     seventh = next(record for record in records if record["seq"] == 7)
     assert sam.json("memory", "sam", "--as-of", seventh["recorded_at"])["as_of"] == 7
@@ -53,20 +53,20 @@ def test_as_of_a_time(sam: Line):
     ids=lambda as_of: as_of[:40],
 )
 def test_a_wrong_as_of_names_the_head(command, as_of, sam: Line):
-    """A seq that is not there, or no time, is an error that says which seqs there are."""
+    """An unknown seq, or text that is no time, is an error that names the existing seqs."""
     head = sam.json("memory", "sam")["as_of"]
     query = ["Chad"] if command == "search" else []
     assert f"1 to {head}, the head" in sam.fails(command, "sam", *query, f"--as-of={as_of}")
 
 
 def test_before_the_context(sam: Line):
-    """Before an agent was set up there was no context, and that is said."""
+    """Before its configuration an agent has no context, and the command says so."""
     assert "set up at seq 2" in sam.fails("context", "sam", "--as-of", "1")
     assert sam.json("memory", "sam", "--as-of", "1")["blocks"] == []
 
 
-def test_context_then_is_what_it_was(sam: Line):
-    """`context --as-of N` prints what it printed when N was the head, to the letter."""
+def test_context_as_of_a_seq_never_changes(sam: Line):
+    """`context --as-of N` prints exactly what `context` printed when N was the head."""
     then = sam.ok("context", "sam", "--json")
     head = json.loads(then)["as_of"]
     sam.ok("send", "sam", "More.")
@@ -75,7 +75,7 @@ def test_context_then_is_what_it_was(sam: Line):
 
 
 def test_context_is_what_is_sent(sam: Line):
-    """The messages of `context` are those of the request, in order, with the seq of each."""
+    """`context` shows the messages of the request, in order, with the seq of each."""
     sam.ok("send", "sam", "More.")
     said = next(r for r in reversed(sam.lines("events", "sam")) if r["type"] == "user_message")
     shape = sam.json("context", "sam", "--as-of", str(said["seq"]))
@@ -87,14 +87,14 @@ def test_context_is_what_is_sent(sam: Line):
 
 
 def test_pressure(sam: Line):
-    """Pressure is the last call against the window."""
+    """The pressure is the tokens of the last call divided by the window."""
     shape = sam.json("pressure", "sam")
     assert (shape["tokens"], shape["window"], shape["warned"], shape["summaries"]) == (1020, 8192, False, 0)
     assert "1,020 of 8,192" in sam.ok("pressure", "sam")
 
 
 def test_events_by_range_and_type(sam: Line):
-    """--from, --to and --type choose records; both ends are included."""
+    """--from, --to and --type select records; both ends are inclusive."""
     assert [r["seq"] for r in sam.lines("events", "sam", "--from", "3", "--to", "5")] == [3, 4, 5]
     kinds = {r["type"] for r in sam.lines("events", "sam", "--type", "user_message", "--type", "message_sent")}
     assert kinds == {"user_message", "message_sent"}
@@ -102,14 +102,14 @@ def test_events_by_range_and_type(sam: Line):
 
 
 def test_events_for_people_fit_the_width(sam: Line):
-    """One line a record, none wider than the terminal."""
+    """Each record is one line, no wider than the terminal."""
     lines = sam.ok("events", "sam").splitlines()
     assert len(lines) == len(sam.lines("events", "sam"))
     assert max(map(len, lines)) <= 100
 
 
 def test_follow_prints_what_comes(sam: Line):
-    """`events --follow` prints the log, then new records, until Ctrl-C; it looks again after each sleep."""
+    """`events --follow` prints the log, then new records after each sleep, until Ctrl-C."""
     head = sam.json("memory", "sam")["as_of"]
     said = draft(SystemAlert(text="late"), event_id=uuid7(START, 99), recorded_at=START, turn=9, step=0)
 
@@ -129,7 +129,7 @@ def test_follow_prints_what_comes(sam: Line):
 
 
 def test_agents(sam: Line):
-    """`agents` lists names, counts and when each was last active."""
+    """`agents` lists names, counts and the time of each agent's last activity."""
     sam.ok("create", "ann")
     ann, other = sam.json("agents")
     assert (ann["agent"], ann["messages"]) == ("ann", 0)
@@ -138,8 +138,10 @@ def test_agents(sam: Line):
     assert "just now" in sam.ok("agents")
 
 
-def test_agents_who_lived_at_a_time(sam: Line):
-    """`agents --as-of TIME` lists those who had begun and not ended by then, as they were; a seq is no moment."""
+def test_agents_as_of_a_time(sam: Line):
+    """`agents --as-of TIME` lists the agents that existed at that time, in their state at that time; a seq is
+    refused.
+    """
     born = sam.lines("events", "sam")[0]["recorded_at"]
     then = sam.lines("events", "sam")[-1]["recorded_at"]
     events = sam.json("agents")[0]["events"]
@@ -155,7 +157,7 @@ def test_agents_who_lived_at_a_time(sam: Line):
 
 
 def test_events_up_to_a_moment(sam: Line):
-    """`events --as-of` ends there, or at --to if that comes first; it does not go with --follow."""
+    """`events --as-of` ends at that moment, or at --to if --to is earlier; it is refused together with --follow."""
     records = sam.lines("events", "sam")
     assert [event["seq"] for event in sam.lines("events", "sam", "--as-of", "7")] == list(range(1, 8))
     assert [event["seq"] for event in sam.lines("events", "sam", "--as-of", "7", "--to", "3")] == [1, 2, 3]
@@ -166,7 +168,7 @@ def test_events_up_to_a_moment(sam: Line):
 
 
 def test_as_of_so_long_ago(sam: Line):
-    """A length of time, alone or with "ago", is that long before now."""
+    """A length of time, with or without "ago", means that long before now."""
     head = sam.json("memory", "sam")["as_of"]
     sam.clock.at += 2 * 3600 * 10**6
     sam.ok("send", "sam", "And now?")
@@ -181,14 +183,14 @@ def test_as_of_so_long_ago(sam: Line):
     ids=lambda argv: argv[0],
 )
 def test_unknown_agents(argv, sam: Line):
-    """Reading an agent that does not exist names those that are near, and makes none."""
+    """Reading an unknown agent is an error that names similar names, and makes no agent."""
     command, *rest = argv
     assert "sam" in sam.fails(command, "sma", *rest)
     assert len(sam.json("agents")) == 1
 
 
 def test_no_store(cli: Line):
-    """Reading where there is no store says so, and makes none."""
+    """Reading without a store is an error, and makes no store."""
     assert "no store" in cli.fails("agents")
     assert not cli.root.exists()
 
@@ -198,7 +200,7 @@ WORDS = ("search", "sam", "--words")
 
 
 def test_search(sam: Line):
-    """Search gives back what was said, a page at a time, as of any moment."""
+    """Search returns messages, one page at a time, as of any moment."""
     shape = sam.json(*WORDS, "Chad")
     assert shape["total"] == 3
     assert {"user", "assistant"} == {hit["role"] for hit in shape["results"]}
@@ -213,7 +215,7 @@ def test_search(sam: Line):
 
 
 def test_a_search_is_narrowed_by_role_and_day(sam: Line):
-    """Filters are of what was said or of what was kept; one that cannot be is told in words."""
+    """Filters apply to messages and to memories; an invalid filter is an error."""
     both, users = sam.json(*WORDS, "Chad"), sam.json(*WORDS, "Chad", "--role", "user")
     assert {hit["role"] for hit in users["results"]} == {"user"} and users["total"] < both["total"]
     day = both["results"][0]["time"][:10]
@@ -226,7 +228,7 @@ def test_a_search_is_narrowed_by_role_and_day(sam: Line):
 
 
 def test_pages_and_ranges_far_away(sam: Line):
-    """The largest page and the largest seqs are empty, not an error."""
+    """The largest page number and the largest seqs give empty results, not an error."""
     assert sam.json(*WORDS, "Chad", "--page", "1000000")["results"] == []
     assert sam.json(*WORDS, "Chad", "--page", "1000000", "--in", "archival")["results"] == []
     assert sam.lines("events", "sam", "--from", "1000000000000000") == []
@@ -234,7 +236,7 @@ def test_pages_and_ranges_far_away(sam: Line):
 
 
 def test_a_file_of_queries(sam: Line, tmp_path: Path):
-    """A file of queries is answered line by line; a bad line is named and nothing is answered."""
+    """Each line of a file of queries gets its results; a bad line is named and no query is answered."""
     queries = tmp_path / "q"
     queries.write_text('Chad\n{"query": "hello"}\n\n{"question": "Who am I?", "answer": 2022}\n')
     lines = [json.loads(line) for line in sam.ok(*WORDS, "--queries", str(queries)).splitlines()]
@@ -256,7 +258,7 @@ def test_proofs(command, sam: Line):
 
 
 def damaged(cli: Line, at: int) -> None:
-    """Change one byte of the log, or (from the end) cut into the last frame."""
+    """Change one byte of the log, or (with a position from the end) cut into the last frame."""
     (path,) = cli.root.glob("log/*/*.open")
     data = bytearray(path.read_bytes())
     if at < 0:
@@ -267,7 +269,7 @@ def damaged(cli: Line, at: int) -> None:
 
 
 def test_a_torn_tail_is_warned_about(sam: Line):
-    """Reading commands pass over a torn tail with a warning; `log check` exits 1 for it."""
+    """Reading commands skip a torn tail with a warning; `log check` exits 1."""
     assert sam.json("log", "check", "sam")["errors"] == []
     damaged(sam, -5)
     code, out, err = sam("memory", "sam", "--json")
@@ -279,7 +281,7 @@ def test_a_torn_tail_is_warned_about(sam: Line):
 
 
 def test_damage_is_an_error(sam: Line):
-    """A changed byte inside the log is one paragraph and exit 1, in every command; the other agents stay."""
+    """A changed byte inside the log is one paragraph and exit code 1 in every command; other agents can be read."""
     damaged(sam, 400)
     sam.fails("memory", "sam")
     code, _, _ = sam("verify", "--all")
@@ -289,8 +291,8 @@ def test_damage_is_an_error(sam: Line):
 
 
 def test_a_range_without_records_says_so(sam: Line):
-    """A range beyond the head, or one that ends before it begins, is empty, and stderr says why; the exit code
-    stays 0.
+    """A range beyond the head, or one that ends before it begins, is empty; stderr gives the reason, and the exit code
+    is 0.
     """
     head = sam.json("memory", "sam")["as_of"]
     assert sam("events", "sam", "--from", "900") == (
@@ -301,7 +303,7 @@ def test_a_range_without_records_says_so(sam: Line):
 
 
 def test_a_memory_header_fits_the_terminal(sam: Line, monkeypatch: pytest.MonkeyPatch):
-    """If a header is too long for the width, the time of a block's edit stands in a line of its own."""
+    """If a header is too long for the width, the time of a block's edit is on a line of its own."""
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(sam.clock, "now", lambda: START + 20_000_000)
     lines = sam.ok("memory", "sam").splitlines()
@@ -321,7 +323,7 @@ def test_a_memory_header_fits_the_terminal(sam: Line, monkeypatch: pytest.Monkey
     ],
 )
 def test_a_time_for_people_has_its_zone(at, zone, text, prompt):
-    """One format wherever a time is printed, those of a prompt included; any other text stays as it is."""
+    """Every printed time has one format, also in a prompt; any other text is unchanged."""
     assert time_text.clock(at, zone) == text
     assert prompt is None or time_text.clock_of_prompt(prompt) == text
     assert time_text.clock_of_prompt("Never (first login)") == "Never (first login)"
@@ -335,12 +337,12 @@ def test_a_time_for_people_has_its_zone(at, zone, text, prompt):
     ],
 )  # fmt: skip
 def test_relative_times(ago, words):
-    """A time is told in the largest unit that fits; one in the future as it is."""
+    """A past time is shown in the largest unit that fits; a future time is shown in full."""
     assert time_text.relative(START - ago * 1_000_000, START) == words
 
 
 def test_pages_for_people(sam: Line):
-    """Without --json every page is text that fits the width, without colour codes and without trailing blanks."""
+    """Without --json every page is text that fits the width, without colour codes and trailing blanks."""
     for argv in (["memory"], ["context"], ["context", "--full"], ["pressure"], ["search", "Chad"], ["events"]):
         command, *rest = argv
         out = sam.ok(command, "sam", *rest)

@@ -1,4 +1,4 @@
-"""`sources --as-of`: which documents there were, and who could search them, at a moment."""
+"""`sources --as-of`: the documents at a moment, and the agents that could search them."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ HOUR = 3600 * 10**6
 
 
 def test_sources_as_they_were(cli: Line, tmp_path: Path) -> None:
-    """Documents and readers as of a time, or as of a record of the agent that is named."""
+    """Documents and readers are shown as of a time, or as of a record of the named agent."""
     one, two = tmp_path / "one.txt", tmp_path / "two.txt"
     one.write_text("The oak is old.")
     two.write_text("The elm is young.")

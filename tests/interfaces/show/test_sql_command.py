@@ -1,4 +1,4 @@
-"""`everlog sql`: one question to all agents."""
+"""`everlog sql`: one query over all agents."""
 
 import io
 import json
@@ -20,7 +20,9 @@ from tests.support.cli.command_line import Line
 
 @pytest.fixture
 def fleet(cli: Line, tmp_path_factory: pytest.TempPathFactory) -> Line:
-    """Two agents that have talked; the log of one is sealed, and continues. Made once, and copied."""
+    """Return a store with two agents that have messages; the log of one is sealed, and has later records. Made once,
+    and copied.
+    """
     made = tmp_path_factory.getbasetemp() / "sql-fleet"
     if not made.exists():
         cli.ok("send", "sam", "I sail")
@@ -39,14 +41,16 @@ def rows(cli: Line, query: str, *more: str) -> list[list[object]]:
 
 
 def test_it_counts_what_the_logs_hold_sealed_or_not(fleet: Line) -> None:
-    """Every record of every agent is there once, whatever file it is in."""
+    """The result has every record of every agent once, whatever file the record is in."""
     for name in ("sam", "ann"):
         said = [[event["seq"], event["type"]] for event in fleet.lines("events", name)]
         assert rows(fleet, f"SELECT seq, type FROM records WHERE agent_id = '{name}' ORDER BY seq") == said
 
 
 def test_the_position_is_reported(fleet: Line) -> None:
-    """In JSON exactly; for people in one line on stderr, and with --position for each partition."""
+    """The JSON has the exact position; for people, stderr has one line, and with --position one line for each
+    partition.
+    """
     shape = fleet.json("sql", "SELECT 1 AS one")
     assert shape["columns"] == [{"name": "one", "type": "int32"}]
     assert sum(part["records"] for part in shape["partitions"]) == shape["records"]
@@ -58,7 +62,7 @@ def test_the_position_is_reported(fleet: Line) -> None:
 
 
 def test_a_table_is_cut_and_says_so(fleet: Line) -> None:
-    """Of many rows the first are shown, and how many more there are."""
+    """Of many rows the first are shown, with the number of the others."""
     said = fleet.ok("sql", "SELECT range FROM range(60)")
     assert "and 10 more rows" in said
     assert "more rows" not in fleet.ok("sql", "SELECT range FROM range(60)", "--rows", "0")
@@ -67,7 +71,7 @@ def test_a_table_is_cut_and_says_so(fleet: Line) -> None:
 
 @pytest.mark.parametrize("form", ["csv", "parquet", "arrow"])
 def test_what_is_exported_is_read_by_others(fleet: Line, tmp_path: Path, form: str) -> None:
-    """DuckDB and pyarrow open the files without everlog, and find the same rows."""
+    """DuckDB and pyarrow open the files without everlog, and read the same rows."""
     out = tmp_path / f"messages.{form}"
     query = (
         "SELECT agent_id, seq, role, text, time, tokens FROM messages JOIN turns USING (agent_id, turn) ORDER BY ALL"
@@ -88,7 +92,7 @@ def test_what_is_exported_is_read_by_others(fleet: Line, tmp_path: Path, form: s
 
 
 def test_pandas_reads_an_export(fleet: Line, tmp_path: Path) -> None:
-    """Pandas opens an answer and the file of `everlog export` as they are, in a process without everlog."""
+    """Pandas opens a query's file and the file of `everlog export` directly, in a process without everlog."""
     answer, whole = tmp_path / "agents.parquet", tmp_path / "sam.everlog"
     fleet.ok("sql", "SELECT agent_id, events FROM agents ORDER BY ALL", "--format", "parquet", "--out", str(answer))
     fleet.ok("export", "sam", str(whole))
@@ -104,7 +108,7 @@ def test_pandas_reads_an_export(fleet: Line, tmp_path: Path) -> None:
 
 
 def test_a_sum_is_a_plain_number(fleet: Line, tmp_path: Path) -> None:
-    """DuckDB's sums of 128 bits become whole numbers that every tool reads."""
+    """DuckDB's sums of 128 bits become whole numbers that every tool can read."""
     out = tmp_path / "sum.parquet"
     fleet.ok("sql", "SELECT sum(seq) AS s FROM records", "--format", "parquet", "--out", str(out))
     assert str(pq.read_schema(out).field("s").type) == "int64"
@@ -112,7 +116,7 @@ def test_a_sum_is_a_plain_number(fleet: Line, tmp_path: Path) -> None:
 
 
 def test_a_query_comes_from_a_file_or_stdin(fleet: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`-f FILE` and `-` are the same as the words themselves."""
+    """`-f FILE` and `-` work like a query on the command line."""
     (tmp_path / "q.sql").write_text("SELECT count(*) FROM agents;\n")
     assert rows(fleet, "--file", str(tmp_path / "q.sql")) == [[2]]
     monkeypatch.setattr("sys.stdin", io.StringIO("SELECT count(*) FROM agents"))
@@ -120,7 +124,7 @@ def test_a_query_comes_from_a_file_or_stdin(fleet: Line, tmp_path: Path, monkeyp
 
 
 def test_as_of_and_agent_leave_records_out(fleet: Line) -> None:
-    """As of a time nothing later is there; of one agent nothing of another."""
+    """With --as-of later records are left out; with --agent the records of other agents are."""
     middle = rows(
         fleet, "SELECT strftime(recorded_at, '%Y-%m-%dT%H:%M:%S.%fZ') FROM records WHERE agent_id = 'ann' ORDER BY seq"
     )
@@ -161,8 +165,8 @@ WRITES = [
 
 
 @pytest.mark.parametrize("query", WRITES)
-def test_what_is_no_reading_is_refused(fleet: Line, tmp_path: Path, query: str) -> None:
-    """One clear paragraph, exit 1, and no file is another than before."""
+def test_statements_that_write_are_refused(fleet: Line, tmp_path: Path, query: str) -> None:
+    """The error is one clear paragraph with exit code 1, and no file changes."""
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     said = fleet.fails("sql", query.format(folder=tmp_path))
     assert "The query" in said
@@ -170,19 +174,19 @@ def test_what_is_no_reading_is_refused(fleet: Line, tmp_path: Path, query: str) 
 
 
 def test_a_wrong_name_is_answered_with_near_ones(fleet: Line) -> None:
-    """DuckDB's own hint is part of the error."""
+    """The error contains DuckDB's own hint."""
     assert 'Did you mean "model_calls"' in fleet.fails("sql", "SELECT * FROM model_call")
 
 
 def test_a_query_beyond_the_memory_limit_is_refused(fleet: Line) -> None:
-    """It ends with what to do; nothing is written but to a folder that is gone afterwards."""
+    """The error says what to do; only a temporary folder is written to, and it is removed afterwards."""
     said = fleet.fails("sql", "SELECT list(r) FROM range(100000000) t(r)", "--memory", "64")
     assert "needs more memory" in said and "--memory" in said
     assert rows(fleet, "SELECT count(*) FROM agents") == [[2]]
 
 
 def test_bad_usage_is_reported_before_anything_is_read(cli: Line) -> None:
-    """Two answers at once, no query, a table into a file: exit 2."""
+    """Two output formats at once, no query, and a table into a file exit with code 2."""
     for words in (
         [],
         ["SELECT 1", "--file", "x"],
@@ -194,7 +198,7 @@ def test_bad_usage_is_reported_before_anything_is_read(cli: Line) -> None:
 
 
 def test_an_answer_that_fails_leaves_no_file(fleet: Line, tmp_path: Path) -> None:
-    """The file has its name once it is whole, and not before."""
+    """The file gets its name only when it is complete."""
     out = tmp_path / "out.csv"
     out.write_text("before")
     query = "SELECT CAST(CASE range WHEN 99999 THEN 'x' ELSE '1' END AS INT) FROM range(100000)"
@@ -205,7 +209,7 @@ def test_an_answer_that_fails_leaves_no_file(fleet: Line, tmp_path: Path) -> Non
 
 
 def test_hostile_text_has_no_power_over_a_terminal(cli: Line) -> None:
-    """Names and words with control characters are escaped, in cells, columns and errors."""
+    """Control characters in names and texts are escaped: in cells, columns and errors."""
     cli.ok("send", "e\x1b[31mvil", "x\x1b]0;y\x07 [bold]z")
     said = cli.ok("sql", 'SELECT agent_id, text AS "a\x1b[1m" FROM messages')
     assert "\x1b" not in said and "\x07" not in said
@@ -222,7 +226,7 @@ def sealed_file(cli: Line, name: str) -> Path:
 
 @pytest.mark.parametrize("cut", [False, True])
 def test_damage_is_named_and_can_be_left_out(fleet: Line, cut: bool) -> None:
-    """A damaged file is an error that names it; --skip-damaged answers without its partition, and exits 1."""
+    """A damaged file is an error that names it; --skip-damaged answers without the file's partition, and exits 1."""
     path = sealed_file(fleet, "sam")
     data = bytearray(path.read_bytes())
     if cut:

@@ -1,4 +1,4 @@
-"""`everlog sql` writes nothing but the file that a user names, and never into the store."""
+"""`everlog sql` writes only the file that a user names, and never into the store."""
 
 import os
 import signal
@@ -31,12 +31,12 @@ def sealed(cli: Line, made: Made) -> FileStore:
 
 
 def content(folder: Path) -> dict[Path, bytes]:
-    """Every file below it."""
+    """Return the content of every file below the folder."""
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def held(position: Snapshot) -> str:
-    """The path under which the sealed file may be opened."""
+    """Return the path under which the sealed file may be opened."""
     (path,) = position.paths
     return path
 
@@ -82,7 +82,7 @@ COPIES = [
 
 
 def copying(query: str, path: str) -> str:
-    """`query` with a COPY to a path in it, which writes to the file itself."""
+    """Return `query` with a COPY to a path, which writes to the file directly."""
     copy = f"COPY (SELECT 'gone' AS a) TO '{path}' (FORMAT csv, USE_TMP_FILE false)"
     quoted = copy.replace("'", "''")
     return query.format(copy=copy, quoted=quoted, rest=quoted.removeprefix("COPY"), path=path)
@@ -90,7 +90,9 @@ def copying(query: str, path: str) -> str:
 
 @pytest.mark.parametrize("query", COPIES)
 def test_no_query_writes_over_a_sealed_file(sealed: FileStore, query: str) -> None:
-    """COPY is refused wherever it stands, also to the one path that may be opened; every byte is as before."""
+    """COPY is refused at every place of a query, also to the one path that may be opened; every byte stays
+    unchanged.
+    """
     before = content(sealed.root)
     with fleet_views(sealed) as (views, position):
         with pytest.raises(BadInput):
@@ -102,7 +104,7 @@ def test_no_query_writes_over_a_sealed_file(sealed: FileStore, query: str) -> No
 
 @pytest.mark.parametrize("query", COPIES)
 def test_no_query_of_a_command_makes_a_file(cli: Line, sealed: FileStore, tmp_path: Path, query: str) -> None:
-    """Given as a file it is refused too, wherever it would write to."""
+    """COPY in a query file is refused too, whatever path it writes to."""
     (tmp_path / "q.sql").write_text(copying(query, str(tmp_path / "made.csv")))
     before = content(tmp_path)
     assert "The query" in cli.fails("sql", "--file", str(tmp_path / "q.sql"))
@@ -127,14 +129,14 @@ READS = [
 
 
 @pytest.mark.parametrize("query", READS)
-def test_what_only_reads_is_answered(cli: Line, sealed: FileStore, query: str) -> None:
-    """No reading is taken for writing."""
+def test_reading_statements_are_answered(cli: Line, sealed: FileStore, query: str) -> None:
+    """No query that only reads is mistaken for one that writes."""
     assert sealed.root.exists()
     assert cli.json("sql", query)["rows"]
 
 
 def test_a_sealed_file_that_was_written_to_makes_the_answer_void(sealed: FileStore) -> None:
-    """A write to the file by any other process is reported when the query ends, with the name of the file."""
+    """A write to the file by any other process is reported at the end of the query, with the name of the file."""
     with pytest.raises(CorruptLog, match=r"\.parquet was written to while it was read"), fleet_views(sealed) as asked:
         views, position = asked
         with Path(held(position)).open("r+b") as file:
@@ -148,7 +150,7 @@ def test_a_sealed_file_that_was_written_to_makes_the_answer_void(sealed: FileSto
 def test_no_answer_is_written_into_the_store(
     cli: Line, sealed: FileStore, tmp_path: Path, asking: tuple[str, ...], place: str
 ) -> None:
-    """Also through links, and whether the file is there or not."""
+    """The path is refused through links too, whether the file exists or not."""
     (tmp_path / "to_store").symlink_to(sealed.root)
     (tmp_path / "to_file").symlink_to(sealed.root / "everlog.json")
     before = content(tmp_path)
@@ -158,14 +160,14 @@ def test_no_answer_is_written_into_the_store(
 
 
 def test_a_link_in_the_store_to_elsewhere_is_refused_too(cli: Line, sealed: FileStore, tmp_path: Path) -> None:
-    """It would be replaced by the answer."""
+    """The link is refused, because the answer would replace it."""
     (sealed.root / "link").symlink_to(tmp_path / "elsewhere")
     assert "is inside the store" in cli.fails("sql", "SELECT 1", "--format", "csv", "--out", str(sealed.root / "link"))
     assert (sealed.root / "link").is_symlink()
 
 
 def process(cli: Line, tmp_path: Path, *words: str) -> subprocess.Popen[bytes]:
-    """The command in a process of its own, whose temporary folder is a new one."""
+    """Start the command in a process of its own, with a new temporary folder."""
     (tmp_path / "scratch").mkdir()
     return subprocess.Popen(
         [sys.executable, "-m", "everlog.interfaces.cli.main", "--store", str(cli.root), "sql", *words],
@@ -176,7 +178,7 @@ def process(cli: Line, tmp_path: Path, *words: str) -> subprocess.Popen[bytes]:
 
 
 def test_sigterm_leaves_no_folder(cli: Line, sealed: FileStore, tmp_path: Path) -> None:
-    """Told to end while it answers, the process ends with 143, and its temporary folder is gone."""
+    """SIGTERM during a query ends the process with 143, and its temporary folder is removed."""
     assert sealed.root.exists()
     child = process(cli, tmp_path, "SELECT range FROM range(1000000000000)", "--format", "csv")
     assert child.stdout is not None
@@ -191,7 +193,7 @@ def test_sigterm_leaves_no_folder(cli: Line, sealed: FileStore, tmp_path: Path) 
 @pytest.mark.long
 @pytest.mark.commands
 def test_memory_outside_of_the_limit_of_duckdb_is_held_too(cli: Line, sealed: FileStore, tmp_path: Path) -> None:
-    """A text of two gigabytes is refused where 64 MB may be used."""
+    """A text of two gigabytes is refused under a limit of 64 MB."""
     assert sealed.root.exists()
     child = process(cli, tmp_path, "SELECT lpad('x', 2000000000, 'y')", "--memory", "64", "--json")
     _, err = child.communicate()
@@ -210,7 +212,7 @@ sys.exit(code)
 
 
 def test_rows_are_streamed(cli: Line, sealed: FileStore) -> None:
-    """An answer of 200 MB as JSON takes no more memory than a short one and its limit."""
+    """An answer of 200 MB as JSON uses no more memory than a short one, up to the limit."""
     assert sealed.root.exists()
     peaks = []
     for count in (1, 1_000_000):

@@ -1,4 +1,4 @@
-"""Every type that DuckDB has, in every format: written, or refused in one paragraph."""
+"""Every type of DuckDB in every format: written, or refused in one paragraph."""
 
 import io
 import json
@@ -50,7 +50,7 @@ ALL = [name for (name,) in duckdb.sql("SELECT column_name FROM (DESCRIBE FROM te
 
 
 REFUSED = {"hugeint", "uhugeint", "date_array", "timestamp_array", "timestamptz_array", "empty_struct"}
-"""Types whose extremes one format or another cannot hold."""
+"""Types whose extreme values at least one format cannot hold."""
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def written(views: FleetViews, query: str, form: str) -> bytes:
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("value", [*VALUES, *ALL])
 def test_every_type_is_written_or_refused(views: FleetViews, value: str, form: str) -> None:
-    """No other error than one that says what to do, and that only for values out of every range."""
+    """The only possible error says what to do, and occurs only for extreme values."""
     query = f'SELECT "{value}" FROM test_all_types()' if value in ALL else f"SELECT {value} AS v"
     may_fail = value in REFUSED or value == "[DATE '20000-01-01']"
     try:
@@ -105,14 +105,14 @@ def test_every_type_is_written_or_refused(views: FleetViews, value: str, form: s
     ],
 )
 def test_odd_values_are_reported_alike_in_text(views: FleetViews, value: str, told: str) -> None:
-    """JSON and CSV have the same words for a value."""
+    """JSON and CSV write the same text for a value."""
     query = f"SELECT {value} AS v"
     assert json.loads(written(views, query, "json"))["rows"] == [[told]]
     assert written(views, query, "csv").decode().splitlines()[1] == json.dumps(told)
 
 
 def test_columns_beside_an_odd_one_keep_names_types_and_order(views: FleetViews) -> None:
-    """Two of one name too, and rows come in the order that was asked for."""
+    """Columns of equal names stay apart, and rows keep the order of the query."""
     query = 'SELECT range AS "a""b\'", to_days(range::INT) AS x, range AS x FROM range(200000) ORDER BY range DESC'
     table = pq.ParquetFile(io.BytesIO(written(views, query, "parquet"))).read()
     assert table.column_names == ["a\"b'", "x", "x"]

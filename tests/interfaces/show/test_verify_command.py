@@ -1,4 +1,4 @@
-"""The command `verify`: what it says to people and to programs, and when it fails."""
+"""The command `verify`: its output for people and programs, and its failures."""
 
 import pytest
 
@@ -12,7 +12,7 @@ KEYS = {
 
 @pytest.fixture
 def talked(cli: Line) -> Line:
-    """Two agents; sam answered four times."""
+    """Create two agents; sam answered four times."""
     for text in ("Hi", "I sail", "What is my name?", "Bye"):
         cli.ok("send", "sam", text)
     cli.ok("send", "ann", "Hello")
@@ -20,7 +20,7 @@ def talked(cli: Line) -> Line:
 
 
 def test_programs_get_every_call_and_its_verdict(talked: Line):
-    """All that docs/reference/cli.md promises, and the counts add up."""
+    """The JSON has all keys that docs/cli.md promises, and the counts add up."""
     found = talked.json("verify", "sam")
     assert set(found) == KEYS
     counts = found["calls"]
@@ -31,7 +31,9 @@ def test_programs_get_every_call_and_its_verdict(talked: Line):
 
 
 def test_a_sample_says_how_many_of_how_many(talked: Line):
-    """Of each agent so many, and fewer where it has fewer; the same ones each time."""
+    """The sample has the requested number of calls of each agent, or all calls of an agent with fewer; it is the same
+    each time.
+    """
     found = talked.json("verify", "--all", "--sample", "2")
     assert [report["checked"] for report in found] == [min(2, report["calls"]["all"]) for report in found]
     total = found[1]["calls"]["all"]
@@ -48,7 +50,7 @@ def test_a_seed_without_a_sample_is_refused(talked: Line):
 
 
 def test_a_mismatch_is_shown_with_its_block_and_fails(talked: Line, monkeypatch):
-    """People see the part, and what it says today; programs get the same; the code is 1."""
+    """People see the differing part and its text today; programs get the same; the exit code is 1."""
     monkeypatch.setattr("everlog.actors.formats.render_request.ACCESS", "(something else)")
     code, out, _ = talked("verify", "sam")
     assert code == 1
@@ -60,7 +62,7 @@ def test_a_mismatch_is_shown_with_its_block_and_fails(talked: Line, monkeypatch)
 
 
 def test_what_cannot_be_checked_is_a_note_and_no_failure(talked: Line, monkeypatch):
-    """Another renderer than the agent's: nothing was compared, nothing is wrong, and it is said."""
+    """With another renderer than the agent's, nothing is compared, and the command says so and exits 0."""
     monkeypatch.setattr("everlog.actors.replay.verify.RENDERER", 2)
     found = talked.json("verify", "sam")
     assert (found["checked"], found["faults"]) == (0, [])

@@ -1,4 +1,4 @@
-"""`everlog cancel`: it ends what is open, says what it ended, and makes nothing."""
+"""`everlog cancel`: it ends open turns, reports each of them, and makes no agent."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from tests.support.cli.command_line import Line
 
 
 def left_open(cli: Line, *texts: str) -> None:
-    """Send messages to sam without an answer, as a killed process leaves them."""
+    """Send messages to sam without an answer, as after a killed process."""
     world = cli.world
     system = LocalSystem(FileStore(cli.root, world.clock.now), ports=Ports(clock=world.clock, ids=world.ids))
 
@@ -23,7 +23,7 @@ def left_open(cli: Line, *texts: str) -> None:
 
 
 def test_an_open_turn_is_cancelled_and_the_next_is_answered(cli: Line) -> None:
-    """The oldest, or all; what was said stays, and is not answered by itself; the log verifies."""
+    """The oldest open turn, or all, are cancelled; their messages stay and get no answer; the log verifies."""
     cli.ok("send", "sam", "Hi")
     left_open(cli, "one", "two", "three")
     assert cli.ok("cancel", "sam") == "Cancelled turn 2 of sam.\n"
@@ -39,14 +39,14 @@ def test_an_open_turn_is_cancelled_and_the_next_is_answered(cli: Line) -> None:
 
 
 def test_an_agent_that_is_not_there_is_not_made(cli: Line) -> None:
-    """The command says that there is none."""
+    """The command says that there is no such agent."""
     cli.ok("send", "sam", "Hi")
     assert "'ann'" in cli.fails("cancel", "ann")
     assert len(cli.json("agents")) == 1
 
 
 def test_a_turn_cancelled_elsewhere_is_reported_to_its_caller(cli: Line) -> None:
-    """`send` of an input whose turn is cancelled meanwhile says so, and fails."""
+    """If the turn of an input is cancelled by another process, `send` says so and fails."""
     cli.ok("send", "sam", "Hi")
     known = cli.lines("events", "sam")
     left_open(cli, "one")

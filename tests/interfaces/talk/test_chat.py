@@ -1,4 +1,4 @@
-"""`everlog chat`: what is typed, what is shown, how it ends."""
+"""`everlog chat`: its input, its output, and its end."""
 
 import asyncio
 import io
@@ -17,7 +17,7 @@ from tests.support.cli.command_line import Line, Recorder, completion, says
 
 @pytest.fixture
 def chat(cli: Line, monkeypatch):
-    """Chat with lines on stdin, which is no terminal: exit code, stdout, stderr."""
+    """Chat with lines on stdin, which is not a terminal. Return exit code, stdout and stderr."""
 
     def talk(*lines: str) -> tuple[int, str, str]:
         monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
@@ -27,7 +27,7 @@ def chat(cli: Line, monkeypatch):
 
 
 def test_a_conversation(cli: Line, chat):
-    """Each step is shown as it happens: thought, function, message."""
+    """Each step is shown when it happens: thought, function, message."""
     edit = ("core_memory_append", {"name": "human", "content": "Sails", "request_heartbeat": True})
     cli.script.answers = [completion(edit, thought="A sailor!"), says("Ahoy.", thought="I greet him.")]
     code, out, err = chat("I sail")
@@ -37,7 +37,7 @@ def test_a_conversation(cli: Line, chat):
 
 
 def test_history_is_shown(cli: Line, chat):
-    """A later chat begins with what was said before."""
+    """A later chat shows the earlier messages first."""
     cli.script.answers = [says("Hello Chad.")]
     cli.ok("send", "sam", "I am Chad")
     _, out, _ = chat()
@@ -46,7 +46,7 @@ def test_history_is_shown(cli: Line, chat):
 
 
 def test_slash_commands(cli: Line, chat):
-    """Every slash command answers, and none of them is said to the agent."""
+    """Every slash command prints an answer, and none is sent to the agent."""
     cli.script.answers = [says("Hello.")]
     commands = [
         "/memory",
@@ -77,7 +77,7 @@ def test_slash_commands(cli: Line, chat):
 
 
 def test_heartbeat_and_summaries(cli: Line, chat):
-    """/heartbeat runs the agent without a user; /summarize hides the oldest messages, /expand shows them again."""
+    """/heartbeat runs a turn without a message; /summarize hides the oldest messages, /expand shows them again."""
     cli.script.answers = [says("One."), says("Beat."), says("Two."), completion(words="Short.")]
     code, out, err = chat("first " * 100, "/heartbeat", "second " * 100, "/summarize", "/expand")
     assert (code, err) == (0, "")
@@ -88,7 +88,7 @@ def test_heartbeat_and_summaries(cli: Line, chat):
 
 
 def test_a_search_has_pages(cli: Line, chat):
-    """The footer says what to type for the next page; a page that cannot be is an error."""
+    """The footer gives the command for the next page; an impossible page is an error."""
     cli.script.answers = [says("Aye.") for _ in range(6)]
     boats = [f"boat number {number}" for number in range(6)]
     code, out, err = chat(*boats, "/search boat", "/search boat --page 2", "/search boat --page 0")
@@ -98,7 +98,9 @@ def test_a_search_has_pages(cli: Line, chat):
 
 
 def test_a_model_error_is_reported_and_the_chat_continues(cli: Line, chat):
-    """A failed turn shows its paragraph; the next line is answered; exit 0 because the last one was."""
+    """A failed turn shows its paragraph, and the next line gets an answer; the exit code is 0 because the last turn
+    succeeded.
+    """
     cli.script.answers = [ModelError("The endpoint is down.", kind="unreachable"), says("Back again.")]
     code, out, err = chat("hello?", "and now?")
     assert (code, err) == (0, "everlog: The endpoint is down.\nmore: everlog explain model-error\n")
@@ -108,7 +110,9 @@ def test_a_model_error_is_reported_and_the_chat_continues(cli: Line, chat):
 
 
 def test_a_turn_that_was_given_up_is_shown_and_the_chat_continues(cli: Line, chat):
-    """A turn that ends at its last step is shown among the others; exit 1 only if it was the last one."""
+    """A turn that is abandoned at its last step is shown like the others; the exit code is 1 only if it was the last
+    turn.
+    """
     again = ("core_memory_append", {"name": "human", "content": "x", "request_heartbeat": True})
     cli.script.answers = [completion(again)] * 20 + [says("Here again.")]
     code, out, err = chat("Go on", "hello")
@@ -118,8 +122,8 @@ def test_a_turn_that_was_given_up_is_shown_and_the_chat_continues(cli: Line, cha
     assert chat("Go on")[0] == 1
 
 
-def test_what_was_said_last_is_taken_back_or_said_again(cli: Line, chat):
-    """/pop takes turns out of sight, /retry says the same words again; neither is in the history of a later chat."""
+def test_pop_and_retry_undo_or_repeat_the_last_message(cli: Line, chat):
+    """/pop hides turns, /retry sends the same message again; hidden turns are not in the history of a later chat."""
     cli.script.answers = [says("One."), says("Two."), says("Three."), says("Better.")]
     code, out, err = chat("first", "second", "third", "/retry", "/pop 2", "/pop x", "/events 1")
     assert (code, err) == (0, "")
@@ -147,7 +151,9 @@ def test_undoing_without_a_turn_is_reported(chat):
 
 
 def test_a_thought_is_replaced_and_what_the_model_sees_is_dumped(cli: Line, chat):
-    """/rethink rewords the last thought; /dump shows the messages as JSON, all or the last ones; the log has both."""
+    """/rethink rewords the last thought; /dump prints all messages, or the last ones, as JSON; the log has both
+    thoughts.
+    """
     cli.script.answers = [says("Hello.", thought="I am cross.")]
     code, out, err = chat("hi", "/rethink I am glad.", "/dump 3", "/events 1")
     assert (code, err) == (0, "")
@@ -161,7 +167,7 @@ def test_a_thought_is_replaced_and_what_the_model_sees_is_dumped(cli: Line, chat
 
 
 def test_the_memory_warning_by_hand(cli: Line, chat):
-    """/memorywarning shows that the agent was warned, and what it did about it."""
+    """/memorywarning shows the warning to the agent, and the agent's reaction."""
     cli.script.answers = [says("I saved it.")]
     code, out, err = chat("/memorywarning")
     assert (code, err) == (0, "")
@@ -169,7 +175,7 @@ def test_the_memory_warning_by_hand(cli: Line, chat):
 
 
 def test_the_model_is_shown_and_changed(cli: Line, chat):
-    """/model names the model and its window; with a name, that one is asked, in later chats too."""
+    """/model names the model and its window; with a name it changes the model, for later chats too."""
     code, out, err = chat("/model", "/model gpt-4o", "hello", "/model  ")
     assert (code, err) == (0, "")
     assert "offline, a rule-based stand-in, not a language model, 8,192 tokens" in out
@@ -180,7 +186,7 @@ def test_the_model_is_shown_and_changed(cli: Line, chat):
 
 
 def test_bytes_that_are_no_text(cli: Line, monkeypatch):
-    """A line with bytes that are no UTF-8 is told, whatever it asks, and the next line is answered."""
+    """A line that is not UTF-8 is reported, whatever command it has, and the next line is answered."""
     lines = io.BytesIO(b"ab\xff\n/search \xff\n/heartbeat \xff\n/rethink \xff\nhello\n")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(lines, encoding="utf-8"))
     code, out, err = cli("chat", "sam")
@@ -193,13 +199,13 @@ def test_bytes_that_are_no_text(cli: Line, monkeypatch):
 
 @pytest.mark.parametrize("line", ["/nonsense", "/pop x", "/search", "/nonsense\n/exit", "/nonsense\n/exit now"])
 def test_what_cannot_be_done_is_a_failure(chat, line: str):
-    """Exit 1 if the last line of a script could not be done; /exit is none, with or without words after it."""
+    """The exit code is 1 if the last line of a script failed; /exit is not a failure, with or without text after it."""
     assert chat(*line.split("\n"))[0] == 1
     assert chat(*line.split("\n")[:1], "/help", *line.split("\n")[1:])[0] == 0
 
 
-def test_what_stands_after_a_command(cli: Line, chat):
-    """A tab parts a command from its words too, and /exit leaves whatever comes after it."""
+def test_text_after_a_slash_command_is_separated(cli: Line, chat):
+    """A tab separates a command from its text too, and /exit ignores all text after it."""
     code, out, _ = chat("/search\tboat", "/exit now", "never said")
     assert code == 0
     assert "nothing found" in out.lower() or "0 found" in out
@@ -207,14 +213,14 @@ def test_what_stands_after_a_command(cli: Line, chat):
 
 
 def test_two_slashes_are_said_as_one(cli: Line, chat):
-    """A message that begins with a slash can be sent."""
+    """A message that begins with a slash can be sent, by writing the slash twice."""
     assert chat("//etc/hosts is a file", "//")[0] == 0
     said = [record["text"] for record in cli.lines("events", "sam") if record["type"] == "user_message"]
     assert said == ["/etc/hosts is a file", "/"]
 
 
 class Interrupted:
-    """Lines that end with Ctrl-C."""
+    """Input lines that end with Ctrl-C."""
 
     def isatty(self) -> bool:
         return False
@@ -224,7 +230,7 @@ class Interrupted:
 
 
 def test_ctrl_c_of_a_script(cli: Line, monkeypatch):
-    """Without a terminal, Ctrl-C between two lines is an interruption as everywhere: 130."""
+    """Without a terminal, Ctrl-C between two lines ends the chat with exit code 130."""
     monkeypatch.setattr("sys.stdin", Interrupted())
     code, out, err = cli("chat", "sam")
     assert (code, err) == (130, "everlog: interrupted; nothing is lost.\n")
@@ -232,7 +238,7 @@ def test_ctrl_c_of_a_script(cli: Line, monkeypatch):
 
 
 def test_a_model_set_by_another_process_is_shown(cli: Line, chat, monkeypatch):
-    """/model tells what the log says now, not what it was when the chat began."""
+    """/model shows the model of the log, not the model at the beginning of the chat."""
     opened = []
     real = AgentRef.open
 
@@ -248,7 +254,7 @@ def test_a_model_set_by_another_process_is_shown(cli: Line, chat, monkeypatch):
 
 
 class Unwatchable:
-    """An agent of which nothing can be heard."""
+    """An agent that cannot be watched."""
 
     async def subscribe(self):
         raise PartitionBusy("Somebody has it.")
@@ -256,7 +262,7 @@ class Unwatchable:
 
 
 def test_the_end_of_a_watch_is_shown_above_the_typed_line(cli: Line):
-    """An error of another turn is printed like any event that arrives while the user types."""
+    """The error of another turn is printed like any event that arrives while the user types."""
     recorder = Recorder()
     out = console()
     session = ChatSession(None, Unwatchable(), TerminalFrontEnd(out), recorder, cli.world, out)
@@ -274,12 +280,12 @@ def test_every_command_is_in_the_help_and_in_the_documents(chat):
 
 
 def test_a_number_without_end(chat):
-    """/events takes any number."""
+    """/events accepts a number of any size."""
     assert chat(f"/events {'9' * 5000}")[0] == 0
 
 
 def test_at_a_terminal(cli: Line, monkeypatch):
-    """At a prompt Ctrl-C and Ctrl-D leave cleanly."""
+    """At a prompt, Ctrl-C and Ctrl-D end the chat cleanly."""
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     cli.typed = ["hello"]
     code, out, err = cli("chat", "sam")
@@ -291,7 +297,7 @@ def test_at_a_terminal(cli: Line, monkeypatch):
 
 
 def test_how_an_agent_began_is_no_part_of_its_first_answer(cli: Line):
-    """The first `send` to an agent makes it, and prints the records from the input on."""
+    """The first `send` to a new agent prints only the records from the input on."""
     records = cli.lines("send", "newcomer", "hello")
     assert records[0]["type"] == "user_message"
     assert records[0]["seq"] > 1

@@ -1,4 +1,4 @@
-"""A real conversation of many months, imported and talked about; skipped where the data is not there."""
+"""A real conversation of many months, imported and continued; skipped if the data set is missing."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,9 @@ def conversation(data_dir: Path) -> Path:
 def test_a_conversation_of_months_is_imported_found_and_talked_about(
     conversation: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The context stays under the window behind a summary, search finds what was said months ago, as-of holds."""
+    """The context stays within the window behind a summary, search finds old messages, and --as-of shows earlier
+    states.
+    """
     store = ["--store", str(tmp_path / "store")]
 
     def shown(*arguments: str) -> str:

@@ -1,4 +1,4 @@
-"""`everlog rerun`: what if, from the command line."""
+"""`everlog rerun` at the command line."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def rings(bell: str) -> str:
 
 @pytest.fixture
 def told(cli: Line, tmp_path: Path) -> Line:
-    """A store in which sam rang a bell in its first turn, and only spoke in its second."""
+    """Return a store in which sam rang a bell in its first turn, and only answered in its second."""
     tool = tmp_path / "bells.py"
     tool.write_text(TOOL.format(path=str(tmp_path / "rung")))
     cli.script.answers = [rings("red"), says("It rang."), says("Good night.")]
@@ -45,7 +45,9 @@ def repair_step(tmp_path: Path) -> list[str]:
 
 
 def test_it_shows_both_sides_of_each_turn_and_says_where_they_part(told: Line, tmp_path: Path):
-    """The bell that was rung then is not rung again, and another one is refused; then the totals."""
+    """The recorded call of the bell is not repeated, and a different call is refused; the report shows both sides of
+    each turn, the first difference and the totals.
+    """
     told.script.answers = [rings("red"), rings("blue"), says("They rang."), says("Sleep well.")]
     shown = told.ok("rerun", "sam", "--from", "8", "--new-name", "tom")
     assert repair_step(tmp_path) == ["red"]
@@ -59,7 +61,7 @@ def test_it_shows_both_sides_of_each_turn_and_says_where_they_part(told: Line, t
 
 
 def test_narrow_terminals_get_one_side_below_the_other(told: Line, monkeypatch: pytest.MonkeyPatch):
-    """No line is longer than the terminal is wide, and both sides are there."""
+    """No line is wider than the terminal, and both sides are printed."""
     monkeypatch.setenv("COLUMNS", "60")
     told.script.answers = [says("Never.")]
     shown = told.ok("rerun", "sam", "--from", "8", "--new-name", "tom", "--turns", "1")
@@ -68,7 +70,7 @@ def test_narrow_terminals_get_one_side_below_the_other(told: Line, monkeypatch: 
 
 
 def test_json_is_what_the_page_shows(told: Line):
-    """One object, with the turns, the totals, and the first difference."""
+    """The JSON is one object, with the turns, the totals, and the first difference."""
     told.script.answers = [rings("red"), says("It rang."), says("Sleep well.")]
     shape = told.json("rerun", "sam", "--from", "8", "--new-name", "tom")
     assert (shape["agent"], shape["fork"], shape["parent_seq"], shape["recorded"]) == ("sam", "tom", 7, False)
@@ -83,7 +85,7 @@ def test_json_is_what_the_page_shows(told: Line):
 
 
 def test_it_begins_at_a_time_as_a_fork_does(told: Line):
-    """The first record from then on; `2h` is so long ago."""
+    """A time selects the first record at or after that time; `2h` means two hours ago."""
     second = told.lines("events", "sam", "--type", "user_message")[1]
     for fork, moment, cut in (("tom", second["recorded_at"], second["seq"] - 1), ("ann", "2h", 7)):
         shape = told.json("rerun", "sam", "--from", moment, "--new-name", fork, "--recorded")
@@ -91,7 +93,9 @@ def test_it_begins_at_a_time_as_a_fork_does(told: Line):
 
 
 def test_the_recorded_replies_need_no_model(told: Line):
-    """Everything is the same; after a change it stops at the request that is another one, and shows how."""
+    """Without a change every turn is equal; after a change the rerun stops at the first different request, and shows
+    the difference.
+    """
     asked = len(told.script.asked)
     shape = told.json("rerun", "sam", "--from", "8", "--new-name", "tom", "--recorded")
     assert (shape["first_difference"], shape["diverged"], shape["error"]) == (None, None, None)
@@ -104,7 +108,7 @@ def test_the_recorded_replies_need_no_model(told: Line):
 
 
 def test_live_tools_ring_what_was_not_rung_then(told: Line, tmp_path: Path):
-    """With the function, and the permission, given."""
+    """With the function and the permission, a call without a recorded result is executed."""
     told.script.answers = [rings("red"), rings("blue"), says("They rang.")]
     tools = ("--tools", str(tmp_path / "bells.py"), "--live-tools")
     told.ok("rerun", "sam", "--from", "8", "--new-name", "tom", "--turns", "1", *tools)
@@ -112,7 +116,7 @@ def test_live_tools_ring_what_was_not_rung_then(told: Line, tmp_path: Path):
 
 
 def test_a_model_that_fails_is_reported_after_the_report(told: Line):
-    """Exit code 1; what ran is shown, and is in the fork."""
+    """The exit code is 1; the finished turns are shown, and are in the fork."""
     told.script.answers = [says("First."), ModelError("Nobody is there.", kind="credit")]
     code, out, err = told("rerun", "sam", "--from", "8", "--new-name", "tom")
     assert (code, err) == (1, "everlog: Nobody is there.\nmore: everlog explain model-error\n")
@@ -121,7 +125,7 @@ def test_a_model_that_fails_is_reported_after_the_report(told: Line):
 
 
 def test_ctrl_c_leaves_the_fork_with_what_ran(told: Line, monkeypatch: pytest.MonkeyPatch):
-    """It says so, and how to compare it."""
+    """The message names the fork, and the command that compares it."""
     told.script.answers = [says("First.")]
     ask = told.script.ask
 
@@ -149,13 +153,13 @@ def test_ctrl_c_leaves_the_fork_with_what_ran(told: Line, monkeypatch: pytest.Mo
     ],
 )
 def test_what_cannot_be_is_said_and_nothing_is_made(told: Line, argv: tuple[str, ...], said: str):
-    """In one paragraph, with exit code 1."""
+    """The error is one paragraph with exit code 1, and no fork is made."""
     assert said in told.fails("rerun", "sam", *argv)
     assert [agent["agent"] for agent in told.json("agents")] == ["sam"]
 
 
 def test_an_agent_that_is_not_there_is_named(told: Line):
-    """And no store is made where there is none."""
+    """The error names the unknown agent; a missing store is not made."""
     assert "no agent 'tim'" in told.fails("rerun", "tim", "--from", "8", "--new-name", "tom")
 
 
@@ -164,5 +168,5 @@ def test_an_agent_that_is_not_there_is_named(told: Line):
     [("--new-name", "tom"), ("--from", "8", "--new-name", "tom", "--recorded", "--live-tools"), ("--from", "8")],
 )
 def test_bad_usage_is_reported(told: Line, argv: tuple[str, ...]):
-    """Exit code 2."""
+    """The exit code is 2."""
     assert told("rerun", "sam", *argv)[0] == 2

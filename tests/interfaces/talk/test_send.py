@@ -28,13 +28,13 @@ def types(records) -> list[str]:
 
 
 def test_the_answer_is_printed(cli: Line):
-    """`send` creates the agent, and prints what the agent says and nothing else."""
+    """`send` creates the agent, and prints only the agent's answer."""
     cli.script.answers = [says("Hello, Chad!")]
     assert cli.ok("send", "sam", "I am Chad") == "Hello, Chad!\n"
 
 
 def test_verbose_shows_thoughts_and_functions(cli: Line):
-    """With -v the monologue and the calls with their results are shown too."""
+    """With -v the thoughts and the calls with their results are printed too."""
     edit = ("core_memory_append", {"name": "human", "content": "Sails", "request_heartbeat": True})
     cli.script.answers = [completion(edit, thought="He sails."), says("Ahoy")]
     out = cli.ok("send", "sam", "I sail", "-v")
@@ -64,14 +64,14 @@ def test_json_lines_are_the_log(cli: Line):
     ids=["system", "event", "heartbeat"],
 )
 def test_other_inputs(argv, kind, payload, cli: Line, request):
-    """--role gives the agent what is not a user's message."""
+    """--role sends inputs other than a user's message."""
     records = cli.lines("send", "sam", *argv, "--role", request.node.callspec.id)
     assert (records[0]["type"], records[0]["payload"]) == (kind, payload)
     assert len(cli.script.asked) == 1
 
 
 def test_a_login_knows_the_one_before(cli: Line):
-    """A login carries the time of the last one, and may be sent again with its id."""
+    """A login carries the time of the previous login, and may be sent again with its id."""
     cli.ok("create", "sam")
     born = next(r for r in cli.lines("events", "sam") if r["type"] == "user_login")
     first = cli.lines("send", "sam", "--role", "login", "--id", ID)[0]
@@ -82,7 +82,7 @@ def test_a_login_knows_the_one_before(cli: Line):
 
 
 def test_the_same_id_counts_once(cli: Line):
-    """A repeated id prints what followed the first time and asks no model again."""
+    """A repeated id prints the recorded answer, and calls no model."""
     cli.script.answers = [says("One answer.")]
     first = cli.lines("send", "sam", "hello", "--id", ID)
     head = cli.json("memory", "sam")["as_of"]
@@ -94,18 +94,18 @@ def test_the_same_id_counts_once(cli: Line):
 
 
 def test_the_same_id_with_other_words_is_refused(cli: Line):
-    """An id that came with other content is an error, and nothing is kept."""
+    """A known id with other content is an error, and nothing is recorded."""
     cli.ok("send", "sam", "hello", "--id", ID)
     assert "other content" in cli.fails("send", "sam", "goodbye", "--id", ID)
 
 
 def test_an_old_id_is_refused(cli: Line):
-    """An id of long ago cannot be told from a new one."""
+    """A very old id is refused, because it cannot be distinguished from a new id."""
     assert "hours" in cli.fails("send", "sam", "hello", "--id", uuid7(1_000_000_000, 7))
 
 
 def test_a_model_error_keeps_the_message(cli: Line):
-    """A model that fails is one paragraph and exit 1; the message is in the log, and the next turn sees it."""
+    """A failed model call is one paragraph and exit code 1; the message is in the log, and in the next context."""
     cli.script.answers = [failure()]
     assert cli.fails("send", "sam", "Do you hear me?") == "everlog: The endpoint is down. Try again.\n"
     assert types(cli.lines("events", "sam"))[-2:] == ["user_message", "model_failed"]
@@ -114,7 +114,7 @@ def test_a_model_error_keeps_the_message(cli: Line):
 
 
 def test_an_unfinished_turn_is_finished_first(cli: Line):
-    """A turn that a crash left open is answered before the new message is."""
+    """A turn that a crash left open is finished before the new message is answered."""
     cli.script.answers = [KeyboardInterrupt()]  # type: ignore[list-item]
     cli.script.ask = interrupted  # type: ignore[method-assign]
     code, _, err = cli("send", "sam", "first")
@@ -128,19 +128,19 @@ async def interrupted(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_who_of_several_users(cli: Line):
-    """--speaker says who of several users speaks."""
+def test_speaker_names_one_of_several_users(cli: Line):
+    """--speaker names the user who speaks."""
     assert cli.lines("send", "sam", "hello", "--speaker", "Eve")[0]["payload"] == {"name": "Eve"}
 
 
 def endless(cli: Line, turns: int = 1) -> None:
-    """A model that asks for one heartbeat after the other, until its turn is given up."""
+    """Return a model that requests one heartbeat after another, until its turn is abandoned."""
     again = ("core_memory_append", {"name": "human", "content": "x", "request_heartbeat": True})
     cli.script.answers = [completion(again)] * (STEPS_MAX * turns)
 
 
 def test_a_turn_that_was_given_up_is_a_failure(cli: Line):
-    """A turn that ends at its last step is one paragraph on stderr and exit 1; so it is when the id comes again."""
+    """A turn abandoned at its last step is one paragraph and exit code 1, also when the id is sent again."""
     endless(cli)
     code, out, err = cli("send", "sam", "Go on", "-v", "--id", ID)
     assert (code, len(err.splitlines())) == (1, 1)
@@ -150,7 +150,7 @@ def test_a_turn_that_was_given_up_is_a_failure(cli: Line):
 
 
 def test_json_has_the_records_of_a_turn_that_was_given_up(cli: Line):
-    """With --json stdout has every record of the turn, the last included; the exit code is 1 all the same."""
+    """With --json stdout has every record of the turn, including the last; the exit code is 1 nevertheless."""
     endless(cli)
     code, out, err = cli("send", "sam", "Go on", "--json")
     assert (code, len(err.splitlines())) == (1, 1)
@@ -158,14 +158,14 @@ def test_json_has_the_records_of_a_turn_that_was_given_up(cli: Line):
 
 
 def test_a_repeated_id_of_a_failed_turn_fails_again(cli: Line):
-    """An input whose turn the model failed says so when it is sent again: its answer never came."""
+    """An input whose turn failed at the model fails again when it is sent again, because it has no answer."""
     cli.script.answers = [failure()]
     told = cli.fails("send", "sam", "hello", "--id", ID)
     assert cli.fails("send", "sam", "hello", "--id", ID) == told
 
 
 def test_an_id_of_the_future_is_refused(cli: Line):
-    """An id whose time is more than a day ahead is bad usage: the log would remember it for too long."""
+    """An id whose time is more than a day ahead is bad usage: the log would have to remember it for too long."""
     cli.ok("create", "sam")
     code, _, err = cli("send", "sam", "hello", "--id", uuid7(cli.clock.at + 90_000_000_000, 1))
     assert code == 2
@@ -174,7 +174,7 @@ def test_an_id_of_the_future_is_refused(cli: Line):
 
 
 def test_a_fenced_command_names_the_agent(cli: Line):
-    """A fenced process reports the agent's name, not only its partition."""
+    """The error names the agent, not only its partition."""
     cli.ok("create", "sam")
 
     async def overtaken(*_: object, **__: object):
@@ -186,7 +186,7 @@ def test_a_fenced_command_names_the_agent(cli: Line):
 
 
 def test_a_tail_that_was_cut_is_reported(cli: Line):
-    """The next owner after a torn write reports how many bytes were cut, and keeps them in the named file."""
+    """The next owner after a torn write reports the number of cut bytes, and keeps these bytes in the named file."""
     cli.ok("create", "sam")
     (path,) = cli.root.glob("log/*/*.open")
     with path.open("ab") as file:
@@ -199,7 +199,7 @@ def test_a_tail_that_was_cut_is_reported(cli: Line):
 
 
 def test_a_model_without_a_key_is_reported(cli: Line, monkeypatch):
-    """An agent whose recorded model needs an endpoint says what is missing when there is neither key nor URL."""
+    """If the agent's recorded model needs an endpoint, and neither key nor URL is set, the error names both."""
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     cli.ok("create", "sam", "--model", "gpt-x")
@@ -221,7 +221,7 @@ def test_a_model_without_a_key_is_reported(cli: Line, monkeypatch):
     ids=["syntax", "import", "exit", "name", "hint"],
 )
 def test_functions_that_cannot_be_loaded(code, line, told, cli: Line, tmp_path):
-    """A file of functions with a fault is one paragraph that names the file and the line, and no agent is begun."""
+    """A faulty file of functions is one paragraph that names the file and the line, and no agent is created."""
     path = tmp_path / "tools.py"
     path.write_text(code)
     err = cli.fails("send", "sam", "hi", "--tools", str(path))
@@ -234,7 +234,7 @@ EVIL = "s\x1b]0;evil\x07\u202eam"
 
 
 def test_nothing_from_outside_reaches_the_terminal_raw(cli: Line, tmp_path, monkeypatch):
-    """Names, labels, calls and errors are escaped in what every command prints for people."""
+    """Names, labels, calls and errors are escaped in every command's output for people."""
     tricky = completion(
         ("no\x1bsuch", {"a\x1bb": "c\x1bd"}), ("send_message", {"message": "hi\x1b[2J"}), thought="th\x1bink"
     )
@@ -264,7 +264,7 @@ def test_text_from_stdin(cli: Line, monkeypatch):
 
 
 def test_bytes_from_stdin_that_are_no_text(cli: Line, monkeypatch):
-    """They are an error that names the first of them, and nothing is kept."""
+    """The error names the first byte that is not text, and nothing is recorded."""
     cli.ok("create", "sam")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"ab\xffc"), encoding="utf-8"))
     assert "is the byte 0xff" in cli.fails("send", "sam", "-")
@@ -272,7 +272,7 @@ def test_bytes_from_stdin_that_are_no_text(cli: Line, monkeypatch):
 
 
 def test_half_a_character_is_refused(cli: Line):
-    """Text that is not Unicode is an error, not a traceback; the byte is named, where it is one."""
+    """Text that is not Unicode is an error without a traceback; if one byte is the cause, the error names it."""
     assert "not UTF-8: character 3 is the byte 0xff" in cli.fails("send", "sam", "ab\udcff")
     assert "half of a character" in cli.fails("send", "sam", "\ud800")
     assert "not UTF-8" in cli.fails("search", "sam", "\udcff")
@@ -280,13 +280,13 @@ def test_half_a_character_is_refused(cli: Line):
 
 
 def test_control_characters_do_not_reach_the_terminal(cli: Line):
-    """An agent's words cannot move the cursor or change colours."""
+    """An agent's message cannot move the cursor or change colours."""
     cli.script.answers = [says("a\x1b[31mb\x07c")]
     assert cli.ok("send", "sam", "hello") == "a\\x1b[31mb\\x07c\n"
 
 
 def test_create_with_blocks_and_files(cli: Line, tmp_path):
-    """Blocks come from files, with a limit or without; a persona may be a file or a preset."""
+    """Blocks come from files, with or without a limit; a persona is a file or a preset."""
     (tmp_path / "notes").write_text("Buy milk.\n")
     (tmp_path / "me").write_text("I am Max.")
     shape = cli.json(
@@ -312,15 +312,15 @@ def test_create_with_blocks_and_files(cli: Line, tmp_path):
         (["--tools", "/no/such/file.py"], "no Python file"),
     ],
 )
-def test_what_cannot_be_made_is_reported(argv, told, cli: Line):
-    """A bad setting is one paragraph, and no agent is begun."""
+def test_bad_settings_make_no_agent(argv, told, cli: Line):
+    """A bad setting is one paragraph, and no agent is created."""
     assert told in cli.fails("create", "sam", *argv)
     code, out, _ = cli("agents", "--json")
     assert code == 1 or out == "[]\n"
 
 
 def test_create_twice_is_refused(cli: Line):
-    """A name that is taken is an error; what is for a new agent is not silently dropped later."""
+    """A name that is taken is an error, so that settings for a new agent are not silently ignored."""
     cli.ok("create", "sam")
     assert "already" in cli.fails("create", "sam")
     code, _, err = cli("send", "sam", "hello", "--persona", "plain")
@@ -329,7 +329,7 @@ def test_create_twice_is_refused(cli: Line):
 
 
 def test_own_functions(cli: Line, tmp_path):
-    """--tools takes every function of a Python file that is marked as one."""
+    """--tools loads every function of a Python file that is marked as a tool."""
     (tmp_path / "tools.py").write_text(
         "from everlog import tool\n\n\n@tool(effect='read_only')\ndef weather(city: str) -> str:\n"
         "    '''Tell the weather.\n\n    Args:\n        city: The city.\n    '''\n    return f'rain in {city}'\n"
@@ -342,7 +342,7 @@ def test_own_functions(cli: Line, tmp_path):
 
 
 def test_an_agent_that_is_open_elsewhere(cli: Line):
-    """A live owner is never fenced by a command: its process is named. Readers do not mind; --take-over fences it."""
+    """A command names the process of a live owner and does not fence it. Reading works; --take-over fences."""
     cli.ok("create", "sam")
     log = FileStore(cli.root, cli.clock.now).open("sam", "everlog chat")
     assert f"open in process {os.getpid()} (everlog chat)" in cli.fails("send", "sam", "hello")
@@ -352,7 +352,7 @@ def test_an_agent_that_is_open_elsewhere(cli: Line):
 
 
 def test_a_newer_store_is_refused(cli: Line):
-    """A store of a newer format is left alone."""
+    """A store of a newer format is refused and not changed."""
     cli.root.mkdir()
     (cli.root / "everlog.json").write_text('{"format": 99}')
     assert "newer" in cli.fails("send", "sam", "hello")
@@ -360,7 +360,7 @@ def test_a_newer_store_is_refused(cli: Line):
 
 
 def test_an_unread_output_ends_the_command(cli: Line):
-    """A closed output ends the command quietly, with the code that shells give it."""
+    """A closed output ends the command without a message, with the exit code that shells use."""
     cli.ok("create", "sam")
     probe = [sys.executable, "-m", "everlog.interfaces.cli.main", "--store", str(cli.root), "events", "sam", "--json"]
     read, write = os.pipe()
@@ -371,7 +371,7 @@ def test_an_unread_output_ends_the_command(cli: Line):
 
 
 def test_a_bug_propagates(cli: Line, monkeypatch):
-    """An exception that is no EverlogError is not dressed up."""
+    """An exception that is not an EverlogError is raised unchanged."""
     monkeypatch.setattr("everlog.interfaces.show.show_commands.agent_rows", lambda *_: 1 / 0)
     cli.ok("create", "sam")
     with pytest.raises(ZeroDivisionError):
@@ -379,7 +379,7 @@ def test_a_bug_propagates(cli: Line, monkeypatch):
 
 
 def test_two_processes(cli: Line):
-    """The embedded model answers in a fresh process, and a second process finds what the first was told."""
+    """The embedded model answers in a new process, and a second process finds the first one's messages."""
     env = {**os.environ, "EVERLOG_STORE": str(cli.root)}
 
     def everlog(*argv: str) -> str:
@@ -391,8 +391,8 @@ def test_two_processes(cli: Line):
     assert "Chad" in everlog("send", "sam", "What is my name?")
 
 
-def test_a_place_to_run_that_there_is_not(cli: Line, monkeypatch):
-    """A word in EVERLOG_RUNTIME that is no runtime is refused by `up` as by `send`, and `up` makes no store first."""
+def test_an_unknown_runtime_is_refused(cli: Line, monkeypatch):
+    """An unknown value of EVERLOG_RUNTIME is refused by `up` and by `send`, and `up` makes no store first."""
     monkeypatch.setenv("EVERLOG_RUNTIME", "foo")
     assert "There is no runtime 'foo'" in cli.fails("up")
     assert not cli.root.exists()

@@ -1,4 +1,4 @@
-"""A reply on a terminal while it comes: shown word by word, finished when it is final, and never shown twice."""
+"""A reply that is streamed to a terminal: shown word by word, completed when it is final, and never shown twice."""
 
 import os
 import pty
@@ -20,13 +20,13 @@ from tests.support.cli.command_line import Line, says
 
 ROOT = Path(__file__).resolve().parents[3]
 LONG = "A long way to go, is it not, in this weather, and in this boat?"
-"""More than fits into a line."""
+"""A text that is longer than a line."""
 WAIT_S = 30
-"""Longest wait for what a test expects; nothing waits so long unless it fails."""
+"""Longest wait for an expected output; only a failing test waits so long."""
 
 
 class Speaker:
-    """The stand-in of the model."""
+    """The test's replacement of the model."""
 
     def __init__(self) -> None:
         self.server = socket.create_server(("127.0.0.1", 0))
@@ -39,7 +39,7 @@ class Speaker:
         return port
 
     def asked(self) -> None:
-        """Wait until the model is asked."""
+        """Wait until the model gets a request."""
         self._lines.append(self.server.accept()[0])
         self._lines[-1].settimeout(WAIT_S)
 
@@ -56,7 +56,7 @@ class Speaker:
 
 
 class Typist:
-    """A command on a terminal, and who sits at it."""
+    """A command on a terminal, and the person who types."""
 
     def __init__(self, port: int, *argv: str) -> None:
         self._person, program = pty.openpty()
@@ -81,7 +81,7 @@ class Typist:
             assert self._read(), f"{words!r} did not come: {self.shown}"
 
     def prompted(self, times: int) -> None:
-        """Read until the prompt was shown so often."""
+        """Read until the prompt was shown `times` times."""
         while self.shown.count("\nyou  ") < times:
             assert self._read(), self.shown
 
@@ -124,7 +124,7 @@ def speaker() -> Iterator[Speaker]:
 
 @pytest.fixture
 def sits(cli: Line, speaker: Speaker) -> Iterator[Sitting]:
-    """Begins a command on a terminal."""
+    """Return a function that starts a command on a terminal."""
     typists: list[Typist] = []
 
     def sits(*argv: str) -> Typist:
@@ -137,15 +137,17 @@ def sits(cli: Line, speaker: Speaker) -> Iterator[Sitting]:
 
 
 def spoken(*parts: str) -> list[ReplyDelta]:
-    """The parts of a message, as those of a call."""
+    """Return a message as the chunks of a streamed call."""
     whole = msgspec.json.encode({"message": "\n".join(parts)}).decode()
     pieces = [ReplyDelta(call=0, arguments=part) for part in re.split(r"(?<=\\n)", whole)]
     return [ReplyDelta(call=0, name="send_message"), *pieces]
 
 
-def test_a_conversation_is_shown_while_it_is_had(cli: Line, speaker: Speaker, sits: Sitting) -> None:
-    """Thought and message are shown before the reply is whole, and once when it is. A truncated stream is announced,
-    and the reply begins again. Ctrl-C ends the turn, closes the connection and leads back to the prompt.
+def test_a_reply_is_shown_while_it_arrives(cli: Line, speaker: Speaker, sits: Sitting) -> None:
+    """Thought and message are shown before the reply is complete, and once when it is.
+
+    A truncated stream is announced, and the reply begins again. Ctrl-C ends the turn, closes the connection and returns
+    to the prompt.
     """
     sam = sits("chat", "sam", "--model", "spoken")
     sam.until("you")
@@ -185,8 +187,10 @@ def test_a_conversation_is_shown_while_it_is_had(cli: Line, speaker: Speaker, si
 
 
 def test_an_answer_is_streamed_only_where_it_is_wanted(cli: Line, speaker: Speaker, sits: Sitting) -> None:
-    """`send --stream` shows the message while it comes; without it, and with --no-stream, nothing comes before it is
-    final; thoughts are shown only with -v. Where the final message is another one than was shown, it is shown too.
+    """`send --stream` shows chunks of the message as they arrive; without --stream, or with --no-stream, only the final
+    message is shown; thoughts need -v.
+
+    If the final message differs from the streamed text, the final message is shown too.
     """
     sam = sits("send", "sam", "Hi", "--model", "spoken", "--stream")
     speaker.asked()

@@ -11,7 +11,7 @@ NOON = "2023-11-15T12:00"
 
 
 def test_a_timer_is_set_listed_and_cancelled(cli: Line) -> None:
-    """The names count up where none is given; the list is in the order in which they are due, as JSON and in words."""
+    """Timers without a name get numbers; the list is ordered by due time, as JSON and as text."""
     cli.ok("create", "sam")
     assert "timer-1" in cli.ok("timer", "sam", "--every", "1h30m", "Drink water")
     assert cli.json("timer", "sam", "Call Ann", "--at", NOON, "--timer", "ann") == {
@@ -31,7 +31,7 @@ def test_a_timer_is_set_listed_and_cancelled(cli: Line) -> None:
 
 
 def test_a_timer_of_the_same_name_is_replaced(cli: Line) -> None:
-    """There is one of each name; the newest holds."""
+    """Each name has at most one timer: the newest."""
     cli.ok("create", "sam")
     for text in ("one", "two"):
         cli.ok("timer", "sam", text, "--every", "1d", "--timer", "daily")
@@ -56,7 +56,7 @@ def test_a_timer_of_the_same_name_is_replaced(cli: Line) -> None:
     ],
 )
 def test_a_timer_that_cannot_be_is_bad_usage(cli: Line, words: tuple[str, ...], said: str) -> None:
-    """Exit code 2, and what is wrong; nothing is set."""
+    """The exit code is 2 with the reason, and no timer is set."""
     cli.ok("create", "sam")
     code, _, err = cli("timer", "sam", "hello", *words) if "--cancel" not in words else cli("timer", "sam", *words)
     assert code == 2
@@ -65,7 +65,7 @@ def test_a_timer_that_cannot_be_is_bad_usage(cli: Line, words: tuple[str, ...], 
 
 
 def test_an_impossible_time_of_a_timer_is_reported(cli: Line) -> None:
-    """No store and no agent are made for a timer; a timer that is not there is named."""
+    """An impossible time makes neither store nor agent; an unknown timer is named."""
     assert "there is no store" in cli.fails("timer", "sam", "--every", "1h")
     assert not cli.root.exists()
     cli.ok("create", "sam")
@@ -74,7 +74,7 @@ def test_an_impossible_time_of_a_timer_is_reported(cli: Line) -> None:
 
 
 def test_a_time_in_the_past_is_said_to_be(cli: Line) -> None:
-    """The timer is set, and goes off at once; a warning says so, for a slip of the hand is likely."""
+    """The timer is set and fires at once; a warning reports the past time, because it is probably a mistake."""
     cli.ok("create", "sam")
     code, _, err = cli("timer", "sam", "--at", "2020-01-01")
     assert (code, err) == (0, "everlog: warning: 2020-01-01 00:00:00 UTC is in the past: the timer fires at once.\n")
@@ -82,7 +82,7 @@ def test_a_time_in_the_past_is_said_to_be(cli: Line) -> None:
 
 
 def test_an_agent_that_is_busy_elsewhere_gets_no_timer(cli: Line) -> None:
-    """It is left alone, and nothing is offered that `timer` cannot do."""
+    """The busy agent is not changed, and the error offers no option that `timer` does not have."""
     cli.ok("create", "sam")
     log = FileStore(cli.root, cli.clock.now).open("sam", "everlog chat")
     for words in (("--every", "1h"), ("--cancel", "x")):
@@ -93,7 +93,7 @@ def test_an_agent_that_is_busy_elsewhere_gets_no_timer(cli: Line) -> None:
 
 
 class Waiting:
-    """A user who types nothing until the model has answered, and then leaves."""
+    """A user who types nothing until the model has answered, and then leaves the chat."""
 
     def __init__(self, answered: threading.Event) -> None:
         self._answered = answered
@@ -107,8 +107,8 @@ class Waiting:
 
 
 def test_a_timer_goes_off_while_a_chat_is_open(cli: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The turn of a timer is shown without a message; it was due while no process ran the agent, so it fires late, and
-    once.
+    """The turn of a timer is shown without a message; the timer became due while no process ran the agent, so it fires
+    late, and once.
     """
     cli.ok("create", "sam")
     cli.ok("timer", "sam", "Say good morning", "--after", "1s")
@@ -116,7 +116,7 @@ def test_a_timer_goes_off_while_a_chat_is_open(cli: Line, monkeypatch: pytest.Mo
     asked = cli.script.ask
 
     async def ask(request: bytes, **_: object):
-        if cli.script.asked:  # the second step: what the first one said is durable, and was shown
+        if cli.script.asked:  # the second step: the first one's message is durable and was shown
             answered.set()
         return await asked(request)
 

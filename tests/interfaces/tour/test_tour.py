@@ -1,4 +1,4 @@
-"""The tour, played from beginning to end: without a reader, and with one who mistypes."""
+"""The whole tour, without a reader and with a reader who mistypes."""
 
 import io
 import os
@@ -26,7 +26,7 @@ Play = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def transcript(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The output of `everlog tour` without a reader; the store of a user must not be touched meanwhile."""
+    """Return the output of `everlog tour` without a reader. The tour must not touch a user's store."""
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EVERLOG_STORE", str(home / "store"))
@@ -44,7 +44,7 @@ def transcript(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def play(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Play:
-    """Play the tour with lines that a reader types; returns what was printed."""
+    """Play the tour with the lines that a reader types. Return its output."""
 
     def played(*lines: str, start: int = 0) -> str:
         typed = list(lines)
@@ -67,13 +67,13 @@ def play(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Play:
 
 
 def outputs(text: str) -> list[str]:
-    """The output of each step: what stands between its command and its `Look:`."""
+    """Return the output of each step: the text between its command and its `Look:`."""
     found = [re.split(rf"^\$ {re.escape(step.command)}\n", text, flags=re.MULTILINE) for step in STEPS]
     return [part[1].split("\nLook: ")[0] if len(part) > 1 else "" for part in found]
 
 
 def test_the_whole_tour_shows_what_its_texts_say(transcript: str) -> None:
-    """Every step's output holds what the step points at; the answers of its questions are in the output."""
+    """Each step's output holds the text that the step points at, and the answers to its questions."""
     for step, output in zip(STEPS, outputs(transcript), strict=True):
         flat = " ".join(output.split())
         assert [words for words in step.shows if " ".join(words.split()) not in flat] == [], step.name
@@ -90,7 +90,7 @@ def test_the_tour_fits_the_screen(transcript: str) -> None:
 
 
 def test_a_reader_who_types_everything_sees_the_same(transcript: str, play: Play) -> None:
-    """Typed or run by Enter, after mistakes and questions: the outputs are those of the tour without a reader."""
+    """For typed commands, for Enter, and after mistakes and questions, the outputs equal those without a reader."""
     lines: list[str] = []
     for number, step in enumerate(STEPS):
         lines.append(step.command if number % 2 else step.command.removeprefix("everlog "))
@@ -107,7 +107,7 @@ def test_a_reader_who_types_everything_sees_the_same(transcript: str, play: Play
 
 
 def test_mistakes_are_answered_kindly(play: Play) -> None:
-    """A mistyped line is answered with what is wrong and what is expected; nothing of it runs."""
+    """A mistyped line gets an answer with the mistake and the expected command; nothing runs."""
     text = play(
         'everlog send sam "Hi, my name is Chat and I sail"',
         "everlog sned sam",
@@ -143,7 +143,7 @@ def test_mistakes_are_answered_kindly(play: Play) -> None:
 
 
 def test_steps_can_be_left_out_and_come_again(play: Play) -> None:
-    """`skip` runs what later steps need, `back` goes back, and a command that writes runs once."""
+    """`skip` runs the commands that later steps need, `back` returns to a step, and a command that writes runs once."""
     text = play("skip", "skip", "", "18", "back", "back", "back", "", "quit")
     assert "Nice to meet you" not in text
     assert "My boat is called Heron" in text
@@ -153,7 +153,7 @@ def test_steps_can_be_left_out_and_come_again(play: Play) -> None:
 
 
 def test_the_tour_begins_where_the_reader_wants(play: Play, transcript: str) -> None:
-    """`--from` takes a name or a number; the outputs are those of the whole tour."""
+    """`--from` takes a name or a number; the outputs equal those of the whole tour."""
     text = play("", start=step_number("events"))
     assert outputs(text)[3] == outputs(transcript)[3]
     assert not any(outputs(text)[:3])
@@ -162,13 +162,15 @@ def test_the_tour_begins_where_the_reader_wants(play: Play, transcript: str) -> 
 
 @pytest.mark.parametrize("name", ["0", "21", "hallo", "9" * 9])
 def test_a_step_that_does_not_exist_is_refused(name: str) -> None:
-    """`--from` names similar steps, or how many there are."""
+    """The error of `--from` names similar steps, or the number of steps."""
     with pytest.raises(BadInput, match=f"no step '{name}'.*1 to {len(STEPS)}"):
         step_number(name)
 
 
 def test_ctrl_c_leaves_nothing_behind(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
-    """Ctrl-C at a prompt, with a process in the background: exit 130, and neither folder nor process stays."""
+    """Ctrl-C at a prompt, while a process runs in the background, exits with 130 and leaves neither folder nor
+    process.
+    """
     lines = iter(["next"])
     jobs = []
     start = TourShell._start

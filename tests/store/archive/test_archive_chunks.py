@@ -1,4 +1,4 @@
-"""Long texts are cut where a reader would pause, and nothing of them is lost."""
+"""Long texts are divided into parts at paragraphs, sentences or words, and no text is lost."""
 
 import re
 
@@ -17,7 +17,7 @@ def test_a_short_text_is_one_part_as_it_is() -> None:
 
 
 def test_paragraphs_then_sentences_then_words_are_kept_whole() -> None:
-    """A part ends at the largest border that fits."""
+    """A part ends at the largest boundary that fits."""
     text = "One two. Three four.\n\nFive six. Seven eight nine."
     assert chunks(text, 30) == ["One two. Three four.", "Five six. Seven eight nine."]
     assert chunks(text, 22) == ["One two. Three four.", "Five six.", "Seven eight nine."]
@@ -26,7 +26,7 @@ def test_paragraphs_then_sentences_then_words_are_kept_whole() -> None:
 
 
 def test_no_character_is_divided() -> None:
-    """A mark stays with its letter, a joined emoji and a flag stay whole."""
+    """A combining mark stays with its letter; a joined emoji and a flag stay whole."""
     assert chunks("abcde\u0301fgh", 5) == ["abcd", "e\u0301fgh"]
     family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
     assert chunks("ab" + family + "cd", 5) == ["ab", family, "cd"]
@@ -36,7 +36,9 @@ def test_no_character_is_divided() -> None:
 @settings(deadline=None, max_examples=200)
 @given(st.text(alphabet="ab .!?\n。字\u0301\U0001f600", max_size=400), st.integers(5, 60))
 def test_parts_are_short_in_order_and_hold_everything(text: str, chars_max: int) -> None:
-    """All that is not white space is in the parts, in order; none is too long; cutting again changes nothing."""
+    """The parts have all characters except white space, in order; no part is too long; dividing a part again changes
+    nothing.
+    """
     parts = chunks(text, chars_max)
     assert squeezed("".join(parts)) == squeezed(text)
     assert all(len(part) <= chars_max for part in parts)
@@ -44,7 +46,7 @@ def test_parts_are_short_in_order_and_hold_everything(text: str, chars_max: int)
 
 
 def test_a_heading_begins_a_part_and_never_ends_one() -> None:
-    """The text under a heading is found by the heading's words too."""
+    """A text is found by the words of its heading too, because a heading begins a part."""
     text = "\n\n".join(f"## Heading {number}\n\n{'some words. ' * 12}" for number in range(9))
     parts = chunks(text, 200)
     assert len(parts) == 9

@@ -1,4 +1,6 @@
-"""A process that follows or rebuilds is killed at each of its steps, and the next one leaves no gap and no double."""
+"""A process that follows or rebuilds is killed at each of its steps, and the next process leaves no gap and no
+duplicate.
+"""
 
 import subprocess
 import sys
@@ -15,7 +17,7 @@ STEPS = STEPS_OF_A_BATCH | {"copied", "compact", "compacted", "rebuild", "built"
 
 
 class Victims:
-    """The process that makes children to be killed."""
+    """The process that forks the children to be killed."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -24,7 +26,7 @@ class Victims:
         )  # fmt: skip
 
     def kill(self, what: str, step: int, root: Path) -> str:
-        """Have a child follow or rebuild, and die at that step; gives its name, or `done`."""
+        """Let a child follow or rebuild, and die at that step. Return the name of the step, or `done`."""
         assert self._process.stdin and self._process.stdout
         self._process.stdin.write(f"{what} {step} {root}\n")
         self._process.stdin.flush()
@@ -45,7 +47,7 @@ def victims() -> Iterator[Victims]:
 
 
 def killed(tmp_path: Path, victims: Victims, seed: int, kills: int) -> set[str]:
-    """Kill so many children, each at another step of what it does; gives the steps at which they died."""
+    """Kill `kills` children, each at another step. Return the steps at which they died."""
     world = World(tmp_path / "store")
     chance = Chance(world, seed)
     died: list[str] = []
@@ -74,7 +76,7 @@ def killed(tmp_path: Path, victims: Victims, seed: int, kills: int) -> set[str]:
 
 
 def test_killed_at_each_step_of_a_batch_nothing_is_lost_or_double(tmp_path: Path, victims: Victims) -> None:
-    """After each of 20 kills the next process has, row for row, what a rebuild has."""
+    """After each of 20 kills the next process has exactly the rows of a rebuild."""
     assert killed(tmp_path, victims, 11, 20) >= STEPS_OF_A_BATCH
 
 
@@ -82,13 +84,15 @@ def test_killed_at_each_step_of_a_batch_nothing_is_lost_or_double(tmp_path: Path
 @pytest.mark.storage
 @pytest.mark.parametrize("seed", range(5))
 def test_killed_two_hundred_times(tmp_path: Path, victims: Victims, seed: int) -> None:
-    """The same after forty kills of each of five stores."""
+    """The same holds after forty kills of each of five stores."""
     assert killed(tmp_path, victims, 20 + seed, 40) >= STEPS_OF_A_BATCH
 
 
 @pytest.mark.parametrize("rounds", [1, pytest.param(6, marks=[pytest.mark.long, pytest.mark.storage])])
-def test_two_processes_that_follow_the_same_log_do_not_meet(tmp_path: Path, victims: Victims, rounds: int) -> None:
-    """Another process follows while this one does: each takes in what the other has not."""
+def test_two_processes_follow_the_same_log_without_duplicates(tmp_path: Path, victims: Victims, rounds: int) -> None:
+    """While one process follows a log another one follows it too: each adds the records that the other has not
+    added.
+    """
     other = Victims()
     world = World(tmp_path / "store")
     chance = Chance(world, 31)

@@ -1,4 +1,4 @@
-"""Failures around the index: clear errors, no wrong answers, nothing lost."""
+"""Failures around the index cause clear errors, no wrong results and no loss."""
 
 import shutil
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 @pytest.fixture
 def archive(world: World) -> Iterator[Archive]:
-    """An archive that took in three memories of sam."""
+    """Return an archive that has indexed three memories of sam."""
     for text in ("a cat by the river", "the whale sings", "bread and coffee"):
         world.insert("sam", text)
     archive = world.archive()
@@ -41,12 +41,14 @@ def table_in(world: World) -> Path:
 
 
 def files_with(folder: Path, word: str) -> list[str]:
-    """Names of all files below a folder that hold a word."""
+    """Return the names of all files below a folder that contain a word."""
     return [path.name for path in folder.rglob("*") if path.is_file() and word.encode() in path.read_bytes()]
 
 
 def test_a_table_with_foreign_rows_is_refused(world: World, archive: Archive) -> None:
-    """Following and searching say what was expected and found, and the cure; nothing is changed; a rebuild cures it."""
+    """Following and searching fail with the expected and the found version and the cure; no row is changed, and a
+    rebuild cures it.
+    """
     rows = rows_of(archive)
     table = lancedb.connect(str(world.root / "archive")).open_table(table_in(world).stem)
     table.delete("text LIKE '%whale%'")
@@ -66,8 +68,8 @@ def test_a_table_with_foreign_rows_is_refused(world: World, archive: Archive) ->
 
 @pytest.mark.parametrize("stranger", [Hashed("hashed", 8), Hashed("other", 16)], ids=["dimension", "name"])
 def test_another_embedder_is_refused_until_a_rebuild(world: World, archive: Archive, stranger: Hashed) -> None:
-    """Vectors of two models are never mixed: the error names the cure, the old one keeps working, a rebuild changes
-    over.
+    """Vectors of two models are never mixed: the error names the cure, the old embedder still works, and a rebuild
+    changes to the new one.
     """
     world.insert("sam", "one more")
     other = world.archive(stranger)
@@ -88,7 +90,7 @@ def test_another_embedder_is_refused_until_a_rebuild(world: World, archive: Arch
 
 
 class Bad(Hashed):
-    """An embedder that does not keep its word, from its second call on."""
+    """An embedder that returns wrong vectors, or fails on a later call."""
 
     def __init__(self, how: str) -> None:
         super().__init__()
@@ -109,7 +111,9 @@ class Bad(Hashed):
 
 @pytest.mark.parametrize("how", ["dimension", "rows", "nan"])
 def test_vectors_that_are_not_what_was_promised_are_not_written(world: World, archive: Archive, how: str) -> None:
-    """The error states the expected and the found length; table and position stay, and a correct embedder continues."""
+    """The error states the expected and the found length; table and position are unchanged, and a correct embedder
+    continues.
+    """
     rows = rows_of(archive)
     world.insert("sam", "one more")
     other = world.archive(Bad(how))
@@ -139,7 +143,7 @@ def test_an_embedder_that_fails_half_way_continues_where_it_was(world: World, mo
 
 @pytest.mark.parametrize("lost", ["table", "versions", "notes", "folder", "older"])
 def test_what_is_lost_is_made_again(world: World, archive: Archive, lost: str, tmp_path: Path) -> None:
-    """Without its table, or with an older one, the index is made from the log: searches never find too little."""
+    """If the table is missing or old, the index is made from the log, so searches never miss results."""
     folder = world.root / "archive"
     shutil.copytree(table_in(world), tmp_path / "older")
     world.insert("sam", "a later memory")
@@ -162,7 +166,7 @@ def test_what_is_lost_is_made_again(world: World, archive: Archive, lost: str, t
 
 
 def test_damaged_rows_are_an_error_and_a_rebuild_cures_it(world: World, archive: Archive) -> None:
-    """A table whose files are damaged answers with ArchiveError naming the cure, never with less."""
+    """A table with damaged files raises ArchiveError with the cure, instead of returning fewer results."""
     archive.close()
     for path in (table_in(world) / "data").glob("*"):
         path.write_bytes(b"x" * path.stat().st_size)
@@ -175,7 +179,7 @@ def test_damaged_rows_are_an_error_and_a_rebuild_cures_it(world: World, archive:
 
 
 def test_damaged_notes_are_an_error_that_names_the_cure(world: World, archive: Archive) -> None:
-    """The SQLite file is derived too: without it everything is made again."""
+    """The SQLite file is derived from the logs too: after its removal the whole index is made again."""
     archive.close()
     for path in (world.root / "archive").glob(f"{NOTES}*"):
         path.write_bytes(b"nonsense" * 1000)
@@ -189,7 +193,7 @@ def test_damaged_notes_are_an_error_that_names_the_cure(world: World, archive: A
 
 
 def test_check_names_what_differs(world: World, archive: Archive) -> None:
-    """A row that is missing, one too many, and one that was changed are each named."""
+    """A missing row, a superfluous row and a changed row are each named."""
     table = lancedb.connect(str(world.root / "archive")).open_table(table_in(world).stem)
     table.update("text LIKE '%whale%'", {"text": "the whale is silent"})
     table.delete("text LIKE '%bread%'")
@@ -200,7 +204,9 @@ def test_check_names_what_differs(world: World, archive: Archive) -> None:
 
 
 def test_what_was_erased_is_in_no_file(world: World, archive: Archive) -> None:
-    """Neither old versions nor indices, nor the cache, hold what `records_erased` names; other agents keep theirs."""
+    """Neither old versions, indices nor the cache hold content that `records_erased` names; other agents keep their
+    rows.
+    """
     memory = world.insert("sam", "my password is xyzzyplugh")
     world.update("sam", memory, "my password was xyzzyplugh until noon")
     world.say("sam", "xyzzyplugh it is")
@@ -224,7 +230,7 @@ def test_what_was_erased_is_in_no_file(world: World, archive: Archive) -> None:
 
 
 def test_an_erasure_is_carried_out_by_the_next_follower(world: World, archive: Archive) -> None:
-    """A log that was erased before anybody followed leaves nothing of it in the index."""
+    """A log with an erasure that was never followed leaves no erased content in the index."""
     world.insert("ann", "the secret is xyzzyplugh")
     world.erase("ann", 1, 1)
     archive.follow()
@@ -235,7 +241,7 @@ def test_an_erasure_is_carried_out_by_the_next_follower(world: World, archive: A
 
 
 def test_an_erasure_that_was_erased_itself_was_carried_out(world: World, archive: Archive) -> None:
-    """Of a `records_erased` that is a tombstone by now, what it named is gone too, from index and log."""
+    """If a `records_erased` is a tombstone itself, the content that it named is gone from index and log too."""
     world.insert("sam", "the secret is xyzzyplugh")
     archive.follow()
     world.erase("sam", 4, 4)
@@ -247,7 +253,7 @@ def test_an_erasure_that_was_erased_itself_was_carried_out(world: World, archive
 
 
 def test_searches_are_right_while_it_compacts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compaction, which comes by itself, changes no row and no answer, here or in another process."""
+    """Automatic compaction changes no row and no result, in this process or in another one."""
     monkeypatch.setattr("everlog.store.archive.archive_writer.COMPACT_WRITES", 3)
     chance = Chance(world, 41, ["sam"])
     archive, other = world.archive(), world.archive()
@@ -261,7 +267,9 @@ def test_searches_are_right_while_it_compacts(world: World, monkeypatch: pytest.
 
 
 def test_a_rebuild_continues_beside_searches_and_other_followers(world: World, archive: Archive) -> None:
-    """While a table is built the old one answers and is followed; a second rebuild is refused; nothing is missed."""
+    """During a rebuild the old table still serves searches and is followed; a second rebuild is refused; no record is
+    missed.
+    """
     seen: list[int] = []
 
     def during(step: str) -> None:
@@ -283,9 +291,7 @@ def test_a_rebuild_continues_beside_searches_and_other_followers(world: World, a
 
 @pytest.mark.parametrize("again", ["another", "none", "sealed"])
 def test_a_commit_that_a_crash_took_from_the_log_leaves_the_index(world: World, archive: Archive, again: str) -> None:
-    """Records that were read before they were durable, and that a power loss removed from the log, are not found
-    either.
-    """
+    """Records that were indexed before they were durable, and that a power loss removed from the log, are not found."""
     log = world.log("sam")
     path = max(world.store.partition(log.partition).path.glob("*.open"))
     before = path.read_bytes()
@@ -309,7 +315,7 @@ def test_a_commit_that_a_crash_took_from_the_log_leaves_the_index(world: World, 
 
 
 def test_two_agents_may_have_events_of_the_same_id(world: World, archive: Archive) -> None:
-    """Callers choose ids: what one agent says takes nothing from what another keeps."""
+    """Callers choose ids: a message of one agent does not affect another agent's memory with the same id."""
     kept = world.draft("archival_inserted", "mine alone")
     world.append("alone-a", kept)
     archive.follow()
@@ -323,7 +329,7 @@ def test_two_agents_may_have_events_of_the_same_id(world: World, archive: Archiv
 
 
 def test_what_was_embedded_and_never_written_is_erased_as_well(world: World) -> None:
-    """A process that dies between embedding and rows leaves no words of an erased text in what is known."""
+    """A process that dies between embedding and writing leaves no vector of a text that is erased later."""
     secret = "my password is xyzzyplugh"
 
     def die(step: str) -> None:
@@ -345,7 +351,7 @@ def test_what_was_embedded_and_never_written_is_erased_as_well(world: World) -> 
 
 
 def test_an_erasure_during_a_rebuild_holds(world: World, archive: Archive) -> None:
-    """Records that a table under construction has read before are gone when the rebuild is done."""
+    """Content that a rebuild has read before its erasure is gone when the rebuild is done."""
     world.insert("sam", "my password is xyzzyplugh")
     archive.follow()
 
@@ -378,13 +384,13 @@ def test_a_damaged_log_holds_up_no_other(world: World, archive: Archive) -> None
 
 @pytest.mark.parametrize("text", ["x" * 100_000 + " y", "seq=" + "a" * 100_000 + "+b", "a-" * 50_000])
 def test_no_text_takes_long_to_be_cut_into_words(text: str) -> None:
-    """A very long run of letters delays nothing: the work grows with the text, and not with its square."""
+    """For a very long run of letters the work grows linearly with the text."""
     assert len(pack_numbers(text)) <= 4 * len(text)
     assert query_numbers(text) is not None
 
 
 def test_a_stream_of_a_source_shows_documents_only(world: World, archive: Archive) -> None:
-    """Memories that an agent of an old store kept under such a name belong to no other agent."""
+    """Memories that an agent of an old store recorded under a source's name are visible to no other agent."""
     world.insert("source:foo", "private")
     world.load("foo", "a.md", "a public page")
     archive.follow()

@@ -1,4 +1,4 @@
-"""Forks in the archive: what one finds is what a plain agent with the same records finds, and nothing is copied."""
+"""Forks in the archive: a fork finds what a plain agent with the same records finds, and no row is copied."""
 
 import random
 from pathlib import Path
@@ -18,7 +18,7 @@ QUERIES = ("cat", "whale moon", '"winter summer"', "id-77/a", "bread and the tra
 
 
 class Forks(Chance):
-    """Actions of agents and their forks. A deleted memory is sometimes changed and deleted again."""
+    """Random actions of agents and their forks. A deleted memory is sometimes changed and deleted again."""
 
     def __init__(self, world: World, seed: int) -> None:
         super().__init__(world, seed)
@@ -27,7 +27,7 @@ class Forks(Chance):
             world.log(name)
 
     def fork(self) -> None:
-        """An agent begins as what another one was, of which nothing waits to be erased."""
+        """Fork an agent that has no pending erasure."""
         parents = [name for name in self.agents if not self.world.store.reader(name).erasing(name)]
         parent = self.random.choice(parents or self.agents)
         reader = self.world.store.reader(parent)
@@ -47,7 +47,7 @@ class Forks(Chance):
         self.world.delete(agent_id, self.random.choice(mine))
 
     def _erase(self, agent_id: str, mine: list[str]) -> None:
-        """As the command does: the forks that share some of it are told."""
+        """Erase as the command does: in all forks that share the records, too."""
         ancestor = self.world.store.parent_of(agent_id)
         own, end = 1 + (ancestor[1] if ancestor else 0), self.world.seq(agent_id)
         if end >= own:
@@ -67,7 +67,7 @@ def erase(world: World, agent_id: str, first: int, last: int) -> None:
 
 
 def copied(world: World, agent_id: str, root: Path) -> World:
-    """A store that has the records of an agent as those of an agent that was never forked, nor moved."""
+    """Return a store with the agent's records, as if the agent had never been forked or moved."""
     copy = World(root)
     log = copy.log(agent_id)
     records = list(world.store.reader(agent_id).read(agent_id))
@@ -77,7 +77,7 @@ def copied(world: World, agent_id: str, root: Path) -> World:
 
 
 def _same(copy: World, record: Record, gone: list[tuple[int, int]]) -> Draft:
-    """A record for a copy. What is erased in the log of its writer is, whether or not that was carried out."""
+    """Return a record for a copy. A record whose erasure was requested in its writer's log becomes a filler."""
     erased = is_erased(record.payload) or any(first <= record.seq <= last for first, last in gone)
     if record.type in ("agent_moved", "agent_forked") or erased:
         return copy.draft("system_alert", "nothing to keep")
@@ -87,7 +87,7 @@ def _same(copy: World, record: Record, gone: list[tuple[int, int]]) -> Draft:
 
 
 def assert_like(archive: Archive, world: World, agent_id: str, root: Path, seed: int) -> None:
-    """At any moment a fork finds the same as a full copy of it."""
+    """Check that a fork finds at any moment what a full copy of it finds."""
     copy = copied(world, agent_id, root)
     other = copy.archive()
     other.rebuild()
@@ -110,8 +110,8 @@ def assert_like(archive: Archive, world: World, agent_id: str, root: Path, seed:
 
 @pytest.mark.parametrize("seed", split(range(1, 5), 1, label="forks in the archive", part="storage"))
 def test_a_fork_finds_what_a_copy_of_it_finds(tmp_path: Path, seed: int) -> None:
-    """Forks at any cut, forks of forks, changes, deletions, erasures, moves and new lives on either side: at any moment
-    each finds what an agent with the same records finds, and so does each parent. A rebuild makes the same rows.
+    """After forks at any seq, forks of forks, changes, deletions, erasures, moves and new incarnations, each fork and
+    each parent finds at any moment what an agent with the same records finds. A rebuild makes the same rows.
     """
     world = World(tmp_path / "store")
     chance = Forks(world, seed)
@@ -135,7 +135,7 @@ def test_a_fork_finds_what_a_copy_of_it_finds(tmp_path: Path, seed: int) -> None
 
 
 def test_a_fork_costs_the_archive_nothing(tmp_path: Path) -> None:
-    """No row and no vector is written for what a fork has of its parent; what it says itself is."""
+    """No row and no vector is written for records that a fork has from its parent, only for its own."""
     world = World(tmp_path)
     for number in range(20):
         world.insert("sam", f"cat number {number}")
@@ -153,7 +153,7 @@ def test_a_fork_costs_the_archive_nothing(tmp_path: Path) -> None:
 
 
 def test_what_a_fork_does_to_a_memory_is_its_own(tmp_path: Path) -> None:
-    """A change keeps source and first time, a deletion stays; the parent and an earlier fork have what they had."""
+    """A change keeps source and first time, a deletion holds; the parent and an earlier fork find the old memory."""
     world = World(tmp_path)
     oak = world.insert("sam", "under the oak", source="map", tags=["a"])
     first = world.time
@@ -178,8 +178,8 @@ def test_what_a_fork_does_to_a_memory_is_its_own(tmp_path: Path) -> None:
 
 
 def test_what_an_ancestor_had_deleted_stays_so(tmp_path: Path) -> None:
-    """A deletion before the cut holds for the fork, whatever its later records say; after a later deletion the fork has
-    the memory.
+    """A deletion before the fork point holds for the fork, whatever its later records are; after a later deletion the
+    fork still has the memory.
     """
     world = World(tmp_path)
     oak = world.insert("sam", "under the oak")
@@ -201,8 +201,10 @@ def test_what_an_ancestor_had_deleted_stays_so(tmp_path: Path) -> None:
     world.close()
 
 
-def test_a_fork_that_is_made_again_begins_with_nothing(tmp_path: Path) -> None:
-    """Nothing of its ancestors' either: kept or said; as of the life before it is there."""
+def test_a_fork_that_is_created_again_has_no_memories(tmp_path: Path) -> None:
+    """A fork that is created again finds neither its ancestors' memories nor messages; as of its earlier incarnation it
+    finds them.
+    """
     world = World(tmp_path)
     world.insert("sam", "an old cat")
     world.say("sam", "hello")
@@ -220,7 +222,7 @@ def test_a_fork_that_is_made_again_begins_with_nothing(tmp_path: Path) -> None:
 
 
 def test_the_order_of_partitions_does_not_matter(tmp_path: Path) -> None:
-    """The index may read a fork's change before the record that it changes."""
+    """The index may read a fork's change before the record that is changed."""
     world = World(tmp_path)
     oak = world.insert("sam", "under the oak", source="map")
     forked(world, "sam", 1, "tom")
@@ -238,7 +240,9 @@ def test_the_order_of_partitions_does_not_matter(tmp_path: Path) -> None:
 
 
 def test_what_is_erased_in_a_parent_is_found_in_no_fork(tmp_path: Path) -> None:
-    """Its memories and its words; a memory that a fork had changed stays as the fork changed it."""
+    """No fork finds memories and words that were erased in the parent; a memory that a fork had changed keeps the
+    fork's text.
+    """
     world = World(tmp_path)
     oak = world.insert("sam", "under the oak", source="map")
     world.insert("sam", "under the elm")
@@ -263,7 +267,9 @@ def test_what_is_erased_in_a_parent_is_found_in_no_fork(tmp_path: Path) -> None:
 def test_an_index_that_follows_while_a_fork_is_restored_learns_nothing_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A memory deleted by the fork stays deleted, though a search came between its last record and its registration."""
+    """A memory that the fork deleted stays deleted, although a search ran between its last record and its
+    registration.
+    """
     source = World(tmp_path / "a")
     memory = source.insert("sam", "under the elm")
     source.insert("sam", "under the oak")

@@ -1,4 +1,4 @@
-"""The index is a projection of the log: it does not matter how it came to be."""
+"""The index is a projection of the log: its rows do not depend on how it was made."""
 
 import random
 from collections.abc import Iterable
@@ -21,9 +21,7 @@ def fields(record: Record) -> dict:
 
 
 def folded(records: Iterable[Record], as_of: int) -> dict[str, tuple]:
-    """Return an agent's memories as of a seq by the simplest definition: by memory id its text, tags, source and first
-    time.
-    """
+    """Return an agent's memories as of a seq, by definition: text, tags, source and first time by memory id."""
     kept: dict[str, tuple] = {}
     for record in records:
         if record.seq > as_of or is_erased(record.payload):
@@ -50,7 +48,7 @@ def lived(world: World, seed: int, acts: int, **more: object) -> Chance:
 
 @pytest.mark.parametrize("seed", split(range(8), 1, label="bit by bit", part="storage"))
 def test_bit_by_bit_at_once_and_rebuilt_are_the_same_rows(tmp_path: Path, seed: int) -> None:
-    """Following the log after each commit, at the end, or from its start again gives equal rows."""
+    """Following after each commit, following at the end, and a rebuild give equal rows."""
     world = World(tmp_path / "store")
     chance = Chance(world, seed)
     bit = world.archive()
@@ -76,7 +74,9 @@ def test_bit_by_bit_at_once_and_rebuilt_are_the_same_rows(tmp_path: Path, seed: 
 
 @pytest.mark.parametrize("seed", split(range(8), 1, label="as of a seq", part="storage"))
 def test_what_holds_as_of_a_seq_is_what_the_log_says(tmp_path: Path, seed: int) -> None:
-    """A search for everything, as of any seq, finds exactly what a plain fold of the records up to there leaves."""
+    """A search for everything, as of any seq, finds exactly the memories of a plain fold of the records up to
+    that seq.
+    """
     world = World(tmp_path / "store")
     lived(world, seed, 80, rarely=False)
     archive = world.archive()
@@ -116,7 +116,9 @@ def test_the_projection_in_sql_and_the_index_say_the_same(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("seed", split(range(8), 1, label="searches", part="storage"))
 def test_a_search_as_of_a_seq_is_that_of_a_log_cut_there(tmp_path: Path, seed: int) -> None:
-    """Results, order, scores and totals as of a seq are those of an index made when the log ended there."""
+    """Results, order, scores and totals as of a seq equal those of an index that was made when the log ended at that
+    seq.
+    """
     world = World(tmp_path / "store")
     lived(world, seed, 60, rarely=False)
     archive = world.archive()
@@ -142,7 +144,7 @@ def test_a_search_as_of_a_seq_is_that_of_a_log_cut_there(tmp_path: Path, seed: i
 
 
 def test_order_of_partitions_does_not_matter(tmp_path: Path) -> None:
-    """The partition to which an agent went may be followed before the one that it came from."""
+    """The partition to which an agent moved may be followed before its old partition."""
     world = World(tmp_path / "store")
     memory = world.insert("sam", "the first text")
     here = world.store.partition_of("sam")
@@ -165,8 +167,8 @@ def test_order_of_partitions_does_not_matter(tmp_path: Path) -> None:
     world.close()
 
 
-def test_what_was_taken_in_ahead_is_not_taken_in_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While a partition that an agent left long ago is read bit by bit, what is known of the agent stays as it is."""
+def test_an_old_partition_read_late_does_not_change_newer_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Following a partition that an agent left long ago, record by record, does not change the agent's newer rows."""
     monkeypatch.setattr("everlog.store.archive.archive.BATCH_RECORDS", 1)
     world = World(tmp_path / "store")
     memory = world.insert("sam", "the first text")
@@ -187,7 +189,7 @@ def test_what_was_taken_in_ahead_is_not_taken_in_again(tmp_path: Path, monkeypat
 
 
 def test_many_agents_that_moved_are_read_partition_by_partition(tmp_path: Path) -> None:
-    """A move of twenty agents at once is taken in like that of one."""
+    """A move of twenty agents at once is followed like the move of one agent."""
     world = World(tmp_path / "store")
     names = [f"agent {number}" for number in range(20)]
     for name in names:
@@ -203,8 +205,8 @@ def test_many_agents_that_moved_are_read_partition_by_partition(tmp_path: Path) 
     world.close()
 
 
-def test_an_agent_that_is_made_again_begins_with_nothing(tmp_path: Path) -> None:
-    """Memories of a deleted agent are not found after the deletion; as of a moment before it they are."""
+def test_an_agent_that_is_created_again_has_no_memories(tmp_path: Path) -> None:
+    """Memories of a deleted agent are not found after the deletion; as of an earlier moment they are found."""
     world = World(tmp_path / "store")
     world.insert("sam", "an old cat")
     world.say("sam", "hello")
@@ -223,7 +225,9 @@ def test_an_agent_that_is_made_again_begins_with_nothing(tmp_path: Path) -> None
 
 
 def test_what_was_deleted_stays_so_and_a_change_keeps_the_source(tmp_path: Path) -> None:
-    """As in the projection; also where delete and change come in batches of their own."""
+    """As in the projection, a deleted memory stays deleted, and a change keeps the source; also if delete and change
+    are in different batches.
+    """
     world = World(tmp_path)
     archive = world.archive()
     oak, elm = world.insert("sam", "under the oak", source="map"), world.insert("sam", "under the elm")

@@ -30,14 +30,14 @@ def total(archive: Archive, query: str, **more: object) -> int:
 
 
 def test_an_index_that_never_followed_finds_nothing(archive: Archive) -> None:
-    """Before the log was followed there is no index: a search finds nothing, and makes no file."""
+    """An index that never followed the log finds nothing, and a search makes no file."""
     assert found(archive, "cat", "sam") == []
     assert archive.meanings("sam", "cat", END) == {} and archive.kept("sam", "cat") == ""
     assert not archive._folder.exists()
 
 
 def test_the_whole_query_word_for_word_comes_first(world: World, archive: Archive) -> None:
-    """A memory that holds the query as it stands is before those that hold its words more often."""
+    """A memory that contains the query literally comes before memories that contain its words more often."""
     world.insert("sam", "cats and rivers, rivers and cats, cats, rivers")
     world.insert("sam", "we met where the River Cats play")
     archive.follow()
@@ -45,7 +45,7 @@ def test_the_whole_query_word_for_word_comes_first(world: World, archive: Archiv
 
 
 def test_what_stands_in_quotes_must_be_held(world: World, archive: Archive) -> None:
-    """A quoted phrase filters, word for word and whatever its case; what is beside it ranks."""
+    """A quoted phrase is a filter, word for word and case-insensitive; the other words rank."""
     world.insert("sam", "the winter summer garden")
     world.insert("sam", "the summer garden in winter")
     world.insert("sam", "Winter Summer stone")
@@ -57,7 +57,7 @@ def test_what_stands_in_quotes_must_be_held(world: World, archive: Archive) -> N
 
 @pytest.mark.parametrize("name", ["0190f5e2-7c1a-7bbb-8000-00000000002a", "store.archive", "a@b.de", "k8s_node-7"])
 def test_identifiers_are_found_exactly(world: World, archive: Archive, name: str) -> None:
-    """An id among ids that share parts of it is the first result."""
+    """An id is the first result among ids that share parts of it."""
     world.insert("sam", f"the key is {name}x")
     world.insert("sam", f"the key is {name}.")
     world.insert("sam", f"the key is x{name}")
@@ -66,14 +66,16 @@ def test_identifiers_are_found_exactly(world: World, archive: Archive, name: str
 
 
 def test_words_are_compared_by_their_stems_and_question_words_do_not_count() -> None:
-    """Plurals meet; 'what did' finds nothing by itself unless there is nothing else; Chinese is found by character."""
+    """Plural and singular match; 'what did' finds nothing unless the query has no other words; Chinese is searched by
+    character.
+    """
     assert set(query_numbers("what did the cats do")) == set(numbers_of("cat"))
     assert set(query_numbers("what did")) == set(numbers_of("what did"))
     assert set(query_numbers("猫")) < set(numbers_of("我的猫很好"))
 
 
 def test_pages_are_parts_of_one_order(world: World, archive: Archive) -> None:
-    """Page after page gives every result once, with the same total, the same every time."""
+    """The pages together have every result once, with the same total, and a repeated search gives the same pages."""
     for number in range(150):
         world.insert("sam", f"cat number {number % 7} by the river" if number % 2 else f"whale {number}")
     archive.follow()
@@ -94,7 +96,9 @@ def test_an_empty_query_finds_everything_newest_first(world: World, archive: Arc
 
 
 def test_filters_and_their_totals(world: World, archive: Archive) -> None:
-    """Tags (all of them), dates (from inclusive, to exclusive), source and agent each count in the total."""
+    """Tags (all of them), dates (from inclusive, to exclusive), source and agent each filter the results and the
+    total.
+    """
     world.insert("sam", "cat one", tags=["a", "b"])
     start = world.time
     world.insert("sam", "cat two", tags=["a"], source="notes")
@@ -110,7 +114,9 @@ def test_filters_and_their_totals(world: World, archive: Archive) -> None:
 
 
 def test_sources_are_shared_and_have_a_time_of_their_own(world: World, archive: Archive) -> None:
-    """Two agents read one source; a document that is loaded again replaces the one before; by time both are found."""
+    """Two agents search one source; a reloaded document replaces the old one; as of an earlier time the old one is
+    found.
+    """
     first = world.load("books", "whale.txt", "Call me Ishmael.")
     then = world.time
     world.load("books", "other.txt", "Call me later.")
@@ -129,7 +135,7 @@ def test_sources_are_shared_and_have_a_time_of_their_own(world: World, archive: 
 
 
 def test_a_long_text_is_found_by_its_parts(world: World, archive: Archive) -> None:
-    """Parts name the memory and say which they are; an update ends all of them together."""
+    """Parts name their memory and their position; an update replaces all parts together."""
     text = " ".join(f"Sentence {number} is about the river." for number in range(100)) + " The treasure: a garden."
     memory = world.insert("sam", text)
     archive.follow()
@@ -143,7 +149,7 @@ def test_a_long_text_is_found_by_its_parts(world: World, archive: Archive) -> No
 
 
 def test_meanings_are_of_what_was_said_up_to_a_seq(world: World, archive: Archive) -> None:
-    """Messages of both sides, by seq, the nearer the higher; nothing that was said later; no memories."""
+    """Meanings cover messages of both sides up to a seq, the nearer the higher; no later messages and no memories."""
     world.say("sam", "the cat sleeps by the river")
     world.say("sam", "bread and coffee", sent=True)
     world.insert("sam", "a cat that is kept")
@@ -155,8 +161,8 @@ def test_meanings_are_of_what_was_said_up_to_a_seq(world: World, archive: Archiv
     assert archive.meanings("sam", "?!", 4) == {} and archive.meanings("ann", "cat", 4) == {}
 
 
-def test_what_is_asked_often_is_not_read_again(world: World, archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second search reads no table; what is followed in between is found all the same."""
+def test_a_repeated_search_reads_no_table(world: World, archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A repeated search reads no table, and still finds records that were followed in between."""
     memory = world.insert("sam", "the first cat")
     archive.follow()
     assert found(archive, "cat", "sam") == ["the first cat"]
@@ -171,8 +177,10 @@ def test_what_is_asked_often_is_not_read_again(world: World, archive: Archive, m
     assert found(archive, "cat", "sam", as_of=1) == ["the first cat"]
 
 
-def test_shelves_are_put_away_when_memory_is_short(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With any number of agents, those searched last are cached, and all are answered."""
+def test_row_caches_are_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With more agents than fit into the row caches, the agents searched last are cached, and all searches are
+    right.
+    """
     monkeypatch.setattr("everlog.store.archive.row_caches.ROW_CACHE_BYTES_MAX", 3000)
     for number in range(10):
         world.insert(f"agent {number}", f"the cat of {number}")

@@ -1,4 +1,4 @@
-"""Exports that `everlog export` never writes: valid by checksum and chain, and refused all the same."""
+"""Exports that `everlog export` never writes: valid by checksum and chain, and refused nevertheless."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ Stream = tuple[list[Record], ExportedStream]
 
 
 def stream(name: str, drafts: Sequence[Draft], parent: str = "", cut: int = 0, chain: bytes = GENESIS) -> Stream:
-    """Records that are in one chain, and what a header says of them."""
+    """Return records in one chain, and their header."""
     records = []
     for seq, one in enumerate(drafts, cut + 1):
         records.append(place(one, name, seq, seq - cut))
@@ -36,7 +36,7 @@ def stream(name: str, drafts: Sequence[Draft], parent: str = "", cut: int = 0, c
 
 
 def crafted(path: Path, *streams: Stream) -> Path:
-    """An export of the last of these streams."""
+    """Write an export of the last of these streams."""
     with path.open("wb") as file, ExportWriter(file) as writer:
         for records, _ in streams:
             writer.write(records)
@@ -45,7 +45,7 @@ def crafted(path: Path, *streams: Stream) -> Path:
 
 
 def moved(name: str, to: str, before: str = "", seq: int = 1) -> list[Draft]:
-    """Return the records of an agent that moved away; with `before` also the one of its arrival."""
+    """Return the events of an agent that moved away; with `before` also the event of its arrival."""
     records, header = stream(name, Drafts().some(seq))
     head = Head(len(records), bytes.fromhex(header.chain))
     drafts = [*Drafts().some(seq), *_drafts(departure(name, head, to, 2, NOW))]
@@ -60,7 +60,7 @@ def _drafts(append: Append) -> Sequence[Draft]:
 
 
 def refused(store: FileStore, path: Path, words: str) -> None:
-    """The export is damage, and nothing was written, in the store or beside it."""
+    """Check that the export is refused as damaged, and that no file was written, in the store or next to it."""
     before = sorted(store.root.parent.rglob("*"))
     with pytest.raises(CorruptLog, match=words):
         store.restore(path)
@@ -69,7 +69,7 @@ def refused(store: FileStore, path: Path, words: str) -> None:
 
 @pytest.mark.parametrize("to", [OUTSIDE, "/tmp/outside", "shard-0001", "shard-000/../../..", partition_of("ann")])
 def test_a_move_to_where_no_store_has_a_partition_is_refused(store: FileStore, tmp_path: Path, to: str) -> None:
-    """A stream with one end of a move is refused, whether it continues afterwards or not."""
+    """A stream with one half of a move to an impossible partition is refused, whether the stream continues or not."""
     own = partition_of("eve")
     for number, drafts in enumerate((moved("eve", to), moved("eve", to, own), moved("eve", own, to))):
         path = crafted(tmp_path / f"{number}.everlog", stream("eve", drafts))
@@ -77,20 +77,20 @@ def test_a_move_to_where_no_store_has_a_partition_is_refused(store: FileStore, t
 
 
 def test_a_stream_that_ends_on_its_way_is_refused(store: FileStore, tmp_path: Path) -> None:
-    """A stream that continues without an arrival is refused: no export has one."""
+    """A stream that continues after a departure without an arrival is refused: no export has such a stream."""
     refused(store, crafted(tmp_path / "a.everlog", stream("eve", moved("eve", "shard-001"))), "records are missing")
     drafts = [*moved("eve", "shard-001"), Drafts(NOW + 5).one()]
     refused(store, crafted(tmp_path / "b.everlog", stream("eve", drafts)), "does not end it")
 
 
 def test_a_move_that_is_over_is_taken_in(store: FileStore, tmp_path: Path) -> None:
-    """Also one from a shard that this store does not have."""
+    """A finished move is restored, also from a shard that this store does not have."""
     drafts = moved("eve", partition_of("eve"), "shard-700")
     assert store.restore(crafted(tmp_path / "a.everlog", stream("eve", drafts))).written == 3
 
 
 def test_a_log_never_sends_its_agent_out_of_the_store(store: FileStore) -> None:
-    """Its last record names a partition that the store does not have: the partition is not looked up, and no folder is
+    """If the last record of a log names a partition outside the store, the partition is not looked up, and no folder is
     made.
     """
     store.register("eve")
@@ -114,7 +114,7 @@ def forking(parent: str, cut: int, chain: bytes) -> Draft:
 
 
 def family(parent: str, said: str, *others: str) -> list[Stream]:
-    """A parent, others by themselves, and a fork of it whose first record says that it is one of `said`."""
+    """Return a parent, unrelated agents, and a fork whose header names `parent` and whose first record names `said`."""
     before = stream(parent, Drafts().some(1))
     chain = bytes.fromhex(before[1].chain)
     more = [stream(other, Drafts(NOW + at).some(1)) for at, other in enumerate(others, 1)]
@@ -123,7 +123,7 @@ def family(parent: str, said: str, *others: str) -> list[Stream]:
 
 @pytest.mark.parametrize("name", [unicodedata.normalize("NFD", "\u00e9"), "x" * 256, ""])
 def test_a_name_that_no_log_has_is_refused(store: FileStore, tmp_path: Path, name: str) -> None:
-    """Decomposed, too long, or none: of an agent, and of a parent."""
+    """A name of an agent or of a parent is refused if it is decomposed, too long or empty."""
     refused(store, crafted(tmp_path / "a.everlog", stream(name, Drafts().some(1))), "name")
     if name:
         refused(store, crafted(tmp_path / "b.everlog", *family(name, name)), "not a valid stream name")
@@ -137,7 +137,9 @@ def test_a_fork_of_a_source_is_refused(store: FileStore, tmp_path: Path) -> None
 
 
 def test_a_fork_of_another_parent_than_its_first_record_names_is_refused(store: FileStore, tmp_path: Path) -> None:
-    """Another parent may be named for one thing alone: the one that the record names is not in the export."""
+    """The header may name another parent than the first record only if the parent of the record is not in the
+    export.
+    """
     refused(store, crafted(tmp_path / "a.everlog", *family("sam", "ann", "ann")), "is a fork of 'ann', and the header")
     drafts = [forking("sam", 0, GENESIS), *Drafts().some(1)]
     refused(store, crafted(tmp_path / "b.everlog", stream("kid", drafts)), "but the header has none")
@@ -150,7 +152,7 @@ def test_a_header_with_a_name_twice_is_refused(store: FileStore, tmp_path: Path)
 
 
 def test_a_row_group_that_would_fill_the_memory_is_refused(store: FileStore, tmp_path: Path) -> None:
-    """It is small in the file, and larger than any that an export has; nothing of it is read."""
+    """The row group is small in the file, and larger than any row group of an export; nothing of it is read."""
     records, header = stream("sam", [Drafts(NOW + at).one("a" * 9_000_000) for at in range(24)])
     path = crafted(tmp_path / "a.everlog", (records, header))
     assert path.stat().st_size < 100_000

@@ -1,4 +1,4 @@
-"""The file of an export: any tool reads it, and whatever happens to it on the way is found."""
+"""The file of an export: standard tools read it, and any damage is detected."""
 
 import errno
 import hashlib
@@ -28,7 +28,7 @@ def store() -> MemoryStore:
 
 
 def test_other_tools_read_an_export_and_check_it(store: MemoryStore, tmp_path: Path) -> None:
-    """DuckDB and pyarrow read the file under its own name; the checksum needs nothing but hashlib."""
+    """DuckDB and pyarrow read the file under its own name; the checksum needs only hashlib."""
     say(store, "sam", Drafts(), 4)
     fork(store, "sam", 3, "tom")
     path = tmp_path / "tom.everlog"
@@ -46,7 +46,7 @@ def test_other_tools_read_an_export_and_check_it(store: MemoryStore, tmp_path: P
 def test_what_the_page_says_of_the_file_is_so(
     store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The query and the check of docs/reference/export_file.md work, and the check fails for a changed file."""
+    """The query and the check of docs/backup.md work exactly as printed; the check fails for a changed file."""
     say(store, "sam", Drafts(), 4)
     save(store, "sam", tmp_path / "sam.everlog")
     page = (Path(__file__).parents[3] / "docs" / "reference" / "export_file.md").read_text()
@@ -61,7 +61,7 @@ def test_what_the_page_says_of_the_file_is_so(
 
 
 def forged(path: Path, change: Callable[[bytes], bytes]) -> None:
-    """Change a file, and make its checksum right again."""
+    """Change a file, and correct its checksum."""
     data = change(path.read_bytes())
     at = data.rindex(MARK) + len(MARK)
     bare = data[:at] + b"0" * 64 + data[at + 64 :]
@@ -70,7 +70,7 @@ def forged(path: Path, change: Callable[[bytes], bytes]) -> None:
 
 @pytest.fixture
 def exported(tmp_path: Path) -> Path:
-    """An export of a fork."""
+    """Return an export of a fork."""
     store = MemoryStore(0, now)
     say(store, "sam", Drafts(), 20)
     fork(store, "sam", 10, "tom")
@@ -80,7 +80,7 @@ def exported(tmp_path: Path) -> Path:
 
 
 def refused(path: Path) -> Exception:
-    """Return why a file is not restored; no part of it is kept."""
+    """Return the error for a file that is not restored; check that no agent was added."""
     other = MemoryStore(0, now)
     with pytest.raises((CorruptLog, BadInput)) as caught:
         other.restore(path)
@@ -89,7 +89,9 @@ def refused(path: Path) -> Exception:
 
 
 def test_any_flipped_bit_is_found(exported: Path) -> None:
-    """A flipped bit is found anywhere, the first and last bytes included, and every one of the footer's last ones."""
+    """A flipped bit is detected anywhere, including the first and last bytes and every bit of the last bytes of the
+    footer.
+    """
     whole = exported.read_bytes()
     chance = random.Random(7)
     bits = {chance.randrange(8 * len(whole)) for _ in range(600)}
@@ -148,7 +150,7 @@ def test_a_newer_format_is_refused_as_such(exported: Path) -> None:
     ],
 )
 def test_a_header_that_does_not_fit_its_records_is_damage(exported: Path, old: bytes, new: bytes, said: str) -> None:
-    """With a checksum that is right: the chain of each stream and its places are held against the records as well."""
+    """Even with a right checksum, the chain of each stream and its seqs are checked against the records."""
     whole = exported.read_bytes()
     assert old in whole
     forged(exported, lambda data: data.replace(old, new, 1))
@@ -177,8 +179,8 @@ def without_links(*_: object) -> None:
 def test_a_file_that_was_made_meanwhile_is_not_overwritten_unasked(
     store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
 ) -> None:
-    """It was not there when the export began, and is when that is done: it stays, and nothing is left beside it. So it
-    is on a disk that has no links, as many that are carried about.
+    """A file that appears during the export is kept, and the export leaves no other file. The same holds on a disk
+    without hard links, such as many removable disks.
     """
     say(store, "sam", Drafts(), 2)
     path = tmp_path / "sam.everlog"
@@ -199,7 +201,7 @@ def test_a_file_that_was_made_meanwhile_is_not_overwritten_unasked(
 
 
 def test_a_log_that_is_not_in_its_chain_is_not_exported(store: MemoryStore, tmp_path: Path) -> None:
-    """A record that changed under the store, or is missing: the seq is named, and there is no file."""
+    """If a record was changed or is missing, the error names the seq, and no file is written."""
     say(store, "sam", Drafts(), 5)
     records = store._opener.at(partition_of("sam")).records
     whole = list(records)
@@ -222,7 +224,7 @@ def test_what_cannot_be_written_leaves_no_file(store: MemoryStore, tmp_path: Pat
 
 @pytest.mark.parametrize("change", [{"text": "never said"}, {"seq": 4}, {"commit": 9}, {"payload": '{"erased":true}'}])
 def test_records_that_are_not_in_the_chain_are_damage(exported: Path, change: dict[str, object]) -> None:
-    """One record is another than it was, in a file whose checksum is right."""
+    """One record differs from the original, in a file whose checksum is right."""
     reader = ExportReader(exported)
     records, contents = list(reader.records()), reader.contents
     reader.close()

@@ -1,6 +1,4 @@
-"""Exports and restores: the restored records are the exported ones, record for record, and the agent continues from
-there.
-"""
+"""Exports and restores: the restored records equal the exported ones, and the agent continues after them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +21,7 @@ MakeStore = Callable[[str], Store]
 
 @pytest.fixture(params=["memory", "files"])
 def made(request: pytest.FixtureRequest) -> MakeStore:
-    """Makes empty stores of one implementation."""
+    """Return a function that makes empty stores of one implementation."""
 
     def make(name: str) -> Store:
         if request.param == "memory":
@@ -57,7 +55,7 @@ def test_an_agent_comes_out_as_it_went_in_and_continues(store: Store, other: Sto
 
 
 def test_commits_stay_whole_and_apart(store: Store, other: Store, tmp_path: Path) -> None:
-    """One commit is restored as one and two as two, though others' commits lay in between."""
+    """One commit is restored as one, and two as two, although commits of other agents are between them."""
     drafts = Drafts()
     store.register("sam", shared=True)
     log = store.open("sam", "test")
@@ -70,7 +68,9 @@ def test_commits_stay_whole_and_apart(store: Store, other: Store, tmp_path: Path
 
 
 def test_commits_of_two_partitions_stay_two(store: Store, other: Store, tmp_path: Path) -> None:
-    """The record with which an agent went and that with which it came have the same number of a commit, by chance."""
+    """The departure and the arrival of a moved agent have, by chance, the same commit number in two partitions, and
+    stay two commits.
+    """
     for name, count in (("ann", 2), ("sam", 1)):
         store.register(name, shared=name == "ann")
         log = store.open_partition("shard-000" if name == "ann" else partition_of(name), "test")
@@ -87,7 +87,7 @@ def test_commits_of_two_partitions_stay_two(store: Store, other: Store, tmp_path
 
 
 def test_restoring_again_changes_nothing(store: Store, other: Store, tmp_path: Path) -> None:
-    """Once, twice, and when the agent has gone on since: what is there already is left as it is."""
+    """A second restore writes nothing; later records of the agent stay."""
     say(store, "sam", Drafts(), 3)
     assert through(store, "sam", other, tmp_path).written == 3
     assert through(store, "sam", other, tmp_path).written == 0
@@ -108,8 +108,8 @@ def test_an_agent_that_has_the_first_of_the_records_gets_the_others(store: Store
 
 
 def test_a_name_of_another_agent_is_refused(store: Store, other: Store, tmp_path: Path) -> None:
-    """Other records under the name, fewer or more, or a fork of another agent: nothing is changed, no agent is
-    added.
+    """If the agent of that name has other records, fewer or more, or is a fork of another agent, nothing is changed,
+    and no agent is added.
     """
     say(store, "sam", Drafts(), 3)
     fork(store, "sam", 3, "tom")
@@ -126,7 +126,9 @@ def test_a_name_of_another_agent_is_refused(store: Store, other: Store, tmp_path
 def test_a_fork_brings_its_ancestors_and_is_restored_as_a_fork(
     store: Store, other: Store, made: MakeStore, tmp_path: Path
 ) -> None:
-    """Forks of forks, cut before and after their parents' own records: an ancestor comes as far as it is needed."""
+    """An ancestor is restored as far as the fork needs it, for forks of forks with fork points before and after their
+    parents' own records.
+    """
     drafts = Drafts()
     say(store, "sam", drafts, 5)
     fork(store, "sam", 4, "tom")
@@ -160,7 +162,9 @@ def test_a_fork_brings_its_ancestors_and_is_restored_as_a_fork(
 def test_a_missing_ancestor_is_restored_up_to_the_cut_and_ended(
     store: Store, other: Store, made: MakeStore, tmp_path: Path
 ) -> None:
-    """The fork alone lives, and goes from there into a third store; a fork with an earlier cut finds all it needs."""
+    """Only the fork is not deleted, and it can be exported to a third store; a fork with an earlier fork point finds
+    all its records.
+    """
     drafts = Drafts()
     say(store, "sam", drafts, 5)
     fork(store, "sam", 4, "tom")
@@ -184,7 +188,9 @@ def test_a_missing_ancestor_is_restored_up_to_the_cut_and_ended(
 
 
 def test_an_ancestor_is_never_half_of_a_commit(store: Store, other: Store, tmp_path: Path) -> None:
-    """A fork that begins in the middle of a commit has an ancestor that ends with it, and both can be read."""
+    """If the fork point is in the middle of a commit, the restored ancestor ends with that commit, and both can be
+    read.
+    """
     store.register("sam")
     log = store.open("sam", "test")
     log.append("sam", 0, Drafts().some(4))
@@ -199,7 +205,9 @@ def test_an_ancestor_is_never_half_of_a_commit(store: Store, other: Store, tmp_p
 
 
 def test_an_agent_that_moved_is_whole_in_one_partition_and_moves_on(store: Store, other: Store, tmp_path: Path) -> None:
-    """Its moves are over: it is here, takes records, is sealed, forked and moved again, and every check agrees."""
+    """The moves are complete in the restored agent: it is here, takes records, is sealed, forked and moved again, and
+    every check passes.
+    """
     store.register("sam")
     travel(store, ROUTE, words_for(ROUTE))
     through(store, "sam", other, tmp_path)
@@ -221,7 +229,7 @@ def test_an_agent_that_moved_is_whole_in_one_partition_and_moves_on(store: Store
 
 
 def test_forks_cut_at_every_record_of_a_move_are_restored(store: Store, made: MakeStore, tmp_path: Path) -> None:
-    """Also where the cut is the record with which the parent went away: the parent comes with its arrival."""
+    """If the fork point is the parent's departure, the parent is restored up to its arrival."""
     store.register("sam")
     travel(store, ROUTE[:3], words_for(ROUTE[:3]))
     for at in range(1, store.reader("sam").head("sam").seq + 1):
@@ -237,8 +245,8 @@ def test_forks_cut_at_every_record_of_a_move_are_restored(store: Store, made: Ma
         assert_fine(other)
 
 
-def test_an_agent_on_its_way_is_exported_as_it_was_before(store: Store, other: Store, tmp_path: Path) -> None:
-    """A move that is not finished is no part of the export; a fork cut there waits until it is."""
+def test_a_moving_agent_is_exported_without_the_unfinished_move(store: Store, other: Store, tmp_path: Path) -> None:
+    """An unfinished move is not exported; a fork at its departure cannot be exported until the move is finished."""
     say(store, "sam", Drafts(), 3)
     log = store.open("sam", "test")
     store.begin_move(log, "sam", "shard-000")
@@ -253,7 +261,7 @@ def test_an_agent_on_its_way_is_exported_as_it_was_before(store: Store, other: S
 
 
 def test_what_was_erased_is_restored_as_erased(store: Store, other: Store, tmp_path: Path) -> None:
-    """Tombstones go through with their digests, and the header says how many; sealing again changes nothing."""
+    """Tombstones are restored with their digests, and the header has their number; sealing again changes nothing."""
     say(store, "sam", Drafts(), 5)
     log = store.open("sam", "test")
     log.append("sam", 5, [erasing(2, 3)])
@@ -269,7 +277,9 @@ def test_what_was_erased_is_restored_as_erased(store: Store, other: Store, tmp_p
 
 
 def test_an_older_export_does_not_bring_back_what_was_erased(store: Store, tmp_path: Path) -> None:
-    """Restored over the agent that has erased since: the chain is equal, so it is there, and it stays erased."""
+    """Restoring an older export over the agent that has erased since adds nothing, because the chain is equal; content
+    stays erased.
+    """
     say(store, "sam", Drafts(), 4)
     path = tmp_path / "sam.everlog"
     save(store, "sam", path)
@@ -293,7 +303,9 @@ def test_an_erasure_that_was_not_carried_out_is_when_it_is_restored(store: Store
 
 
 def test_ids_and_kinds_of_any_age_are_taken(store: Store, other: Store, tmp_path: Path) -> None:
-    """Records years older than the clock, of unknown kinds; once restored, old ids are refused as before."""
+    """Records that are years older than the clock, of unknown kinds, are restored; afterwards old ids are refused as
+    usual.
+    """
     store.register("sam")
     old = Drafts(NOW - 10**15)
     log = store.open("sam", "test")
@@ -320,7 +332,9 @@ def test_the_other_streams_that_are_asked_for_come_along(store: Store, other: St
 
 
 def test_an_export_is_a_prefix_of_what_is_written_meanwhile(store: Store, other: Store, tmp_path: Path) -> None:
-    """An open agent continues while it is exported: the export has its records at the start, and no write waits."""
+    """An agent that is exported while it is open continues to write; the export has the records at its start, and no
+    write waits.
+    """
     drafts = Drafts()
     store.register("sam")
     log = store.open("sam", "test")

@@ -1,4 +1,4 @@
-"""An interrupted or refused restore: no reader sees half of an agent, and no other agent is touched."""
+"""An interrupted or refused restore: no reader sees a part of an agent, and no other agent is changed."""
 
 import errno
 from pathlib import Path
@@ -24,8 +24,8 @@ OTHER = Path("/other")
 
 @pytest.mark.parametrize("count", few_and_all(3, part="storage"))
 def test_a_restore_interrupted_anywhere_leaves_all_agents_or_none(tmp_path: Path, count: int | None) -> None:
-    """After a crash before any change of the disk, each agent is there whole or not at all, an incomplete one cannot be
-    opened, and the same restore finishes it.
+    """After a crash before any change of the disk, each agent is visible completely or not at all, an incomplete one
+    cannot be opened, and the same restore finishes it.
     """
     source = FileStore.create(OTHER, now, "other", shards=2, disk=FaultyDisk())
     source.register("sam")
@@ -62,8 +62,8 @@ def test_a_restore_interrupted_anywhere_leaves_all_agents_or_none(tmp_path: Path
             assert not [path for path in disk.files if path.name == "restoring"]
 
 
-def test_what_is_half_restored_cannot_be_opened_or_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Creating an agent of that name, and restoring another export of it, are refused with the cure."""
+def test_a_half_restored_agent_cannot_be_opened_or_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Creating an agent of that name, and restoring another export of it, are refused with what to do."""
     monkeypatch.setattr("everlog.store.backup.restore_service.RESTORE_COMMITS", 2)
     source = FileStore.create(OTHER, now, "other", disk=FaultyDisk())
     say(source, "sam", Drafts(), 6)
@@ -101,8 +101,8 @@ def test_what_is_half_restored_cannot_be_opened_or_mixed(tmp_path: Path, monkeyp
     assert_same(source, store, "sam")
 
 
-def test_who_registered_a_name_at_that_very_moment_does_not_lock_it(tmp_path: Path) -> None:
-    """The name was taken just before the restore began, and that was interrupted: the same restore still ends it."""
+def test_a_name_registered_just_before_an_interrupted_restore_is_not_locked(tmp_path: Path) -> None:
+    """If the name was registered just before an interrupted restore began, the same restore still finishes."""
     source = FileStore.create(OTHER, now, "other", disk=FaultyDisk())
     say(source, "sam", Drafts(), 6)
     save(source, "sam", tmp_path / "sam.everlog")
@@ -123,7 +123,7 @@ def test_who_registered_a_name_at_that_very_moment_does_not_lock_it(tmp_path: Pa
 
 
 def test_an_opener_frees_an_agent_that_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process died after the last step but one, and the export is lost: the name is usable all the same."""
+    """If the process died at the last step but one, and the export is lost, opening makes the name usable."""
     source = FileStore.create(OTHER, now, "other", disk=FaultyDisk())
     say(source, "sam", Drafts(), 6)
     fork(source, "sam", 4, "tom")
@@ -163,7 +163,9 @@ def test_a_log_that_is_open_elsewhere_is_not_restored_into(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("operation", ["create", "write", "sync", "link", "sync_dir"])
 def test_a_failing_disk_leaves_no_agent_half_restored(tmp_path: Path, operation: str) -> None:
-    """An error of the disk at any of its first operations: a StoreError, no new agent, and the next try finishes it."""
+    """After a disk error at any of the first operations there is a StoreError and no new agent, and the next try
+    finishes.
+    """
     source = MemoryStore(0, now)
     say(source, "sam", Drafts(), 3)
     save(source, "sam", tmp_path / "sam.everlog")
@@ -188,7 +190,9 @@ def test_a_failing_disk_leaves_no_agent_half_restored(tmp_path: Path, operation:
 
 
 def test_a_name_without_records_is_filled_if_it_was_meant_so(tmp_path: Path) -> None:
-    """One that was registered and never begun, by itself or in a shard; a fork that was begun as another's is not."""
+    """A name that was registered without records can be restored, in its own partition or in a shard; a name that was
+    registered for another kind of agent cannot.
+    """
     source = MemoryStore(0, now)
     say(source, "sam", Drafts(), 3)
     fork(source, "sam", 2, "tom")
@@ -208,7 +212,9 @@ def test_a_name_without_records_is_filled_if_it_was_meant_so(tmp_path: Path) -> 
 
 
 def test_a_source_with_other_documents_prevents_the_restore(tmp_path: Path) -> None:
-    """The kind of stream is checked before the restore: a source is named as such, and no agent is added."""
+    """The kind of stream is checked before the restore: a source is called a source in the error, and no agent is
+    added.
+    """
     source, store = MemoryStore(0, now), MemoryStore(0, now)
     say(source, "sam", Drafts(), 2)
     for place, at in ((source, 1), (store, 2)):
@@ -222,7 +228,9 @@ def test_a_source_with_other_documents_prevents_the_restore(tmp_path: Path) -> N
 def test_an_agent_that_is_here_is_never_left_on_a_move_of_another_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It gets the records that it lacks, a move among them, and the process dies in between: it can be opened."""
+    """If the process dies while the agent's missing records, a move among them, are being restored, the agent can be
+    opened.
+    """
     monkeypatch.setattr("everlog.store.backup.restore_service.RESTORE_COMMITS", 1)
     source = FileStore.create(OTHER, now, "other", shards=2, disk=FaultyDisk())
     words = words_for(ROUTE[:3])

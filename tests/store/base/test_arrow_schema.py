@@ -1,4 +1,4 @@
-"""The batches that we put together byte by byte are pyarrow's own, and what is in them comes back."""
+"""The Arrow batches that the store encodes itself equal pyarrow's, and decode to the same records."""
 
 import msgspec
 import pyarrow as pa
@@ -37,7 +37,7 @@ RECORDS = st.lists(
 
 
 def by_pyarrow(records: list[Record]) -> pa.RecordBatch:
-    """The same batch, by pyarrow's own builders."""
+    """Return the same batch, made by pyarrow's own builders."""
     arrays = []
     for field in SCHEMA:
         values = [getattr(record, field.name) for record in records]
@@ -52,7 +52,7 @@ def by_pyarrow(records: list[Record]) -> pa.RecordBatch:
 @settings(max_examples=50, deadline=None)
 @given(RECORDS)
 def test_a_body_is_what_pyarrow_writes(records: list[Record]) -> None:
-    """Byte for byte, so that every reader of Arrow reads it."""
+    """The body equals pyarrow's byte for byte, so every reader of Arrow reads it."""
     assert body_of(records) == by_pyarrow(records).serialize().to_pybytes()
 
 
@@ -68,7 +68,7 @@ def test_records_come_back(records: list[Record]) -> None:
 
 @pytest.mark.parametrize("count", [8, 9, 500, 4097])
 def test_a_long_body_is_what_pyarrow_writes(count: int) -> None:
-    """Bitmaps of more than a byte, with nulls in changing places, read correctly."""
+    """Bitmaps of more than a byte, with nulls in changing positions, are read correctly."""
     records = [
         Record(
             agent_id="sam", seq=n, commit=1, event_id=f"{n:032x}", recorded_at=n, said_at=n if n % 3 else None,

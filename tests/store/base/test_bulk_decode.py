@@ -1,4 +1,4 @@
-"""Many events at once are the same events as one by one."""
+"""Decoding many events at once gives the same events as decoding each alone."""
 
 import msgspec
 import pyarrow as pa
@@ -19,7 +19,7 @@ def record_of(event: Event | UnknownEvent, seq: int) -> Record:
 
 @st.composite
 def odd(draw: st.DrawFn) -> Event | UnknownEvent:
-    """Events that do not decode as they are: unknown, newer than this everlog, or older."""
+    """Return events that cannot be decoded directly: unknown, newer than this everlog, or older."""
     return draw(
         st.one_of(
             st.builds(
@@ -45,7 +45,7 @@ def odd(draw: st.DrawFn) -> Event | UnknownEvent:
 
 @st.composite
 def records(draw: st.DrawFn) -> list[Record]:
-    """Records of every kind, old, new, unknown and erased."""
+    """Return records of every kind, old, new, unknown and erased."""
     found = [
         record_of(event, seq)
         for seq, event in enumerate(draw(st.lists(events() | odd(), min_size=1, max_size=6)), start=1)
@@ -65,7 +65,7 @@ def test_events_of_a_batch_are_those_of_its_records(found: list[Record]) -> None
 
 
 def test_more_events_than_are_decoded_at_once() -> None:
-    """The positions of odd ones are those of their own part."""
+    """In each part of a long batch the special events keep their positions."""
     event = UnknownEvent(kind="heartbeats_paused", version=1, text=None, payload='{"minutes":1}')
     found = [record_of(event, seq) for seq in range(1, 2 * EVENTS_AT_ONCE + 3)]
     assert list(events_of(batch_of(found))) == [event_of(record) for record in found]
@@ -77,7 +77,7 @@ def test_no_records_are_no_events() -> None:
 
 
 def test_a_payload_that_does_not_fit_is_an_error() -> None:
-    """As it is for a single one: the log never wrote that."""
+    """A payload that does not fit its type is an error, as for a single event: the log never wrote such a payload."""
     wrong = UnknownEvent(kind="timer_set", version=1, text=None, payload="{}")
     with pytest.raises(msgspec.ValidationError):
         list(events_of(batch_of([record_of(wrong, 1)])))
@@ -87,7 +87,7 @@ def test_a_payload_that_does_not_fit_is_an_error() -> None:
 def test_a_reader_gives_the_events_of_a_stream(
     store: FileStore, filled: list[list[Record]], drafts: Drafts, kept: str
 ) -> None:
-    """Sealed, open or both: those of its records, from one seq to another."""
+    """For sealed records, open records and both, a reader gives the events between two seqs."""
     log = store.open("sam", "seal")
     if kept != "frames":
         log.seal()

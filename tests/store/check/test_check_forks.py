@@ -21,7 +21,7 @@ def say(store: FileStore, name: str, *texts: str) -> None:
 
 
 def family(root: Path, words: str = "abc", parent: str = "sam", at: int = 3) -> FileStore:
-    """Sam and Ann say some words; Tom is a fork of one of them, and Max of Tom."""
+    """Make Sam and Ann with some messages, Tom as a fork of one of them, and Max as a fork of Tom."""
     store = FileStore.create(root, now, "sim", shards=2)
     say(store, "sam", *words)
     say(store, "ann", *words)
@@ -38,8 +38,10 @@ def go(store: FileStore, name: str, to: str) -> None:
     store.open(name, "test").close()
 
 
-def test_forks_that_are_well_are_well_wherever_they_and_their_parents_went(tmp_path: Path) -> None:
-    """Also where a parent had moved before the cut, and where the cut is in the middle of a move."""
+def test_intact_forks_pass_wherever_they_and_their_parents_moved(tmp_path: Path) -> None:
+    """No error is reported, also if a parent had moved before the fork point, or the fork point is in the middle of a
+    move.
+    """
     store = family(tmp_path)
     assert check_forks(store) == []
     go(store, "sam", "shard-000")
@@ -64,10 +66,12 @@ def test_forks_that_are_well_are_well_wherever_they_and_their_parents_went(tmp_p
         ("tom", {"at": 2}, "the register has a fork of 'sam' at seq 3, but the log does not"),
     ],
 )
-def test_a_fork_that_does_not_hang_on_to_its_parent_is_named(
+def test_a_fork_that_disagrees_with_its_parent_is_reported(
     tmp_path: Path, name: str, other: dict[str, object], said: str
 ) -> None:
-    """A log from another backup in the place of one: what no longer agrees is told, and which records it is about."""
+    """After a log is replaced by one from another backup, the error names the fork, and the records on which the two
+    disagree.
+    """
     store = family(tmp_path / "one")
     family(tmp_path / "other", **other)  # type: ignore[arg-type]
     place = store.partition(partition_of(name)).path

@@ -1,6 +1,4 @@
-"""Statistics of a partition, and their cost: counted from the manifest and the frames, without reading a sealed
-file.
-"""
+"""Statistics of a partition are counted from the manifest and the frames, without reading a sealed file."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +22,7 @@ def everything(store: FileStore) -> list[Record]:
 
 
 def agrees(store: FileStore, where: Partition) -> PartitionStats:
-    """The stats, after they were held against the records that are read and the files that are there."""
+    """Check the statistics against the records and the files. Return the statistics."""
     found = stats(where)
     records = everything(store)
     assert found.records == len(records)
@@ -37,7 +35,7 @@ def agrees(store: FileStore, where: Partition) -> PartitionStats:
 
 
 def test_a_partition_that_was_never_opened_holds_nothing(store: FileStore, where: Partition) -> None:
-    """No manifest, no file, and no amplification."""
+    """Without manifest and files there is no amplification."""
     found = agrees(store, where)
     assert found == PartitionStats()
     assert found.amplification is None
@@ -45,7 +43,7 @@ def test_a_partition_that_was_never_opened_holds_nothing(store: FileStore, where
 
 @pytest.mark.usefixtures("filled")
 def test_every_form_is_counted(store: FileStore, where: Partition, drafts: Drafts) -> None:
-    """Open, sealed, sealed and open, compacted, erased: the same records, each file under its kind."""
+    """The same records are counted in open, sealed, mixed, compacted and erased form, and each file under its kind."""
     found = agrees(store, where)
     assert found.open.bytes == found.all.bytes - found.other.bytes
     log = store.open("sam", "seal")
@@ -67,7 +65,7 @@ def test_every_form_is_counted(store: FileStore, where: Partition, drafts: Draft
 
 
 def test_closed_frames_are_counted(tmp_path: Path, drafts: Drafts) -> None:
-    """Files that were closed at their size and not sealed yet."""
+    """Files that were closed at their maximum size, and are not sealed yet, are counted."""
     store = FileStore.create(tmp_path / "small", now, "tests", segment_bytes_max=1)
     store.register("sam")
     log = store.open("sam", "fill")
@@ -80,7 +78,7 @@ def test_closed_frames_are_counted(tmp_path: Path, drafts: Drafts) -> None:
 
 @pytest.mark.usefixtures("filled")
 def test_leftovers_count_as_other(store: FileStore, where: Partition, open_path) -> None:
-    """A cut tail and strays are bytes on the disk; a torn tail is part of its file and holds no records."""
+    """A cut tail and unnamed files count as other bytes; a torn tail counts in its file, without records."""
     (where.path / "000000000001-e000001.open.77.cut").write_bytes(b"x" * 100)
     with open_path().open("ab") as file:
         file.write(b"torn")
@@ -91,7 +89,7 @@ def test_leftovers_count_as_other(store: FileStore, where: Partition, open_path)
 
 @pytest.mark.usefixtures("filled")
 def test_a_sealed_file_is_not_read(store: FileStore, where: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Facts of the manifest are not searched: only bytes beyond the end of a sealed file would be read."""
+    """The manifest has the facts of a sealed file, so only bytes beyond the file's end would be read."""
     log = store.open("sam", "seal")
     log.seal(DERIVER)
     log.close()
@@ -110,7 +108,7 @@ def test_a_sealed_file_is_not_read(store: FileStore, where: Partition, monkeypat
 
 @pytest.mark.usefixtures("filled")
 def test_a_lost_file_is_damage_and_a_lost_state_is_none(store: FileStore, where: Partition) -> None:
-    """A file of records that is gone is named; a state can be made again."""
+    """A missing file of records is reported with its name; a missing state can be made again."""
     log = store.open("sam", "seal")
     log.seal(DERIVER)
     log.close()
@@ -125,7 +123,9 @@ def test_a_lost_file_is_damage_and_a_lost_state_is_none(store: FileStore, where:
 
 @pytest.mark.usefixtures("filled")
 def test_sealed_while_it_is_counted(store: FileStore, where: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The owner replaces the files between the manifest and the reading of them: it is counted again."""
+    """If the owner replaces files between the reading of the manifest and of the files, the partition is counted
+    again.
+    """
     log = store.open("sam", "seal")
     real = RealDisk.read
     done: list[bool] = []
@@ -146,7 +146,7 @@ def test_sealed_while_it_is_counted(store: FileStore, where: Partition, monkeypa
 
 @pytest.mark.usefixtures("filled")
 def test_a_sum_adds_up(where: Partition) -> None:
-    """Of two, every number is twice that of one, and amplification is the same."""
+    """The sum of two equal partitions has twice each number, and the same amplification."""
     one = stats(where)
     two = PartitionStats.sum([one, one])
     assert (two.records, two.all.files, two.all.bytes) == (2 * one.records, 2 * one.all.files, 2 * one.all.bytes)

@@ -1,4 +1,4 @@
-"""A position of all logs: nothing missing, nothing twice, whatever their owners do meanwhile."""
+"""A position of all logs has every record once, whatever the owners do meanwhile."""
 
 from contextlib import closing
 from pathlib import Path
@@ -30,7 +30,7 @@ def say(log: FileLog, name: str, count: int = 1) -> None:
 
 
 def seqs(position: Snapshot, name: str) -> list[int]:
-    """The seqs of an agent that DuckDB reads, sorted."""
+    """Return the seqs of an agent that DuckDB reads, sorted."""
     fresh = position.fresh
     found: list[int] = fresh.filter(pc.equal(fresh.column("agent_id"), name)).column("seq").to_pylist()
     if position.paths:
@@ -40,7 +40,7 @@ def seqs(position: Snapshot, name: str) -> list[int]:
 
 
 def test_it_is_of_one_moment_whatever_is_sealed_and_compacted_later(store: FileStore) -> None:
-    """Records that come later are not in it, and files that lose their names are read to the end."""
+    """Later records are not in the position, and files that are removed meanwhile are read to the end."""
     with closing(store.open("sam", "test")) as log:
         say(log, "sam", 3)
         log.seal()
@@ -60,7 +60,7 @@ def test_it_is_of_one_moment_whatever_is_sealed_and_compacted_later(store: FileS
 
 
 def test_a_file_that_goes_while_it_is_taken_is_found_in_another(store: FileStore) -> None:
-    """The owner seals between the manifest and the file that it names: the next manifest is taken."""
+    """If the owner seals between the reading of the manifest and of its files, the next manifest is used."""
     log = store.open("sam", "test")
     say(log, "sam", 3)
 
@@ -80,7 +80,7 @@ def test_a_file_that_goes_while_it_is_taken_is_found_in_another(store: FileStore
 
 
 def test_a_torn_tail_is_passed_over(store: FileStore) -> None:
-    """Whole frames count, and what a dead writer left after them does not."""
+    """Whole frames count; bytes that a dead writer left after them do not."""
     with closing(store.open("sam", "test")) as log:
         say(log, "sam", 2)
         name = log.partition
@@ -91,7 +91,7 @@ def test_a_torn_tail_is_passed_over(store: FileStore) -> None:
 
 
 def test_an_agent_that_moves_meanwhile_is_whole(store: FileStore) -> None:
-    """It goes to another partition, and on there, after its old one was taken: the position is taken again."""
+    """If an agent moves twice after its old partition was read, the position is taken again."""
     with closing(store.open("sam", "test")) as log:
         say(log, "sam", 2)
 
@@ -116,7 +116,7 @@ def test_an_agent_that_moves_meanwhile_is_whole(store: FileStore) -> None:
 
 
 def move(store: FileStore) -> None:
-    """Let sam say two things more, go to a shard, and say two there."""
+    """Let sam write two messages, move to a shard, and write two more."""
     with closing(store.open("sam", "test")) as log:
         say(log, "sam", 2)
         store.begin_move(log, "sam", "shard-001")
@@ -125,7 +125,7 @@ def move(store: FileStore) -> None:
 
 
 def test_a_fork_has_its_own_records_only_sealed_or_moved(store: FileStore) -> None:
-    """A fork's log that begins after the cut has no gap, in any partition: nothing is missing before it."""
+    """A fork's log begins after the fork point, in any partition; the records before do not count as missing."""
     with closing(store.open("sam", "test")) as log:
         say(log, "sam", 3)
     store.fork("sam", 2, "tom", event_id=ids.new(clock.now()))
@@ -144,7 +144,7 @@ def test_a_fork_has_its_own_records_only_sealed_or_moved(store: FileStore) -> No
 
 @pytest.mark.parametrize("harm", ["frame", "file gone"])
 def test_damage_is_an_error_that_names_the_file(store: FileStore, harm: str) -> None:
-    """A damaged frame before another, or a missing sealed file: no query gets an answer without them."""
+    """For a damaged frame before another frame, and for a missing sealed file, no query is answered."""
     with closing(store.open("sam", "test")) as log:
         say(log, "sam", 3)
         if harm == "file gone":
@@ -166,7 +166,7 @@ def test_damage_is_an_error_that_names_the_file(store: FileStore, harm: str) -> 
 
 
 def test_an_empty_store_has_a_position_too(tmp_path: Path) -> None:
-    """Nothing is read, and nothing is made."""
+    """An empty store has a position; nothing is read and nothing is made."""
     store = FileStore.create(tmp_path / "store", clock.now, "s")
     with snapshot(store) as position:
         assert (position.parts, position.paths, position.records) == ([], [], 0)

@@ -1,4 +1,4 @@
-"""Many sealed files under a low limit of open files: in a process of its own, whose limit is lowered."""
+"""Many sealed files under a low limit of open files, in a process of its own with a lowered limit."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ print(resource.getrlimit(resource.RLIMIT_NOFILE)[1])
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Forty agents, each with a sealed file of its own; and an empty store beside."""
+    """Return a store with forty agents, each with a sealed file, and an empty store."""
     folder = tmp_path_factory.mktemp("many")
     FileStore.create(folder / "empty", clock.now, "s")
     store = FileStore.create(folder / "store", clock.now, "s")
@@ -45,7 +45,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def asked(folder: Path, soft: int, hard: int) -> list[str]:
-    """Return the output of a process with these limits."""
+    """Run the query in a process with these limits. Return its output."""
     words = [sys.executable, "-c", CODE, str(folder / "store"), str(folder / "empty"), str(soft), str(hard)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -53,7 +53,7 @@ def asked(folder: Path, soft: int, hard: int) -> list[str]:
 
 
 def test_the_limit_of_open_files_is_raised_where_more_is_needed(many: Path) -> None:
-    """The soft limit is below what the files need, the hard one above: the question is answered."""
+    """If the soft limit is too low for the files and the hard limit is not, the query is answered."""
     answer, hard = asked(many, 32, 512)
     assert answer == str([{"n": AGENTS, "l": sum(len(f"agent-{number} 1") for number in range(AGENTS))}])
     assert hard == "512"
@@ -61,13 +61,13 @@ def test_the_limit_of_open_files_is_raised_where_more_is_needed(many: Path) -> N
 
 @pytest.mark.parametrize("limit", [24, 32, 40, 50, 2 * AGENTS + 63])
 def test_too_low_a_limit_is_reported_with_the_number_that_is_needed(many: Path, limit: int) -> None:
-    """And where it cannot be raised, the error says which is needed, and how."""
+    """If the limit cannot be raised, the error names the needed limit, and how to set it."""
     answer, _ = asked(many, limit, limit)
     assert answer.startswith("StoreError: ")
     assert f"`ulimit -n {2 * AGENTS + 64}`" in answer
 
 
 def test_a_limit_of_what_is_said_to_be_needed_is_enough(many: Path) -> None:
-    """The number of the error is no guess: with it the question is answered."""
+    """With exactly the limit that the error names, the query is answered."""
     answer, _ = asked(many, 2 * AGENTS + 64, 2 * AGENTS + 64)
     assert answer.startswith("[{'n': 40")

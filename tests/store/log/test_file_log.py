@@ -31,7 +31,9 @@ def simulated() -> tuple[FaultyDisk, FileStore]:
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EMFILE])
 @pytest.mark.parametrize("partial", [0, 1, 47, 48, 100, 10**6])
 def test_p10_a_failed_append_poisons_and_the_log_opens_again(operation: str, code: int, partial: int) -> None:
-    """The append fails with StoreError that names the cause, every later one is refused, and reopening heals."""
+    """The failed append raises StoreError with the cause, every later append is refused, and reopening the log heals
+    it.
+    """
     disk, store = simulated()
     log = store.open("sam", "one")
     drafts = Drafts()
@@ -56,7 +58,7 @@ def test_p10_a_failed_append_poisons_and_the_log_opens_again(operation: str, cod
 
 
 def test_p10_a_full_disk_at_opening_heals() -> None:
-    """A disk that is full while the log is opened fails the opening only."""
+    """A disk that is full while the log is opened causes only that opening to fail."""
     for position in range(1, 4):
         disk, store = simulated()
         for _ in range(position):
@@ -69,7 +71,7 @@ def test_p10_a_full_disk_at_opening_heals() -> None:
 
 
 def test_p10_a_folder_without_rights_names_path_and_cure() -> None:
-    """A read-only file system becomes a StoreError that says what was tried, where, and what to do."""
+    """A read-only file system becomes a StoreError that names the operation, the path and the cure."""
     disk, store = simulated()
     disk.fail("create", errno.EROFS)
     with pytest.raises(StoreError, match=r"could not take /sim/log/.*Read-only.*Mount it for writing"):
@@ -88,7 +90,7 @@ def test_p10_a_real_read_only_folder(tmp_path: Path) -> None:
 
 
 def test_reading_a_store_writes_nothing(store: FileStore, filled: list[list[Record]]) -> None:
-    """Opening for reading and reading leave every file and folder as they were."""
+    """Opening for reading, and reading, leave every file and folder unchanged."""
 
     def state() -> list[tuple[str, int, int]]:
         return sorted((str(p), p.stat().st_mtime_ns, p.stat().st_size) for p in store.root.rglob("*"))
@@ -101,7 +103,7 @@ def test_reading_a_store_writes_nothing(store: FileStore, filled: list[list[Reco
 
 
 def test_a_place_without_a_store_is_said(tmp_path: Path) -> None:
-    """Opening a folder that holds no store is a StoreError that names it; an unknown agent is UnknownAgent."""
+    """Opening a folder without a store is a StoreError that names the folder; an unknown agent is UnknownAgent."""
     with pytest.raises(StoreError, match="no store in"):
         FileStore(tmp_path, now)
     with pytest.raises(UnknownAgent):
@@ -110,7 +112,7 @@ def test_a_place_without_a_store_is_said(tmp_path: Path) -> None:
 
 
 def test_a_torn_tail_is_no_damage_while_its_writer_lives() -> None:
-    """A reader warns of a torn tail only when no living owner may be completing it."""
+    """A reader warns of a torn tail only if no living owner may be completing the tail."""
     disk, store = simulated()
     log = store.open("sam", "one")
     disk.fail("write", errno.ENOSPC, partial=50)
@@ -123,7 +125,7 @@ def test_a_torn_tail_is_no_damage_while_its_writer_lives() -> None:
 
 
 def test_p6_ids_are_remembered_over_reopenings_and_segments(store: FileStore, drafts: Drafts) -> None:
-    """A repeat is known after a close, in whichever of the files its commit is."""
+    """After a close a repeat is recognized, whatever file has its commit."""
     small = FileStore(store.root, now, segment_bytes_max=2000)
     appends = [drafts.some(2) for _ in range(8)]
     log = small.open("sam", "one")
@@ -140,7 +142,7 @@ def test_p6_ids_are_remembered_over_reopenings_and_segments(store: FileStore, dr
 
 
 def test_p6_what_was_forgotten_is_refused_and_never_doubled(store: FileStore) -> None:
-    """A forgotten id, even in the very same draft, is StaleId and never a second record."""
+    """A forgotten id, even in exactly the same draft, is StaleId and never becomes a second record."""
     clock = [NOW]
     small = FileStore(store.root, lambda: clock[0], segment_bytes_max=1)
     log = small.open("sam", "one")
@@ -162,7 +164,7 @@ Step = tuple[str, int, list[tuple[str, str]], bool]
 
 
 class Counting(RealDisk):
-    """Counts the syncs of frames, which wait until enough appends have gathered behind."""
+    """A disk that counts syncs of frames; a sync waits until enough appends are queued."""
 
     def __init__(self) -> None:
         self.syncs = 0
@@ -181,7 +183,9 @@ class Counting(RealDisk):
 
 
 def test_group_commit_loses_nothing_and_shares_syncs(tmp_path: Path) -> None:
-    """Eight threads append at once: every commit is there once, in order, for fewer syncs than appends."""
+    """Eight threads append at the same time: every commit is in the log once, in order, with fewer syncs than
+    appends.
+    """
     disk = Counting()
     store = FileStore.create(tmp_path, now, "threads", disk=disk)
     store.register("shared")
@@ -205,7 +209,7 @@ def test_group_commit_loses_nothing_and_shares_syncs(tmp_path: Path) -> None:
 
 
 def test_a_full_queue_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Above its limit the queue refuses with StoreError and keeps nothing; a long group is split instead."""
+    """Above its limit the queue refuses with StoreError and stores nothing; a long group is split instead."""
     _, store = simulated()
     log = store.open("sam", "one")
     monkeypatch.setattr(group_commit, "GROUP_APPENDS_MAX", 3)
@@ -235,7 +239,9 @@ STEPS = st.lists(
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=STEPS, segment=st.sampled_from([1, 3000, 10**6]))
 def test_the_file_log_is_the_memory_log(steps: list[Step], segment: int) -> None:
-    """Random appends, right and wrong, with reopenings: both logs answer the same and hold the same."""
+    """After random appends, right and wrong, with reopenings, both logs give the same answers and have the same
+    records.
+    """
     files = FileStore.create(ROOT, now, "s", disk=FaultyDisk(), segment_bytes_max=segment)
     stores: list[Store] = [MemoryStore(), files]
     logs = []

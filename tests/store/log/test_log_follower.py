@@ -1,4 +1,4 @@
-"""Following a partition: every record once, in order, and nothing is read twice."""
+"""Following a partition: every record is read once, in order, and nothing is read twice."""
 
 import random
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.store.conftest import now
 
 
 class Counting(RealDisk):
-    """The real disk, which counts the bytes that are read from files of frames."""
+    """The real disk, with a count of the bytes that are read from files of frames."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -34,7 +34,9 @@ def read(follower: LogFollower, commit: int) -> list[tuple[str, int, int]]:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_every_record_comes_once_whatever_the_owner_does(tmp_path: Path, seed: int) -> None:
-    """Appends, sealing, new files and new owners in any order: what was read is what a reader reads."""
+    """After appends, seals, new files and new owners in any order, the follower has read the records that a reader
+    reads.
+    """
     chance = random.Random(seed)
     store = FileStore.create(tmp_path / "store", now, "tests", segment_bytes_max=3000)
     store.register("sam")
@@ -65,7 +67,7 @@ def test_every_record_comes_once_whatever_the_owner_does(tmp_path: Path, seed: i
 
 
 def test_what_was_read_is_not_read_again(tmp_path: Path) -> None:
-    """The cost of following is that of what is new; where nothing is, no file is read."""
+    """The cost of following is that of the new records; without new records no file is read."""
     disk = Counting()
     store = FileStore.create(tmp_path / "store", now, "tests", disk=disk)
     store.register("sam")
@@ -85,7 +87,7 @@ def test_what_was_read_is_not_read_again(tmp_path: Path) -> None:
 def test_a_torn_tail_is_passed_over_until_it_is_whole(
     store: FileStore, where: Partition, filled: object, open_path
 ) -> None:
-    """Half of a frame is no commit yet; when the rest is there, it is."""
+    """A half frame is no commit; when the rest of the frame is there, the commit is read."""
     path = open_path()
     whole = path.read_bytes()
     path.write_bytes(whole[:-100])
@@ -96,7 +98,7 @@ def test_a_torn_tail_is_passed_over_until_it_is_whole(
 
 
 def test_damage_before_the_end_is_an_error(store: FileStore, where: Partition, filled: object, open_path) -> None:
-    """A bad frame with good ones behind it is no torn tail: nothing behind it is skipped in silence."""
+    """A bad frame before good ones is not a torn tail: the good ones are not skipped without an error."""
     path = open_path()
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
@@ -107,7 +109,7 @@ def test_damage_before_the_end_is_an_error(store: FileStore, where: Partition, f
 
 
 def test_a_position_that_was_given_up_is_read_again(store: FileStore, where: Partition, filled: object) -> None:
-    """A follower that failed to process a batch asks again from its old position."""
+    """A follower that failed to process a batch reads it again from its old position."""
     follower = LogFollower(where)
     next(follower.since(0))
     assert follower.has_more(2)

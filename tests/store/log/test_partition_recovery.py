@@ -1,4 +1,4 @@
-"""P2, exhaustively: the file ends at every byte, and the repair dies after every change that it makes to the disk."""
+"""P2, exhaustively: the file is cut at every byte, and the repair dies after every change of the disk."""
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,7 +33,7 @@ Heads = dict[str, Head]
 
 
 class Filled:
-    """A partition of one file, and what each prefix of its frames holds."""
+    """A partition of one file, with the expected content of each prefix of its frames."""
 
     def __init__(self, frames: int) -> None:
         self.disk, store = begun()
@@ -52,7 +52,7 @@ class Filled:
         self.ends = ends_of(self.disk, self.path)
 
     def cut(self, length: int) -> FaultyDisk:
-        """The disk with only the first `length` bytes of the file."""
+        """Return a disk with only the first `length` bytes of the file."""
         disk = self.disk.killed()
         disk.files[self.path].content = bytearray(self.whole[:length])
         disk.files[self.path].durable = self.whole[:length]
@@ -64,7 +64,9 @@ class Filled:
 
 
 def deaths(disk: FaultyDisk) -> Iterator[FaultyDisk]:
-    """Open the log on `disk`; the disk as each death on the way would leave it, of the process and of the machine."""
+    """Open the log on `disk`. Yield the disk as each death during the opening would leave it: of the process, and of
+    the machine.
+    """
     seen = {disk.state()}
     found: list[FaultyDisk] = []
     watched = disk.killed()
@@ -84,9 +86,7 @@ def deaths(disk: FaultyDisk) -> Iterator[FaultyDisk]:
 
 
 def assert_recovers(disk: FaultyDisk, heads: Heads, tail: bytes) -> None:
-    """The next owner has exactly the whole commits; the tail that it or an earlier owner cut is kept beside the
-    file.
-    """
+    """Check that the next owner has exactly the whole commits, and that the cut tail is kept next to the file."""
     log = store_on(disk).open(AGENT, "after")
     assert {agent_id: log.head(agent_id) for agent_id in heads} == heads
     assert log.agents() == sorted(agent_id for agent_id, head in heads.items() if head.seq)
@@ -95,7 +95,9 @@ def assert_recovers(disk: FaultyDisk, heads: Heads, tail: bytes) -> None:
 
 
 def cut_at(filled: Filled, lengths: Iterable[int]) -> int:
-    """Cut at each of these bytes, and let the repair die everywhere at each; how many disks were recovered."""
+    """Cut the file at each length, and let the repair die at each of its changes. Return the number of recovered
+    disks.
+    """
     recovered = 0
     for length in lengths:
         frames = filled.frames_in(length)
@@ -110,12 +112,12 @@ def cut_at(filled: Filled, lengths: Iterable[int]) -> int:
 
 
 def bytes_of(filled: Filled) -> Sequence[int]:
-    """Every length that the file may be cut at."""
+    """Return every length at which the file may be cut."""
     return range(len(filled.whole) + 1)
 
 
 def test_p2_some_bytes_and_every_death_of_the_repair() -> None:
-    """At a length of a file, whenever its repair dies and however, the next owner has the whole commits."""
+    """At some lengths of the file, wherever its repair dies, the next owner has the whole commits."""
     filled = Filled(2)
     lengths = {*seeds.pick(bytes_of(filled), 60, label="bytes"), *filled.ends}
     assert cut_at(filled, sorted(lengths)) > 5 * len(lengths)
@@ -125,14 +127,16 @@ def test_p2_some_bytes_and_every_death_of_the_repair() -> None:
 @pytest.mark.storage
 @pytest.mark.parametrize("frames", [2, len(APPENDS)])
 def test_p2_every_byte_and_every_death_of_the_repair(frames: int) -> None:
-    """The same for every length of a file of two frames, and of six."""
+    """The same holds for every length of a file of two frames, and of six."""
     filled = Filled(frames)
     assert cut_at(filled, bytes_of(filled)) > 9 * len(filled.whole)
 
 
 @pytest.mark.parametrize("every", [29, pytest.param(1, marks=[pytest.mark.long, pytest.mark.storage])])
 def test_p2_a_reader_sees_the_whole_commits_at_every_byte(every: int) -> None:
-    """For a file that ends at any byte, a reader gives exactly the whole commits and the length of the torn tail."""
+    """For a file that is cut at any byte, a reader returns exactly the whole commits, and the length of the torn
+    tail.
+    """
     filled = Filled(3)
     first = seeds.chance("a reader").randrange(every)
     for length in sorted({*bytes_of(filled)[first::every], *filled.ends}):
@@ -143,7 +147,9 @@ def test_p2_a_reader_sees_the_whole_commits_at_every_byte(every: int) -> None:
 
 
 def test_p2_recovery_is_idempotent_and_the_log_continues() -> None:
-    """After a repair a second opening changes no record and cuts nothing, and the next append takes the next number."""
+    """After a repair, a second opening changes no record and cuts nothing, and the next append has the next commit
+    number.
+    """
     filled = Filled(3)
     for length in range(0, len(filled.whole) + 1, 97):
         disk = filled.cut(length)
@@ -164,7 +170,9 @@ SIZES = st.sampled_from([0, 1, 511, 4096, KIB64 - 1, KIB64, KIB64 + 1]) | st.int
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(sizes=st.lists(SIZES, min_size=1, max_size=5), near=st.integers(-70, 70), cut=st.integers(0), data=st.data())
 def test_p2_commits_of_any_size(sizes: list[int], near: int, cut: int, data: st.DataObject) -> None:
-    """Empty, small or large commits, cut anywhere or next to a border: the longest prefix of whole ones is left."""
+    """Among empty, small and large commits, cut anywhere or near a boundary, the longest prefix of whole commits
+    remains.
+    """
     disk, store = begun()
     drafts = Drafts()
     log = store.open(AGENT, "fill")
@@ -183,7 +191,9 @@ def test_p2_commits_of_any_size(sizes: list[int], near: int, cut: int, data: st.
 
 @pytest.mark.parametrize("seed", seeds.split(range(40), 12, label="sectors", part="storage"))
 def test_p2_any_sectors_of_the_last_write_may_be_missing(seed: int) -> None:
-    """A machine that dies between write and sync leaves any of the write's sectors: the commit is whole or is cut."""
+    """If a machine dies between write and sync, any sectors of the write may be missing: the commit is complete or is
+    cut.
+    """
     chance = random.Random(seed)
     disk, store = begun()
     before = fill(store, APPENDS[: chance.randrange(4)], Drafts())

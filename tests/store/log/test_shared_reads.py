@@ -1,4 +1,4 @@
-"""Reading one agent of a partition that many share: the same answers, for what its own records cost."""
+"""Reading one agent of a shared partition: the same results, at the cost of the agent's own records."""
 
 import random
 from pathlib import Path
@@ -18,7 +18,7 @@ NAMES = ["ann", "bob", "sam", "zoe"]
 
 
 class WeighingDisk(RealDisk):
-    """Counts what is read."""
+    """A disk that counts reads and their bytes."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -32,14 +32,14 @@ class WeighingDisk(RealDisk):
 
 
 def shared(root: Path, disk: RealDisk | None = None, segment_bytes_max: int = 10**6) -> FileLog:
-    """The log of the only shard of a new store, in which all NAMES are."""
+    """Return the log of the only shard of a new store; all NAMES are in the shard."""
     store = FileStore.create(root, now, "s", shards=1, disk=disk, segment_bytes_max=segment_bytes_max)
     store.register_many(NAMES, shared=True)
     return store.open_partition("shard-000", "test")
 
 
 def group(log: Log, names: list[str], drafts: Drafts, count: int = 2, text: str = "word") -> None:
-    """One frame with a commit of each of `names`."""
+    """Append one frame with a commit of each of `names`."""
     ahead: dict[str, int] = {}
     appends = []
     for name in names:
@@ -51,7 +51,7 @@ def group(log: Log, names: list[str], drafts: Drafts, count: int = 2, text: str 
 
 @pytest.mark.parametrize("seed", split(range(6), 2, label="shared reads", part="storage"))
 def test_a_writer_reads_what_a_reader_reads(tmp_path: Path, seed: int) -> None:
-    """After any appends, seals and openings, the owner's reads are those of a reader that scans the files."""
+    """After any appends, seals and openings, the owner's reads equal those of a reader that scans the files."""
     chance = random.Random(seed)
     drafts = Drafts()
     log = shared(tmp_path, segment_bytes_max=chance.choice([1, 4000, 10**6]))
@@ -74,7 +74,9 @@ def test_a_writer_reads_what_a_reader_reads(tmp_path: Path, seed: int) -> None:
 
 
 def test_a_writer_reads_the_frames_of_the_agent_only(tmp_path: Path) -> None:
-    """An agent with two small commits in a large open file costs two small reads, after opening it again too."""
+    """An agent with two small commits in a large open file costs two small reads, also after the log is opened
+    again.
+    """
     disk, drafts = WeighingDisk(), Drafts()
     log = shared(tmp_path, disk)
     for names in (["sam"], ["ann"], ["sam"], ["ann"]):
@@ -92,7 +94,7 @@ def test_a_writer_reads_the_frames_of_the_agent_only(tmp_path: Path) -> None:
 
 
 def test_damage_in_a_frame_of_the_agent_is_found_by_its_writer(tmp_path: Path) -> None:
-    """Records before the damage are given, then CorruptLog names file and byte; other agents can be read."""
+    """Records before the damage are returned, then CorruptLog names file and byte; other agents can be read."""
     log, drafts = shared(tmp_path), Drafts()
     for names in (["sam"], ["ann"], ["sam"], ["ann"]):
         group(log, names, drafts)
@@ -109,7 +111,7 @@ def test_damage_in_a_frame_of_the_agent_is_found_by_its_writer(tmp_path: Path) -
 
 
 def test_a_footer_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The owner reads the footer of a state file once for all agents, and forgets it with the file."""
+    """The owner reads the footer of a state file once for all agents, and forgets the footer with the file."""
     log, drafts = shared(tmp_path), Drafts()
     group(log, NAMES, drafts)
     log.seal(Counting())
@@ -143,7 +145,7 @@ def together(reader: LogReader, agents: list[str] | None) -> dict[str, tuple[lis
 def test_states_of_many_are_the_states_of_each(
     tmp_path: Path, kind: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Asked together, agents have the states and later records that they have when each is asked for by itself."""
+    """`states` of several agents returns the states and later records that `state` returns for each agent."""
     monkeypatch.setattr("everlog.store.log.partition_reader.AGENTS_AT_ONCE", 3)
     monkeypatch.setattr("everlog.store.sealed.parquet_file.ROW_GROUP_ROWS", 4)
     chance = random.Random(seed)

@@ -1,4 +1,4 @@
-"""P3 and P4, exhaustively: every bit of every header in every segment, tails of every kind, frames that are forged."""
+"""P3 and P4, exhaustively: every bit of every header in every segment, tails of every kind, and forged frames."""
 
 import random
 from pathlib import Path
@@ -26,7 +26,7 @@ from tests.support.store.memory_disk_store import (
 )
 
 BODY_BITS = 64
-"""Bits of each body that are tried, by chance."""
+"""Number of random bits of each body that are tried."""
 FILES = ["the first segment", "the second to last", "the open one"]
 
 
@@ -42,7 +42,7 @@ class Segments:
         assert [len(ends) for ends in self.ends] == [3, 3, 3]
 
     def flipped(self, path: Path, bit: int) -> FaultyDisk:
-        """The disk with one bit of a file changed."""
+        """Return the disk with one bit of a file changed."""
         disk = self.disk.power_loss()
         disk.files[path].content[bit // 8] ^= 1 << bit % 8
         disk.files[path].durable = bytes(disk.files[path].content)
@@ -54,12 +54,12 @@ class Segments:
 
 
 def content(disk: FaultyDisk) -> dict[Path, bytes]:
-    """All bytes of the log, without the files that say who owns it."""
+    """Return all bytes of the log, without the epoch files."""
     return {path: bytes(inode.content) for path, inode in disk.files.items() if not path.name.startswith("epoch-")}
 
 
 def readable(disk: FaultyDisk, agent_id: str) -> tuple[list[Record], str]:
-    """Return the records that a reader gives of an agent, and the error that ended the read."""
+    """Return an agent's records as a reader gets them, and the error that ended the read."""
     found = []
     try:
         found.extend(store_on(disk).reader(AGENT).read(agent_id))
@@ -69,7 +69,9 @@ def readable(disk: FaultyDisk, agent_id: str) -> tuple[list[Record], str]:
 
 
 def assert_damage_is_told(disk: FaultyDisk, path: Path, offset: int, before: list[Record]) -> None:
-    """CorruptLog with file, offset and seq, from owner, reader and check; nothing changed; reads before it work."""
+    """Check that owner, reader and check raise CorruptLog with file, offset and seq, that nothing changes, and that
+    records before the damage can be read.
+    """
     was = content(disk)
     heads = {record.agent_id: record.seq for record in before}
     with pytest.raises(CorruptLog) as caught:
@@ -87,7 +89,7 @@ def assert_damage_is_told(disk: FaultyDisk, path: Path, offset: int, before: lis
 
 
 def assert_tail_is_cut(disk: FaultyDisk, whole: bytes, offset: int, before: list[Record]) -> None:
-    """The next owner has the records before the flip, keeps the bytes beside the file, and the log continues."""
+    """Check that the next owner has the records before the flip and keeps the cut bytes, and that the log continues."""
     log = store_on(disk).open(AGENT, "after")
     assert log.cut is not None
     assert (log.cut.offset, log.cut.bytes) == (offset, len(whole) - offset)
@@ -100,7 +102,7 @@ def assert_tail_is_cut(disk: FaultyDisk, whole: bytes, offset: int, before: list
 @pytest.mark.parametrize("count", few_and_all(40, part="storage"))
 @pytest.mark.parametrize("number", range(3), ids=FILES)
 def test_p4_every_bit_of_every_header_and_some_of_every_body(number: int, count: int | None) -> None:
-    """A flipped bit is an error that names its place and changes nothing; in the very last frame it is a torn tail."""
+    """A flipped bit is an error that names its place and changes nothing; in the last frame it is a torn tail."""
     segments = Segments()
     path, ends = segments.paths[number], segments.ends[number]
     chance = random.Random(number)
@@ -119,7 +121,7 @@ def test_p4_every_bit_of_every_header_and_some_of_every_body(number: int, count:
 
 @pytest.mark.parametrize("number", range(2), ids=FILES[:2])
 def test_p4_a_closed_segment_has_no_torn_tail(number: int) -> None:
-    """At every length but its own a closed segment is damaged, even where whole frames are all that is left."""
+    """A closed segment of any other length is damaged, even if it has only whole frames."""
     segments = Segments()
     path, ends = segments.paths[number], segments.ends[number]
     for length in (*range(0, ends[-1], 13), ends[1], ends[-1] - 1):
@@ -130,7 +132,7 @@ def test_p4_a_closed_segment_has_no_torn_tail(number: int) -> None:
 
 
 def tails(seed: int, own: bytes) -> dict[str, bytes]:
-    """Bytes that are no frames of this place."""
+    """Return bytes that are no frames of this place."""
     chance = random.Random(seed)
     start = chance.randrange(len(own))
     return {
@@ -147,7 +149,9 @@ def tails(seed: int, own: bytes) -> dict[str, bytes]:
 @pytest.mark.parametrize("torn", [0, 1, 48, 700], ids="after {} bytes of a torn frame".format)
 @pytest.mark.parametrize("kind", tails(0, b"own"))
 def test_p3_a_tail_of_nonsense_is_cut_whatever_it_is(kind: str, torn: int) -> None:
-    """Zeros, stale bytes of this and other segments, garbage: cut by the next owner and kept; the log continues."""
+    """Zeros, old bytes of this and other segments, and garbage are cut by the next owner and kept; the log
+    continues.
+    """
     segments = Segments()
     stale = b"".join(bytes(segments.disk.files[path].content) for path in segments.paths)
     path = segments.paths[-1]
@@ -171,7 +175,7 @@ FORGED = {
 
 
 def forged(disk: FaultyDisk, path: Path, offset: int, body: pa.Buffer, **change: int) -> bytes:
-    """A frame for `offset` of `path` with right checksums, as the next one after the last, but for `change`."""
+    """Return a frame for `offset` of `path` with right checksums that follows the last frame, except for `change`."""
     *_, start, end = ends_of(disk, path)
     salt = partition_on(disk).salt(path.name)
     previous = int.from_bytes(disk.files[path].content[start + HEADER_BYTES - 4 : start + HEADER_BYTES], "little")
@@ -185,13 +189,15 @@ def forged(disk: FaultyDisk, path: Path, offset: int, body: pa.Buffer, **change:
 
 
 def body_of_one(commit: int = 7) -> pa.Buffer:
-    """The body of a frame that would be the next of the segments."""
+    """Return the body of a frame that would be the next of the segments."""
     return body_of([place(Drafts(NOW + 1_000_000).one(), "ann", 3, commit)])
 
 
 @pytest.mark.parametrize("change", FORGED.values(), ids=FORGED)
 def test_p3_a_frame_that_parses_but_does_not_follow_is_cut(change: dict[str, int]) -> None:
-    """Right magic, salt, offset and checksums are not enough: epoch, commit and the frame before must be right too."""
+    """Right magic, salt, offset and checksums are not enough: epoch, commit and the hash of the frame before must be
+    right too.
+    """
     segments = Segments()
     path = segments.paths[-1]
     disk = segments.disk.power_loss()
@@ -215,7 +221,9 @@ def test_p3_a_stale_frame_beyond_the_tail_is_cut(change: dict[str, int], gap: in
 
 
 def test_p4_a_later_frame_beyond_a_bad_place_is_never_cut() -> None:
-    """A whole frame with a later commit was written after the bad place was synced: damage, and nothing is changed."""
+    """A whole frame with a later commit was written after the bad place was synced, so the place is damage, and nothing
+    is changed.
+    """
     segments = Segments()
     path = segments.paths[-1]
     disk = segments.disk.power_loss()
@@ -226,7 +234,7 @@ def test_p4_a_later_frame_beyond_a_bad_place_is_never_cut() -> None:
 
 
 def test_p4_a_whole_frame_that_holds_no_records_is_an_error() -> None:
-    """A frame right in every checksum whose body is no Arrow batch is an error of ours or a forgery: CorruptLog."""
+    """A frame with right checksums whose body is no Arrow batch is our error or a forgery: CorruptLog."""
     segments = Segments()
     path = segments.paths[-1]
     disk = segments.disk.power_loss()

@@ -1,4 +1,4 @@
-"""P1 to P4: what is on the disk after a crash, and what is made of bytes that are no frames."""
+"""P1 to P4: the disk after a crash, and the handling of bytes that are no frames."""
 
 import hashlib
 import random
@@ -22,7 +22,7 @@ OpenPath = Callable[[], Path]
 
 
 def ends_of(path: Path, where: Partition) -> list[int]:
-    """Offsets at which the frames of a file end."""
+    """Return the offsets at which the frames of a file end."""
     return [frame.end for frame in FrameScan(path.read_bytes(), where.salt(path.name), 1, str(path))]
 
 
@@ -39,7 +39,7 @@ def everything(store: FileStore) -> list[tuple[str, int]]:
 def test_p3_a_nonsense_tail_is_cut_and_kept(
     store: FileStore, where: Partition, filled: list[list[Record]], open_path: OpenPath, kind: str
 ) -> None:
-    """Bytes after the last frame that are not valid at that place are cut, kept beside the file, and the log
+    """Bytes after the last frame that are not valid at that place are cut and kept next to the file, and the log
     continues.
     """
     path = open_path()
@@ -69,7 +69,7 @@ def test_p3_a_nonsense_tail_is_cut_and_kept(
 def test_p3_stale_bytes_of_another_file_never_parse(
     store: FileStore, where: Partition, filled: list[list[Record]], open_path: OpenPath
 ) -> None:
-    """A frame of the right offset and commit, but of another store's file, is nonsense."""
+    """A frame with the right offset and commit, but of another store's file, counts as nonsense."""
     path = open_path()
     whole = path.read_bytes()
     foreign = FrameScan(whole, where._replace(store_id="other").salt(path.name), 1, "x")
@@ -81,7 +81,9 @@ def test_p3_stale_bytes_of_another_file_never_parse(
 def test_p4_a_flipped_bit_in_the_middle_is_an_error_that_changes_nothing(
     store: FileStore, where: Partition, filled: list[list[Record]], open_path: OpenPath
 ) -> None:
-    """A bit of a header or body before the last frame: CorruptLog, the same bytes, and earlier reads."""
+    """After a bit of a header or body before the last frame has changed: CorruptLog, unchanged bytes, and working
+    earlier reads.
+    """
     path = open_path()
     whole = path.read_bytes()
     starts = [0, *ends_of(path, where)]
@@ -134,7 +136,7 @@ def test_p4_damage_in_a_closed_file_is_an_error_even_at_its_end(
 
 
 def test_p4_a_damaged_manifest_is_an_error(store: FileStore, where: Partition, filled: list[list[Record]]) -> None:
-    """A bit that changed in the manifest is found, not followed."""
+    """A changed bit in the manifest is detected."""
     path = max(where.path.glob("manifest-*"))
     content = path.read_bytes()
     for position in range(0, len(content), 7):
@@ -144,7 +146,7 @@ def test_p4_a_damaged_manifest_is_an_error(store: FileStore, where: Partition, f
 
 
 def test_p2_a_crash_anywhere_in_recovery_can_be_recovered(tmp_path: Path) -> None:
-    """Dying at any operation of an opening that cuts a tail leaves a log that opens with the same records."""
+    """An opening that cuts a tail and dies at any operation leaves a log that opens with the same records."""
     root = Path("/sim")
     for crash in range(60):
         disk = FaultyDisk()
@@ -170,7 +172,7 @@ def test_p2_a_crash_anywhere_in_recovery_can_be_recovered(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("seed", split(range(300), 40, label="power losses", part="storage"))
 def test_p1_what_was_acknowledged_survives_a_power_loss_at_any_operation(seed: int) -> None:
-    """With un-synced bytes lost or kept in part, the next owner finds each acknowledged commit, and no half one."""
+    """After any loss of unsynced bytes, the next owner finds each acknowledged commit, and no half commit."""
     chance = random.Random(seed)
     root = Path("/sim")
     disk = FaultyDisk()
@@ -204,7 +206,9 @@ def test_p1_what_was_acknowledged_survives_a_power_loss_at_any_operation(seed: i
 
 
 def test_p1_the_real_disk_is_asked_in_the_right_order() -> None:
-    """Folder synced before the manifest names a file; write, sync, look for an epoch, and only then acknowledge."""
+    """The folder is synced before the manifest names a file. An append writes, syncs, looks for a newer epoch, and only
+    then is acknowledged.
+    """
     disk = FaultyDisk()
     store = FileStore.create(Path("/sim"), now, "sim", disk=disk)
     store.register("sam")
@@ -221,8 +225,8 @@ def test_p1_the_real_disk_is_asked_in_the_right_order() -> None:
     assert isinstance(RealDisk().names(Path("/")), list)
 
 
-def test_p1_what_an_owner_finds_it_makes_durable_before_it_builds_on_it() -> None:
-    """A frame whose sync failed is written again and synced by the next owner: it survives a power loss."""
+def test_p1_an_owner_makes_found_frames_durable_before_it_appends() -> None:
+    """The next owner writes and syncs a frame again whose sync had failed, so the frame survives a power loss."""
     disk = FaultyDisk()
     store = FileStore.create(Path("/sim"), now, "sim", disk=disk)
     store.register("sam")

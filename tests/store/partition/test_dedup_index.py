@@ -1,4 +1,4 @@
-"""Places where ids are remembered, and times at which a sealed file has to be read for them."""
+"""Event ids are remembered in memory and in sealed files, and a sealed file is read for them only if necessary."""
 
 from everlog.events import uuid7
 from everlog.store.base.arrow_schema import id_bytes
@@ -13,7 +13,9 @@ def key(at: int) -> bytes:
 
 
 def sealed(times: list[int], reads: list[int]) -> DedupIndex:
-    """Commits 1, 2 ... with one id each, whose file was sealed; `reads` counts how often that was read."""
+    """Return an index of commits 1, 2 ... with one id each, whose file was sealed; `reads` gets an entry for each read
+    of that file.
+    """
     ids = {key(at): number for number, at in enumerate(times, 1)}
 
     def load() -> dict[bytes, int]:
@@ -28,7 +30,7 @@ def sealed(times: list[int], reads: list[int]) -> DedupIndex:
 
 
 def test_a_file_that_was_just_sealed_is_not_read_for_what_was_on_its_way() -> None:
-    """Ids a little older than its newest are found, and missed, in memory; for an old one it is read, once."""
+    """Ids a little older than the newest are looked up in memory; for an old id the file is read once."""
     reads: list[int] = []
     times = [NOW - 600 * SECOND, NOW - 30 * SECOND, NOW]
     memory = sealed(times, reads)
@@ -41,7 +43,7 @@ def test_a_file_that_was_just_sealed_is_not_read_for_what_was_on_its_way() -> No
 
 
 def test_files_that_are_sealed_together_again_keep_what_is_recent() -> None:
-    """Compaction makes one file of two: the ids of its last minute stay in memory, those before are in the file."""
+    """Compaction makes one file of two: the ids of its last minute stay in memory, older ids are in the file."""
     reads: list[int] = []
     memory = sealed([NOW - 90 * SECOND, NOW - 50 * SECOND], reads)
     memory.note({key(NOW): 3})
@@ -54,7 +56,7 @@ def test_files_that_are_sealed_together_again_keep_what_is_recent() -> None:
 
 
 def test_a_file_that_was_sealed_by_an_owner_before_is_read() -> None:
-    """Nothing of it is in memory: it is asked itself."""
+    """No id of the file is in memory, so the file is read."""
     memory = DedupIndex()
     memory.seal(1, 1, NOW, lambda: {key(NOW): 1}, NOW)
     assert memory.find(key(NOW)) == 1

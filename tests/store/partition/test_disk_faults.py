@@ -1,8 +1,8 @@
-"""P10, exhaustively: a full disk, a broken one, too many open files and a read-only remount, from every operation on.
+"""P10, exhaustively: a full disk, a broken disk, too many open files and a read-only remount, from every operation on.
 
-A user makes a store, registers, opens, appends over several segments, seals, closes, opens again. At each operation in
-turn the disk fails, keeps failing for a while, and is mended. There is no repair by hand: the user opens the log again
-and sends the same events again.
+A user makes a store, registers, opens, appends over several segments, seals, closes and opens again. At each operation
+in turn the disk fails, keeps failing for a while, and is repaired. There is no manual repair of the log: the user opens
+the log again and sends the same events again.
 """
 
 import errno
@@ -32,7 +32,7 @@ APPENDS = 4
 
 
 class User:
-    """Does one step after the other; when a step fails, has the disk mended, and does it again."""
+    """A user who does one step after another; when a step fails, the disk is repaired, and the step is done again."""
 
     def __init__(self, disk: FaultyDisk, cure: str = "") -> None:
         self.disk = disk
@@ -45,7 +45,7 @@ class User:
         self.failures = 0
 
     def steps(self) -> Iterator[Callable[[], None]]:
-        """Actions of a user in one or two processes."""
+        """Yield the actions of a user in one or two processes."""
         yield self.open
         yield lambda: self.append(0)
         yield lambda: self.append(1)
@@ -81,7 +81,7 @@ class User:
             self.log = None
 
     def live(self) -> None:
-        """All steps, each as often as it takes."""
+        """Do all steps, each until it succeeds."""
         for step in self.steps():
             try:
                 step()
@@ -95,7 +95,7 @@ class User:
                 step()
 
     def fail_again(self, step: Callable[[], None]) -> None:
-        """While the disk is as it is, trying again does no harm: it fails as cleanly, or works."""
+        """Check that retries on the broken disk do no harm: each fails with a clean error, or works."""
         self.assert_fails_cleanly(step)
         self.close()
         self.assert_fails_cleanly(step)
@@ -107,10 +107,10 @@ class User:
         except StoreError as error:
             self.assert_told(error)
         else:
-            del self.acknowledged[before:]  # it will be sent once more
+            del self.acknowledged[before:]  # the user will send the append once more
 
     def assert_told(self, error: StoreError) -> None:
-        """The error is a plain StoreError that names a path, what the system said, and the cure."""
+        """Check that the error is a plain StoreError that names a path, the system's message and the cure."""
         assert type(error) in (StoreError, Poisoned), repr(error)
         assert str(ROOT) in str(error)
         assert self.cure in str(error)
@@ -118,7 +118,9 @@ class User:
         assert os.strerror(self.disk.broken.code) in str(error)
 
     def assert_nothing_is_lost_or_half_there(self) -> None:
-        """After a kill or a power loss now, the log holds whole commits: the acknowledged ones, and maybe one more."""
+        """Check that after a kill or a power loss now, the log has whole commits: the acknowledged ones, and at most
+        one more.
+        """
         whole = [ids_of(drafts) for _, drafts in self.appends]
         for disk in (self.disk.killed(), self.disk.power_loss()):
             found = ids_on(disk)
@@ -127,12 +129,12 @@ class User:
 
 
 def ids_of(drafts: Sequence[Draft]) -> list[str]:
-    """Their ids, as the column of a table has them."""
+    """Return the ids of drafts in the form of a table's column."""
     return [draft.event_id.replace("-", "") for draft in drafts]
 
 
 def ids_on(disk: FaultyDisk) -> list[str]:
-    """All event ids on a disk, in commit order; none where there is no store yet."""
+    """Return all event ids on a disk, in commit order; none without a store."""
     disk.broken = None
     if not disk.exists(ROOT / "everlog.json") or AGENT not in store_on(disk).agents():
         return []
@@ -141,7 +143,7 @@ def ids_on(disk: FaultyDisk) -> list[str]:
 
 
 def broken_from(operation: int, name: str) -> User:
-    """A user's life on a disk that goes wrong at an operation."""
+    """Run a user on a disk that fails from an operation on."""
     disk = FaultyDisk()
     disk.broken, cure = WRONG[name]
     disk.breaks_at = operation
@@ -155,8 +157,10 @@ def broken_from(operation: int, name: str) -> User:
 
 @pytest.mark.parametrize("count", few_and_all(60, part="storage"))
 @pytest.mark.parametrize("name", WRONG)
-def test_p10_whatever_fails_fails_cleanly_and_heals(name: str, count: int | None) -> None:
-    """From an operation on: errors that name path and cure, nothing half there, nothing lost, no manual step."""
+def test_p10_every_disk_failure_is_clean_and_heals(name: str, count: int | None) -> None:
+    """From any operation on, errors name path and cure, no commit is incomplete or lost, and no manual step is
+    needed.
+    """
     healthy = User(FaultyDisk())
     healthy.live()
     failures = 0

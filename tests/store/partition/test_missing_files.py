@@ -1,6 +1,4 @@
-"""Missing files: their content is reported missing in words, and no record is cut, hidden or started again because of
-it.
-"""
+"""Missing files are reported, and no record is cut or hidden, and no log restarted, because of them."""
 
 import shutil
 from pathlib import Path
@@ -14,7 +12,7 @@ from tests.support.agent_world import CountingIds, TickingClock, World, say
 
 @pytest.fixture
 def store(tmp_path: Path) -> FileStore:
-    """A store whose agent sam was opened three times and has a log."""
+    """Return a store whose agent sam was opened three times and has a log."""
     clock, ids = TickingClock(), CountingIds()
     made = FileStore.create(tmp_path, clock.now, ids.new(clock.now()))
     import asyncio
@@ -28,12 +26,14 @@ def store(tmp_path: Path) -> FileStore:
 
 
 def content(store: FileStore) -> bytes:
-    """All bytes of the log's open files."""
+    """Return all bytes of the log's open files."""
     return b"".join(path.read_bytes() for path in sorted(store.root.glob("log/*/*.open")))
 
 
 def test_removed_epochs_lose_no_record(store: FileStore) -> None:
-    """The log knows a newer epoch than the files do: an error, and not a byte less, however often it is tried."""
+    """If the log has a newer epoch than the epoch files, opening is an error, and the bytes stay unchanged however
+    often it is tried.
+    """
     before = content(store)
     for path in store.root.glob("log/*/epoch-*"):
         path.unlink()
@@ -44,7 +44,7 @@ def test_removed_epochs_lose_no_record(store: FileStore) -> None:
 
 
 def test_a_lost_configuration_is_not_a_new_store(store: FileStore) -> None:
-    """everlog.json is gone, the logs are not: nothing is begun again over them."""
+    """If everlog.json is missing and logs exist, no new store is made over the logs."""
     before = content(store)
     (store.root / "everlog.json").unlink()
     with pytest.raises(CorruptLog, match=r"everlog\.json is missing"):
@@ -66,7 +66,7 @@ def test_a_lost_manifest_is_not_an_empty_log(store: FileStore) -> None:
 
 
 def test_a_lost_folder_is_not_a_new_agent(store: FileStore) -> None:
-    """A registered agent whose log is gone is missed, not born again."""
+    """A registered agent whose log is missing is an error, and no new log is made."""
     shutil.rmtree(store.root / "log")
     for ask in (lambda: store.reader("sam"), lambda: store.open("sam", "test")):
         with pytest.raises(CorruptLog, match="is missing"):

@@ -24,7 +24,9 @@ def renamed(disk: FaultyDisk, path: Path, name: str, content: bytes) -> None:
 
 @pytest.mark.parametrize("border", BORDERS)
 def test_p9_epochs_and_manifests_cross_their_borders(border: int) -> None:
-    """After the millionth owner and the 2**32nd manifest, the highest still rules, and the next is one higher."""
+    """After the millionth owner and the 2**32nd manifest, the highest number still counts, and the next is one
+    higher.
+    """
     disk, store = begun()
     fill(store, [("sam", 1)], Drafts())
     where = partition_on(disk)
@@ -46,7 +48,9 @@ def test_p9_epochs_and_manifests_cross_their_borders(border: int) -> None:
 
 
 def test_p9_a_segment_ends_exactly_at_its_size() -> None:
-    """A file of at least the limit is closed before the next frame, one byte less is not; no record notices."""
+    """A file of at least the limit is closed before the next frame, a file of one byte less is not; the records are the
+    same.
+    """
     disk, store = begun()
     commits = fill(store, [("sam", 1), ("ann", 2)], Drafts())
     ((_, inode),) = open_files(disk)

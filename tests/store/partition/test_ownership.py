@@ -1,4 +1,4 @@
-"""P7: one writer. Fencing in one process and across two, take-over, and what a dead owner leaves."""
+"""P7: one writer. Fencing in one process and between two, take-over, and files of a dead owner."""
 
 import json
 import subprocess
@@ -31,7 +31,7 @@ for line in sys.stdin:
 
 
 class Child:
-    """Another process that has sam open and appends when told."""
+    """Another process that has sam open and appends on command."""
 
     def __init__(self, root: Path) -> None:
         cwd = Path(__file__).parents[3]
@@ -51,7 +51,7 @@ class Child:
 
 
 def test_p7_a_second_process_gets_the_owners_name_and_can_fence_it(store: FileStore, where: Partition) -> None:
-    """A live process is never fenced unasked; after --take-over it is never acknowledged again."""
+    """A live process is never fenced without --take-over; after --take-over it is never acknowledged again."""
     child = Child(store.root)
     try:
         assert (child.append(), child.append()) == ("1", "2")
@@ -82,7 +82,9 @@ def test_p7_the_owner_after_a_killed_process_continues_in_the_same_file(store: F
 
 
 def test_p7_an_owner_from_another_machine_is_followed_in_a_new_file(store: FileStore, where: Partition) -> None:
-    """If the last owner was on another host the lock proves nothing: its file is closed, not continued."""
+    """If the last owner was on another host the lock proves nothing, so the owner's file is closed and not
+    continued.
+    """
     store.open("sam", "one").append("sam", 0, Drafts().some(1))
     path = where.path / "epoch-000001"
     path.write_bytes(path.read_bytes().replace(b'"host":"', b'"host":"other-'))
@@ -94,7 +96,7 @@ def test_p7_an_owner_from_another_machine_is_followed_in_a_new_file(store: FileS
 
 
 def test_p7_taking_over_an_empty_file_never_shares_its_name(store: FileStore, where: Partition) -> None:
-    """The old owner of a file without commits and the new owner at the same commit number write to two files."""
+    """The old owner of a file without commits and the new owner at the same commit number write to different files."""
     one = store.open("sam", "one")
     two = store.open("sam", "two", take_over=True)
     with pytest.raises(Fenced):
@@ -118,7 +120,7 @@ def test_p7_a_fenced_roll_publishes_nothing(store: FileStore, where: Partition) 
 
 @pytest.mark.parametrize("moment", split(range(1, 40), 12, label="take over", part="storage"))
 def test_p7_a_take_over_at_any_step_of_an_append_loses_nothing_acknowledged(moment: int) -> None:
-    """Before whichever operation of an append a take-over comes, the new owner has each acknowledged commit."""
+    """If a take-over happens before any operation of an append, the new owner has each acknowledged commit."""
     disk = FaultyDisk()
     root = Path("/sim")
     store = FileStore.create(root, now, "sim", disk=disk, segment_bytes_max=1)
@@ -154,7 +156,9 @@ def test_p7_a_take_over_at_any_step_of_an_append_loses_nothing_acknowledged(mome
 
 @pytest.mark.parametrize("checksum", [True, False])
 def test_a_configuration_that_was_changed_is_refused(store: FileStore, checksum: bool) -> None:
-    """Another number of shards would look for agents where they are not; a file without a checksum is none of ours."""
+    """Another number of shards would look for agents in wrong shards, and a file without a checksum is not everlog's:
+    both are refused.
+    """
     path = store.root / "everlog.json"
     fields = {**json.loads(path.read_text()), "shards": 7}
     if not checksum:
@@ -165,7 +169,7 @@ def test_a_configuration_that_was_changed_is_refused(store: FileStore, checksum:
 
 
 def test_a_newer_format_is_refused(store: FileStore, where: Partition) -> None:
-    """A store of a later everlog is refused by name, not misread."""
+    """A store of a later everlog is refused with an error that names the format."""
     store.open("sam", "one").close()
     path = store.root / "everlog.json"
     content = path.read_text()

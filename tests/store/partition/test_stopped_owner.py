@@ -18,11 +18,11 @@ from tests.support.store.memory_disk_store import append
 CWD = Path(__file__).parents[3]
 SECOND = 1_000_000
 
-"""Later than the ids of the other process."""
+"""A time after the ids of the other process."""
 
 
 class Owners:
-    """The other process, and the store that both see."""
+    """The other process, and the store that both processes use."""
 
     def __init__(self, root: Path) -> None:
         self.store = FileStore.create(root, lambda: NOW, "stopped")
@@ -31,7 +31,7 @@ class Owners:
         self.rounds = 0
 
     def order(self, scenario: str, stop: int, *after: str) -> str:
-        """Begin a round with an agent of its own; its name."""
+        """Begin a round with a new agent. Return the agent's name."""
         assert self.process.stdin
         self.rounds += 1
         agent = f"{scenario} {self.rounds}"
@@ -45,13 +45,13 @@ class Owners:
         return self.process.stdout.readline().strip()
 
     def until_stopped(self) -> None:
-        """Wait until the process stands still."""
+        """Wait until the process has stopped."""
         assert self.line() == "stopping"
         _, status = os.waitpid(self.process.pid, os.WUNTRACED)
         assert os.WIFSTOPPED(status)
 
     def go_on(self) -> dict[str, Any]:
-        """Resume it. Return its outcome."""
+        """Resume the process. Return its outcome."""
         os.kill(self.process.pid, signal.SIGCONT)
         return json.loads(self.line())
 
@@ -65,7 +65,7 @@ def owners(tmp_path: Path) -> Iterator[Owners]:
 
 
 def fence(owners: Owners, scenario: str, stop: int, *after: str) -> dict[str, Any]:
-    """Run one round: stop the owner there, take over, append, resume it. Return its outcome. No record of either is
+    """Run one round: stop the owner, take over, append, resume the owner. Return its outcome; no acknowledged record is
     lost.
     """
     agent = owners.order(scenario, stop, *after)
@@ -96,7 +96,9 @@ def steps(owners: Owners, scenario: str) -> list[str]:
 
 @pytest.mark.parametrize("scenario", ["append", "roll"])
 def test_p7_an_owner_stopped_inside_an_append_is_never_acknowledged_again(owners: Owners, scenario: str) -> None:
-    """Stopped before any operation, fenced and woken, it says Fenced; stopped after the last, its record is kept."""
+    """An owner stopped before any operation, fenced and resumed, reports Fenced; stopped after the last one, its record
+    is in the log.
+    """
     seen = steps(owners, scenario)
     synced = len(seen) - seen[::-1].index("sync")
     assert ("link" in seen) == (scenario == "roll")
@@ -111,7 +113,9 @@ def test_p7_an_owner_stopped_inside_an_append_is_never_acknowledged_again(owners
 
 
 def test_p7_an_owner_stopped_while_it_opens_harms_no_other(owners: Owners) -> None:
-    """Stopped before any operation of an opening: refused, or open and fenced; the other owner's records stay."""
+    """An owner stopped before any operation of an opening is refused, or opens and is fenced; the other owner's records
+    stay.
+    """
     seen = steps(owners, "open")
     for stop in range(len(seen)):
         told = fence(owners, "open", stop)

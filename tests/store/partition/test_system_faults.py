@@ -1,4 +1,4 @@
-"""P10 against the real system: its own refusals of a write, a create and a remount, in a process of their own."""
+"""P10 against the real system: refused writes, creations and remounts, in a process of their own."""
 
 import functools
 import json
@@ -44,11 +44,9 @@ def starved(what: str, folder: Path) -> dict[str, Any]:
         ("files", "Too many open files", "Raise the limit (ulimit -n)"),
     ],
 )
-def test_p10_what_the_system_refuses_is_refused_cleanly_and_heals(
-    what: str, said: str, cure: str, tmp_path: Path
-) -> None:
-    """The operation fails with cause and cure, and so do the next ones; once the cause is gone, all works again by
-    itself.
+def test_p10_refusals_of_the_system_are_clean_and_heal(what: str, said: str, cure: str, tmp_path: Path) -> None:
+    """The operation fails with cause and cure, and so do the next ones; once the cause is removed, all works without
+    repair.
     """
     told = starved(what, tmp_path)
     first, second, *_ = told["errors"]

@@ -1,7 +1,8 @@
 """P7 on a simulated disk: two owners, switched at every pair of their operations.
 
-The first owner runs to its i-th operation; the second opens with take-over and runs to its j-th; the first runs to its
-end, and then the second. So they meet in every state: while one takes its epoch, recovers, cuts, rolls, appends.
+The first owner runs to its i-th operation; the second opens with take-over and runs to its j-th; then the first runs to
+its end, and then the second. So the switch happens in every state: while an owner takes its epoch, recovers, cuts,
+begins a file, or appends.
 """
 
 import itertools
@@ -22,11 +23,11 @@ SECOND = 1_000_000
 APPENDS = 2
 KINDS = ["a clean end", "a torn tail", "a live owner", "small segments", "sealing"]
 PAIRS = 25
-"""Number of meetings that the ordinary suite tries for each kind."""
+"""Number of pairs that the ordinary suite tries for each kind."""
 
 
 class Owner(threading.Thread):
-    """An owner that opens the log and appends; it waits before one of its operations until it is released."""
+    """A thread that opens the log and appends; before one of its operations it waits until it is released."""
 
     def __init__(self, work: Callable[["Owner"], None], stop: int) -> None:
         super().__init__()
@@ -49,14 +50,14 @@ class Owner(threading.Thread):
             self.standing.set()
 
     def step(self) -> None:
-        """Before each of its operations."""
+        """Count an operation; wait if it is the one to stop at."""
         self.operations += 1
         if self.operations == self.stop:
             self.standing.set()
             self.going.wait()
 
     def begin(self) -> None:
-        """Start it, and wait until it stands still or has ended."""
+        """Start the thread, and wait until it waits or has ended."""
         self.start()
         self.standing.wait()
 
@@ -66,7 +67,7 @@ class Owner(threading.Thread):
 
 
 def work_on(disk: FaultyDisk, kind: str, at: int, *, take_over: bool) -> Callable[[Owner], None]:
-    """Open the log and append to it; `at` is the time of the ids."""
+    """Return the work of an owner: open the log and append to it; `at` is the time of the ids."""
 
     def work(owner: Owner) -> None:
         drafts = Drafts(at)
@@ -86,7 +87,7 @@ def segment_of(kind: str) -> int:
 
 
 def meet(kind: str, first_stop: int, second_stop: int) -> tuple[Owner, Owner]:
-    """Let two owners meet at these operations, and check that no acknowledged record is lost."""
+    """Switch between two owners at these operations, and check that no acknowledged record is lost."""
     disk, store = begun(segment_of(kind))
     before = [record.event_id for commit in fill(store, [("sam", 1), ("sam", 2)], Drafts()) for record in commit]
     if kind == "a torn tail":
@@ -121,7 +122,7 @@ def meet(kind: str, first_stop: int, second_stop: int) -> tuple[Owner, Owner]:
 
 
 def assert_newest_is_served(disk: FaultyDisk, first: Owner, second: Owner) -> None:
-    """A refused owner is told that another has the log; the owner of the newest epoch is not refused, and continues."""
+    """Check that a refused owner is fenced or finds the log busy, and that the owner of the newest epoch continues."""
     for owner in (first, second):
         assert owner.refused is None or isinstance(owner.refused, Fenced | PartitionBusy), owner.refused
     newest = max(partition_on(disk).numbers("epoch-"))
@@ -132,7 +133,7 @@ def assert_newest_is_served(disk: FaultyDisk, first: Owner, second: Owner) -> No
 
 
 def meet_at_pairs(kind: str, pairs_max: int | None = None) -> None:
-    """Meet at each pair of operations, or at `pairs_max` of them, which the commit draws."""
+    """Run each pair of operations, or `pairs_max` of them, which the commit draws."""
     lengths = [owner.operations for owner in meet(kind, 0, 0)]
     pairs = list(itertools.product(*(range(1, length + 1) for length in lengths)))
     for first, second in pick(pairs, pairs_max, label=f"owners {kind}"):
@@ -144,7 +145,9 @@ def meet_at_pairs(kind: str, pairs_max: int | None = None) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_p7_two_owners_that_meet_lose_nothing(kind: str) -> None:
-    """At many pairs of operations: what either was acknowledged is there, and the newest owner is served."""
+    """At many pairs of operations, the acknowledged records of both owners are there, and the newest owner
+    continues.
+    """
     meet_at_pairs(kind, PAIRS)
 
 
@@ -152,5 +155,5 @@ def test_p7_two_owners_that_meet_lose_nothing(kind: str) -> None:
 @pytest.mark.storage
 @pytest.mark.parametrize("kind", KINDS)
 def test_p7_two_owners_that_meet_anywhere_lose_nothing(kind: str) -> None:
-    """The same at every pair."""
+    """The same holds at every pair."""
     meet_at_pairs(kind)

@@ -1,4 +1,4 @@
-"""P4 in sealed segments: Parquet alone reads most flipped bits back as other data; a sealed segment never does."""
+"""P4 in sealed segments: Parquet alone reads most flipped bits as other data; a sealed segment never does."""
 
 import random
 from pathlib import Path
@@ -19,7 +19,7 @@ SECOND = 1_000_000
 
 @pytest.fixture(scope="module")
 def sealed() -> FaultyDisk:
-    """A disk with one sealed segment of many commits, and an open one after it."""
+    """Return a disk with one sealed segment of many commits, and an open one after it."""
     disk, store = begun(segment_bytes_max=2000)
     fill(store, [(AGENTS[number % 2], 1 + number % 3) for number in range(12)], Drafts())
     log = store.open(AGENT, "seal")
@@ -35,7 +35,7 @@ def parquet(disk: FaultyDisk) -> Path:
 
 
 def told(disk: FaultyDisk, agent_id: str) -> list | str:
-    """The records of an agent, or the error."""
+    """Return the records of an agent, or the error."""
     try:
         return list(store_on(disk).reader(AGENT).read(agent_id))
     except CorruptLog as error:
@@ -43,7 +43,7 @@ def told(disk: FaultyDisk, agent_id: str) -> list | str:
 
 
 def opened(disk: FaultyDisk) -> str:
-    """The error of the next owner, if it has one."""
+    """Return the error of the next owner; empty if it opens the log."""
     try:
         store_on(disk).open(AGENT, "after").close()
     except CorruptLog as error:
@@ -52,7 +52,10 @@ def opened(disk: FaultyDisk) -> str:
 
 
 def assert_never_wrong(disk: FaultyDisk, path: Path, right: dict[str, list | str]) -> bool:
-    """`check` finds the damage; reads give what was there, or CorruptLog with the file's name; whether one did."""
+    """Check that `check` finds the damage, and that reads return the right records, or CorruptLog with the file's name.
+
+    Return True if a read failed.
+    """
     was = bytes(disk.files[path].content)
     assert any(str(path) in error for error in check(partition_on(disk)).errors)
     answers = [(told(disk, agent_id), right[agent_id]) for agent_id in AGENTS]
@@ -64,7 +67,9 @@ def assert_never_wrong(disk: FaultyDisk, path: Path, right: dict[str, list | str
 
 @pytest.mark.parametrize("count", few_and_all(60, part="storage"))
 def test_p4_a_flipped_bit_in_a_sealed_segment_is_never_read_as_data(sealed: FaultyDisk, count: int | None) -> None:
-    """Of many single bits none makes a read return something else: it is CorruptLog, and no byte is changed."""
+    """With any of many single bits flipped, no read returns other records: it raises CorruptLog, and no byte
+    changes.
+    """
     path = parquet(sealed)
     right = {agent_id: told(sealed, agent_id) for agent_id in AGENTS}
     assert [len(records) for records in right.values()] == [13, 12]
@@ -80,7 +85,7 @@ def test_p4_a_flipped_bit_in_a_sealed_segment_is_never_read_as_data(sealed: Faul
 
 
 def test_p4_a_sealed_segment_that_was_cut_short_or_is_gone_is_an_error(sealed: FaultyDisk) -> None:
-    """At no shorter length, and not without the file, does a read end as if all had been read."""
+    """At any shorter length, and without the file, no read ends as if it were complete."""
     path = parquet(sealed)
     right = {agent_id: told(sealed, agent_id) for agent_id in AGENTS}
     size = len(sealed.files[path].content)

@@ -1,4 +1,4 @@
-"""Checkpoints and marks in files: where they are, that they can be lost, and that they quote nothing erased."""
+"""Checkpoints and chain marks in files: their positions, their loss, and their erasure."""
 
 from collections.abc import Iterator
 from unittest.mock import patch
@@ -20,7 +20,7 @@ CANARY = b"the canary"
 
 @pytest.fixture(autouse=True)
 def close() -> Iterator[None]:
-    """Checkpoints of short streams."""
+    """Use checkpoint intervals for short streams."""
     with patch.multiple("everlog.store.sealed.checkpoints", CHECKPOINT_RECORDS=4, MARK_RECORDS=2):
         yield
 
@@ -45,7 +45,7 @@ def fill(store: FileStore, drafts: Drafts, rounds: int) -> None:
 def test_a_long_stream_has_a_state_near_every_moment_however_it_was_sealed(
     store: FileStore, where: Partition, drafts: Drafts, sealed: tuple[int, ...]
 ) -> None:
-    """Sealed at once, added to, merged: no moment is further than three intervals from the state before it."""
+    """Sealed at once, step by step, or merged: no moment is further than three intervals from the state before it."""
     for rounds in sealed:
         fill(store, drafts, rounds)
         for agent_id in ("sam", "ann"):
@@ -60,7 +60,9 @@ def test_a_long_stream_has_a_state_near_every_moment_however_it_was_sealed(
 
 
 def test_checkpoints_are_losable(store: FileStore, where: Partition, drafts: Drafts) -> None:
-    """Damaged, gone or of another maker they are passed over; the check notes it and every read is as it was."""
+    """Checkpoints that are damaged, missing or of another maker are skipped; the check notes them, and every read is
+    unchanged.
+    """
     fill(store, drafts, 10)
     reader = store.reader("sam")
     assert reader.state("sam", Tally.maker, 12) is not None
@@ -81,7 +83,7 @@ def test_checkpoints_are_losable(store: FileStore, where: Partition, drafts: Dra
 
 
 def test_the_deep_check_makes_every_checkpoint_again(store: FileStore, where: Partition, drafts: Drafts) -> None:
-    """One that does not say what the records say is an error that names the agent and the seq."""
+    """A checkpoint that differs from its records is an error that names the agent and the seq."""
     fill(store, drafts, 10)
     assert check(where, deep=True, derive=Tally()).ok
     manifest = load(where)
@@ -97,7 +99,7 @@ def test_the_deep_check_makes_every_checkpoint_again(store: FileStore, where: Pa
 
 
 def test_p18_no_checkpoint_quotes_what_was_erased(store: FileStore, where: Partition, drafts: Drafts) -> None:
-    """After an erasure no file holds the words; the other agent's checkpoints stay, the chain is what it was."""
+    """After an erasure no file has the words; checkpoints of other agents stay, and the chain is unchanged."""
     fill(store, drafts, 10)
     fill(store, drafts, 3)
     log = store.open("sam", "erase")
@@ -115,7 +117,7 @@ def test_p18_no_checkpoint_quotes_what_was_erased(store: FileStore, where: Parti
 
 
 def test_files_that_no_manifest_names_are_swept(store: FileStore, where: Partition, drafts: Drafts) -> None:
-    """A file of checkpoints that was replaced, or left by an owner that died, goes as other files do."""
+    """A file of checkpoints that was replaced, or left by a dead owner, is removed like other unnamed files."""
     for rounds in (10, 10, 10):
         fill(store, drafts, rounds)
     (where.path / "000000000001-000000000009-e000001-000002.checkpoints").write_bytes(CANARY)

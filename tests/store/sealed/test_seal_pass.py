@@ -1,4 +1,4 @@
-"""Sealing in files: what is on the disk before, during and after (P18, P19)."""
+"""Sealing in files: the disk before, during and after (P18, P19)."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +23,7 @@ SECRET = b"nobody must ever read this"
 
 
 class Counting:
-    """A `Derive`: how many records each agent had, and its last words."""
+    """A `Derive`: the number of each agent's records, and its last text."""
 
     maker = "counting"
 
@@ -59,7 +59,7 @@ def sealed(where: Partition) -> list[FileEntry]:
 
 
 def test_p19_any_tool_reads_a_sealed_file(store: FileStore, where: Partition, drafts: Drafts) -> None:
-    """Pyarrow and DuckDB read the records without our code: same columns, same types, sorted by agent and seq."""
+    """Pyarrow and DuckDB read the records without everlog: same columns, same types, sorted by agent and seq."""
     fill(store, drafts, 20, seal=True)
     (path,) = where.path.glob("*.parquet")
     table = pq.read_table(path)
@@ -75,7 +75,7 @@ def test_p19_any_tool_reads_a_sealed_file(store: FileStore, where: Partition, dr
 
 
 def test_row_groups_prune(store: FileStore, where: Partition, drafts: Drafts, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A read of a few records of one agent touches the row groups that hold them, and no others."""
+    """A read of a few records of one agent reads only the row groups that hold them."""
     monkeypatch.setattr("everlog.store.sealed.parquet_file.ROW_GROUP_ROWS", 8)
     fill(store, drafts, 40, seal=True)
     (entry,) = sealed(where)
@@ -97,7 +97,7 @@ def test_row_groups_prune(store: FileStore, where: Partition, drafts: Drafts, mo
 
 
 def test_p19_small_files_are_merged_and_few_are_left(store: FileStore, where: Partition, drafts: Drafts) -> None:
-    """After any number of seals a log has few files, and each read is as before."""
+    """After any number of seals a log has few files, and each read is unchanged."""
     for _ in range(12):
         fill(store, drafts, 2, seal=True)
         assert len(sealed(where)) <= 4
@@ -111,7 +111,9 @@ def test_p19_small_files_are_merged_and_few_are_left(store: FileStore, where: Pa
 def test_p11_a_state_is_of_all_records_before_it_and_is_losable(
     store: FileStore, where: Partition, drafts: Drafts
 ) -> None:
-    """The newest state counts every record; damaged, lost or of another maker it is passed over, and made again."""
+    """The newest state counts every record; a state that is damaged, missing or of another maker is skipped, and made
+    again.
+    """
     fill(store, drafts, 6, seal=True)
     fill(store, drafts, 1, seal=True)
     reader = store.reader("sam")
@@ -131,9 +133,10 @@ def test_p11_a_state_is_of_all_records_before_it_and_is_losable(
 
 
 def sealing_disk(*, erase: bool = False) -> tuple[FaultyDisk, list[object]]:
-    """A store with a sealed file and frames, and what reads say of it. With `erase`, a tail was cut and kept as well,
+    """Return a disk with a sealed file and frames, and the results of all reads.
 
-    and an owner died after it had recorded that all of what sam said is to be erased.
+    With `erase`, a tail was cut and kept as well, and an owner died after recording the erasure of all of sam's
+    messages.
     """
     disk = FaultyDisk()
     store = FileStore.create(ROOT, now, "sim", disk=disk)
@@ -157,7 +160,9 @@ def saying_secrets(drafts: Drafts) -> list[Draft]:
 
 
 def moments(count: int | None, *, erase: bool) -> Iterator[tuple[FaultyDisk, list[object]]]:
-    """The disk after a crash at so many operations of opening and sealing, or at each, and what reads said before."""
+    """Yield the disk after a crash at `count` operations of opening and sealing, or at each, and the results of reads
+    before.
+    """
     whole, before = sealing_disk(erase=erase)
     began = len(whole.log)
     FileStore(ROOT, now, disk=whole).open("sam", "seal").seal(Counting())
@@ -174,7 +179,9 @@ def moments(count: int | None, *, erase: bool) -> Iterator[tuple[FaultyDisk, lis
 
 @pytest.mark.parametrize("count", few_and_all(8, part="storage"))
 def test_p19_a_crash_at_any_step_of_sealing_loses_and_doubles_nothing(count: int | None) -> None:
-    """Killed or without power at an operation: reads are as before, with and without a new owner, and it seals."""
+    """After a kill or a power loss at an operation, reads are unchanged, with and without a new owner, and the log can
+    be sealed.
+    """
     for disk, before in moments(count, erase=False):
         for after in (disk.killed(), disk.power_loss()):
             store = FileStore(ROOT, now, disk=after)
@@ -189,7 +196,7 @@ def test_p19_a_crash_at_any_step_of_sealing_loses_and_doubles_nothing(count: int
 
 @pytest.mark.parametrize("count", few_and_all(8, part="storage"))
 def test_p18_after_a_crash_at_any_step_the_next_owner_has_erased(count: int | None) -> None:
-    """At any moment, opening the log leaves tombstones and no file with the erased content."""
+    """After a crash at any operation, opening the log leaves tombstones, and no file with the erased content."""
     for disk, _ in moments(count, erase=True):
         for after in (disk.killed(), disk.power_loss()):
             store = FileStore(ROOT, now, disk=after)
@@ -204,7 +211,7 @@ def test_p18_after_a_crash_at_any_step_the_next_owner_has_erased(count: int | No
 
 
 def test_p18_no_file_holds_what_was_erased(store: FileStore, where: Partition) -> None:
-    """Sealed, in frames, in a state, in a tail that was cut: no byte below the store's folder says it any more."""
+    """No byte below the store's folder has the content: in sealed files, frames, states and cut tails."""
     secret = "the canary of sam"
     drafts = Drafts()
     log = store.open("sam", "one")
@@ -237,7 +244,9 @@ def test_p18_no_file_holds_what_was_erased(store: FileStore, where: Partition) -
 
 @pytest.mark.parametrize("code", [28, 5, 24, 30])
 def test_p10_a_fault_at_any_step_of_sealing_changes_nothing(code: int) -> None:
-    """Disk full, an I/O error, no more files, read-only: a StoreError, the same reads, and later it seals."""
+    """A full disk, an I/O error, too many files and a read-only disk are a StoreError with unchanged reads, and a later
+    seal works.
+    """
     places = {
         "create": ".parquet",
         "write": ".parquet",
@@ -264,7 +273,7 @@ def test_p10_a_fault_at_any_step_of_sealing_changes_nothing(code: int) -> None:
 def test_p19_damage_in_an_old_file_does_not_prevent_sealing_new_frames(
     store: FileStore, where: Partition, drafts: Drafts
 ) -> None:
-    """A sealed file that has rotted is left as it is, and told of by who reads it; what is new is sealed without it."""
+    """A rotten sealed file stays as it is and is reported by its readers; new frames are sealed without it."""
     fill(store, drafts, 6, seal=True)
     path = max(where.path.glob("*.parquet"))
     path.write_bytes(path.read_bytes()[:200] + b"rot" + path.read_bytes()[203:])
@@ -276,7 +285,7 @@ def test_p19_damage_in_an_old_file_does_not_prevent_sealing_new_frames(
 
 
 def test_p18_a_file_that_a_fenced_owner_left_is_erased_with_the_rest(store: FileStore, where: Partition) -> None:
-    """A file of an owner that was fenced while it sealed is removed when the newer owner erases."""
+    """A file of an owner that was fenced while sealing is removed when the newer owner erases."""
     drafts = Drafts()
     first = store.open("sam", "first")
     first.append("sam", 0, saying_secrets(drafts))
@@ -293,7 +302,7 @@ def test_p18_a_file_that_a_fenced_owner_left_is_erased_with_the_rest(store: File
 def test_p11_a_state_comes_with_the_next_sealing_after_an_upgrade(
     store: FileStore, where: Partition, drafts: Drafts
 ) -> None:
-    """If no state can be used, sealing makes one though there are no new frames; once, and not again."""
+    """If no state can be used, sealing makes one even without new frames; once, and not again."""
     fill(store, drafts, 6)
     log = store.open("sam", "old")
     assert log.seal().files == 1

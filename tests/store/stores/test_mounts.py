@@ -1,4 +1,6 @@
-"""Storage that cannot keep the log's promises is refused, and so is a store that not all nodes see as one."""
+"""Storage that cannot keep the log's promises is refused, and so is a store that not all nodes see as the same
+store.
+"""
 
 import shutil
 from pathlib import Path
@@ -51,14 +53,16 @@ UNSAFE = [
 
 
 @pytest.mark.parametrize(("kind", "options", "source"), SAFE, ids=lambda value: str(value)[:24])
-def test_what_can_keep_a_log_is_let_be(kind: str, options: str, source: str) -> None:
-    """Nothing is refused that is not known to break a promise, and storage unheard of is taken at its word."""
+def test_storage_that_can_keep_a_log_is_allowed(kind: str, options: str, source: str) -> None:
+    """Only storage that is known to break a promise is refused; unknown storage is accepted."""
     check_storage(Path("/store/agents"), told(kind, options, source))
 
 
 @pytest.mark.parametrize(("kind", "options", "source", "why"), UNSAFE, ids=lambda value: str(value)[:24])
-def test_what_cannot_keep_a_log_is_refused(kind: str, options: str, source: str, why: str) -> None:
-    """The error names the folder, the kind, the reason and what to use instead; only folders that are on it are hit."""
+def test_storage_that_cannot_keep_a_log_is_refused(kind: str, options: str, source: str, why: str) -> None:
+    """The error names the folder, the kind, the reason and an alternative; only folders on that storage are
+    affected.
+    """
     text = told(kind, options, source)
     with pytest.raises(StoreError) as refused:
         check_storage(Path("/store/agents"), text)
@@ -68,7 +72,7 @@ def test_what_cannot_keep_a_log_is_refused(kind: str, options: str, source: str,
 
 
 def test_the_innermost_mount_counts() -> None:
-    """A folder is on the file system that is mounted nearest above it; of two in one place, on the later one."""
+    """The innermost mount above a folder counts; of two mounts at one place, the later one."""
     text = told("fuse.s3fs")
     text += "31 30 8:1 / /store/disk rw - xfs /dev/vdb rw\n32 31 8:2 / /store/disk rw - ext4 /dev/vdc rw\n"
     found = mount_of(Path("/store/disk/sam"), text)
@@ -79,7 +83,7 @@ def test_the_innermost_mount_counts() -> None:
 
 
 def test_a_mount_may_have_spaces_in_its_name() -> None:
-    """The kernel escapes a space in a name; the folder is found all the same."""
+    """The kernel escapes a space in a name; the folder is found nevertheless."""
     text = told("fuse.s3fs", point="/my\\040store")
     with pytest.raises(StoreError, match="/my store"):
         check_storage(Path("/my store/agents"), text)
@@ -97,22 +101,22 @@ def test_unknown_lines_refuse_nothing() -> None:
      ("overlay", "rw,volatile", "no sync reaches the disk"), ("ext4", "rw,nobarrier", "no sync reaches the disk"),
      ("ext4", "rw", "")],
 )  # fmt: skip
-def test_what_one_should_know_of_a_storage(kind: str, options: str, words: str) -> None:
-    """Storage that forgets with the machine or the container is allowed, and said to be so."""
+def test_risky_storage_is_allowed_with_a_warning(kind: str, options: str, words: str) -> None:
+    """Storage that is lost with the machine or the container is allowed with a warning."""
     said = storage_warning(Path("/store"), told(kind, options, "source"))
     assert words in said
     assert bool(said) == bool(words)
 
 
 def test_this_machine_can_keep_a_store(tmp_path: Path) -> None:
-    """The kernel that runs this test tells of its mounts in the form that is read here."""
+    """The kernel of this test lists its mounts in the format that everlog parses."""
     if Path("/proc/self/mountinfo").exists():
         assert mount_of(tmp_path) is not None
     check_storage(tmp_path)
 
 
 def sight(text: str, node: str = "one", **changes: object) -> StoreIdentity:
-    """A store as a host on a node sees it."""
+    """Return a store as a host on a node sees it."""
     seen = StoreIdentity("/store", node, f"boot-{node}", 50, 7, "store-1", mount_of(Path("/store"), text))
     return msgspec.structs.replace(seen, **changes)
 
@@ -123,7 +127,9 @@ SHARED = [told("nfs4", NFS_OPTIONS), told("nfs4", "rw,noac"), told("nfs4", "rw,l
 
 @pytest.mark.parametrize("text", SHARED)
 def test_nodes_that_share_a_store(text: str) -> None:
-    """Hosts on several machines may share a store on a file system that tells each what the others did at once."""
+    """Hosts on several machines may share a store on a file system that shows each host the changes of the others at
+    once.
+    """
     sights = [sight(text, "one", device=50), sight(text, "two", device=61), sight(text, "three", device=50)]
     check_one_store(sights)
     check_one_store([])
@@ -131,7 +137,7 @@ def test_nodes_that_share_a_store(text: str) -> None:
 
 @pytest.mark.parametrize("text", [told("ext4"), told("fuse.s3fs"), told("nfs4")])
 def test_hosts_of_one_machine_share_any_store(text: str) -> None:
-    """On one machine every file system is one: hosts there, in containers or not, agree on what is there."""
+    """Hosts of one machine, in containers or not, share any file system."""
     assert sharing_fault([sight(text), sight(text), sight(text, "container", machine="boot-one")]) == ""
 
 
@@ -145,7 +151,7 @@ APART = [
 
 @pytest.mark.parametrize(("changes", "words"), [case[1:] for case in APART], ids=[case[0] for case in APART])
 def test_nodes_that_do_not_see_one_store(changes: list[dict[str, object]], words: str) -> None:
-    """A node with no store, another one or a copy is named, with what it found and what to do."""
+    """A node with no store, another store or a copy is named, with its finding and what to do."""
     text = told("ext4") if "device" in changes[1] else told("nfs4", NFS_OPTIONS)
     sights = [sight(text, "one", **changes[0]), sight(text, "two", **changes[1])]
     with pytest.raises(ClusterError) as refused:
@@ -165,19 +171,23 @@ NOT_SHARED = [
 
 @pytest.mark.parametrize(("text", "words"), NOT_SHARED)
 def test_storage_that_machines_cannot_share(text: str, words: str) -> None:
-    """A file system that suits one machine only is refused where hosts run on several, with the reason and the cure."""
+    """A file system for one machine only is refused if hosts run on several machines, with the reason and the cure."""
     with pytest.raises(ClusterError, match=words):
         check_one_store([sight(text), sight(text, "two")])
 
 
 def test_two_machines_of_one_name() -> None:
-    """An owner is told by its machine's name: two of one name would take each other's owners for dead."""
+    """An owner is identified by its machine's name, so two machines of one name would take each other's owners for
+    dead.
+    """
     text = told("nfs4", NFS_OPTIONS)
     assert "both called one" in sharing_fault([sight(text), sight(text, machine="boot-two")])
 
 
 def test_what_this_process_sees(tmp_path: Path) -> None:
-    """A store is seen with its id; a copy of it is told from it, and a folder without one sees none."""
+    """A store is identified with its id; a copy is distinguished from the original, and a folder without a store has no
+    id.
+    """
     FileStore.create(tmp_path / "a", lambda: 1, "store-1")
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     (tmp_path / "c").mkdir()

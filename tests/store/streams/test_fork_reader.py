@@ -1,4 +1,4 @@
-"""Forks: read as one log with their ancestors, made at once or not at all, and nothing of the parent is touched."""
+"""Forks: read as one log with their ancestors, made completely or not at all, without changing the parent."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,7 +56,7 @@ def words(records: Iterator[Record]) -> list[tuple[int, str | None]]:
 
 
 def assert_whole(reader: LogReader, name: str) -> None:
-    """All reads of an agent agree, its stream has no gap, and the chain goes through."""
+    """Check that all reads of an agent agree, that its stream has no gap, and that its chain is valid."""
     records = list(reader.read(name))
     assert [record.seq for record in records] == list(range(1, len(records) + 1))
     chains = [GENESIS]
@@ -77,7 +77,7 @@ def assert_whole(reader: LogReader, name: str) -> None:
 
 
 def test_a_fork_is_its_parent_up_to_the_cut_and_then_itself(store: Store) -> None:
-    """At every cut: the fork has the parent's records, then its own; the parent has what it had."""
+    """At every fork point the fork has the parent's records, then its own; the parent is unchanged."""
     drafts = Drafts()
     say(store, "sam", drafts, 6)
     before = list(store.reader("sam").read("sam"))
@@ -108,7 +108,7 @@ def test_the_parent_continues_and_its_forks_do_not_see_it(store: Store) -> None:
 
 
 def test_a_fork_can_be_forked_before_and_after_its_cut(store: Store) -> None:
-    """A fork of a fork reads through all of them, and each knows how much it shares with whom."""
+    """A fork of a fork reads through all ancestors, and each fork knows how many records it shares with each."""
     drafts = Drafts()
     say(store, "sam", drafts, 5)
     fork(store, "sam", 4, "tom")
@@ -179,7 +179,7 @@ def test_what_is_erased_in_the_parent_is_gone_in_its_forks(store: Store) -> None
 
 
 def test_states_of_the_parent_are_those_of_its_forks() -> None:
-    """A fork continues from the newest state of its parent before the cut, until it has one of its own."""
+    """A fork continues from the parent's newest state before the fork point, until the fork has a state of its own."""
     store = FileStore.create(ROOT, now, "sim", shards=2, disk=FaultyDisk())
     drafts = Drafts()
     say(store, "sam", drafts, 4, seal=True)
@@ -208,8 +208,8 @@ def made(disk: FaultyDisk) -> FileStore:
 
 
 def test_a_fork_that_was_interrupted_anywhere_is_finished_by_the_same_call() -> None:
-    """After a crash before any change of the disk there is no fork or all of it, the parent is whole, and no other
-    agent is given the name.
+    """After a crash before any change of the disk the fork exists completely or not at all, the parent is unchanged,
+    and no other agent gets the name.
     """
     whole = FaultyDisk()
     made(whole)
@@ -243,7 +243,7 @@ def test_a_fork_that_was_interrupted_anywhere_is_finished_by_the_same_call() -> 
 
 
 def test_only_a_fork_begins_a_stream_in_the_middle(store: Store) -> None:
-    """A record at a seq above 1 of a stream that has none is refused, whatever it says."""
+    """A record at a seq above 1 of a stream without records is refused, whatever its content."""
     say(store, "sam", Drafts(), 3)
     store.register("tom")
     log = store.open("tom", "test")
@@ -251,9 +251,9 @@ def test_only_a_fork_begins_a_stream_in_the_middle(store: Store) -> None:
         log.append("tom", 2, [Drafts().one()])
 
 
-def test_nothing_is_forked_while_words_wait_to_be_erased(store: Store) -> None:
-    """An erasure that is in the log and not carried out: the fork would keep the words for good. When it is, it is made
-    of what is left; so is a fork of a fork.
+def test_a_fork_is_refused_while_an_erasure_is_pending(store: Store) -> None:
+    """While an erasure is pending, a fork is refused, because the fork would keep the words for ever; afterwards the
+    fork has the tombstones, and so has a fork of a fork.
     """
     drafts = Drafts()
     say(store, "sam", drafts, 4)

@@ -1,4 +1,4 @@
-"""Agents that move between partitions: no record is lost, doubled or shown twice, whenever the power goes."""
+"""Agents that move between partitions: no record is lost, duplicated or shown twice, whenever the power fails."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +20,7 @@ from tests.support.store.faulty_disk import Crash, FaultyDisk
 ROOT = Path("/sim")
 HOME = partition_of("sam")
 ROUTE = [HOME, "shard-000", HOME, "shard-001", "shard-000"]
-"""Partitions of sam, one after the other."""
+"""Partitions of sam, one after another."""
 
 
 @pytest.fixture(params=["memory", "files"])
@@ -38,7 +38,9 @@ def say(log: Log, drafts: list[Draft], seq: int) -> None:
 
 
 def travel(store: Store, route: list[str], words: dict[int, list[Draft]]) -> None:
-    """Let sam say some words in each place of the route, from wherever the log shows that it is; again is harmless."""
+    """Let sam write some messages in each partition of the route, from its present one on. A repeated call is
+    idempotent.
+    """
     for stop, place in enumerate(route):
         said = {record.event_id for record in store.reader("sam").read("sam")}
         if words[stop][-1].event_id not in said:
@@ -60,7 +62,9 @@ def words_for(route: list[str]) -> dict[int, list[Draft]]:
 
 
 def assert_whole(store: Store) -> list[str]:
-    """All reads agree, the stream has no gap, the chain goes through, each move was once; gives what was said."""
+    """Check that all reads agree, that the stream has no gap, that the chain is valid, and that each move is recorded
+    once. Return the texts.
+    """
     reader = store.reader("sam")
     records = list(reader.read("sam"))
     assert [record.seq for record in records] == list(range(1, len(records) + 1))
@@ -82,7 +86,9 @@ def assert_whole(store: Store) -> list[str]:
 
 
 def test_an_agent_is_read_through_all_partitions_that_it_was_in(store: Store) -> None:
-    """There and back again: every read gives all records, once, in order; so does one through the owner's log."""
+    """After a move to another partition and back, every read gives all records, once, in order; so does a read through
+    the owner's log.
+    """
     words = words_for(ROUTE)
     travel(store, ROUTE, words)
     assert assert_whole(store) == [draft.text for drafts in words.values() for draft in drafts]
@@ -95,8 +101,8 @@ def test_an_agent_is_read_through_all_partitions_that_it_was_in(store: Store) ->
     log.close()
 
 
-def test_where_an_agent_went_from_takes_nothing_more(store: Store) -> None:
-    """After begin_move the old log refuses with Moved; both calls are harmless when they come again."""
+def test_a_left_partition_refuses_the_agents_records(store: Store) -> None:
+    """After begin_move the old log refuses with Moved; repeating begin_move or finish_move is harmless."""
     log = store.open("sam", "test")
     drafts = Drafts()
     say(log, drafts.some(2), 0)
@@ -115,7 +121,7 @@ def test_where_an_agent_went_from_takes_nothing_more(store: Store) -> None:
 
 
 def test_an_agent_moves_only_to_partitions_of_the_store(store: Store) -> None:
-    """Another partition than its own and the shards is BadInput; an agent without records moves without a word."""
+    """A partition other than its own and the shards is BadInput; an agent without records moves without a record."""
     log = store.open("sam", "test")
     for place in ("shard-002", partition_of("ann"), "elsewhere"):
         with pytest.raises(BadInput, match="cannot move to"):
@@ -134,8 +140,8 @@ CHANGES = ("create", "write", "sync", "link", "remove", "sync_dir", "make_dirs",
 
 
 def crashes(route: list[str], words: dict[int, list[Draft]], count: int | None = None) -> Iterator[FaultyDisk]:
-    """The disk after a death before so many changes of it in a journey, or each: the process was killed, or the power
-    went.
+    """Yield the disk after a death before `count` changes of the disk in a journey, or each: of the process, and of the
+    machine.
     """
     whole = FaultyDisk()
     FileStore.create(ROOT, now, "sim", shards=2, disk=whole).register("sam")
@@ -154,7 +160,7 @@ def crashes(route: list[str], words: dict[int, list[Draft]], count: int | None =
 
 @pytest.mark.parametrize("count", few_and_all(16, part="storage"))
 def test_a_journey_that_ended_anywhere_is_finished(count: int | None) -> None:
-    """After a crash at an operation all records are whole, and the next owner ends up with the uninterrupted result."""
+    """After a crash at an operation all records are there, and the next owner reaches the uninterrupted result."""
     route = ROUTE[:3]
     words = words_for(route)
     everything = [draft.text for drafts in words.values() for draft in drafts]
@@ -169,7 +175,7 @@ def test_a_journey_that_ended_anywhere_is_finished(count: int | None) -> None:
 
 
 def test_check_finds_partitions_that_do_not_fit_together(tmp_path: Path) -> None:
-    """A partition that went back to an older copy of itself is found, though it is whole by itself."""
+    """A partition that was replaced by an older copy of itself is reported, although it is whole by itself."""
     store = FileStore.create(tmp_path, now, "s", shards=2)
     store.register("sam")
     travel(store, ROUTE[:2], words_for(ROUTE[:2]))
@@ -183,9 +189,8 @@ def test_check_finds_partitions_that_do_not_fit_together(tmp_path: Path) -> None
 
 
 def test_states_are_of_all_that_an_agent_said_anywhere() -> None:
-    """Sealed in each place, an agent has a state of all its records up to there, and what follows it is the rest.
-
-    A state of any moment before is of no record after it.
+    """Sealed in each partition, an agent has a state of all earlier records, followed by the rest. A state of an
+    earlier moment has no later record.
     """
     disk = FaultyDisk()
     store = FileStore.create(ROOT, now, "sim", shards=2, disk=disk)
@@ -219,7 +224,7 @@ def test_states_are_of_all_that_an_agent_said_anywhere() -> None:
 
 
 def test_an_erasure_leaves_the_moves() -> None:
-    """Erasing all that was said leaves the records of moves: the stream hangs together by them."""
+    """Erasing all messages keeps the records of moves, which link the stream's partitions."""
     disk = FaultyDisk()
     store = FileStore.create(ROOT, now, "sim", shards=2, disk=disk)
     store.register("sam")
@@ -236,12 +241,14 @@ def test_an_erasure_leaves_the_moves() -> None:
 
 
 def forged(log: FileLog, place: Append) -> None:
-    """Append what only a move may, by hand."""
+    """Append by hand a record that only a move may append."""
     log.append(place.agent_id, place.expected_seq, place.drafts)
 
 
 def test_a_move_of_which_one_half_is_missing_is_damage() -> None:
-    """An agent that is registered elsewhere while its log does not say so is CorruptLog, and nothing is written."""
+    """An agent that is registered in another partition although its log has no departure is CorruptLog, and nothing is
+    written.
+    """
     disk = FaultyDisk()
     store = FileStore.create(ROOT, now, "sim", shards=2, disk=disk)
     store.register("sam")
@@ -260,7 +267,9 @@ def test_a_move_of_which_one_half_is_missing_is_damage() -> None:
 
 
 def test_only_an_arrival_begins_a_stream_in_the_middle(store: Store) -> None:
-    """A record at a seq that is not the next is refused, unless it says where the stream comes from."""
+    """A record at a seq that is not the next is refused, unless it is an arrival that names the stream's old
+    partition.
+    """
     log, drafts = store.open("sam", "test"), Drafts()
     say(log, drafts.some(3), 0)
     head = log.head("sam")

@@ -1,4 +1,4 @@
-"""The register of agents: who is in which partition, one by one and by the thousand."""
+"""The register of agents: each agent's partition, for single agents and for thousands."""
 
 import errno
 from pathlib import Path
@@ -26,7 +26,9 @@ def shared(request: pytest.FixtureRequest) -> Store:
 
 
 def test_a_store_keeps_the_number_of_shards_that_it_was_made_with(tmp_path: Path) -> None:
-    """Opening with another number of shards is BadInput that names both; opening without a number gives the store."""
+    """Opening with another number of shards is BadInput that names both numbers; without a number the store is
+    opened.
+    """
     assert FileStore.create(tmp_path, now, "s", shards=4).shards == 4
     assert FileStore.create(tmp_path, now, "s").shards == FileStore.create(tmp_path, now, "s", shards=4).shards == 4
     for other in (0, 5):
@@ -44,7 +46,7 @@ def test_a_number_of_shards_that_cannot_be_makes_no_store(tmp_path: Path, shards
 
 
 def test_agents_that_share_are_in_the_shard_of_their_name(shared: Store) -> None:
-    """A shared agent is in the shard that the hash of its name says; a dedicated one has a partition for itself."""
+    """A shared agent is in the shard that the hash of its name gives; a dedicated agent has its own partition."""
     assert shared.register("sam", shared=True) and shared.register("ann")
     assert not shared.register("sam") and not shared.register("ann", shared=True)
     shard = f"shard-{int(hash_of('sam')[:8], 16) % 7:03d}"
@@ -56,7 +58,7 @@ def test_agents_that_share_are_in_the_shard_of_their_name(shared: Store) -> None
 
 @pytest.mark.parametrize("many", [False, True])
 def test_no_agent_shares_in_a_store_without_shards(many: bool) -> None:
-    """Asking for a shared partition in a store without shards is BadInput that says so; no agent is registered."""
+    """A shared agent in a store without shards is BadInput with that reason, and no agent is registered."""
     for store in (MemoryStore(), begun(FaultyDisk(), None)):
         with pytest.raises(BadInput, match="this store has no shards"):
             store.register_many(["sam"], shared=True) if many else store.register("sam", shared=True)
@@ -64,7 +66,9 @@ def test_no_agent_shares_in_a_store_without_shards(many: bool) -> None:
 
 
 def test_many_are_registered_as_one_by_one(shared: Store) -> None:
-    """register_many places every agent where register would, gives the new ones in order, and takes a name once."""
+    """register_many places every agent like register, returns the new agents in order, and takes a repeated name
+    once.
+    """
     assert shared.register(NAMES[3], shared=True)
     assert shared.register_many([*NAMES, NAMES[1]], shared=True) == NAMES[:3] + NAMES[4:]
     assert shared.register_many(NAMES, shared=True) == []
@@ -75,14 +79,14 @@ def test_many_are_registered_as_one_by_one(shared: Store) -> None:
 
 
 def test_one_impossible_name_of_many_registers_no_agent(shared: Store) -> None:
-    """One impossible name among many is BadInput before anybody is registered."""
+    """One impossible name among many is BadInput before any agent is registered."""
     with pytest.raises(BadInput):
         shared.register_many(["sam", ""], shared=True)
     assert shared.agents() == []
 
 
 def test_agents_of_one_shard_share_its_log(shared: Store) -> None:
-    """Opening a partition by its name gives the logs of all of its agents."""
+    """Opening a partition by its name gives the log of all its agents."""
     shared.register_many(NAMES, shared=True)
     inside = [name for name in NAMES if shared.partition_of(name) == "shard-002"]
     log = shared.open_partition("shard-002", "test")
@@ -92,7 +96,7 @@ def test_agents_of_one_shard_share_its_log(shared: Store) -> None:
 
 
 def test_registering_many_costs_few_syncs() -> None:
-    """The syncs for many names do not grow with their number, but with the 256 folders at most."""
+    """The number of syncs does not grow with the number of names, but with the 256 folders at most."""
     disk = FaultyDisk()
     store = begun(disk)
     store.register_many(NAMES[:100], shared=True)
@@ -103,7 +107,7 @@ def test_registering_many_costs_few_syncs() -> None:
 
 
 def test_after_a_crash_at_any_step_the_same_call_continues() -> None:
-    """The power may fail at any operation: every visible agent is whole, and calling again registers the rest."""
+    """After a power loss at any operation every visible agent is complete, and the same call registers the others."""
     whole = FaultyDisk()
     begun(whole).register_many(NAMES[:12], shared=True)
     for step in range(len(whole.log)):
@@ -124,7 +128,7 @@ def test_after_a_crash_at_any_step_the_same_call_continues() -> None:
 
 
 def test_when_the_disk_is_full_the_same_call_continues_later() -> None:
-    """A disk that fills up fails the call with StoreError; when there is room, the same call registers who is left."""
+    """A full disk fails the call with StoreError; when there is room, the same call registers the remaining agents."""
     disk = FaultyDisk()
     store = begun(disk)
     disk.fail("link", errno.ENOSPC, name=hash_of(NAMES[5]))
@@ -137,7 +141,7 @@ def test_when_the_disk_is_full_the_same_call_continues_later() -> None:
 
 
 def test_a_file_of_another_agent_is_damage(tmp_path: Path) -> None:
-    """A register in which a name leads to the file of another agent raises CorruptLog that names the file."""
+    """A register entry that names another agent raises CorruptLog with the file's name."""
     store = FileStore.create(tmp_path, now, "s", shards=2)
     store.register_many(["sam", "ann"], shared=True)
     path = tmp_path / "agents" / hash_of("sam")[:2] / hash_of("sam")
@@ -148,8 +152,8 @@ def test_a_file_of_another_agent_is_damage(tmp_path: Path) -> None:
             ask()
 
 
-def test_who_was_looked_for_before_is_found_where_another_process_has_put_them() -> None:
-    """The store's cache of an agent never hides a move: the next look finds its new partition."""
+def test_a_cached_agent_that_another_process_moved_is_found_in_its_new_partition() -> None:
+    """The store's cache never hides a move by another process: the next lookup finds the new partition."""
     disk = FaultyDisk()
     ours, theirs = begun(disk), begun(disk)
     ours.register("sam")
@@ -161,8 +165,8 @@ def test_who_was_looked_for_before_is_found_where_another_process_has_put_them()
         assert before != ours.partition_of("sam") == partition == ours.assigned()["sam"]
 
 
-def test_who_was_looked_for_before_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second look at an agent reads no file, until more are known than are kept."""
+def test_a_cached_agent_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second lookup of an agent reads no file, until more agents are looked up than the cache holds."""
     monkeypatch.setattr(register, "KNOWN_MAX", 3)
     disk = FaultyDisk()
     store = begun(disk)

@@ -1,4 +1,4 @@
-"""A command line in this process: a store of its own, a clock set by hand, a model that follows a script."""
+"""A command line in this process, with a store of its own, a clock set by hand, and a model that follows a script."""
 
 import shutil
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ SECOND = 1_000_000
 
 
 class HandClock:
-    """A second passes with every look."""
+    """A clock that advances by a second at every reading."""
 
     def __init__(self) -> None:
         self.at = START
@@ -30,7 +30,7 @@ class HandClock:
 
 
 class CountedIds:
-    """Ids in order."""
+    """A source of ids in ascending order."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -41,7 +41,7 @@ class CountedIds:
 
 
 def completion(*calls: tuple[str, dict[str, Any]], thought: str = "I think.", words: str = "") -> str:
-    """The body of a chat completion that calls functions."""
+    """Return the body of a chat completion that calls functions."""
     tool_calls = [
         {
             "id": f"call_{n}",
@@ -58,12 +58,12 @@ def completion(*calls: tuple[str, dict[str, Any]], thought: str = "I think.", wo
 
 
 def says(text: str, thought: str = "I think.") -> str:
-    """A reply that sends one message."""
+    """Return a reply that sends one message."""
     return completion(("send_message", {"message": text}), thought=thought)
 
 
 class Script:
-    """A model that gives the answers of a list, then says "Indeed."; an error in the list is raised."""
+    """A model that gives the answers of a list, then "Indeed."; an error in the list is raised."""
 
     name = "script"
 
@@ -83,7 +83,7 @@ class Script:
 
 
 class Recorder:
-    """The interface that only remembers: the level of records."""
+    """An interface for records that only stores them."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
@@ -97,7 +97,7 @@ class Recorder:
 
 
 class Heard(FrontEnd):
-    """The front end that only remembers: what it was told, in order, each with the name of the method."""
+    """A front end that stores its calls in order, each with the name of the method."""
 
     def __init__(self) -> None:
         self.told: list[tuple[Any, ...]] = []
@@ -137,7 +137,7 @@ class Line:
         self.on_sleep: Callable[[], None] = lambda: None
         self.typed: list[str] = []
         self.real = False
-        """True if models are those that a user would get."""
+        """True if commands use real models instead of the script."""
         self.probe: Probe | None = None
         """Probe of endpoints; None: endpoints are not probed."""
 
@@ -165,28 +165,28 @@ class Line:
         return self.typed.pop(0)
 
     def __call__(self, *argv: str) -> tuple[int, str, str]:
-        """Exit code, stdout, stderr."""
+        """Run a command. Return exit code, stdout and stderr."""
         self._capsys.readouterr()
         code = main(["--store", str(self.root), *argv], world=self.world)
         out, err = self._capsys.readouterr()
         return code, out, err
 
     def ok(self, *argv: str) -> str:
-        """The stdout of a command that must succeed."""
+        """Return the stdout of a command that must succeed."""
         code, out, err = self(*argv)
         assert code == 0, f"{err}{out}"
         return out
 
     def json(self, *argv: str) -> Any:
-        """The one JSON value that a command prints."""
+        """Return the one JSON value that a command prints."""
         return msgspec.json.decode(self.ok(*argv, "--json"))
 
     def lines(self, *argv: str) -> list[Any]:
-        """The lines of JSON that a command prints."""
+        """Return the lines of JSON that a command prints."""
         return [msgspec.json.decode(line) for line in self.ok(*argv, "--json").splitlines()]
 
     def fails(self, *argv: str) -> str:
-        """The paragraph of a command that must fail, without the line that names the page of the error."""
+        """Return the error paragraph of a command that must fail, without the line that names the page of the error."""
         code, _, err = self(*argv)
         assert code == 1, err
         assert err.startswith("everlog: ")
@@ -196,14 +196,16 @@ class Line:
 
 
 class Made:
-    """Stores that were made once by commands, each of which many tests begin with a copy of."""
+    """Stores that are made once by commands and then copied for many tests."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._stores: dict[str, tuple[int, int]] = {}
 
     def begin(self, cli: Line, name: str, make: Callable[[Line], object]) -> None:
-        """Give the line the store that `make` makes, at the time at which it is made. `name` is that store's alone."""
+        """Give `cli` a copy of the store that `make` makes, and the clock of that moment. Each store has its own
+        `name`.
+        """
         kept = self._folder / name
         if name not in self._stores:
             make(cli)

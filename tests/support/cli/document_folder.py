@@ -17,11 +17,11 @@ ROOT = Path(__file__).resolve().parents[3]
 ENDINGS = (".txt", ".md", ".html", ".csv", ".json", ".jsonl", ".docx", ".pdf", ".tsv")
 
 Lines = Sequence[tuple[str, str]]
-"""A text as (who or which, words)."""
+"""A text as (speaker or part, words)."""
 
 
 def pages() -> list[Lines]:
-    """The sections of this project's own documents, paragraph by paragraph."""
+    """Return the sections of this project's own documents, paragraph by paragraph."""
     found: list[Lines] = []
     for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]):
         for section in re.split(r"(?m)^#+ ", path.read_text(encoding="utf-8"))[1:]:
@@ -32,14 +32,14 @@ def pages() -> list[Lines]:
 
 
 def dialogues(data: Path, count: int) -> list[Lines]:
-    """The first dialogues of the data set of tasks."""
+    """Return the first dialogues of the data set of task dialogues."""
     with gzip.open(data / "sgd" / "dialogues.jsonl.gz", "rt", encoding="utf-8") as lines:
         read = [json.loads(line)["turns"] for line in islice(lines, count)]
     return [[(speaker, words) for speaker, words, *_ in turns] for turns in read]
 
 
 def sessions(data: Path) -> list[Lines]:
-    """Long conversations, ten messages at a time."""
+    """Return long conversations, ten messages at a time."""
     found: list[Lines] = []
     for path in sorted((data / "locomo" / "dev").glob("*.jsonl")):
         if path.name.endswith(".questions.jsonl"):
@@ -51,7 +51,7 @@ def sessions(data: Path) -> list[Lines]:
 
 
 def write(path: Path, lines: Lines) -> None:
-    """The text as a file of the kind that its ending names."""
+    """Write the text as a file of the kind that the file's suffix names."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix in (".docx", ".pdf"):
         {".docx": _docx, ".pdf": _pdf}[path.suffix](path, lines)
@@ -98,7 +98,9 @@ def _pdf(path: Path, lines: Lines) -> None:
 
 
 def library(folder: Path, texts: Sequence[Lines]) -> dict[str, Lines]:
-    """Each text as a file in one of five folders, the kinds in turn; the texts by the name of the document."""
+    """Write each text as a file in one of five folders, the kinds in turn. Return the texts by the name of the
+    document.
+    """
     made: dict[str, Lines] = {}
     for number, lines in enumerate(texts):
         name = f"shelf-{number % 5}/{number:03d}{ENDINGS[number % len(ENDINGS)]}"
@@ -108,5 +110,5 @@ def library(folder: Path, texts: Sequence[Lines]) -> dict[str, Lines]:
 
 
 def letters(text: str) -> str:
-    """A text without its spaces and line ends, which every kind of file has in other places."""
+    """Return a text without spaces and line ends, because these differ between kinds of files."""
     return "".join(text.split())

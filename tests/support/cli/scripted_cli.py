@@ -1,4 +1,4 @@
-"""The command line as a program whose model is spoken by a test: it says what comes over a connection, as it comes."""
+"""The command line as a program whose model's replies come from a test, over a connection."""
 
 import asyncio
 import sys
@@ -11,7 +11,7 @@ from everlog.interfaces.common.front_end import CommandEnvironment
 
 
 class Spoken:
-    """A connection for each request; each line is a piece of the reply, and one that is a text is all of it."""
+    """A model with a connection for each request; each line is a delta, or the whole reply if it is a string."""
 
     name = "spoken"
 

@@ -1,4 +1,4 @@
-"""An agent's past for the tests of the console: records made by hand, and a story of them by way of the projections."""
+"""An agent's past for the tests of the console: records made by hand, and the story that the projections give."""
 
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
@@ -34,7 +34,7 @@ SECOND = 1_000_000
 
 
 def recorded(events: Sequence[tuple[Event, int, int]], *, agent: str = "sam", gap_us: int = SECOND) -> list[Record]:
-    """Records of (event, turn, step), `gap_us` after each other."""
+    """Return records of (event, turn, step), `gap_us` after each other."""
     return [
         place(draft(e, event_id=uuid7(START + n, n), recorded_at=START + n * gap_us, turn=t, step=s), agent, n, n)
         for n, (e, t, s) in enumerate(events, start=1)
@@ -66,13 +66,13 @@ class Past:
 
 
 def story_of(records: Sequence[Record]) -> ReplayTimeline:
-    """The whole story of these records."""
+    """Return the whole story of these records."""
     with Past(records) as past:
         return load_timeline.begun(past)
 
 
 def console_at(story: ReplayTimeline, seq: int, **changed: Any) -> Console:
-    """A console that shows a record of the whole story, paused."""
+    """Return a paused console that shows a record of the whole story."""
     return Console(playback=Playback(seq=seq, first=1, last=story.last, playing=False), **changed)
 
 
@@ -106,6 +106,6 @@ EVENTS: Sequence[tuple[Event, int, int]] = (
     (ModelReply(text="I do not know.", usage=Usage(300, 10, 310)), 2, 1),
     (MessageSent(text="You never told me.", call_id="d"), 2, 1),
 )
-"""A little of everything: an edit at 6, a warning at 9, a failure at 11, a summary at 14; turns begin at 4 and 13."""
+"""Events of many kinds: an edit at 6, a warning at 9, a failure at 11, a summary at 14; turns begin at 4 and 13."""
 
 RECORDS = recorded(EVENTS)

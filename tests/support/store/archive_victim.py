@@ -1,7 +1,7 @@
-"""A process that makes others, which follow or rebuild an archive and are killed at a step: `python -m` it.
+"""A process that forks children, which follow or rebuild an archive and are killed at a step; run it with `python -m`.
 
 It reads lines `<what> <step> <root>` and answers each with the step at which the child was killed, or `done`. Children
-are forked from here, where LanceDB is imported and was never used.
+are forked from this process because LanceDB is imported here and was never used.
 """
 
 import os
@@ -22,7 +22,7 @@ rebuild_table.REBUILD_ROWS = 7
 
 
 def act(what: str, number: int, root: Path, told: int) -> None:
-    """Follow or rebuild, and die at the step of that number, from 1."""
+    """Follow or rebuild, and die at the step with that number, counted from 1."""
     steps = 0
 
     def step(name: str) -> None:

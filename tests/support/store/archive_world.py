@@ -1,4 +1,4 @@
-"""A store with agents that keep, say, change and forget things, and an archive with a small embedder."""
+"""A store with agents that write, change and delete memories and messages, and an archive with a small embedder."""
 
 import hashlib
 import random
@@ -21,7 +21,7 @@ SECOND = 1_000_000
 
 
 class Hashed:
-    """Vectors from hashes of words: texts that share words are near."""
+    """An embedder whose vectors are hashes of words: texts that share words are near."""
 
     def __init__(self, name: str = "hashed", dimension: int = 16) -> None:
         self.name = name
@@ -40,7 +40,7 @@ class Hashed:
 
 
 class World:
-    """A store in a folder, whose clock advances by a second with each event."""
+    """A store in a folder, with a clock that advances by a second with each event."""
 
     def __init__(self, root: Path, shards: int = 2) -> None:
         self.time = NOW
@@ -71,7 +71,7 @@ class World:
                      text=text, payload=payload)  # fmt: skip
 
     def append(self, agent_id: str, *drafts: Draft) -> str:
-        """Append one commit; gives the id of its first event."""
+        """Append one commit. Return the id of its first event."""
         log = self.log(agent_id)
         log.append(agent_id, log.head(agent_id).seq, list(drafts))
         return drafts[0].event_id
@@ -121,19 +121,19 @@ END = 2**62
 
 
 def search(archive: Archive, query: str, agent_id: str = "sam", as_of: int = END, **more: Any) -> Matches:
-    """Return the results of a search; of sources, their whole past where `as_of_time` does not say otherwise."""
+    """Return the results of a search; without `as_of_time`, sources are searched as of their end."""
     return archive.search(
         ArchiveQuery(**{"query": query, "agent_id": agent_id, "as_of": as_of, "as_of_time": END, **more})
     )
 
 
 def found(archive: Archive, query: str, agent_id: str, as_of: int = END, **more: object) -> list[str]:
-    """The texts that a search finds, best first."""
+    """Return the texts that a search finds, best first."""
     return [match.text for match in search(archive, query, agent_id, as_of, **more).results]
 
 
 def rows_of(archive: Archive) -> list[dict[str, object]]:
-    """Every row of the table that serves, with its vector, sorted."""
+    """Return every row of the table in use, with its vector, sorted."""
     serving = ArchiveMetadata(archive._folder / NOTES).serving()
     assert serving is not None
     table = Tables(archive._folder).open(serving.generation).read()
@@ -141,7 +141,7 @@ def rows_of(archive: Archive) -> list[dict[str, object]]:
 
 
 class Chance:
-    """Random actions of agents, one after the other."""
+    """Random actions of agents, one after another."""
 
     def __init__(self, world: World, seed: int, agents: Sequence[str] = ("sam", "ann", "alone")) -> None:
         self.world = world
@@ -151,12 +151,12 @@ class Chance:
         self.loaded: set[str] = set()
 
     def text(self) -> str:
-        """Some words; now and then many."""
+        """Return some words; sometimes many."""
         count = self.random.choice([1, 3, 8, 20, 400])
         return " ".join(self.random.choices(WORDS, k=count)) + self.random.choice([".", "!", " id-77/a"])
 
     def act(self, *, rarely: bool = True) -> None:
-        """One thing. `rarely`: what is rare may happen too (moves, erasures, the end of an agent)."""
+        """Do one random action. With `rarely`, rare ones are possible too (moves, erasures, deletions of agents)."""
         agent_id = self.random.choice(self.agents)
         mine = self.alive.setdefault(agent_id, [])
         what = self.random.choices(

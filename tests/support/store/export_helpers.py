@@ -1,4 +1,4 @@
-"""Helpers of the tests of exports: an agent that is moved from one store into another."""
+"""Helpers for tests of exports, which copy an agent from one store into another."""
 
 from pathlib import Path
 
@@ -20,7 +20,9 @@ def through(store: Store, name: str, other: Store, tmp_path: Path) -> RestoreRep
 
 
 def assert_same(store: Store, other: Store, name: str) -> None:
-    """Every record of an agent is the same in both, but for the number of its commit; so is the chain at every seq."""
+    """Check that every record of an agent is equal in both stores, except for its commit number, and the chain at every
+    seq.
+    """
     mine, theirs = store.reader(name), other.reader(name)
     assert_whole(theirs, name)
     fields = ("agent_id", "seq", "event_id", "recorded_at", "said_at", "type", "turn", "step", "cause", "version",
@@ -32,7 +34,7 @@ def assert_same(store: Store, other: Store, name: str) -> None:
 
 
 def assert_fine(store: Store) -> None:
-    """No check of the files finds anything."""
+    """Check that no check of the files finds anything."""
     if isinstance(store, FileStore):
         for partition in store.partitions():
             report = check(store.partition(partition), deep=True, derive=Counting())

@@ -1,8 +1,8 @@
-"""A disk in memory that fails on command and forgets what was not synced when the power goes.
+"""A disk in memory that fails on command, and loses unsynced data when the power fails.
 
-What is durable: a file's content as of its last `sync`, a folder's names as of its last `sync_dir`. `killed` gives the
-disk as the next process finds it; `power_loss` gives it as the next boot does: what was not synced is gone, or there in
-part, sector by sector, as chance will have it.
+Durable are a file's content as of its last `sync`, and a folder's names as of its last `sync_dir`. `killed` returns the
+disk as the next process finds it. `power_loss` returns the disk as the next boot finds it: unsynced data is lost, or
+partly kept, sector by sector, by chance.
 """
 
 import errno
@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 SECTOR_BYTES = 512
-"""Bytes that a real disk writes as a whole or not at all."""
+"""Bytes that a real disk writes completely or not at all."""
 
 
 class Crash(BaseException):
-    """The process dies here."""
+    """The death of the process at this point."""
 
 
 class Broken(NamedTuple):
-    """The failure of a disk from its `breaks_at`-th operation on, until it is mended."""
+    """The failure of a disk from its `breaks_at`-th operation on, until the disk is repaired."""
 
     code: int
     operations: frozenset[str]
@@ -32,7 +32,7 @@ class Broken(NamedTuple):
 
 
 class Inode:
-    """A file's content, now and on the platter."""
+    """A file's content, in the cache and on the platter."""
 
     def __init__(self) -> None:
         self.content = bytearray()
@@ -45,7 +45,7 @@ class Inode:
         return copy
 
     def torn(self, chance: random.Random) -> bytes:
-        """Return a file after a power loss: with a length that it had or passed through, each new sector written or
+        """Return a file after a power loss: with a length between the old and the new one, each new sector written or
         not.
         """
         old, new = self.durable, bytes(self.content)
@@ -58,7 +58,7 @@ class Inode:
 
 
 def inside(paths: Iterable[Path], folder: Path) -> list[Path]:
-    """Return the paths that are in `folder` itself. As text: paths that compare their parents are most of a test's
+    """Return the paths that are in `folder` itself. Text is compared, because comparing parents takes most of a test's
     time.
     """
     start = f"{folder}/"
@@ -79,14 +79,17 @@ class FaultyDisk:
         self.broken: Broken | None = None
 
     def fail(self, operation: str, code: int, *, name: str = "", partial: int = 0) -> None:
-        """The next `operation` on a file whose name contains `name` fails with errno `code`.
+        """Make the next `operation` on a file whose name contains `name` fail with errno `code`.
 
         A write leaves its first `partial` bytes.
         """
         self.faults.append((operation, name, code, partial))
 
     def step(self, operation: str, path: Path) -> int | None:
-        """Note an operation; raises what was asked for. The number of bytes that a failing write leaves, or None."""
+        """Record an operation, and raise the failure that was ordered for it.
+
+        Return the number of bytes that a failing write leaves, or None.
+        """
         if self.crash_at is not None and len(self.log) >= self.crash_at:
             raise Crash
         self.log.append((operation, path.name))
@@ -102,7 +105,9 @@ class FaultyDisk:
         return None
 
     def killed(self) -> "FaultyDisk":
-        """The disk after the process was killed: all that was written is there, synced or not, and no lock is held."""
+        """Return the disk after a kill of the process: all written data is there, synced or not, and no lock is
+        held.
+        """
         after = FaultyDisk()
         after.folders = set(self.folders)
         copies = {id(inode): inode.copied() for inode in (*self.files.values(), *self.durable_names.values())}
@@ -111,7 +116,7 @@ class FaultyDisk:
         return after
 
     def power_loss(self, chance: random.Random | None = None) -> "FaultyDisk":
-        """The disk after the power went. With `chance`, some of what was not synced survived: names and sectors."""
+        """Return the disk after a power loss. With `chance`, some unsynced names and sectors survive."""
         after = FaultyDisk()
         after.folders = set(self.folders)
         names = dict(self.durable_names)

@@ -1,4 +1,4 @@
-"""A store on a disk in memory, and what the tests of crashes and faults ask of it."""
+"""A store on a disk in memory, and helpers for tests of crashes and faults."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,7 +16,7 @@ WHERE = partition_of(AGENT)
 
 
 def begun(segment_bytes_max: int = 10**6) -> tuple[FaultyDisk, FileStore]:
-    """A new disk and a store on it, with sam registered."""
+    """Return a new disk and a store on it, with sam registered."""
     disk = FaultyDisk()
     store = FileStore.create(ROOT, now, "sim", disk=disk, segment_bytes_max=segment_bytes_max)
     store.register(AGENT)
@@ -24,12 +24,12 @@ def begun(segment_bytes_max: int = 10**6) -> tuple[FaultyDisk, FileStore]:
 
 
 def store_on(disk: FaultyDisk, segment_bytes_max: int = 10**6) -> FileStore:
-    """The store as the next process finds it."""
+    """Return the store as the next process opens it."""
     return FileStore(ROOT, now, disk=disk, segment_bytes_max=segment_bytes_max)
 
 
 def partition_on(disk: FaultyDisk) -> Partition:
-    """The partition of sam."""
+    """Return the partition of sam."""
     return Partition(disk, ROOT / "log" / WHERE, WHERE, "sim")
 
 
@@ -47,7 +47,7 @@ def append(log: FileLog, agent_id: str, drafts: list[Draft]) -> list[Record]:
 
 
 def open_files(disk: FaultyDisk) -> list[tuple[Path, Inode]]:
-    """The files of frames, in the order of their commits."""
+    """Return the files of frames, in the order of their commits."""
     return sorted((path, inode) for path, inode in disk.files.items() if path.suffix == ".open")
 
 
@@ -57,7 +57,7 @@ def cuts(disk: FaultyDisk) -> list[bytes]:
 
 
 def ends_of(disk: FaultyDisk, path: Path) -> list[int]:
-    """Offsets at which the frames of a file begin, and that at which the last one ends."""
+    """Return the offsets at which the frames of a file begin, and the end of the last frame."""
     first_commit = int(path.name.partition("-")[0])
     data = bytes(disk.files[path].content)
     return [0, *(frame.end for frame in FrameScan(data, partition_on(disk).salt(path.name), first_commit, str(path)))]

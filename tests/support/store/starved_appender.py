@@ -1,9 +1,10 @@
-"""A process that takes a resource away from itself, appends until the system refuses, gets it back, and continues.
+"""A process that takes a resource from itself, appends until the system refuses, gets the resource back, and continues.
 
     python -m tests.support.store.starved_appender WHAT STORE
 
-WHAT is `space` or `remount` (STORE is on a file system of its own), `size` (the longest file) or `files` (open ones).
-Prints one line of JSON: the acknowledged records, the errors, and the content of the log at the end.
+WHAT is `space` or `remount` (STORE is on a file system of its own), `size` (maximum file size) or `files` (maximum open
+files). Prints one line of JSON: the errors, whether all acknowledged records are in the log, and the faults that a
+check finds.
 """
 
 import json
@@ -24,7 +25,7 @@ BALLAST_LEFT_BYTES = 200_000
 
 
 def fill(folder: Path) -> Callable[[], None]:
-    """Fill the file system but for a little; what makes room again."""
+    """Fill the file system except for a few bytes. Return a function that makes room again."""
     ballast = folder / "ballast"
     left = os.statvfs(folder)
     with ballast.open("wb", buffering=0) as file:
@@ -33,7 +34,7 @@ def fill(folder: Path) -> Callable[[], None]:
 
 
 def remount(folder: Path) -> Callable[[], None]:
-    """Make the file system read-only; what makes it writable again."""
+    """Make the file system read-only. Return a function that makes it writable again."""
 
     def mode(options: str) -> None:
         subprocess.run(["mount", "-o", f"remount,{options}", str(folder)], check=True)
@@ -43,20 +44,20 @@ def remount(folder: Path) -> Callable[[], None]:
 
 
 def limit(what: int, value: int) -> Callable[[], None]:
-    """Set a limit of this process; what lifts it again."""
+    """Set a limit of this process. Return a function that restores the old limit."""
     soft, hard = resource.getrlimit(what)
     resource.setrlimit(what, (value, hard))
     return lambda: resource.setrlimit(what, (soft, hard))
 
 
 def longest(folder: Path) -> Callable[[], None]:
-    """Files end at 100,000 bytes."""
+    """Limit files to 100,000 bytes."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     return limit(resource.RLIMIT_FSIZE, 100_000)
 
 
 def files(folder: Path) -> Callable[[], None]:
-    """No further file can be opened."""
+    """Prevent the opening of further files."""
     lowest = os.dup(0)
     os.close(lowest)
     return limit(resource.RLIMIT_NOFILE, lowest)
@@ -66,7 +67,7 @@ TAKE = {"space": fill, "remount": remount, "size": longest, "files": files}
 
 
 class User:
-    """Appends, and remembers what was acknowledged and refused."""
+    """A user who appends, and stores the ids of sent events and all errors."""
 
     def __init__(self, root: Path) -> None:
         self.store = FileStore.create(root / "store", lambda: NOW, "starving", segment_bytes_max=150_000)
@@ -85,7 +86,7 @@ class User:
         return True
 
     def starve(self, log: FileLog) -> list:
-        """Append until it is refused; the drafts of the append that was."""
+        """Append until an append is refused. Return the drafts of that append."""
         for _ in range(APPENDS_MAX):
             mine = [self.drafts.one("x" * 300)]
             self.sent.append(mine[0].event_id)
@@ -95,11 +96,11 @@ class User:
 
 
 def main(what: str, root: Path) -> None:
-    """Starve, recover, and tell."""
+    """Starve, recover, and print the result."""
     user = User(root)
     log = user.store.open("sam", "starving")
     log.append("sam", 0, [user.drafts.one()])
-    if what == "remount":  # the system refuses that while a file is open for writing
+    if what == "remount":  # the system refuses a remount while a file is open for writing
         log.close()
     give_back = TAKE[what](root)
     last = user.drafts.some(1)

@@ -30,7 +30,7 @@ def say(line: str) -> None:
 
 
 class StoppingDisk(RealDisk):
-    """The real disk. While it is armed it lists what it is asked to do, and at one of these stops the process."""
+    """The real disk, which records its operations while it is armed, and stops the process at one of them."""
 
     def __init__(self) -> None:
         self.armed = False
@@ -54,7 +54,7 @@ class StoppingDisk(RealDisk):
         return watched
 
     def _begin(self, name: str) -> bool:
-        """Note an operation; True if this is the one."""
+        """Record an operation. Return True if this is the operation to stop at."""
         if not self.armed:
             return False
         self.seen.append(name)
@@ -65,13 +65,13 @@ class StoppingDisk(RealDisk):
 
 
 def stop_here() -> None:
-    """Wait for a SIGCONT."""
+    """Stop the process until a SIGCONT."""
     say("stopping")
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
 class Owner:
-    """The owner of one agent's partition, and what it was told."""
+    """The owner of one agent's partition, and the answers that it got."""
 
     def __init__(self, root: Path, scenario: str, agent: str) -> None:
         self.disk = StoppingDisk()
@@ -90,7 +90,7 @@ class Owner:
         return "open"
 
     def append(self) -> str:
-        """Append one event; `acknowledged`, or the error in words."""
+        """Append one event. Return `acknowledged`, or the error as text."""
         assert self.log is not None
         drafts = self.drafts.some(1)
         self.sent = [draft.event_id for draft in drafts]
@@ -101,7 +101,7 @@ class Owner:
         return "acknowledged"
 
     def live(self, scenario: str, stop: int, *, after: bool) -> dict[str, Any]:
-        """Acknowledge one commit, then do what the scenario is about, and stop in it; then try again."""
+        """Append one commit, then run the scenario with the stop, then append again. Return what happened."""
         assert (self.open(), self.append()) == ("open", "acknowledged")
         kept = self.sent
         if scenario == "open":
