@@ -8,12 +8,14 @@ ARCHITECTURE = Path(__file__).parents[3] / "docs" / "ARCHITECTURE.md"
 
 
 def test_the_documents_draw_the_table_as_it_is() -> None:
-    """The diagram in the architecture page is the one that the table gives."""
+    """The diagram on the architecture page equals the one that is generated from the table."""
     assert diagram() in ARCHITECTURE.read_text()
 
 
 def test_a_turn_as_agents_leave_it_follows_the_table() -> None:
-    """An input, a reply with its effects, a heartbeat, an outside call in commits of its own, the end."""
+    """An input, a reply with its effects, a heartbeat, an outside call in commits of its own, and the end are all
+    allowed.
+    """
     turn = [
         ("user_message", 0, 1), ("model_reply", 1, 2), ("memory_edited", 1, 2), ("function_result", 1, 2),
         ("heartbeat", 1, 2), ("summary", 2, 3), ("model_reply", 2, 4), ("function_started", 2, 4),

@@ -23,7 +23,7 @@ WANTED = ArchiveQuery(agent_id="sam", query="wifi", as_of=9, as_of_time=9, sourc
 
 
 class Index:
-    """An index that writes down what it is asked, and can be made to fail."""
+    """An index that records the requests it gets, and can be made to fail."""
 
     def __init__(self) -> None:
         self.asked: list[object] = []
@@ -134,7 +134,7 @@ def test_no_search_waits_for_the_vector_of_the_newest_message_where_logs_are_fol
 
 
 def test_the_logs_of_the_ancestors_of_a_fork_are_followed_too() -> None:
-    """Up to the cut they are its own: what was durable there before the question counts."""
+    """The logs of a fork's ancestors are followed as well: the fork shares their records up to the fork point."""
     index = Index()
     run(served(index).ask(MeaningQuery("tom", "wifi", 5)))
     assert index.asked[0] == ["log of ann", "log of tom"]
@@ -242,7 +242,7 @@ def test_an_archive_that_is_begun_is_open_for_those_who_come_later() -> None:
         archive = LocalArchiveClient(inner, "begin")
         with pytest.raises(ArchiveDown):
             await archive.meanings("sam", "wifi", 3)
-        await inner.status()  # stands behind the opening in the thread
+        await inner.status()  # returns after the index was opened: one thread does both
         assert await archive.meanings("sam", "wifi", 3) == {1: 0.5}
         await archive.close()
 

@@ -1,4 +1,6 @@
-"""Marks of functions that are packed: the same code has the same one in every process, and edited code another."""
+"""Fingerprints of pickled functions: the same code has the same fingerprint in every process, and edited code has
+another.
+"""
 
 import os
 import subprocess
@@ -69,7 +71,7 @@ EDITS = (
 
 
 def mark(file: Path, seed: int) -> str:
-    """The mark that a fresh process gives the functions of a file."""
+    """Return the fingerprint of a file's functions, computed in a fresh process."""
     own = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": str(seed)}
     child = subprocess.run([sys.executable, "-c", MARKS, str(file)], capture_output=True, env=own, check=False)
     assert child.returncode == 0, child.stderr.decode()
@@ -77,7 +79,9 @@ def mark(file: Path, seed: int) -> str:
 
 
 def test_the_same_code_has_the_same_mark_in_every_process(tmp_path: Path) -> None:
-    """Also with classes and sets, whose bytes differ, and whether it was compiled or comes from the cache."""
+    """Classes and sets, whose pickled bytes differ between processes, do not change the fingerprint, and neither does a
+    compiled cache of the file.
+    """
     file = tmp_path / "sailor.py"
     file.write_text(ALL_KINDS)
     first = mark(file, 1)
