@@ -1,19 +1,19 @@
 """The contract of agents, over the Python API: it must hold in every placement and runtime.
 
-To prove a new runtime, write a test file in this folder:
+To test a new runtime, write a test file in this folder:
 
     class TestMyAgents(AgentContract):
         runtime = "mine"
-        shortest_s = 0.0                                    # of idleness
+        shortest_s = 0.0                                    # idle time in seconds
 
-        async def kill(self, system, name) -> None:         # the host of the agent dies
+        async def kill(self, system, name) -> None:         # kill the host of the agent
             ...
 
         async def passive(self, system, name) -> None:      # wait until its host has unloaded it
             ...
 
-Talking is here; the user's functions are in `agent_functions.py`, archival memory in `agent_archival.py`, timers and
-idleness in `agent_times.py`, errors in `agent_errors.py`. No test of the contract knows hosts or processes.
+Sending messages is tested here, users' functions in `agent_functions.py`, archival memory in `agent_archival.py`,
+timers and idleness in `agent_times.py`, errors in `agent_errors.py`. No test of the contract uses hosts or processes.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
-"""The contract of the log (P5 to P9, P18, P19, and what a reader sees), as a suite for any implementation.
+"""The contract of the log (P5 to P9, P18, P19, and reads), as a suite for any implementation.
 
-To prove a new backend, write a test file beside this one and run `pytest tests/contract`:
+To test a new backend, write a test file in this folder and run `pytest tests/contract`:
 
     class TestMyLog(LogContract):
         @pytest.fixture
@@ -10,10 +10,10 @@ To prove a new backend, write a test file beside this one and run `pytest tests/
         def stand_at(self, store, agent_id, seq, commit) -> None:   # so that no test must append 2**32 times
             ...
 
-Nothing here knows files; `test_logs.py` does it for the logs that everlog ships. P5 is here, P5 to P8 under threads are
-in `races.py`, P9 is in `widths.py`, P18 and P19 are in `sealed.py`, reads of any moment in
-`moments.py`. What no caller can see (P1 to P4: what a crash
-leaves; P10: a disk that fails) is proved by tests that know the backend, as those in `tests/store` do for files.
+This suite does not depend on files; `test_logs.py` runs it for the logs that everlog ships. P5 is tested here, P5 to P8
+under threads in `race_contract.py`, P9 in `width_contract.py`, P18 and P19 in `seal_contract.py`, and reads of any
+moment in `moment_contract.py`. Properties that no caller can see (P1 to P4: the log after a crash; P10: a disk that
+fails) are tested by code that knows the backend, in `tests/store` for files.
 """
 
 import threading

@@ -258,7 +258,7 @@ def test_a_message_that_meets_an_agent_on_its_way_out(after: int) -> None:
 
 
 def test_no_busy_agent_is_unloaded() -> None:
-    """`release` refuses while a turn runs, and the turn continues to its end."""
+    """`unload` returns False while a turn runs, and the turn continues to its end."""
 
     async def main() -> None:
         home = SharedHome()
