@@ -86,7 +86,7 @@ async def waits(thread: int) -> None:
 
 
 @pytest.mark.parametrize(("found", "presses"), [(True, 1), (True, 2), (False, 1)])
-def test_the_first_ctrl_c_can_be_heeded_and_the_second_leaves(found: bool, presses: int) -> None:
+def test_the_first_ctrl_c_can_be_handled_and_the_second_is_raised(found: bool, presses: int) -> None:
     """If the handler of the first Ctrl-C returns True, the work is awaited; otherwise, or on a second Ctrl-C,
     KeyboardInterrupt is raised.
     """

@@ -61,8 +61,8 @@ def stop_actors(root: Path) -> None:
 
 
 ORDINARY = (
-    "test_a_new_agent_is_born_and_answers",
-    "test_two_callers_hear_each_their_own_turn",
+    "test_a_new_agent_is_created_and_answers",
+    "test_two_callers_get_their_own_turns",
     "test_everything_is_there_after_the_host_died",
     "test_a_timer_outlives_its_host",
 )

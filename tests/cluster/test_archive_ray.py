@@ -42,7 +42,7 @@ def packages(modules: list[str]) -> set[str]:
 
 
 @alive
-async def test_what_was_kept_is_found_by_meaning_in_a_process_of_its_own(opens: Any, folder: Path) -> None:
+async def test_memories_are_found_by_meaning_in_the_archive_process(opens: Any, folder: Path) -> None:
     """A memory is found although it shares no word with the query, and the agent's process has imported neither index
     nor embedder.
     """

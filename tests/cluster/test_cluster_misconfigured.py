@@ -136,7 +136,7 @@ def expiring(endpoint: Loopback, good: Callable[[], bool]) -> None:
 @pytest.mark.long
 @pytest.mark.cluster
 @alive
-async def test_a_key_that_expires_half_way(opens: Any) -> None:
+async def test_a_key_that_expires_during_a_batch(opens: Any) -> None:
     """Callers without an answer get the reason, and their messages are recorded once; with a good key every agent
     answers again.
     """

@@ -46,7 +46,7 @@ def test_without_a_cluster_auto_is_this_process(bare: Path) -> None:
     assert asyncio.run(opened(bare, "auto")) == "LocalRuntime"
 
 
-def test_a_runtime_that_is_none(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_runtime_is_refused(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unknown runtime is refused, from an argument and from the environment."""
     with pytest.raises(BadInput, match="There is no runtime 'cloud'"):
         asyncio.run(opened(bare, "cloud"))
@@ -66,7 +66,7 @@ def test_ray_that_is_not_installed(bare: Path, monkeypatch: pytest.MonkeyPatch) 
     assert asyncio.run(opened(bare, "auto")) == "LocalRuntime"
 
 
-def test_an_address_of_nothing(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_address_that_does_not_answer(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If RAY_ADDRESS does not answer, no other cluster is joined or started."""
     address = nobody()
     monkeypatch.setenv("RAY_ADDRESS", address)
@@ -114,7 +114,7 @@ def test_which_cluster_is_meant(bare: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b'{"address": 1, "pid": 2}', b"[]"])
-def test_a_damaged_note_of_a_cluster_is_none(bare: Path, content: bytes) -> None:
+def test_an_unreadable_cluster_record_counts_as_none(bare: Path, content: bytes) -> None:
     """An unreadable record of the cluster counts as no record."""
     cluster_file(bare).write_bytes(content)
     assert local_cluster(bare) is None
@@ -122,12 +122,12 @@ def test_a_damaged_note_of_a_cluster_is_none(bare: Path, content: bytes) -> None
 
 
 @pytest.mark.parametrize("address", ["", "localhost", ":1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:99999"])
-def test_an_address_that_is_none_does_not_answer(address: str) -> None:
+def test_an_invalid_address_does_not_answer(address: str) -> None:
     """No value of RAY_ADDRESS makes the check for a running cluster fail."""
     assert not ray_address.answers(address)
 
 
-def test_a_keeper_that_cannot_read_its_store(bare: Path) -> None:
+def test_a_daemon_that_cannot_read_its_store(bare: Path) -> None:
     """The daemon prints the reason without a traceback, and starts nothing."""
     (bare / "everlog.json").write_text("{}")
     keeper = start("-m", "everlog.actors.cluster.local_daemon", str(bare))

@@ -64,7 +64,7 @@ def keeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subproce
 
 
 @alive
-async def test_a_kept_cluster_is_joined_and_ends_at_a_word(keeper: subprocess.Popen[str], tmp_path: Path) -> None:
+async def test_a_local_cluster_is_joined_and_ends_on_sigterm(keeper: subprocess.Popen[str], tmp_path: Path) -> None:
     """The daemon reports its address, `auto` joins its cluster, and SIGTERM leaves neither a process nor the
     address.
     """

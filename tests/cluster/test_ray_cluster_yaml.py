@@ -90,7 +90,7 @@ def test_agents_run_on_workers_only(aws: Config) -> None:
     assert all(isinstance(kind["resources"]["agent_slot"], int) for kind in types.values())
 
 
-def test_machines_of_ones_own_offer_the_same(config: Config) -> None:
+def test_own_machines_offer_the_same_slots(config: Config) -> None:
     """The head offers no CPU. A worker of your own machines offers a whole number of slots, as many as a worker type on
     AWS.
     """
@@ -101,7 +101,7 @@ def test_machines_of_ones_own_offer_the_same(config: Config) -> None:
     assert json.loads(said) == ({"agent_slot": slots} if config["provider"]["type"] == "local" else {})
 
 
-def test_every_machine_of_ones_own_is_used(config: Config) -> None:
+def test_every_own_machine_is_used(config: Config) -> None:
     """A list of machines gives as many workers, each with its own address, and none of them is the head."""
     provider = config["provider"]
     listed = provider.get("worker_ips", [])

@@ -64,7 +64,7 @@ def opens(folder: Path) -> Any:
 
 
 @alive
-async def test_the_caller_hears_the_rest_from_the_next_host(opens: Any) -> None:
+async def test_the_caller_gets_the_rest_from_the_next_host(opens: Any) -> None:
     """After a SIGKILL in the middle of a turn its answer arrives, nothing is lost or doubled, and no projection
     differs.
     """

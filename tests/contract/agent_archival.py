@@ -160,7 +160,7 @@ class ArchivalContract:
             assert_sound(system)
 
     @alive
-    async def test_a_person_keeps_amends_and_forgets(self, opens: Any) -> None:
+    async def test_a_person_inserts_updates_and_deletes_memories(self, opens: Any) -> None:
         """A person's edits need no turn and no model; the log has them, and so has a new host."""
         async with opens() as system:
             agent = await system.agent("sam", SCRIPTED)
@@ -242,7 +242,7 @@ class ArchivalContract:
             assert_sound(system)
 
     @alive
-    async def test_nothing_is_kept_for_an_agent_that_is_not_there(self, opens: Any) -> None:
+    async def test_no_memory_is_stored_for_an_unknown_agent(self, opens: Any) -> None:
         """A deleted agent is unknown, and an agent created again has none of the earlier agent's memories."""
         async with opens() as system:
             agent = await system.agent("sam", SCRIPTED)

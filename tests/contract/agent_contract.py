@@ -65,7 +65,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
         return opens
 
     @alive
-    async def test_a_new_agent_is_born_and_answers(self, opens: Any) -> None:
+    async def test_a_new_agent_is_created_and_answers(self, opens: Any) -> None:
         """The agent is created by the first `agent` call, and answers."""
         async with opens() as system:
             agent = await system.agent("sam")
@@ -114,7 +114,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
             assert texts(log(system), "user_message") == ["I live in Oslo"]
 
     @alive
-    async def test_two_callers_hear_each_their_own_turn(self, opens: Any) -> None:
+    async def test_two_callers_get_their_own_turns(self, opens: Any) -> None:
         """Turns of simultaneous callers run one after the other, and each caller gets its own turn only."""
         async with opens() as system:
             callers = [await system.agent("sam") for _ in range(4)]
@@ -157,7 +157,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
             assert system.agents() == sorted(names)
 
     @alive
-    async def test_settings_are_taken_at_every_opening(self, opens: Any) -> None:
+    async def test_settings_apply_whenever_an_agent_is_opened(self, opens: Any) -> None:
         """Given settings configure an existing agent; without settings it stays as it is."""
         async with opens() as system:
             agent = await system.agent("sam", Settings(zone="Europe/Oslo", window=5000))
@@ -217,7 +217,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
             assert kinds(log(system))[-2:] == ["summary", "summary_expanded"]
 
     @alive
-    async def test_a_past_conversation_is_taken_in(self, opens: Any) -> None:
+    async def test_a_past_conversation_can_be_imported(self, opens: Any) -> None:
         """An import is one commit, and the agent can use it afterwards."""
         line = b'{"role": "user", "content": "My dog is called Rex", "time": "2023-05-08T10:00:00"}'
         async with opens() as system:

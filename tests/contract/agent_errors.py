@@ -43,7 +43,7 @@ class ErrorContract:
             assert system.agents() == ["samuel"]
 
     @alive
-    async def test_settings_that_cannot_be(self, opens: Any) -> None:
+    async def test_invalid_settings_are_refused(self, opens: Any) -> None:
         """BadInput names the fault; an existing agent continues as it was."""
         async with opens() as system:
             with pytest.raises(BadInput, match="There is no time zone 'Oslo'"):
@@ -91,7 +91,7 @@ class ErrorContract:
             assert texts(await (await system.agent("sam")).send("Hi"), "message_sent")
 
     @alive
-    async def test_a_second_life_of_an_event_id(self, opens: Any) -> None:
+    async def test_an_event_id_with_another_content_is_refused(self, opens: Any) -> None:
         """An id that was used with another text is refused, and the agent continues."""
         async with opens() as system:
             agent = await system.agent("sam")

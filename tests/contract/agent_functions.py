@@ -151,7 +151,7 @@ class FunctionContract:
         await self.run(opens, times, {"number": 14}, "42")
 
     @alive
-    async def test_other_functions_take_the_place_of_those_before(self, opens: Any) -> None:
+    async def test_new_functions_replace_the_earlier_ones(self, opens: Any) -> None:
         """A caller that opens the system with other functions gets an agent with those functions."""
         async with scripted(opens, *KNOCKS, tools=[double]) as (system, agent):
             assert "double" in str(context(system).config.functions)
@@ -246,7 +246,7 @@ class FunctionContract:
             assert_sound(system)
 
     @alive
-    async def test_a_name_that_is_taken_is_refused_at_the_door(self, opens: Any) -> None:
+    async def test_a_reserved_function_name_is_refused_when_the_system_is_opened(self, opens: Any) -> None:
         """A function with the name of a built-in one is refused when the system is opened."""
         with pytest.raises(BadInput, match="There is a function 'send_message' already"):
             async with opens(tools=[tool(double.function, name="send_message")]):

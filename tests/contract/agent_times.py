@@ -72,7 +72,7 @@ class TimeContract:
             assert "Rex" in str(texts(await agent.send("What is my dog called?"), "message_sent"))
 
     @alive
-    async def test_a_message_that_meets_an_agent_on_its_way_out_counts_once(self, opens: Any) -> None:
+    async def test_a_message_during_unloading_is_answered_once(self, opens: Any) -> None:
         """Agents that are unloaded as soon as they are idle answer every message once."""
         said = [f"My number is {number}" for number in range(6)]
         async with opens(idle_s=self.shortest_s) as system:

@@ -59,7 +59,7 @@ class MomentContract:
             for agent_id in ("ann", "sam"):
                 log.append(agent_id, log.head(agent_id).seq, drafts.some(3))
 
-    def test_a_table_ends_where_it_is_asked_to(self, log: Log, drafts: Drafts) -> None:
+    def test_a_table_has_the_requested_range(self, log: Log, drafts: Drafts) -> None:
         """from_seq and to_seq are inclusive, before and after sealing; beyond the head there are no records."""
         self.talk(log, drafts, 2)
         for _ in range(2):

@@ -36,7 +36,7 @@ class TestSharedAgents(AgentContract):
         "test_an_effect_that_may_have_happened_is_not_repeated",
         "test_an_endpoint_that_fails_hurts_its_own_agent_only",
         "test_edited_code_runs_in_an_agent_that_is_open",
-    } | {"test_a_summary_is_made_and_taken_back", "test_a_past_conversation_is_taken_in"}  # fmt: skip
+    } | {"test_a_summary_is_made_and_taken_back", "test_a_past_conversation_can_be_imported"}  # fmt: skip
     """Tests of code that is the same in each placement."""
 
     @pytest.fixture

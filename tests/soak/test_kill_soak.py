@@ -29,7 +29,7 @@ def test_minutes_of_kills_lose_and_invent_nothing(tmp_path: Path) -> None:
     assert running.counts["kills"] > MINUTES
 
 
-def test_the_books_know_what_is_unknown() -> None:
+def test_an_announced_group_is_unknown_until_acknowledged() -> None:
     """A group that was announced is unknown until it is acknowledged, and then has the acknowledged place."""
     books = Books()
     books.hear(f"> {GROUP}")

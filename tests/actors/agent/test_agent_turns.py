@@ -178,7 +178,7 @@ def test_several_calls_in_one_reply_all_run_in_order() -> None:
     assert left[4].text.endswith("two")
 
 
-def test_a_turn_ends_after_the_most_steps_it_may_take() -> None:
+def test_a_turn_ends_after_the_maximum_of_steps() -> None:
     """A model that asks for heartbeats without end is stopped, and the log records the reason."""
     world = born()
     again = completion(calls=[("conversation_search", {"query": "x", "request_heartbeat": True})])

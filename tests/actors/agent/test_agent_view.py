@@ -32,7 +32,7 @@ def human(view: AgentView) -> str:
 
 
 @pytest.mark.parametrize("count", few_and_all(8, part="agents"))
-def test_a_view_stands_at_its_moment_and_knows_nothing_after_it(world: World, count: int | None) -> None:
+def test_a_view_reads_only_records_up_to_its_moment(world: World, count: int | None) -> None:
     """Every read of a view that was opened as of a seq uses only the records up to that seq, and equals a read of the
     past from a view of the head.
     """
@@ -68,7 +68,7 @@ def test_a_seq_that_is_not_there_names_the_head(world: World, seq: int) -> None:
         world.system.view("sam", as_of=seq)
 
 
-def test_a_view_of_the_past_looks_further_back_and_never_ahead(world: World) -> None:
+def test_a_view_can_go_back_and_never_ahead(world: World) -> None:
     """`at` with an earlier moment returns a view of that moment; a later moment than the view's own is refused."""
     view = world.system.view("sam", as_of=8)
     assert human(view.at(4)) == human(world.system.view("sam", as_of=4))

@@ -97,7 +97,7 @@ def test_a_turn_can_be_cancelled_at_every_moment(making: Making) -> None:
 
 
 @BOTH
-def test_a_cancel_that_comes_twice_counts_once(making: Making) -> None:
+def test_a_repeated_cancel_is_idempotent(making: Making) -> None:
     """A cancel that is sent again with its id returns the same turns and cancels no other; without an open turn it
     returns an empty list.
     """
@@ -202,7 +202,7 @@ def test_a_function_that_will_not_be_stopped_leaves_nothing() -> None:
     virtual_time.run(main)
 
 
-def test_who_ends_the_process_in_the_middle_of_a_cancel_ends_it() -> None:
+def test_a_host_closed_during_a_cancel_leaves_a_sound_log() -> None:
     """A host that is closed while a turn is being cancelled does close, and the log is sound after the next
     activation.
     """
@@ -222,7 +222,7 @@ def test_who_ends_the_process_in_the_middle_of_a_cancel_ends_it() -> None:
     virtual_time.run(main)
 
 
-def test_what_a_function_gives_up_by_itself_after_a_cancel_is_its_own_failure() -> None:
+def test_a_cancelled_error_of_a_function_is_its_own_failure() -> None:
     """A turn after a cancelled one is unaffected: a function that is cancelled inside is reported to the model, and the
     turn continues.
     """

@@ -24,7 +24,7 @@ def test_times_are_exact():
     "time",
     ["0999-12-31T23:59:59", "9000-01-01", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "yesterday", ""],
 )
-def test_a_time_that_no_zone_could_show_is_refused(time):
+def test_a_time_outside_the_supported_years_is_refused(time):
     """Only years that every zone can render are taken; the line is named."""
     with pytest.raises(BadInput, match="talk, line 2: "):
         conversation([line(), line(time=time)], "talk")
@@ -64,7 +64,7 @@ def test_refs(given, kept):
     ],
     ids=["utf-16", "content", "elsewhere", "surrogate", "digits", "deep", "deeper"],
 )
-def test_what_is_no_line_is_named(bad):
+def test_an_invalid_line_is_named(bad):
     """Bytes that are not UTF-8, half characters and endless nesting are refused as a bad line, never with a
     traceback.
     """

@@ -100,7 +100,7 @@ def test_the_turns_that_were_open_at_the_cut_are_closed_in_the_fork(whole: World
             assert texts == [CALL_OF_PARENT] * (records[at - 1].type == "function_started")
 
 
-def test_the_tail_is_short_however_long_the_log(whole: World) -> None:
+def test_a_fork_reads_few_records_of_a_long_log(whole: World) -> None:
     """The number of records that are read to make a fork does not grow with the log: only a few before the fork point
     are read.
     """
@@ -109,7 +109,7 @@ def test_the_tail_is_short_however_long_the_log(whole: World) -> None:
     assert len(found) <= 64
 
 
-def test_a_fork_that_makes_no_sense_is_refused() -> None:
+def test_an_impossible_fork_is_refused() -> None:
     """An unknown agent, a seq beyond the head, a moment at which the agent was deleted, an erased record and a name in
     use are refused with an error, and no fork is made.
     """
@@ -134,7 +134,7 @@ def test_a_fork_that_makes_no_sense_is_refused() -> None:
     assert world.system.fork("sam", "tom", at=head).head == head + 1
 
 
-def test_an_agent_that_was_created_again_is_forked_as_it_is_now() -> None:
+def test_a_recreated_agent_is_forked_without_earlier_turns() -> None:
     """Turns that an earlier agent of the same name left open are not closed in the fork."""
     world = World()
 
@@ -169,7 +169,7 @@ def test_an_agent_is_not_deleted_under_its_forks() -> None:
     asyncio.run(world.system.delete("sam"))
 
 
-def test_what_is_erased_reaches_forks_that_share_it() -> None:
+def test_an_erasure_reaches_forks_that_share_the_records() -> None:
     """Each fork gets a record of the erasure for the records that it shares; records of a parent are erased by naming
     the parent.
     """

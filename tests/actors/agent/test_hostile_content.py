@@ -68,7 +68,7 @@ def test_no_usage_figure_stops_an_agent(usage: dict[str, Any]) -> None:
     ('{"a": {"b": "c"', {"a": {"b": "c"}}),
     ('{"a": "b",', {"a": "b"}),
 ])  # fmt: skip
-def test_arguments_are_repaired_where_nothing_is_lost(text: str, value: object) -> None:
+def test_arguments_are_repaired_if_nothing_is_lost(text: str, value: object) -> None:
     """MemGPT's repairs that cannot change the meaning: surrounding words, a second object, missing closing braces, raw
     line breaks.
     """
@@ -129,7 +129,7 @@ def test_a_key_or_address_that_cannot_be_used_is_refused_and_not_repeated(
     assert "secretword" not in str(caught.value)
 
 
-def test_verify_checks_the_calls_of_earlier_lives_too() -> None:
+def test_verify_checks_the_calls_before_a_deletion() -> None:
     """Deleting and creating a name again hides nothing from verify."""
     world = World()
     asyncio.run(world.tell("one", "two"))
@@ -141,7 +141,7 @@ def test_verify_checks_the_calls_of_earlier_lives_too() -> None:
     assert not verify(world.system.view("sam"), world.system.tools).faults
 
 
-def test_a_projection_that_fails_is_built_again_and_the_acknowledgement_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_projection_is_rebuilt_and_the_acknowledgement_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     """After DuckDB refuses a commit's rows, the record stays in the log, the tables are rebuilt from the log, and the
     turn continues.
     """

@@ -27,7 +27,7 @@ def repeated(world: World, work: Callable[[Agent, str], Awaitable[Any]]) -> None
     assert world.log() == log
 
 
-def test_a_command_that_is_sent_twice_counts_once() -> None:
+def test_a_repeated_command_is_idempotent() -> None:
     """A hide, retry or rethink that is sent again with its id returns its first result and writes nothing."""
     world = World()
     told(world, "one", "two", "three")
@@ -38,7 +38,7 @@ def test_a_command_that_is_sent_twice_counts_once() -> None:
     assert_replays(world)
 
 
-def test_a_command_that_comes_again_when_nothing_is_left_counts_once_too() -> None:
+def test_a_repeated_hide_is_idempotent_when_no_turn_is_left() -> None:
     """A repeated hide returns its first result, although no turn is left to hide."""
     world = World()
     told(world, "one")

@@ -10,7 +10,7 @@ from tests.actors.agent.test_undo import assert_replays, during, told
 from tests.support.agent_world import World, counted, say
 
 
-def test_a_warning_by_hand_is_one_of_its_period() -> None:
+def test_a_manual_pressure_warning_counts() -> None:
     """The agent answers a manual warning, and is not warned again until that warning is undone."""
     world = World(say("Hello."), say("I save things."), say("Full.", total=7900))
     told(world, "Hi")
@@ -32,7 +32,7 @@ def test_a_warning_by_hand_is_one_of_its_period() -> None:
     assert_replays(world)
 
 
-def test_a_warning_that_arrives_during_a_turn_is_not_one_of_that_turn() -> None:
+def test_a_warning_for_a_later_turn_does_not_count_in_the_running_turn() -> None:
     """A warning that waits for a later turn does not count in the running turn: that turn gives its own warning, and
     verify agrees.
     """
@@ -55,7 +55,7 @@ def test_a_warning_that_arrives_during_a_turn_is_not_one_of_that_turn() -> None:
     assert_replays(world)
 
 
-def test_the_estimate_after_turns_were_taken_back_is_that_of_the_shorter_request() -> None:
+def test_the_estimate_after_an_undo_is_that_of_the_shorter_request() -> None:
     """A window that was nearly full is not summarized after the turns that filled it were undone."""
     world = World()
     world.model.after = lambda request: counted(request, say("Go on."))

@@ -236,7 +236,7 @@ def assert_finished_again(whole: World, number: int, again: int) -> None:
 
 
 @pytest.mark.parametrize("count", few_and_all(2, part="agents"))
-def test_a_recovery_that_is_cut_after_any_commit_is_finished_by_the_one_after(whole: World, count: int | None) -> None:
+def test_an_interrupted_recovery_is_finished_by_the_next_one(whole: World, count: int | None) -> None:
     """After a crash during recovery, the next recovery finishes the turn."""
     for number, again in pick(cut_twice(whole), count, label="cut twice"):
         assert_finished_again(whole, number, again)

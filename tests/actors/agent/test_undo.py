@@ -56,7 +56,7 @@ def turns_hidden(world: World) -> list[list[int]]:
     return [event_of(record).turns for record in world.log() if record.type == "turns_hidden"]
 
 
-def test_what_was_taken_back_is_out_of_sight_and_nothing_else_changes() -> None:
+def test_undone_turns_are_hidden_and_nothing_else_changes() -> None:
     """The next request holds only the turns before the undone ones; the request as of an earlier seq is unchanged;
     search and memory keep everything.
     """
@@ -78,7 +78,7 @@ def test_what_was_taken_back_is_out_of_sight_and_nothing_else_changes() -> None:
     assert_replays(world)
 
 
-def test_turns_are_taken_back_from_the_newest_as_many_as_there_are() -> None:
+def test_undo_hides_the_newest_turns() -> None:
     """Undo hides two of three turns, then the one that is left although nine were requested, then fails; boot messages
     stay.
     """
@@ -102,7 +102,7 @@ def test_turns_are_taken_back_from_the_newest_as_many_as_there_are() -> None:
     assert_replays(world)
 
 
-def test_after_everything_was_taken_back_the_first_message_is_verified_again() -> None:
+def test_after_undoing_everything_the_next_reply_is_verified_as_first() -> None:
     """The model sees an empty conversation again, so its next reply is verified like a first reply."""
     world = World(say("Hello."))
     world.settings = msgspec.structs.replace(world.settings, verify_first=True)
@@ -115,7 +115,7 @@ def test_after_everything_was_taken_back_the_first_message_is_verified_again() -
     assert_replays(world)
 
 
-def test_what_was_imported_is_of_no_turn_and_stays() -> None:
+def test_imported_messages_are_not_undone() -> None:
     """An imported conversation that was appended after a turn, under the number of that turn, is not undone with the
     turn.
     """
@@ -141,7 +141,7 @@ def summarized(world: World, *texts: str) -> None:
     assert during(world, lambda agent: agent.summarize())
 
 
-def test_a_summary_and_what_was_taken_back_do_not_disturb_each_other() -> None:
+def test_a_summary_excludes_undone_turns() -> None:
     """A summary does not contain or count undone turns; expanding it shows only the messages that the summary
     replaced.
     """
@@ -165,7 +165,7 @@ def test_a_summary_and_what_was_taken_back_do_not_disturb_each_other() -> None:
     assert_replays(world)
 
 
-def test_what_a_summary_stands_for_cannot_be_taken_back_and_is_said_to_be_hidden() -> None:
+def test_summarized_turns_can_be_undone_only_after_expanding() -> None:
     """Only turns in view can be undone; after `expand` the summarized turns are in view and can be undone."""
     world = World()
     summarized(world, *(f"{number} " * 100 for number in ("one", "two", "three", "four")))
@@ -222,7 +222,7 @@ def interrupted(sent: list[str]) -> World:
     return world
 
 
-def test_an_open_turn_that_is_taken_back_is_ended_and_never_run_again() -> None:
+def test_an_undone_open_turn_is_ended_and_never_resumed() -> None:
     """One commit holds the result of the call that had started and the end of the turn; no restart resumes the turn."""
     sent: list[str] = []
     world = interrupted(sent)
@@ -258,7 +258,7 @@ def test_a_cancelled_reply_is_still_verified_as_far_as_it_went() -> None:
     view.close()
 
 
-def test_inputs_that_wait_are_taken_back_before_anybody_asks_for_an_answer() -> None:
+def test_waiting_inputs_can_be_undone() -> None:
     """The newest two of three waiting messages are undone in the same process; the first is answered."""
     world = World()
 
@@ -286,7 +286,7 @@ def again(world: World, event_id: str | None = None) -> Record:
     return during(world, work)
 
 
-def test_a_retry_says_the_same_words_again_and_hides_what_followed() -> None:
+def test_a_retry_repeats_the_input_and_hides_later_turns() -> None:
     """The repeated input has the same name and text, and the heartbeat turn after the first input is hidden too, all in
     one commit.
     """
@@ -333,7 +333,7 @@ def test_a_retry_of_an_interrupted_turn_ends_it_and_begins_again() -> None:
     assert sent == ["ahoy"]
 
 
-def test_a_thought_that_was_rethought_reads_so_to_the_model() -> None:
+def test_the_model_sees_the_newest_wording_of_its_reply() -> None:
     """The model sees the newest wording of its newest reply; the log, the recorded reply and earlier requests do not
     change.
     """
@@ -350,7 +350,7 @@ def test_a_thought_that_was_rethought_reads_so_to_the_model() -> None:
         during(world, lambda agent: agent.rethink("  \n"))
 
 
-def test_a_rethought_reply_is_summarized_as_it_reads() -> None:
+def test_a_reworded_reply_is_summarized_with_its_new_words() -> None:
     """The transcript for a summary has the reworded thought that the model sees."""
     world = World()
     told(world, "one " * 50)

@@ -90,7 +90,7 @@ MISUSES: dict[str, Misuse] = {
 
 
 @pytest.mark.parametrize("name", MISUSES)
-def test_what_is_of_a_wrong_type_is_refused(tmp_path: Path, name: str) -> None:
+def test_values_of_wrong_types_are_refused(tmp_path: Path, name: str) -> None:
     """Wrong types raise BadInput, leave no record, and leave the agent usable."""
     refused(tmp_path, MISUSES[name])
 
@@ -128,7 +128,7 @@ def test_every_input_is_sent(tmp_path: Path, event: Event) -> None:
 
 
 @pytest.mark.parametrize("name", [None, 5])
-def test_a_name_that_is_no_text(tmp_path: Path, name: Any) -> None:
+def test_a_name_that_is_not_text_is_refused(tmp_path: Path, name: Any) -> None:
     """A name that is not text is refused, and no agent is created."""
 
     async def run() -> None:
@@ -143,7 +143,7 @@ def test_a_name_that_is_no_text(tmp_path: Path, name: Any) -> None:
 
 
 @pytest.mark.parametrize("payload", ['{"timer":"t","due_at":5,"every_s":true}', '{"timer":5}', "[]", "no JSON"])
-def test_an_agent_that_makes_no_sense_does_not_stop_the_others(tmp_path: Path, payload: str) -> None:
+def test_an_agent_with_an_invalid_timer_does_not_stop_the_others(tmp_path: Path, payload: str) -> None:
     """A log with an invalid timer is noted at most, and the timers of the next agent are kept."""
     clock, ids = TickingClock(), CountingIds()
 

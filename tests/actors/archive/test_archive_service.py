@@ -98,7 +98,7 @@ def test_the_logs_of_all_that_is_asked_for_are_followed_before_anything_is_answe
     assert index.closed
 
 
-def test_what_is_asked_while_others_are_answered_is_answered_together() -> None:
+def test_questions_that_wait_are_answered_together() -> None:
     """The logs are followed once for all waiting callers; a caller that leaves takes no other caller's answer along."""
     index = Index()
 
@@ -180,7 +180,7 @@ def test_an_unexpected_error_is_a_bug_and_propagates() -> None:
         run(served(index).ask(WANTED))
 
 
-def test_a_bug_that_ends_the_following_is_reported_and_searches_are_answered() -> None:
+def test_a_bug_in_following_is_reported_and_searches_are_answered() -> None:
     index, notes = Index(), []
     index.fails = ZeroDivisionError("ours")
 
@@ -196,7 +196,7 @@ def test_a_bug_that_ends_the_following_is_reported_and_searches_are_answered() -
     assert index.asked[-2:] == [["log of ann"], ("ann", 5)]
 
 
-def test_it_follows_by_itself_a_few_logs_at_a_time_and_rests_where_nothing_happens(monkeypatch) -> None:
+def test_logs_are_followed_in_batches_with_growing_pauses(monkeypatch) -> None:
     monkeypatch.setattr(archive_service, "FOLLOW_LOGS_BATCH", 2)
     index = Index()
     pauses: list[float] = []
@@ -221,7 +221,7 @@ def test_it_follows_by_itself_a_few_logs_at_a_time_and_rests_where_nothing_happe
     assert pauses[-1] == archive_service.FOLLOW_S_MAX
 
 
-def test_what_can_do_without_an_archive_that_is_not_open_is_not_made_to_wait_for_it() -> None:
+def test_optional_searches_do_not_wait_for_an_archive_to_open() -> None:
     async def ask():
         spare = LocalArchiveClient(served(Index()), "spare")
         with pytest.raises(ArchiveDown):
@@ -236,7 +236,7 @@ def test_what_can_do_without_an_archive_that_is_not_open_is_not_made_to_wait_for
     run(ask())
 
 
-def test_an_archive_that_is_begun_is_open_for_those_who_come_later() -> None:
+def test_an_archive_that_was_begun_is_open_for_later_callers() -> None:
     async def ask():
         inner = served(Index())
         archive = LocalArchiveClient(inner, "begin")
@@ -249,7 +249,7 @@ def test_an_archive_that_is_begun_is_open_for_those_who_come_later() -> None:
     run(ask())
 
 
-def test_what_is_asked_in_the_same_moment_is_one_call() -> None:
+def test_simultaneous_questions_are_one_call() -> None:
     calls: list[int] = []
 
     async def ask():
@@ -274,7 +274,7 @@ def test_what_is_asked_in_the_same_moment_is_one_call() -> None:
     assert isinstance(broken, ArchiveDown)
 
 
-def test_a_search_that_waits_too_long_continues_without_the_archive_and_later_ones_do_not_wait(monkeypatch) -> None:
+def test_after_a_slow_search_later_searches_do_not_wait_for_the_archive(monkeypatch) -> None:
     monkeypatch.setattr(archive_service, "OPTIONAL_RANKING_S", 0.001)
 
     async def ask():
@@ -306,7 +306,7 @@ def test_without_an_archive_every_caller_gets_an_error() -> None:
     assert [str(error) for error in run(ask())] == ["the archive is gone"] * 2
 
 
-def test_a_log_that_cannot_be_read_is_no_obstacle_for_who_asks_of_another() -> None:
+def test_an_unreadable_log_does_not_block_searches_of_other_logs() -> None:
     class Damaged(Index):
         def follow(self, partitions=None):
             if "log of sam" in (names := list(partitions or ())):

@@ -51,7 +51,7 @@ def test_each_text_has_a_row_of_length_one_and_a_text_without_words_zeros(llama:
     assert llama.embed([]).shape == (0, llama.dimension)
 
 
-def test_company_changes_no_bit_of_a_vector(llama: WordLlama) -> None:
+def test_a_vector_does_not_depend_on_its_batch(llama: WordLlama) -> None:
     """A text has the same vector whether it is embedded alone or in any batch."""
     texts = ["I sail.", "word " * 5000, "My dog barks at boats."] * 90
     together = llama.embed(texts)
@@ -59,7 +59,7 @@ def test_company_changes_no_bit_of_a_vector(llama: WordLlama) -> None:
         assert np.array_equal(together[place], llama.embed([texts[place]])[0])
 
 
-def test_what_is_near_in_meaning_is_near_in_space(llama: WordLlama) -> None:
+def test_similar_meanings_have_similar_vectors(llama: WordLlama) -> None:
     """A boat is nearer to a ship than to a tax."""
     boat, ship, tax = llama.embed(["the boat", "a ship", "income tax"])
     assert boat @ ship > boat @ tax + 0.2
@@ -90,14 +90,14 @@ def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
         embedder_of("wordlama")
 
 
-def test_what_is_embedded_of_a_message_is_who_says_what() -> None:
+def test_the_embedded_text_of_a_message_has_its_speaker() -> None:
     """The embedded text is the name or role and the words of a message; a message without words is not embedded."""
     assert message_text("user", "Ann", "I sail.") == "Ann: I sail."
     assert message_text("assistant", "", "Do you?") == "assistant: Do you?"
     assert message_text("user", "Ann", " ... ") == ""
 
 
-def test_a_missing_key_is_said_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_key_is_reported_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error says what to do: set the key, use a server of your own, or use the embedder that needs no key."""
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(EmbedderError, match="OPENAI_API_KEY") as told:
@@ -149,13 +149,13 @@ def test_a_failure_is_reported_with_its_cause_and_never_with_the_key(status: int
     ((200, '{"data":[{"index":0,"embedding":["a"]}]}'), "no list of embeddings"),
     ((200, '{"data":[{"index":0,"embedding":[1e999,0]}]}'), "embeddings|none"),
 ])  # fmt: skip
-def test_an_answer_that_is_not_what_was_asked_for_is_refused(answer: tuple[int, str], said: str) -> None:
+def test_malformed_embeddings_are_refused(answer: tuple[int, str], said: str) -> None:
     """A row of another size, a missing row and a value that is not a number are refused."""
     with serving(answer) as server, pytest.raises(EmbedderError, match=said):
         asking(server.url, 2)[0].embed(["a"])
 
 
-def test_an_endpoint_that_fails_halfway_has_been_paid_for_what_came() -> None:
+def test_finished_batches_of_an_interrupted_embedding_are_kept() -> None:
     """Finished batches of an interrupted embedding are kept, and only the rest is requested again."""
     with serving(vectors([1, 0]), (400, "no"), vectors([0, 1])) as server:
         embedder, _ = asking(server.url, 2)
@@ -176,7 +176,7 @@ def test_a_missing_server_is_reported_with_its_address() -> None:
     assert url in str(told.value)
 
 
-def test_a_recorded_place_is_granted_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stored_endpoint_address_gets_no_text_and_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """No text is sent to another machine because a stored name gives its address, and the key is sent only to the
     address in the environment.
     """

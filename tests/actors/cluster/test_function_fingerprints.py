@@ -78,7 +78,7 @@ def mark(file: Path, seed: int) -> str:
     return child.stdout.decode().strip()
 
 
-def test_the_same_code_has_the_same_mark_in_every_process(tmp_path: Path) -> None:
+def test_the_same_code_has_the_same_fingerprint_in_every_process(tmp_path: Path) -> None:
     """Classes and sets, whose pickled bytes differ between processes, do not change the fingerprint, and neither does a
     compiled cache of the file.
     """
@@ -88,7 +88,7 @@ def test_the_same_code_has_the_same_mark_in_every_process(tmp_path: Path) -> Non
     assert [mark(file, seed) for seed in (2, 3)] == [first, first]
 
 
-def test_edited_code_is_not_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edited_code_has_another_fingerprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A change of anything that a function uses changes its fingerprint, though its name and schema are the same."""
     from ray import cloudpickle
 

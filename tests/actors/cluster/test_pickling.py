@@ -54,7 +54,7 @@ def test_a_function_of_an_own_file(cloud: Any, tmp_path: Path, monkeypatch: pyte
     assert elsewhere(packed, {"place": {"town": "Oslo"}}, tmp_path) == "weather rain http://here"
 
 
-def test_what_was_packed_allows_the_same(cloud: Any) -> None:
+def test_pickled_capabilities_compare_equal(cloud: Any) -> None:
     """Capabilities that are pickled twice compare equal, so that no agent is configured again because of them."""
     capabilities = SessionCapabilities(tools=(double,), base_url="http://here")
     packed = pack(capabilities, cloud)
@@ -66,7 +66,7 @@ def test_what_was_packed_allows_the_same(cloud: Any) -> None:
     assert unpack(capabilities) is capabilities
 
 
-def test_what_cannot_be_sent_is_named(cloud: Any) -> None:
+def test_functions_that_cannot_be_pickled_are_named(cloud: Any) -> None:
     """A function that refers to an object of this process only is refused by name."""
     lock = threading.Lock()
 
@@ -81,13 +81,13 @@ def test_what_cannot_be_sent_is_named(cloud: Any) -> None:
 
 
 @pytest.mark.parametrize("data", [b"nonsense", b"cnowhere\nthing\n."])
-def test_what_cannot_be_loaded_is_named(data: bytes) -> None:
+def test_functions_that_cannot_be_unpickled_are_refused(data: bytes) -> None:
     """Bytes that this process cannot load raise BadInput with the reason."""
     with pytest.raises(BadInput, match=r"^The functions cannot be loaded where the agent runs"):
         unpack(PickledCapabilities(data=data))
 
 
-def test_an_endpoint_alone_is_sent_as_it_is(cloud: Any) -> None:
+def test_capabilities_with_only_an_endpoint_are_pickled(cloud: Any) -> None:
     """The supervisor can compare the pickled capabilities with empty ones, and passes them on when a timer wakes the
     agent.
     """

@@ -80,7 +80,7 @@ def test_no_seed_of_many_breaks_a_promise_of_whole_agents(seed: int) -> None:
     simulate_real(seed)
 
 
-def test_the_worlds_are_worth_simulating() -> None:
+def test_the_simulated_worlds_cover_all_cases() -> None:
     """Processes die in most worlds; callers, timers, unloads and refusals occur in some."""
     worlds = [simulate(seed) for seed in range(WORLDS)]
     kinds = {record.type for world in worlds for name in AGENTS for record in world.log(name)}
@@ -98,7 +98,7 @@ def test_a_seed_reproduces() -> None:
 
 
 @pytest.mark.parametrize("guard", split([*BREAKS], 4, label="guards of hosts", part="hosts"))
-def test_a_seed_finds_out_that_a_guard_is_missing(guard: str) -> None:
+def test_a_seed_detects_a_missing_guard(guard: str) -> None:
     """A world with all guards passes, and the same world without one guard fails."""
     seed = BREAKS[guard][0]
     if fails(seed) or not fails(seed, guard):
@@ -107,7 +107,7 @@ def test_a_seed_finds_out_that_a_guard_is_missing(guard: str) -> None:
         )
 
 
-def test_virtual_time_says_when_nothing_will_ever_happen() -> None:
+def test_virtual_time_raises_if_no_event_can_happen() -> None:
     """A test that waits for an event that cannot happen raises an error and does not hang."""
     import asyncio
 

@@ -32,7 +32,7 @@ def test_a_host_that_cannot_be_started_is_tried_again_with_the_same_fence() -> N
     run_plain(main)
 
 
-def test_a_host_that_lives_is_not_started_again() -> None:
+def test_a_running_host_is_not_started_again() -> None:
     """A caller that lost the connection to a running host gets the same host again, also from a restarted
     supervisor.
     """
@@ -64,7 +64,7 @@ def test_turns_are_finished_by_the_first_process_that_notices_the_death() -> Non
 
 
 @pytest.mark.parametrize("place", [SAM, SHARD])
-def test_a_host_that_dies_of_its_agents_is_started_ever_more_seldom(place: HostedPartition) -> None:
+def test_a_host_that_crashes_repeatedly_is_restarted_less_and_less_often(place: HostedPartition) -> None:
     """The time between two restarts grows, one note reports that, and a due timer restarts the host once a minute."""
 
     async def main() -> None:
@@ -129,7 +129,7 @@ def test_a_host_that_left_nothing_unfinished_is_not_started_again() -> None:
     run_plain(main)
 
 
-def test_what_a_lost_host_wrote_later_is_finished() -> None:
+def test_late_records_of_a_lost_host_are_finished() -> None:
     """A partitioned host may append after its log was read, so the log is read again and new unfinished turns are
     finished.
     """
@@ -168,7 +168,7 @@ def test_callers_go_before_recoveries_and_recoveries_before_timers() -> None:
     run_plain(main)
 
 
-def test_no_more_than_so_many_wait_for_a_host() -> None:
+def test_the_number_of_callers_waiting_for_a_host_is_limited() -> None:
     """A caller beyond the limit is refused and told when to try again; a caller of a running host is never refused."""
 
     async def main() -> None:
@@ -186,7 +186,7 @@ def test_no_more_than_so_many_wait_for_a_host() -> None:
     run_plain(main)
 
 
-def test_the_places_of_thousands_are_asked_for_at_once() -> None:
+def test_thousands_of_agents_are_placed_in_one_call() -> None:
     """Two thousand agents on two shards cost two host starts, and the reply maps each agent to its shard."""
 
     async def main() -> None:
@@ -227,7 +227,7 @@ def test_capabilities_are_in_the_commands_of_the_supervisor() -> None:
     run_plain(main)
 
 
-def test_heartbeats_of_one_place_are_one_call() -> None:
+def test_heartbeats_of_one_partition_are_one_call() -> None:
     """Timers of one shard that are due together are sent in one call; a deleted agent is dropped, and a failed
     heartbeat is retried a minute later.
     """
@@ -266,7 +266,7 @@ def test_heartbeats_for_cold_hosts_do_not_pile_up() -> None:
     run_plain(main)
 
 
-def test_an_agent_that_was_moved_is_asked_where_it_lives_now() -> None:
+def test_callers_follow_an_agent_that_was_moved() -> None:
     """Callers and a pending heartbeat go to the agent's new partition after its old host was lost."""
 
     async def main() -> None:
@@ -284,7 +284,7 @@ def test_an_agent_that_was_moved_is_asked_where_it_lives_now() -> None:
     run_plain(main)
 
 
-def test_status_says_how_it_goes() -> None:
+def test_the_status_has_current_numbers() -> None:
     """The status has the current numbers of hosts, starts, deaths and timers, and the delay of the timers."""
 
     async def main() -> None:
@@ -306,7 +306,7 @@ def test_status_says_how_it_goes() -> None:
     run_plain(main)
 
 
-def test_nothing_is_kept_of_hosts_that_have_left() -> None:
+def test_no_state_is_kept_of_closed_hosts() -> None:
     """The supervisor keeps no state and no task of hosts that have closed."""
 
     async def main() -> None:

@@ -125,7 +125,7 @@ def test_an_agent_that_is_cancelled_is_interrupted() -> None:
 
 @pytest.mark.parametrize("number", range(3))
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, Odd])
-def test_what_a_function_raises_in_a_host_is_its_failure(
+def test_any_exception_of_a_function_in_a_host_is_its_failure(
     cloud: ModuleType, kind: type[BaseException], number: int
 ) -> None:
     """A host has no keyboard: any exception that a function raises there, even KeyboardInterrupt, is the function's
@@ -154,14 +154,14 @@ def test_any_exception_of_a_tools_file_is_reported(tmp_path: Path, raised: str) 
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("x"), EOFError(), MemoryError(), SystemExit(3)], ids=repr)
-def test_what_cannot_be_taken_apart_is_named(cloud: ModuleType, error: BaseException) -> None:
+def test_an_exception_while_pickling_is_reported(cloud: ModuleType, error: BaseException) -> None:
     """An exception of a user's object while it is pickled is reported as the fault of the functions."""
     with pytest.raises(BadInput, match=rf"^The functions use cannot be sent .*{type(error).__name__}"):
         pack(lending(Unwilling(error)), cloud)
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("x"), EOFError(), SystemExit(3), KeyboardInterrupt()], ids=repr)
-def test_what_cannot_be_put_together_is_named(cloud: ModuleType, error: BaseException) -> None:
+def test_an_exception_while_unpickling_is_reported(cloud: ModuleType, error: BaseException) -> None:
     """An exception while an object is unpickled is reported as BadInput."""
     lent = pack(lending(Unwilling(error, late=True)), cloud)
     assert lent is not None
@@ -169,7 +169,7 @@ def test_what_cannot_be_put_together_is_named(cloud: ModuleType, error: BaseExce
         unpack(lent)
 
 
-def test_a_host_that_is_lent_what_cannot_be_put_together_says_so(
+def test_a_host_reports_capabilities_that_cannot_be_unpickled(
     cloud: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The host's constructor does not fail on such an object; the first command is answered with the error."""

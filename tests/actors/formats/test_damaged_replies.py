@@ -113,19 +113,19 @@ def faults(count: int, seed: int, some: tuple[Callable[[random.Random], str | No
     return [fault for fault in found if fault is not None]
 
 
-def test_what_is_called_lossless_is() -> None:
+def test_lossless_readings_are_lossless() -> None:
     """Seven thousand replies in all calling formats and many templates give no fault."""
     assert faults(FEW, seeds(1, label="damaged replies")[0]) == []
 
 
 @pytest.mark.long
 @pytest.mark.models
-def test_what_is_called_lossless_is_a_million_times() -> None:
+def test_a_million_lossless_readings_are_lossless() -> None:
     """A million damaged replies give no fault."""
     assert faults(MANY, SEED + 1) == []
 
 
-def test_the_damage_is_worth_its_name() -> None:
+def test_the_damaged_replies_cover_all_cases() -> None:
     """Damaged replies of each calling format include lossless, lossy and unreadable ones, and need every repair step:
     no property holds merely because its case never occurs.
     """
@@ -203,7 +203,7 @@ LIARS = [
 
 
 @pytest.mark.parametrize("liar", LIARS)
-def test_a_reader_that_lies_is_found(
+def test_a_reader_that_hides_losses_is_detected(
     liar: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A reader that loses something and reports a lossless reading violates one of the properties above."""

@@ -20,7 +20,7 @@ BOTH = pytest.mark.parametrize("making", [streaming, streaming_shared])
 
 
 @BOTH
-def test_a_caller_hears_a_reply_while_it_comes(making: Any) -> None:
+def test_a_caller_gets_previews_before_the_record(making: Any) -> None:
     """A caller gets thought and message in several chunks, with their turn and step, and all of them before the
     record.
     """
@@ -68,7 +68,7 @@ def test_callers_without_previews_pay_nothing(making: Any) -> None:
     virtual_time.run(main)
 
 
-def test_each_caller_hears_of_the_own_turn() -> None:
+def test_each_caller_gets_previews_of_its_own_turn() -> None:
     """Of two callers at once, each gets only the previews of its own turn."""
 
     async def main() -> None:

@@ -47,7 +47,7 @@ def read(text: str, way: str = "text", **more: Any) -> tuple[str, str, list[tupl
     ('{function: "send_message", params: {"message": "Hi."}}', "bare", ""),
     ("Hi.", "prose", ""),
 ])  # fmt: skip
-def test_each_rung_has_its_name(text: str, repair: str, thought: str) -> None:
+def test_each_repair_step_is_named(text: str, repair: str, thought: str) -> None:
     """Each repair step is named, and all spellings are read as the same call."""
     repairs, said, calls = read(text)
     assert set(repairs.split(", ")) == {repair}
@@ -61,20 +61,20 @@ def test_each_rung_has_its_name(text: str, repair: str, thought: str) -> None:
     '{"id": "1", "function": {"id": "2", "name": "send_message", "arguments": {"message": "Hi."}}}',
     '{"name": "send_message", "function": {"name": "send_message", "arguments": {"message": "Hi."}}}',
 ])  # fmt: skip
-def test_a_call_inside_of_an_object_that_has_some_of_its_words_is_read(text: str, way: str) -> None:
+def test_a_nested_call_with_repeated_fields_is_read(text: str, way: str) -> None:
     """A field that is given twice with equal content counts once."""
     repair, _, calls = read(text, way)
     assert repair == ("content" if way == "native" else "names")
     assert calls == [("send_message", HI)]
 
 
-def test_a_call_inside_of_another_is_a_guess() -> None:
+def test_a_nested_call_that_differs_from_its_object_is_lossy() -> None:
     """If outer and inner content differ, the inner one is read and the reading is lossy."""
     text = '{"name": "core_memory_append", "function": {"name": "send_message", "arguments": {"message": "Hi."}}}'
     assert read(text) == ("names, repeated", "", [("send_message", HI)])
 
 
-def test_parameters_beside_a_call_may_have_the_words_of_a_format() -> None:
+def test_parameters_may_have_names_of_the_format() -> None:
     """An `id` or `type` next to a call without nested parameters is a parameter of the call."""
     text = '{"function": "timer_cancel", "id": "t1", "type": "daily"}'
     assert read(text) == ("flat", "", [("timer_cancel", {"id": "t1", "type": "daily"})])
@@ -85,7 +85,7 @@ def test_parameters_beside_a_call_may_have_the_words_of_a_format() -> None:
     for message in ("use <s>x</s>.", "a </think> b", "the <|python_tag|> mark", "a [TOOL_CALLS] b", "Say ```x``` now")
     for way in ("native", "schema", "text")
 ])  # fmt: skip
-def test_marks_inside_of_a_text_are_words(message: str, way: str) -> None:
+def test_delimiters_inside_a_parameter_are_text(message: str, way: str) -> None:
     """A token that is a delimiter elsewhere is plain text in a parameter."""
     text = json.dumps({"name": "send_message", "arguments": {"message": message}})
     repair, _, calls = read(text, way)
@@ -94,7 +94,7 @@ def test_marks_inside_of_a_text_are_words(message: str, way: str) -> None:
         assert read(f"[TOOL_CALLS][{text}]</s>", way) == ("tags", "", [("send_message", {"message": message})])
 
 
-def test_a_fence_after_a_bare_quote_is_a_guess() -> None:
+def test_a_fence_after_an_unescaped_quote_is_lossy() -> None:
     """A quote and a fence inside a text do not end the text, and the reading is lossy."""
     repair, _, calls = read('{"function": "send_message", "params": {"message": "Say "```hello``` to me')
     assert {"inner", "cut"} <= set(repair.split(", "))
@@ -128,7 +128,7 @@ def test_a_long_reply_is_cut_and_no_overflow(prompt: int, completion: int) -> No
     assert (reply.text, reply.repair, reply.lossy) == ("So.", "cut", True)
 
 
-def test_an_answer_may_begin_with_a_mark_have_numbers_for_ids_and_texts_for_counts() -> None:
+def test_unusual_but_readable_replies_are_accepted() -> None:
     """A byte order mark, a number as id and text as a token count do not make a reply invalid."""
     call = {"id": 5, "type": "function", "function": {"name": "send_message", "arguments": {"message": "Hi."}}}
     usage = {"prompt_tokens": "12", "completion_tokens": "1", "total_tokens": "many"}
@@ -145,27 +145,27 @@ def test_an_answer_may_begin_with_a_mark_have_numbers_for_ids_and_texts_for_coun
     ('{"function": "send_message", "params": {"message": "a\nb"}}', "breaks", "a\nb"),
     ('{"function": "send_message", "params": {"message": True}}', "literals", True),
 ])  # fmt: skip
-def test_a_text_is_mended_and_nothing_is_taken_out_of_it(text: str, repair: str, message: object) -> None:
+def test_a_repaired_text_loses_no_character(text: str, repair: str, message: object) -> None:
     """Quotes, line breaks and backslashes stay in the text; a repair that has to guess is marked as lossy."""
     repairs, _, calls = read(text)
     assert repair in repairs.split(", ")
     assert calls == [("send_message", {"message": message})]
 
 
-def test_a_cut_that_the_server_tells_of_is_a_loss_even_behind_something_whole() -> None:
+def test_a_truncated_reply_is_lossy_even_if_only_braces_are_missing() -> None:
     """Missing closing braces are lossless, unless the server reports truncation."""
     assert read(CALL[:-2])[0] == "closed"
     assert read(CALL[:-2], finish="length")[0] == "closed, cut"
 
 
 @pytest.mark.parametrize("text", ['{"function": ]', '{"message": "Hi."}', '"params": {"message": "Hi."}}'])
-def test_broken_json_is_never_said_to_a_user(text: str) -> None:
+def test_broken_json_is_never_sent_to_a_user(text: str) -> None:
     """Unreadable JSON becomes monologue and is lossy, so the model is asked again."""
     assert read(text) == ("unread", text, [])
 
 
 @pytest.mark.parametrize("text", ["", " \n", "<think>Hm.</think>"])
-def test_silence_is_asked_about(text: str) -> None:
+def test_an_empty_reply_is_lossy(text: str) -> None:
     """A reply without text and without a call is lossy, so the model is asked again."""
     repairs, _, calls = read(text)
     assert "nothing" in repairs and calls == []
@@ -191,7 +191,7 @@ def test_calls_that_a_server_passed_on_as_text_are_found(content: str, repair: s
     assert read(content, "native") == (repair, "So.", [("send_message", HI)])
 
 
-def test_a_text_that_is_a_call_and_nothing_else_is_one() -> None:
+def test_only_a_text_that_is_exactly_one_call_is_read_as_a_call() -> None:
     """A text that is exactly one call is read as a call; a call inside other text is not."""
     alone = '{"name": "send_message", "parameters": {"message": "Hi."}}'
     assert read(alone, "native") == ("content", "", [("send_message", HI)])
@@ -211,7 +211,7 @@ def test_a_text_that_is_a_call_and_nothing_else_is_one() -> None:
         {"id": "x", "function": {"name": "send_message", "arguments": '{"message": "Hi."}'}}]},
 ])  # fmt: skip
 @pytest.mark.parametrize("way", ["native", "schema", "text"])
-def test_what_servers_send_is_read_in_each_way(message: dict[str, Any], way: str) -> None:
+def test_shapes_of_calls_are_read_in_each_calling_format(message: dict[str, Any], way: str) -> None:
     """Missing ids, arguments as an object, the older `function_call`, text in parts, and separate or tagged thoughts
     are all read.
     """
@@ -230,13 +230,13 @@ def test_arguments_of_the_servers_calls_stay_the_models_own_text() -> None:
         assert parse_reply.arguments(text) == HI
 
 
-def test_an_answer_without_a_message_or_a_text_is_none() -> None:
+def test_a_choice_without_message_or_text_is_a_bad_reply() -> None:
     """A choice without a message or a text raises BadReply."""
     with pytest.raises(BadReply):
         parse_reply.reply(json.dumps({"choices": [{"finish_reason": "stop"}]}), 8192, "text")
 
 
-def test_what_is_nested_without_end_is_refused_in_no_time() -> None:
+def test_endless_nesting_is_refused_quickly() -> None:
     """A hundred thousand open brackets or braces are refused quickly and without deep recursion."""
     for text in ("[" * 100_000, '{"a":' * 100_000, "{" * 100_000):
         with pytest.raises(json_repair.UnrepairableJson):
@@ -244,14 +244,14 @@ def test_what_is_nested_without_end_is_refused_in_no_time() -> None:
         assert read(text)[0] == "unread"
 
 
-def test_cached_tokens_are_counted_where_the_server_tells() -> None:
+def test_cached_tokens_are_counted_if_the_server_reports_them() -> None:
     """`usage.cached` is the number of prompt tokens that the server had in its cache."""
     usage = {"prompt_tokens": 9, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 4}}
     text = json.dumps({"choices": [{"message": {"content": "Hm."}}], "usage": usage})
     assert parse_reply.reply(text, 8192).usage.cached == 4
 
 
-def test_the_page_names_every_rung() -> None:
+def test_the_page_lists_every_repair_step() -> None:
     """docs/calling.md lists each repair step with its description."""
     from pathlib import Path
 

@@ -161,7 +161,7 @@ def test_raw_line_breaks_are_previewed(seed: int) -> None:
     assert heard(ReplyPreview("native"), pieces)[1] == wanted
 
 
-def test_words_that_may_be_more_than_words_wait() -> None:
+def test_a_preview_stops_where_a_call_may_begin() -> None:
     """The preview of a thought stops where a call or a delimiter may begin."""
     for text in ("I greet <tool_call>{}", "I greet [TOOL_CALLS]", "I greet ```"):
         assert heard(ReplyPreview("native"), [ReplyDelta(text=part) for part in text])[0] == "I greet"
@@ -178,7 +178,7 @@ def test_several_calls_are_several_messages() -> None:
 
 @pytest.mark.long
 @pytest.mark.models
-def test_reading_costs_as_much_as_there_is_to_read() -> None:
+def test_reading_a_stream_takes_linear_time() -> None:
     """A message ten times as long, read one character at a time, takes about ten times as long; so does deep
     nesting.
     """

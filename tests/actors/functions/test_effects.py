@@ -208,7 +208,7 @@ def test_each_call_has_a_key_of_its_own() -> None:
     assert len({asked["key"] for asked in bank.asked}) == 3
 
 
-def test_no_life_of_an_agent_repeats_the_keys_of_another() -> None:
+def test_a_recreated_agent_does_not_reuse_idempotency_keys() -> None:
     """An agent that was deleted and created again does not reuse keys, even for the same call in the same second."""
     world, bank = banking()
     for _ in range(2):
@@ -222,7 +222,7 @@ def test_no_life_of_an_agent_repeats_the_keys_of_another() -> None:
     assert first != second
 
 
-def test_a_key_that_no_everlog_makes_is_a_fault(monkeypatch: pytest.MonkeyPatch, every_system: list) -> None:
+def test_an_idempotency_key_of_another_form_is_a_fault(monkeypatch: pytest.MonkeyPatch, every_system: list) -> None:
     """Verify reports an idempotency key of any other form as a fault."""
     world, _ = banking(completion(calls=[CALLS["idempotent"]]))
     every_system.remove(world.system)  # this one is not to verify when the suite ends

@@ -208,7 +208,7 @@ def points_after(*points: int) -> int:
     return next(point for point in count() if not killed_at(*points, point))
 
 
-def test_a_crash_at_some_point_of_a_turn_is_reported_as_it_was() -> None:
+def test_effects_are_reported_correctly_after_a_crash_at_some_points() -> None:
     """Calls happen at most once, under one key, or at least once, as their class says; a call is unknown only if it
     started and has no result.
     """
@@ -218,12 +218,12 @@ def test_a_crash_at_some_point_of_a_turn_is_reported_as_it_was() -> None:
 
 @pytest.mark.long
 @pytest.mark.effects
-def test_a_crash_at_any_point_of_a_turn_is_reported_as_it_was() -> None:
+def test_effects_are_reported_correctly_after_a_crash_at_any_point() -> None:
     """The reports are correct after a kill at every point."""
     assert points_after() == POINTS
 
 
-def test_a_second_death_while_the_first_is_recovered_changes_nothing() -> None:
+def test_effects_are_reported_correctly_after_a_crash_in_recovery() -> None:
     """The reports are correct after a second kill during recovery, for some pairs of points."""
     assert killed_at(POINTS // 2, 3)
     some = chance("pairs of points")
@@ -233,7 +233,7 @@ def test_a_second_death_while_the_first_is_recovered_changes_nothing() -> None:
 
 @pytest.mark.long
 @pytest.mark.effects
-def test_any_two_crashes_of_a_turn_are_reported_as_they_were() -> None:
+def test_effects_are_reported_correctly_after_any_two_crashes() -> None:
     """The reports are correct for every pair of points."""
     assert sum(points_after(first) for first in range(POINTS)) > POINTS**2 / 3
 

@@ -161,7 +161,7 @@ def test_a_function_that_the_agent_does_not_have_cannot_be_called(tmp_path: Path
     world.proven()
 
 
-def test_a_users_function_is_gone_with_its_flag_and_verifies_with_it() -> None:
+def test_a_call_of_a_missing_function_verifies_after_it_is_supplied() -> None:
     """A failed call of a missing function still verifies after the function is supplied."""
 
     @tool(effect="read_only")
@@ -178,7 +178,7 @@ def test_a_users_function_is_gone_with_its_flag_and_verifies_with_it() -> None:
     world.proven()
 
 
-def test_an_extras_name_is_taken() -> None:
+def test_the_name_of_an_extra_function_is_reserved() -> None:
     """A user's function cannot have the name of an extra function, with any preset."""
 
     @tool
@@ -190,7 +190,7 @@ def test_an_extras_name_is_taken() -> None:
         Granted(tools=(http_request,))
 
 
-def test_the_functions_do_what_is_granted_and_the_log_grants_nothing(tmp_path: Path) -> None:
+def test_permissions_are_not_part_of_the_log(tmp_path: Path) -> None:
     """With a workspace, files are read and appended to, with an intent for the append. The next process, started
     without the flag, reports that it has no workspace, although the log is the same.
     """

@@ -65,7 +65,7 @@ def test_lines_are_counted_from_one(place: Place, line: int, count: int, text: s
 
 
 @pytest.mark.parametrize(("line", "count"), [(0, 1), (-1, 1), (1, 0), (1, -5), (4, 1), (10**15, 1)])
-def test_lines_that_cannot_be_are_refused(place: Place, line: int, count: int) -> None:
+def test_invalid_line_ranges_are_refused(place: Place, line: int, count: int) -> None:
     """A line before the first or after the last, and a range without lines, are refused."""
     with pytest.raises(FunctionError, match="line"):
         place.read("notes/plan.txt", line, count)
@@ -86,7 +86,7 @@ def test_a_reading_ends_at_500_characters_and_says_so(place: Place) -> None:
 
 
 @pytest.mark.parametrize("size", [65_535, 65_536, 65_537, 131_072])
-def test_lines_meet_pieces_of_the_file_anywhere(place: Place, size: int) -> None:
+def test_lines_are_found_across_block_boundaries(place: Place, size: int) -> None:
     """Lines are found although the file is read in blocks that may end inside a character."""
     (place.folder / "big.txt").write_bytes(b"a" * (size - 2) + "🙂\nlast\n\n🙂".encode())
     assert place.read("big.txt", 2) == "last"
@@ -192,9 +192,7 @@ def test_a_link_that_is_swapped_in_is_refused(
     assert (place.outside / "plan.txt").read_text() == SECRET
 
 
-def test_a_folder_that_becomes_a_link_after_it_was_opened_leads_where_it_led(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_replaced_by_a_link_after_opening_is_still_used(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file is opened relative to the folder that was opened, even if a link has taken the folder's name since."""
     (place.outside / "plan.txt").write_text(SECRET)
 
@@ -321,7 +319,7 @@ def test_text_added_by_another_process_is_kept(place: Place) -> None:
     assert plan.read_text().endswith("of a person\n")
 
 
-def test_what_was_added_is_on_the_disk(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_appended_text_is_synced(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A text that could not be synced is reported as not added."""
     plan = place.folder / "notes" / "plan.txt"
     found: list[str] = []

@@ -142,7 +142,7 @@ def test_a_silent_server_is_given_up() -> None:
     assert result == {"error": f"there was no whole answer within 0.05 seconds. {MAYBE_DONE}"}
 
 
-def test_a_connection_that_ends_after_the_request_may_have_been_enough() -> None:
+def test_a_connection_closed_after_the_request_is_reported_as_possibly_done() -> None:
     """A server that closes the connection after the request may have acted on it; the error says so."""
 
     async def run(abort: bool) -> dict[str, Any]:
@@ -262,7 +262,7 @@ def test_a_name_is_looked_up_once_a_hop() -> None:
     assert ("10.0.0.1" in result["error"], len(names.asked), len(server.requests)) == (True, 2, 1)
 
 
-def test_one_bad_address_of_an_answer_spoils_it() -> None:
+def test_one_private_address_makes_a_name_unusable() -> None:
     """If a name has a public and a private address, in either order, neither is used."""
     for addresses in (["93.184.216.34", "127.0.0.1"], ["127.0.0.1", "93.184.216.34"]):
         names = Names(mixed_test=[addresses])

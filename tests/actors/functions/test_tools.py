@@ -57,7 +57,7 @@ def test_the_schema_comes_from_hints_and_docstring() -> None:
     (None, int, "docstring"), ("Do.", int, "'x'"), ("Do.\n\nArgs:\n    y: No.", int, "'x'"),
     ("Do.\n\nArgs:\n    x: It.", None, "'x'"),
 ])  # fmt: skip
-def test_what_the_model_could_not_understand_is_refused(doc: str | None, hint: Any, named: str) -> None:
+def test_functions_without_descriptions_are_refused(doc: str | None, hint: Any, named: str) -> None:
     """A function without a docstring, or a parameter without a hint or a description, raises BadInput with its name."""
 
     def vague(x):

@@ -63,7 +63,7 @@ def test_a_budget_of_all_is_for_all_together() -> None:
     run(main)
 
 
-def test_requests_under_way_are_set_aside() -> None:
+def test_requests_under_way_reserve_their_tokens() -> None:
     """Of ten simultaneous requests only those are sent that fit the budget, estimated at four bytes a token."""
 
     async def main() -> None:
@@ -76,7 +76,7 @@ def test_requests_under_way_are_set_aside() -> None:
     run(main)
 
 
-def test_what_failed_costs_nothing() -> None:
+def test_failed_requests_free_their_reserved_tokens() -> None:
     """Tokens that were reserved for a failed or cancelled request are available again."""
 
     async def main() -> None:
@@ -126,7 +126,7 @@ def test_money_is_counted_by_the_prices() -> None:
     run(main)
 
 
-def test_what_was_used_up_before_a_restart_counts() -> None:
+def test_usage_before_a_restart_counts() -> None:
     """A host may report the usage of a log any number of times: the usage counts once, for the agent and for all
     agents.
     """
@@ -143,7 +143,7 @@ def test_what_was_used_up_before_a_restart_counts() -> None:
     run(main)
 
 
-def test_an_agents_own_budget_goes_by_its_log() -> None:
+def test_an_agents_own_budget_uses_the_usage_in_its_log() -> None:
     """A request that would exceed the agent's own limit of tokens or money, by the usage in its log, is not sent."""
 
     async def main() -> None:
@@ -268,7 +268,7 @@ def test_limits_come_from_variables() -> None:
     ("BUDGET_PER", "week", "EVERLOG_GATEWAY_BUDGET_PER"),
     ("ALL_TOKEN_MAX", "5", "EVERLOG_GATEWAY_ALL_TOKENS_MAX"),
 ])  # fmt: skip
-def test_limits_that_cannot_be_are_refused(variable: str, value: str, words: str) -> None:
+def test_invalid_limits_are_refused(variable: str, value: str, words: str) -> None:
     """A misspelt budget variable, which would limit nothing, is refused together with the intended name."""
     with pytest.raises(BadInput, match=words):
         limits_from({f"EVERLOG_GATEWAY_{variable}": value})

@@ -66,7 +66,7 @@ def test_after_ten_failures_in_a_row_no_caller_waits(kind: str) -> None:
     run(main)
 
 
-def test_one_request_finds_out_whether_it_answers_again() -> None:
+def test_one_request_probes_an_open_breaker() -> None:
     """After 30 s one request is sent as a probe and the others are refused. The first probe fails; 30 s later a second
     one succeeds and closes the breaker.
     """
@@ -91,7 +91,7 @@ def test_one_request_finds_out_whether_it_answers_again() -> None:
     run(main)
 
 
-def test_who_finds_out_may_go_away() -> None:
+def test_a_breaker_probe_may_be_cancelled() -> None:
     """If a probe is cancelled, the next request is the probe."""
 
     async def main() -> None:
@@ -110,7 +110,7 @@ def test_who_finds_out_may_go_away() -> None:
 
 
 @pytest.mark.parametrize("kind", ["rejected", "rate_limited", "garbage", "overflow"])
-def test_what_is_answered_at_all_opens_no_breaker(kind: str) -> None:
+def test_refusals_do_not_open_the_breaker(kind: str) -> None:
     """Rejected requests and rate limits show that the model answers, and do not open the breaker."""
 
     async def main() -> None:
@@ -122,7 +122,7 @@ def test_what_is_answered_at_all_opens_no_breaker(kind: str) -> None:
     run(main)
 
 
-def test_it_is_in_a_row_and_each_models_own() -> None:
+def test_the_breaker_counts_failures_in_a_row_for_each_model() -> None:
     """Nine failures followed by an answer never open the breaker, and the breaker of one model does not affect
     another.
     """

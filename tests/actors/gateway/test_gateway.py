@@ -35,7 +35,7 @@ def test_one_agent_with_ten_thousand_requests_starves_no_other() -> None:
     run(main)
 
 
-def test_no_more_is_under_way_than_allowed() -> None:
+def test_concurrency_is_limited_over_all_endpoints() -> None:
     """All endpoints together never have more than the allowed number of requests under way, and the limit is fully
     used.
     """
@@ -83,7 +83,7 @@ def test_endpoints_are_served_in_rounds() -> None:
 
 
 @pytest.mark.parametrize(("agent", "limit"), [("sam", "agent_waiting_max"), ("", "waiting_max")])
-def test_what_is_too_much_is_refused_with_a_hint(agent: str, limit: str) -> None:
+def test_too_many_requests_are_refused_with_a_retry_time(agent: str, limit: str) -> None:
     """The refusal has the number of waiting requests and the time to retry, keeps both when pickled, and leaves the
     other requests alone.
     """
@@ -108,7 +108,7 @@ def test_what_is_too_much_is_refused_with_a_hint(agent: str, limit: str) -> None
 
 
 @pytest.mark.parametrize("ticks", range(6))
-def test_who_goes_away_waits_no_more(ticks: int) -> None:
+def test_a_cancelled_request_frees_its_place(ticks: int) -> None:
     """A request that is cancelled at any moment, even as its turn comes, frees its place and is sent only if it had
     been granted.
     """
@@ -134,7 +134,7 @@ def test_who_goes_away_waits_no_more(ticks: int) -> None:
     run(main)
 
 
-def test_who_goes_away_from_an_endpoint_that_is_paused_leaves_at_once() -> None:
+def test_cancelled_requests_leave_a_paused_queue_at_once() -> None:
     """While the endpoint is paused for 50 seconds, cancelled requests leave the queue at once."""
 
     async def main() -> None:
@@ -154,7 +154,7 @@ def test_who_goes_away_from_an_endpoint_that_is_paused_leaves_at_once() -> None:
     run(main)
 
 
-def test_cancelled_and_granted_in_one_moment_gives_the_place_back() -> None:
+def test_a_request_cancelled_as_it_is_granted_frees_its_place() -> None:
     """A caller is cancelled in the moment in which the end of another request grants its place: the place is free
     again.
     """
@@ -218,7 +218,7 @@ def test_rates_are_each_endpoints_own() -> None:
     run(main)
 
 
-def test_many_go_and_come_back_together() -> None:
+def test_ask_many_returns_each_outcome_once() -> None:
     """`ask_many` returns each outcome once, errors as values, and answers that arrive together in one batch."""
 
     async def main() -> None:
@@ -233,7 +233,7 @@ def test_many_go_and_come_back_together() -> None:
     run(main)
 
 
-def test_who_stops_listening_has_the_rest_cancelled() -> None:
+def test_closing_the_iterator_cancels_the_rest() -> None:
     """Closing the iterator after the first batch removes the other requests from the queue."""
 
     async def main() -> None:
@@ -294,7 +294,7 @@ def test_closing_releases_every_model() -> None:
     run(main)
 
 
-def test_the_actor_of_a_node_with_limits_that_cannot_be_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gateway_with_invalid_limits_reports_them_for_each_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """With invalid limits the constructor does not fail, because Ray would not start the actor again; each request
     returns the reason.
     """

@@ -28,7 +28,7 @@ async def asked(one: Gateway, url: str, *names: str) -> list[Any]:
         await one.close()
 
 
-def test_models_of_one_place_share_its_connections() -> None:
+def test_models_of_one_endpoint_share_its_connections() -> None:
     """Twenty requests for two models at one address, two at a time, use one client and at most two connections."""
     with serving((200, say("Hello."))) as server:
         one = Gateway(limits=GatewayLimits(asks_max=2))
@@ -64,7 +64,7 @@ def test_a_server_that_fails_once_is_asked_again() -> None:
     assert (answer.attempts, len(server.bodies)) == (2, 2)
 
 
-def test_the_failure_after_the_last_try_says_how_many_there_were() -> None:
+def test_the_last_failure_counts_the_attempts() -> None:
     """With two attempts allowed there are two requests, and the error counts two attempts."""
     with serving((500, "oops")) as server:
         one = Gateway(limits=GatewayLimits(attempts_max=2), chance=lambda: 0.99)
@@ -78,7 +78,7 @@ def test_the_failure_after_the_last_try_says_how_many_there_were() -> None:
     (402, "pay", "credit"),
     (429, '{"error":{"message":"You exceeded your quota","code":"insufficient_quota"}}', "credit"),
 ])  # fmt: skip
-def test_a_key_or_an_account_of_no_use_is_found_out_by_the_first(status: int, body: str, kind: str) -> None:
+def test_an_invalid_key_or_account_fails_waiting_requests(status: int, body: str, kind: str) -> None:
     """After one 401, 402 or quota error the waiting requests fail without being sent; no message contains the key."""
     with serving((status, body)) as server:
         came = asyncio.run(asked(Gateway(limits=GatewayLimits(asks_max=1)), server.url, *"abcde"))
@@ -111,6 +111,6 @@ DATE = "Wed, 21 Oct 2015 07:28:00 GMT"
     ({"retry-after-ms": "nan"}, 0),
     ({"retry-after": "²"}, 0),
 ])  # fmt: skip
-def test_when_to_come_again_is_read_as_servers_say_it(headers: dict[str, str], seconds: float) -> None:
+def test_the_retry_time_is_read_from_headers(headers: dict[str, str], seconds: float) -> None:
     """Seconds, milliseconds and dates are accepted; an unreadable value counts as missing."""
     assert retry_after_s(headers) == seconds

@@ -19,7 +19,7 @@ URL = "http://127.0.0.1:1/v1"
 
 @pytest.mark.parametrize(("kind", "tries"), [("server", 4), ("unreachable", 4), ("rate_limited", 4), ("key", 1),
                                              ("rejected", 1), ("garbage", 1), ("credit", 1)])  # fmt: skip
-def test_what_can_help_is_tried_again(kind: str, tries: int) -> None:
+def test_errors_that_may_pass_are_retried(kind: str, tries: int) -> None:
     """5xx errors, timeouts and 429 are tried four times with growing waits; errors that a retry cannot help are tried
     once.
     """
@@ -34,7 +34,7 @@ def test_what_can_help_is_tried_again(kind: str, tries: int) -> None:
     run(main)
 
 
-def test_an_answer_says_how_often_it_was_asked_for() -> None:
+def test_an_answer_counts_its_attempts() -> None:
     """After two failures an answer counts three attempts, and the status counts two retries."""
 
     async def main() -> None:
@@ -46,7 +46,7 @@ def test_an_answer_says_how_often_it_was_asked_for() -> None:
     run(main)
 
 
-def test_chance_sets_those_apart_that_failed_together() -> None:
+def test_back_off_has_jitter() -> None:
     """The back-off has a jitter: a wait is between half and all of its nominal time."""
 
     async def main() -> None:
@@ -84,7 +84,7 @@ def test_retry_after_pauses_the_endpoint_for_all_callers() -> None:
     run(main)
 
 
-def test_an_endpoint_that_wants_an_hour_refuses_at_once() -> None:
+def test_an_endpoint_with_a_long_pause_fails_requests_at_once() -> None:
     """A pause that is too long to wait fails the waiting requests with the time to retry; afterwards requests are sent
     again.
     """
@@ -103,7 +103,7 @@ def test_an_endpoint_that_wants_an_hour_refuses_at_once() -> None:
     run(main)
 
 
-def test_a_key_that_expires_is_found_out_once() -> None:
+def test_an_expired_key_fails_waiting_requests() -> None:
     """Of 10,000 waiting requests, those under way get the 401; all others fail without an attempt, with
     instructions.
     """
@@ -121,7 +121,7 @@ def test_a_key_that_expires_is_found_out_once() -> None:
     run(main)
 
 
-def test_a_key_that_was_refused_is_probed_by_one_now_and_then() -> None:
+def test_a_refused_key_is_probed_by_one_request_at_a_time() -> None:
     """After a refused key, one request in ten seconds is sent as a probe and the others fail; when a probe is answered,
     all are sent.
     """
@@ -146,7 +146,7 @@ def test_a_key_that_was_refused_is_probed_by_one_now_and_then() -> None:
     run(main)
 
 
-def test_a_probe_that_goes_away_lets_the_next_one_try() -> None:
+def test_after_a_cancelled_probe_the_next_request_is_the_probe() -> None:
     """If a probe is cancelled, the next request is the probe."""
 
     async def main() -> None:
@@ -167,7 +167,7 @@ def test_a_probe_that_goes_away_lets_the_next_one_try() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_whatever_happens_every_request_ends_and_no_place_is_lost(seed: int) -> None:
+def test_random_failures_leave_no_open_request(seed: int) -> None:
     """Random failures, pauses and cancellations leave no request without an outcome, no place taken, and a working
     gateway.
     """

@@ -31,7 +31,7 @@ def asking(number: int, *, streamed: bool = True) -> ModelRequest:
     return ModelRequest(f"agent {number}", "m", URL, b"%d" % number, streamed=streamed)
 
 
-def test_pieces_come_as_they_are_said_and_only_to_those_who_listen() -> None:
+def test_chunks_are_delivered_to_subscribers_only() -> None:
     """A caller with `on_delta` gets five chunks before the answer; without it, the caller gets the answer only."""
 
     async def main() -> None:
@@ -80,7 +80,7 @@ def test_many_streams_are_delivered_together_each_in_its_place() -> None:
     run(main)
 
 
-def test_a_restart_is_not_lost_where_pieces_are_gathered() -> None:
+def test_a_restart_is_kept_when_chunks_are_merged() -> None:
     """Chunks before a restart are dropped; text and the arguments of each call are merged separately."""
 
     async def main() -> None:
@@ -113,7 +113,9 @@ def test_a_restart_is_not_lost_where_pieces_are_gathered() -> None:
 
 
 @pytest.mark.parametrize("early", [True, False])
-def test_what_is_dropped_is_cancelled_and_the_rest_is_answered(monkeypatch: pytest.MonkeyPatch, *, early: bool) -> None:
+def test_dropped_requests_are_cancelled_and_the_rest_is_answered(
+    monkeypatch: pytest.MonkeyPatch, *, early: bool
+) -> None:
     """A request is dropped before its call has begun or while it is under way: it is cancelled, and no state of it is
     left.
     """

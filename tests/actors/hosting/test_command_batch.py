@@ -38,7 +38,7 @@ def orders(*names: str) -> list[BatchCommand]:
     return [BatchCommand(number, name, ResumeTurns(id="")) for number, name in enumerate(names)]
 
 
-def test_what_ends_together_comes_together() -> None:
+def test_outcomes_that_are_ready_together_come_in_one_batch() -> None:
     """Outcomes that are ready at the same time come in one batch, errors included; a slow one comes later."""
 
     async def main() -> None:
@@ -52,7 +52,7 @@ def test_what_ends_together_comes_together() -> None:
     virtual_time.run(main)
 
 
-def test_no_orders_have_no_outcomes() -> None:
+def test_an_empty_batch_has_no_outcomes() -> None:
     """An empty batch of commands has no outcomes and does not wait."""
 
     async def main() -> None:
@@ -61,7 +61,7 @@ def test_no_orders_have_no_outcomes() -> None:
     virtual_time.run(main)
 
 
-def test_a_bug_in_one_is_raised() -> None:
+def test_an_unexpected_exception_ends_the_batch() -> None:
     """An unexpected exception ends the iteration, instead of waiting for an outcome that cannot come."""
 
     async def main() -> None:
@@ -93,7 +93,7 @@ def test_streams_are_merged_until_one_fails() -> None:
     virtual_time.run(main)
 
 
-def test_one_agent_hears_its_messages_in_order() -> None:
+def test_messages_of_one_agent_are_answered_in_order() -> None:
     """Several messages for one agent of the batch are recorded in the given order and answered one after the other."""
 
     async def main() -> None:
@@ -111,7 +111,7 @@ def test_one_agent_hears_its_messages_in_order() -> None:
     run_plain(main)
 
 
-def test_one_that_fails_stops_no_other() -> None:
+def test_a_failing_command_affects_no_other() -> None:
     """An unknown agent and a failing model are the errors of their own commands only."""
 
     async def main() -> None:
@@ -127,7 +127,7 @@ def test_one_that_fails_stops_no_other() -> None:
 
 
 @pytest.mark.parametrize("steps", [1, 3, 6, 9, 12])
-def test_who_goes_away_stops_nothing(steps: int) -> None:
+def test_commands_continue_after_their_caller_left(steps: int) -> None:
     """If the caller closes the batch at any time, the commands that have begun continue; sending the batch again
     repeats nothing.
     """

@@ -137,7 +137,7 @@ def test_a_command_during_unloading_keeps_the_agent() -> None:
     run_plain(main)
 
 
-def test_a_caller_may_go_away() -> None:
+def test_a_command_continues_after_its_caller_left() -> None:
     """The command continues after its caller left; its failure reaches no caller and causes no warning."""
 
     async def main() -> None:
@@ -172,7 +172,7 @@ def test_callers_waiting_at_close_get_an_error() -> None:
     assert [r.type for r in home.log()][-2:] == ["user_message", "message_sent"]
 
 
-def test_an_agent_that_is_deleted_while_it_thinks() -> None:
+def test_an_agent_that_is_deleted_during_a_turn() -> None:
     """No record follows the deletion, and the caller that waited for the turn gets UnknownAgent."""
 
     async def main() -> Home:
@@ -191,7 +191,7 @@ def test_an_agent_that_is_deleted_while_it_thinks() -> None:
 
 
 @pytest.mark.parametrize("meanwhile", ["resume", "timer"])
-def test_a_command_that_is_sent_again_hears_all_of_its_turn(meanwhile: str) -> None:
+def test_a_repeated_command_gets_all_records_of_its_turn(meanwhile: str) -> None:
     """The same command, sent to the next host while other commands run, delivers all records of its turn in order."""
 
     async def main() -> None:
@@ -266,7 +266,7 @@ def test_the_schedule_is_notified_when_timers_may_have_changed() -> None:
     run_plain(main)
 
 
-def test_records_are_those_of_the_log() -> None:
+def test_delivered_records_are_those_of_the_log() -> None:
     """A caller gets the records as they are in the log, its input first."""
 
     async def main() -> None:

@@ -89,7 +89,7 @@ def test_every_metric_is_reported_and_named_as_documented() -> None:
     assert all(name.startswith("everlog_") and ":" not in name for name in EVERYTHING)
 
 
-def test_no_tag_says_who_an_agent_is() -> None:
+def test_no_tag_names_an_agent() -> None:
     """The tags are placement, node, endpoint and kind of error; no tag has the name of an agent."""
     told = all_told()
     assert all(set(spec[1]) <= TAGS for spec in EVERYTHING.values())
@@ -109,7 +109,7 @@ def test_counters_grow_by_what_is_new() -> None:
     assert [value for name, value, _ in told if name == "everlog_lag_seconds"] == [0.25] * 3
 
 
-def test_a_gateway_that_is_started_again_is_counted_on() -> None:
+def test_counters_continue_after_a_gateway_restart() -> None:
     """A restarted gateway counts from 0: its requests are added to the collector's count."""
     told: list[tuple[str, float, dict[str, str]]] = []
     made = ProcessMetrics(makers(told))
@@ -118,7 +118,7 @@ def test_a_gateway_that_is_started_again_is_counted_on() -> None:
     assert [value for name, value, _ in told if name == "everlog_requests"] == [7, 2, 2, 1]
 
 
-def test_endpoints_beyond_a_number_are_one() -> None:
+def test_surplus_endpoints_share_one_series() -> None:
     """With any number of endpoints the number of series is bounded, and the surplus endpoints are counted together."""
     told: list[tuple[str, float, dict[str, str]]] = []
     made = ProcessMetrics(makers(told))
@@ -165,7 +165,7 @@ def test_metrics_of_an_endpoint_are_its_own() -> None:
     [("https://key@api.openai.com/v1?api_key=x", "api.openai.com"), ("127.0.0.1:8000", "127.0.0.1:8000"),
      ("", "default"), ("http://[::1", UNNAMED), ("http://host:port/", UNNAMED), ("http:///path", UNNAMED)],
 )  # fmt: skip
-def test_what_an_endpoint_is_called(base_url: str, called: str) -> None:
+def test_the_name_of_an_endpoint_is_host_and_port(base_url: str, called: str) -> None:
     """An endpoint's name is its host and port only, because an address may contain a key."""
     assert endpoint_of(base_url) == called
 
@@ -181,7 +181,7 @@ def test_without_instruments_nothing_is_measured() -> None:
     assert made._meters == {}
 
 
-def test_a_look_costs_little() -> None:
+def test_a_metrics_report_is_cheap() -> None:
     """Each instrument is created once; the second report sets as many series as the hundredth."""
     told: list[tuple[str, float, dict[str, str]]] = []
     names: list[str] = []
@@ -241,7 +241,7 @@ def test_a_note_is_one_line_of_json() -> None:
     }  # fmt: skip
 
 
-def test_a_note_has_no_end_of_its_own() -> None:
+def test_a_long_note_is_cut() -> None:
     """The text of a note beyond the limit is cut; a text of exactly the limit is not."""
     long, whole = noted("x" * (WHAT_CHARS_MAX + 1), "y" * WHAT_CHARS_MAX)
     assert len(long["what"]) == WHAT_CHARS_MAX

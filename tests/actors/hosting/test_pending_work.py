@@ -35,7 +35,7 @@ def told(found: list[PendingWork]) -> dict[str, tuple[bool, list[str]]]:
     return {one.agent_id: (one.unfinished, [timer.timer for timer in one.timers]) for one in found}
 
 
-def test_what_is_to_be_done_comes_along_when_an_agent_moves(tmp_path: Path) -> None:
+def test_pending_work_moves_with_an_agent(tmp_path: Path) -> None:
     """A timer that an agent set before it moved to the shard is found with the others, before and after sealing."""
     store = asyncio.run(shard_of_three(tmp_path / "store"))
     notes: list[str] = []

@@ -63,7 +63,7 @@ async def seated(desk: Desk, *names: str) -> None:
 
 
 @at_desk
-async def test_what_waits_is_one_frame_and_one_sync(desk: Desk) -> None:
+async def test_waiting_commits_are_one_frame_and_one_sync(desk: Desk) -> None:
     """Appends of eight agents that wait together are one group: one write, one sync, eight commits."""
     writes, syncs = desk.done("write"), desk.done("sync")
     commits = await asyncio.gather(*(desk.commit(name, 0, "Hi") for name in NAMES))
@@ -73,7 +73,7 @@ async def test_what_waits_is_one_frame_and_one_sync(desk: Desk) -> None:
 
 
 @at_desk
-async def test_what_comes_during_a_sync_is_the_next_group(desk: Desk) -> None:
+async def test_commits_during_a_sync_form_the_next_group(desk: Desk) -> None:
     """Commits that arrive during a write are written in the next group, right after it."""
     first = asyncio.create_task(desk.commit(NAMES[0], 0, "Hi"))
     await asyncio.sleep(0)
@@ -173,7 +173,7 @@ def test_a_failed_sync_fails_its_group(operation: str) -> None:
 
 
 @at_desk
-async def test_what_waits_behind_a_failed_group_can_be_sent_again(desk: Desk) -> None:
+async def test_commits_behind_a_failed_group_can_be_sent_again(desk: Desk) -> None:
     """Appends and activations that waited during the disk failure get HostLost, and nothing of them is written."""
     desk.disk.fail("sync", errno.EIO)
     first = asyncio.create_task(all_of(desk.commit("ada", 0, "Hi")))
@@ -189,7 +189,7 @@ async def test_what_waits_behind_a_failed_group_can_be_sent_again(desk: Desk) ->
 
 
 @at_desk
-async def test_a_newer_owner_ends_it(desk: Desk) -> None:
+async def test_a_newer_owner_ends_the_journal(desk: Desk) -> None:
     """If another process owns the partition, all callers get HostLost, and the loss is reported once."""
     other = desk.store.open_partition(SHARD, "other", take_over=True)
     results = await all_of(*(desk.commit(name, 0, "Hi") for name in NAMES))
@@ -201,7 +201,7 @@ async def test_a_newer_owner_ends_it(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("name", ["add", "answers", "load", "forget_many"])
-def test_a_bug_reaches_all_who_wait(name: str) -> None:
+def test_a_bug_in_the_engine_reaches_all_waiting_callers(name: str) -> None:
     """An unexpected exception of the engine ends the journal: waiting callers get it, and acknowledged records stay."""
 
     async def main() -> None:
@@ -229,7 +229,7 @@ def test_a_bug_reaches_all_who_wait(name: str) -> None:
 
 
 @at_desk
-async def test_a_bug_in_the_log_reaches_all_who_wait(desk: Desk) -> None:
+async def test_a_bug_in_the_log_reaches_all_waiting_callers(desk: Desk) -> None:
     """An unexpected exception of the log reaches the group that was being written and all later callers; nothing is
     written.
     """
@@ -241,7 +241,7 @@ async def test_a_bug_in_the_log_reaches_all_who_wait(desk: Desk) -> None:
 
 
 @at_desk
-async def test_agents_are_built_again_where_the_engine_refuses_their_records(desk: Desk) -> None:
+async def test_agents_are_reloaded_if_the_engine_refuses_their_records(desk: Desk) -> None:
     """After a failed transaction, the agents of the group are reloaded from the log; their commits are acknowledged and
     visible.
     """
@@ -312,7 +312,7 @@ async def test_close_while_a_tick_runs(desk: Desk) -> None:
 
 
 @at_desk
-async def test_who_leaves_and_comes_back_in_one_tick_is_there_once(desk: Desk) -> None:
+async def test_an_agent_reactivated_in_one_batch_is_there_once(desk: Desk) -> None:
     """If an agent is unloaded and activated again in one batch, it is unloaded first; no row is there twice."""
     await seated(desk, "ada")
     await desk.commit("ada", 0, "one")
@@ -325,7 +325,7 @@ async def test_who_leaves_and_comes_back_in_one_tick_is_there_once(desk: Desk) -
 
 
 @pytest.mark.parametrize("steps", range(6))
-def test_who_gives_up_entering_leaves_nothing(steps: int) -> None:
+def test_a_cancelled_activation_leaves_no_rows(steps: int) -> None:
     """If an activation is cancelled at any stage, the engine keeps no rows of the agent, and the agent can be activated
     again.
     """
@@ -393,7 +393,7 @@ async def test_nothing_is_written_after_the_end_of_an_agent(desk: Desk) -> None:
     assert await desk.ticks.enter("ada") == 1
 
 
-def test_in_threads_all_of_it_is_there() -> None:
+def test_real_threads_lose_no_commit() -> None:
     """With real threads and real time, forty agents commit and read their own writes in far fewer groups than
     commits.
     """

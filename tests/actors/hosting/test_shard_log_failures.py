@@ -25,7 +25,7 @@ async def slow() -> None:
     await asyncio.sleep(10)
 
 
-def test_agents_beside_a_failed_group_continue() -> None:
+def test_agents_outside_a_failed_group_continue() -> None:
     """After one disk error, the callers of the failed group get an error; the other agents, busy or idle, are not
     affected.
     """
@@ -68,7 +68,7 @@ def test_a_turn_without_a_caller_is_finished_after_a_failure() -> None:
     run_plain(main, slow)
 
 
-def test_a_timer_goes_off_after_the_log_was_lost() -> None:
+def test_a_timer_fires_after_the_log_was_lost() -> None:
     """An idle agent whose log was lost and reopened is activated by its timer, and no earlier command is repeated."""
 
     async def main() -> None:
@@ -147,7 +147,7 @@ def test_a_shard_that_is_fenced_while_it_rests_gives_up() -> None:
     run_plain(main)
 
 
-def test_what_was_unfinished_is_finished_a_few_at_a_time() -> None:
+def test_unfinished_turns_are_finished_a_few_at_a_time() -> None:
     """After a crash all unfinished turns are finished in the given order, at most SHARD_RECOVERIES_MAX at a time."""
 
     async def main() -> None:
@@ -185,7 +185,7 @@ def test_no_seed_of_many_breaks_a_promise_of_a_shard(first: int) -> None:
         simulate(seed)
 
 
-def test_the_worlds_of_shards_are_worth_simulating() -> None:
+def test_the_simulated_shards_cover_all_cases() -> None:
     """In the simulated worlds logs are lost, processes end and begin, and the loss of a log to another process
     occurs.
     """
@@ -197,7 +197,7 @@ def test_the_worlds_of_shards_are_worth_simulating() -> None:
 
 
 @pytest.mark.parametrize("guard", split([*BREAKS], 2, label="guards of shards", part="hosts"))
-def test_a_seed_finds_out_that_a_guard_of_a_shard_is_missing(guard: str) -> None:
+def test_a_seed_detects_a_missing_guard_of_a_shard(guard: str) -> None:
     """A world with all guards passes, and the same world without one guard fails."""
     seed = BREAKS[guard][0]
     if fails(seed) or not fails(seed, guard):

@@ -59,7 +59,7 @@ def test_an_idle_agent_leaves_nothing() -> None:
     run_plain(main)
 
 
-def test_who_was_used_longest_ago_makes_room() -> None:
+def test_the_least_recently_used_agent_is_unloaded() -> None:
     """With room for three agents, the three most recently used ones stay in memory, and the others are unloaded."""
 
     async def main() -> None:
@@ -213,7 +213,7 @@ def test_an_agent_with_a_thousand_messages_does_not_starve_the_others() -> None:
 
 
 @pytest.mark.parametrize("after", split(range(10), 3, label="the end", part="hosts"))
-def test_a_message_that_meets_the_end_of_its_agent(after: int) -> None:
+def test_a_message_during_deletion_is_answered_or_refused(after: int) -> None:
     """A message that is sent while the agent is deleted is either answered before the deletion or fails; it is never
     written after the deletion.
     """
@@ -236,7 +236,7 @@ def test_a_message_that_meets_the_end_of_its_agent(after: int) -> None:
 
 
 @pytest.mark.parametrize("after", split(range(14), 4, label="on its way out", part="hosts"))
-def test_a_message_that_meets_an_agent_on_its_way_out(after: int) -> None:
+def test_a_message_during_unloading_is_answered(after: int) -> None:
     """A message that arrives while the shard unloads is answered once; the log has one owner at any moment."""
 
     async def main() -> None:
@@ -275,7 +275,7 @@ def test_no_busy_agent_is_unloaded() -> None:
     run_plain(main, slow)
 
 
-def test_what_one_agent_is_lent_no_other_has() -> None:
+def test_functions_of_one_agent_are_available_to_no_other() -> None:
     """Functions of one agent of a shard are available to no other agent, also after it was unloaded."""
 
     @tool(effect="read_only")

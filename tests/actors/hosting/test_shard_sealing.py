@@ -46,7 +46,7 @@ def frames() -> Iterator[Frames]:
         yield found
 
 
-def test_a_shard_at_work_seals_when_much_has_gathered() -> None:
+def test_a_busy_shard_seals_above_a_high_limit() -> None:
     """While a command runs, nothing is sealed below SHARD_SEAL_BYTES; from there on, the next check seals."""
 
     async def main() -> None:
@@ -67,7 +67,7 @@ def test_a_shard_at_work_seals_when_much_has_gathered() -> None:
     run_plain(main, slow)
 
 
-def test_a_shard_at_rest_seals_what_is_worth_it() -> None:
+def test_an_idle_shard_seals_above_a_low_limit() -> None:
     """When no command runs, the next check seals from SEAL_BYTES_MIN on; fewer bytes stay unsealed."""
 
     async def main() -> None:
@@ -88,7 +88,7 @@ def test_a_shard_at_rest_seals_what_is_worth_it() -> None:
     run_plain(main, slow)
 
 
-def test_what_a_killed_host_left_is_sealed_before_its_agents_come() -> None:
+def test_the_frames_of_a_killed_host_are_sealed_before_activation() -> None:
     """The next host seals the frames of a killed host when it opens the log, before any agent is activated."""
 
     async def main() -> None:
@@ -107,7 +107,7 @@ def test_what_a_killed_host_left_is_sealed_before_its_agents_come() -> None:
     run_plain(main)
 
 
-def test_a_shard_that_is_fenced_while_it_opens_its_log() -> None:
+def test_a_shard_fenced_while_opening_its_log_fails_its_callers() -> None:
     """If sealing finds the shard fenced, waiting callers get HostLost, and the log is closed."""
 
     async def main() -> None:

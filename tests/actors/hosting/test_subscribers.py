@@ -33,7 +33,7 @@ def run(main: Callable[[Subscribers], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(main(Subscribers()))
 
 
-def test_what_happens_while_the_log_is_read_comes_after_it() -> None:
+def test_commits_during_a_log_read_come_after_it() -> None:
     """Commits that are published before the caller's turn is known are delivered once, after the records that were read
     from the log.
     """
@@ -52,7 +52,7 @@ def test_what_happens_while_the_log_is_read_comes_after_it() -> None:
     run(main)
 
 
-def test_a_caller_who_waits_for_nothing_hears_at_once() -> None:
+def test_a_command_without_a_turn_gets_records_at_once() -> None:
     """A command that opens no turn gets records immediately."""
 
     async def main(audience: Subscribers) -> None:
@@ -114,7 +114,7 @@ def test_a_collector_gets_all_records_once_and_in_order() -> None:
     run(main)
 
 
-def test_who_went_away_does_not_hear_the_end() -> None:
+def test_ending_the_turn_of_a_departed_caller_is_no_error() -> None:
     """Ending the turn of a caller that has left raises no error."""
 
     async def main(audience: Subscribers) -> None:

@@ -188,7 +188,7 @@ def test_two_schedules_of_one_store_make_one_heartbeat() -> None:
 
 @pytest.mark.parametrize("skew_s", [-5, 5])
 @pytest.mark.parametrize("run", [run_plain, virtual_time.run])
-def test_a_host_whose_clock_is_another(run: Any, skew_s: int) -> None:
+def test_heartbeats_are_correct_with_a_skewed_host_clock(run: Any, skew_s: int) -> None:
     """With a host's clock behind or ahead of the schedule's clock, each heartbeat is recorded once, and not before its
     due time.
     """
@@ -233,7 +233,7 @@ def test_an_agent_that_cannot_be_opened_is_tried_again_later() -> None:
     assert len(home.notes) == 6
 
 
-def test_an_agent_that_was_deleted_sends_nothing_until_it_sets_a_timer_in_its_next_life() -> None:
+def test_a_recreated_agent_has_no_timers_of_the_deleted_one() -> None:
     """A deleted agent's timers are gone, no schedule reads them, and an agent created again under the name has none."""
 
     async def main() -> Home:

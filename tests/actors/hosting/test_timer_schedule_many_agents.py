@@ -65,7 +65,7 @@ def scheduled(sent: Sent, known: dict[str, list[DueTimer]], for_s: float) -> Non
     virtual_time.run(main)
 
 
-def test_a_thousand_agents_cost_what_is_due() -> None:
+def test_the_cost_of_a_heartbeat_does_not_depend_on_the_number_of_agents() -> None:
     """With a thousand agents and a heartbeat each ten minutes, the work for each heartbeat does not depend on the
     number of agents.
     """
@@ -89,7 +89,7 @@ def test_a_thousand_agents_cost_what_is_due() -> None:
     assert len(sent.schedule._heap) < 3000
 
 
-def test_what_cannot_be_sent_does_not_spin() -> None:
+def test_a_timer_that_stays_due_is_retried_after_a_minute() -> None:
     """A timer that is still due after its heartbeat was sent is tried again a minute later, marked late and with a new
     id.
     """
@@ -130,7 +130,7 @@ def test_ten_thousand_in_one_second_do_not_start_as_many_tasks() -> None:
     assert sent.calls < 1000
 
 
-def test_one_that_takes_for_ever_holds_up_itself_only() -> None:
+def test_a_hanging_heartbeat_delays_no_other() -> None:
     """A delivery that never ends delays no other agent, not even those of the same batch."""
 
     async def main() -> Counter[str]:
@@ -180,7 +180,7 @@ def test_a_hosts_report_is_newer_than_a_read_of_the_log() -> None:
     ]
 
 
-def test_a_timer_of_the_first_moment_of_all_goes_off() -> None:
+def test_a_timer_due_at_time_zero_fires() -> None:
     """A timer that is due at time 0 fires: no due time has a special meaning."""
     sent = Sent(every_s=0)
     scheduled(sent, {"sam": [DueTimer(0, "tea")]}, 30)

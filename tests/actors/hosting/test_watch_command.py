@@ -19,7 +19,7 @@ async def watch(ref: AgentRef, heard: list[Record]) -> None:
         heard.append(record)
 
 
-def test_a_watcher_hears_what_timers_lead_to_and_no_answer_to_others() -> None:
+def test_a_watch_delivers_timer_turns_and_no_answers_to_callers() -> None:
     """Over many renewals a watch delivers each record of each timer's turn once, and no answer to a caller."""
 
     async def main() -> None:

@@ -95,7 +95,7 @@ def test_every_filter_reaches_the_archive() -> None:
     assert not verify(world.system.view("sam"), world.system.tools).faults
 
 
-def test_words_alone_answer_where_the_archive_does_not_and_say_so() -> None:
+def test_without_the_archive_a_search_by_words_says_so() -> None:
     """Without an answer of the archive, the agent's own memories are searched by words, under every filter, and the
     result says that documents were not searched.
     """
@@ -150,7 +150,7 @@ def test_both_days_count_whole_in_the_zone_of_the_agent(zone: str) -> None:
 
 
 @pytest.mark.parametrize("day", ["now", "", "2025-02-30", "2025-13-01", "30.1.2025", "2025-01-31T00:00", "0001-01-01"])
-def test_what_is_no_day_is_refused_at_either_end(day: str) -> None:
+def test_an_invalid_day_is_refused_at_either_end(day: str) -> None:
     """The error says how a date is written."""
     world = World(say("Hi."))
     asyncio.run(world.tell("Hello"))
@@ -179,7 +179,7 @@ def test_roles_and_days_are_passed_to_the_search_of_what_was_said(monkeypatch: p
     assert len(asked) == 1
 
 
-def test_what_a_crash_left_in_the_log_is_known_to_the_calls_after_it() -> None:
+def test_calls_after_a_crash_know_the_memories_before_it() -> None:
     """A memory that was stored before an outside effect is recognised by the next call, also after a restart."""
     posted: list[str] = []
 

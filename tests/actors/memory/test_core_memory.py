@@ -98,7 +98,7 @@ def test_the_old_names_are_accepted(world: World) -> None:
     assert "Showing 1 of 1 results (page 0/0)" in call(world, "recall_memory_search", query="sail")[0]
 
 
-def test_search_sees_what_was_really_said_with_right_totals_and_pages(world: World) -> None:
+def test_search_finds_sent_messages_with_correct_totals(world: World) -> None:
     """The words of send_message are found; totals count all results; system and function messages are not searched."""
     for number in range(7):
         world.model.lines = [say(f"Whale number {number}.")]
@@ -119,7 +119,7 @@ def test_percent_and_underscore_are_letters(world: World) -> None:
     assert call(world, "conversation_search", query="_")[0] == "No results found."
 
 
-def test_search_by_date_includes_both_days_and_refuses_what_is_no_date(world: World) -> None:
+def test_search_by_date_includes_both_days_and_refuses_invalid_dates(world: World) -> None:
     """The end day counts whole; a date such as "now" gives an error, not a crash."""
     assert "of 2 results" in call(world, "conversation_search_date", start_date="2026-01-01", end_date="2026-01-01")[0]
     assert (
@@ -131,7 +131,7 @@ def test_search_by_date_includes_both_days_and_refuses_what_is_no_date(world: Wo
     assert not ok
 
 
-def test_what_is_archived_is_found_at_once_with_its_own_time(world: World) -> None:
+def test_a_new_memory_is_found_at_once_with_its_time(world: World) -> None:
     """A new memory is found at once, with the time of its insertion."""
     assert call(world, "archival_memory_search", query="gold")[0] == "No results found."
     assert call(world, "archival_memory_insert", content="The gold is under the oak.") == ("None", True)

@@ -139,7 +139,7 @@ REFUSED: dict[str, tuple[type[Command], str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_block_that_cannot_be_is_refused_and_nothing_changes(world: World, name: str) -> None:
+def test_an_invalid_block_is_refused_and_nothing_changes(world: World, name: str) -> None:
     """An invalid block raises BadInput, and the log is unchanged."""
     kind, label, fields = REFUSED[name]
     log = world.log()

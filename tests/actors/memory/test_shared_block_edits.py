@@ -84,7 +84,7 @@ async def test_of_two_edits_of_a_sentence_one_wins_and_the_other_is_refused() ->
 
 
 @alive
-async def test_what_a_person_changes_is_in_the_next_request() -> None:
+async def test_a_persons_edit_is_in_the_next_request() -> None:
     """A person's edit is copied to the agent's log before the next model call, under the agent's label for the block; a
     further step makes no copy.
     """
@@ -189,7 +189,7 @@ async def test_two_calls_of_one_reply_build_on_each_other() -> None:
 
 
 @alive
-async def test_a_block_that_is_gone_stays_as_it_was_and_cannot_be_edited() -> None:
+async def test_a_deleted_block_keeps_its_text_and_cannot_be_edited() -> None:
     """After the block is deleted, the agent keeps its copy and is informed once; its edits fail. When the block is
     created again, the copy is updated.
     """
@@ -256,7 +256,7 @@ async def test_an_agent_in_another_store_follows_the_block_of_that_name_there() 
 
 
 @alive
-async def test_a_block_is_not_rewritten_by_who_saw_another_of_its_name() -> None:
+async def test_an_edit_based_on_another_block_of_the_name_is_refused() -> None:
     """An edit that is based on another value of the same version is refused, and the block stays."""
     team = Team()
     await team.people.create("team", "one")
@@ -334,7 +334,7 @@ async def test_a_fork_follows_from_its_cut_on() -> None:
 
 
 @alive
-async def test_an_erased_edit_is_no_longer_what_the_block_says() -> None:
+async def test_an_erased_edit_is_removed_from_the_block() -> None:
     """After an erasure the block has its earlier value and agents get it; copies are erased with the records of the
     agent.
     """

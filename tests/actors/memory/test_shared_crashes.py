@@ -122,7 +122,7 @@ async def test_an_edit_is_made_once_in_many_worlds(first: int) -> None:
 
 @alive
 @pytest.mark.parametrize("written", [False, True])
-async def test_an_edit_whose_fate_is_not_known_is_not_said_to_be_made(
+async def test_an_edit_with_unknown_outcome_is_reported_as_unknown(
     written: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the disk fails before or after the edit is written, the result says that the outcome is unknown; the next
@@ -237,7 +237,7 @@ async def test_a_step_reads_nothing_where_nothing_changed(monkeypatch: pytest.Mo
 
 
 @alive
-async def test_an_owner_that_keeps_its_blocks_knows_them_without_looking(tmp_path: Path) -> None:
+async def test_an_owner_that_keeps_its_blocks_open_answers_from_memory(tmp_path: Path) -> None:
     """A process that keeps its blocks open answers from memory; other processes can edit a block after it was
     unloaded.
     """

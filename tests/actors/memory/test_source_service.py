@@ -129,7 +129,7 @@ def test_a_load_that_is_killed_continues_where_it_was(batch: int, after: bool, t
     assert texts(store) == {document.name: document.text for document in brought}
 
 
-def test_what_is_interrupted_by_its_own_documents_keeps_what_was_committed(monkeypatch) -> None:
+def test_an_interrupted_load_keeps_its_committed_batches(monkeypatch) -> None:
     """If the documents or the disk fail in the middle, earlier batches stay, and nothing is removed."""
     monkeypatch.setattr(module, "BATCH_DOCUMENTS", 2)
     store = MemoryStore()
@@ -177,7 +177,7 @@ def test_a_document_that_no_source_can_hold_is_reported_and_the_rest_continues(d
     assert texts(store) == {"b": "fog"}
 
 
-def test_what_is_in_a_folder_that_cannot_be_read_has_not_vanished() -> None:
+def test_unreadable_documents_are_not_removed() -> None:
     """A document whose folder or file could not be read is not removed; a document whose name only begins like the
     folder's is.
     """
@@ -249,7 +249,7 @@ def test_attaching_is_an_event_of_the_agent_that_counts_from_then_on(tmp_path: P
     assert covered == [["sea"], ["land", "sea"], ["land"], ["land", "letters"]]
 
 
-def test_nothing_that_makes_agents_makes_one_of_a_sources_name(tmp_path: Path) -> None:
+def test_no_agent_can_have_the_name_of_a_source(tmp_path: Path) -> None:
     """Creating one agent or many, and sending, refuse the name of a source before anything is registered."""
     from everlog.actors.api import open_system
 

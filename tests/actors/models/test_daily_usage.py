@@ -33,7 +33,7 @@ def behind(world: World, **limits: Any) -> None:
     world.system = LocalSystem(world.store, services=services, ports=world.ports)
 
 
-def test_a_gateway_that_was_started_again_knows_what_was_used_up() -> None:
+def test_a_restarted_gateway_knows_the_usage_of_today() -> None:
     """Three answers of 10,000 tokens are counted, each by a new gateway; a fourth request would exceed 30,000 and is
     not sent.
     """
@@ -117,7 +117,7 @@ def test_summaries_and_refused_replies_count_by_the_model_that_was_asked() -> No
     assert {name: usage.total for name, usage in found.items()} == {"big": 500 + 4 * 700, "small": 90}
 
 
-def test_a_fork_has_not_used_up_what_its_parent_did() -> None:
+def test_a_fork_does_not_inherit_the_usage_of_its_parent() -> None:
     """Calls in the inherited past count for the parent only."""
     world = a_world(day_tokens_max=12_000)
     behind(world)

@@ -32,7 +32,7 @@ def events(world: World, kind: type) -> list[Any]:
     return [event for record in world.log() if isinstance(event := event_of(record), kind)]
 
 
-def test_a_fallback_is_called_in_its_own_way() -> None:
+def test_a_fallback_uses_its_own_calling_format() -> None:
     """The switch records the fallback's calling format, window, sampling and streaming, which the request and the
     reader use. The next turn uses the agent's own again, and the log verifies.
     """
@@ -62,7 +62,7 @@ def test_a_fallback_that_is_the_model_itself_is_asked_once() -> None:
     assert len(world.model.requests) == 2
 
 
-def test_a_summarizer_that_is_down_is_stood_in_for() -> None:
+def test_a_failing_summarizer_is_replaced_by_the_agents_model() -> None:
     """If the summarizer fails, the agent's own model writes the summary, the turn is answered, the log has the reason,
     and it verifies.
     """
@@ -79,7 +79,7 @@ def test_a_summarizer_that_is_down_is_stood_in_for() -> None:
     assert not verify(world.system.view("sam"), world.system.tools).faults
 
 
-def test_the_agents_own_model_that_stood_in_has_a_fallback_still() -> None:
+def test_a_model_that_replaced_the_summarizer_has_a_fallback() -> None:
     """If the summarizer and then the agent's own model fail, the fallback is called."""
     text = "The sea was calm and the wind came from the west all day. " * 12
     world = World(after=lambda request: counted(request, say("Go on.")))
@@ -132,7 +132,7 @@ def test_an_answer_that_overflowed_is_kept_with_its_cost() -> None:
 
 
 @pytest.mark.parametrize("kind", ["server", "overloaded", "loading"])
-def test_a_server_that_wants_to_be_left_alone_for_long_is_not_waited_for(kind: str) -> None:
+def test_a_long_retry_after_fails_the_request_at_once(kind: str) -> None:
     """A Retry-After of an hour fails the request at once, so that the fallback can be called."""
 
     async def main() -> None:

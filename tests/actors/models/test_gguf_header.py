@@ -49,7 +49,7 @@ def test_a_file_truncated_anywhere_is_reported_as_truncated() -> None:
         (b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + struct.pack("<Q", 1) + b"a" + struct.pack("<I", 77), "type 77"),
     ],
 )
-def test_what_is_no_model_is_refused_by_what_it_is(content: bytes, said: str) -> None:
+def test_files_that_are_no_model_are_named_in_the_error(content: bytes, said: str) -> None:
     """A web page, a Git LFS pointer, another format, an unknown version and nonsense are each named in the error."""
     with pytest.raises(BadInput, match=said):
         header_of(content, "small.gguf")

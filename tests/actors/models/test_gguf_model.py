@@ -80,9 +80,7 @@ def tools_template(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @real
 @pytest.mark.parametrize("way", split(WAYS, 1, label="ways", part="models"))
 @pytest.mark.xdist_group("gguf")
-def test_three_turns_in_each_way_leave_a_log_that_verifies(
-    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_three_turns_in_each_calling_format_verify(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each turn is answered or its failure is an event; the tokens are counted by the server, which takes most of each
     prompt from its cache.
     """
@@ -99,9 +97,7 @@ def test_three_turns_in_each_way_leave_a_log_that_verifies(
 @pytest.mark.models
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.xdist_group("gguf")
-def test_thirty_turns_in_each_way_leave_a_log_that_verifies(
-    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_thirty_turns_in_each_calling_format_verify(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Thirty turns with longer replies fill the window: summaries are made, or the turn ends with an event."""
     store = tmp_path / "store"
     tools_template(store, monkeypatch)
@@ -115,7 +111,7 @@ def test_thirty_turns_in_each_way_leave_a_log_that_verifies(
 @pytest.mark.long
 @pytest.mark.models
 @pytest.mark.xdist_group("gguf")
-def test_an_overflow_that_the_server_tells_leads_to_a_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_overflow_reported_by_the_server_leads_to_a_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server with a smaller window than the agent's refuses a long request; the oldest part is then summarized, and
     the turn continues.
     """
@@ -138,7 +134,7 @@ def test_an_overflow_that_the_server_tells_leads_to_a_summary(tmp_path: Path, mo
 
 @real
 @pytest.mark.xdist_group("gguf")
-def test_what_llama_cpp_cannot_load_is_a_failure_in_words(tmp_path: Path) -> None:
+def test_a_file_that_llama_cpp_cannot_load_ends_the_turn(tmp_path: Path) -> None:
     """A file with a valid header but no model ends the turn with an event that says what may help."""
     path = tmp_path / "none.gguf"
     path.write_bytes(written({"general.architecture": "llama", "llama.context_length": 4096}))

@@ -51,7 +51,7 @@ def test_a_name_stands_for_its_dated_versions_and_for_nothing_else(model: str, n
     assert PriceList().of(model) == (prices.shipped().models[name] if name else None)
 
 
-def test_a_users_price_comes_before_one_for_all_and_that_before_the_list() -> None:
+def test_prices_have_an_order_of_precedence() -> None:
     """Prices are taken from the exact name in models.toml, then the variables, then the shipped list; the offline model
     is free.
     """
@@ -72,7 +72,7 @@ def test_prices_of_models_toml() -> None:
 
 
 @pytest.mark.parametrize("said", [Said(1), Said(None, 1), Said(None, None, 1), Said(-1, 1), Said(1, float("inf"))])
-def test_prices_that_cannot_be_are_refused(said: Said) -> None:
+def test_invalid_prices_are_refused(said: Said) -> None:
     """Half a price, a negative price and an infinite price are refused."""
     with pytest.raises(BadInput, match=r'\[models\."c"\]'):
         own_prices({"c": said})

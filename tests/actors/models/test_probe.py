@@ -49,7 +49,7 @@ def test_a_model_whose_template_knows_no_tools_answers_in_prose() -> None:
     assert "Hello there!" in told.said["tools"]
 
 
-def test_what_refuses_tools_is_one_that_has_none() -> None:
+def test_a_server_that_refuses_tools_has_none() -> None:
     """VLLM without a tool parser answers with status 400: the model has no tools, and the reason is kept."""
     said = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
     told = found(Server("vllm", tools=reply({"error": {"message": said}}, 400)))
@@ -57,7 +57,7 @@ def test_what_refuses_tools_is_one_that_has_none() -> None:
     assert "--enable-auto-tool-choice" in told.said["tools"]
 
 
-def test_a_server_that_ignores_what_it_is_asked_for_is_found_out() -> None:
+def test_a_server_that_ignores_parameters_is_detected() -> None:
     """Prose instead of a call or JSON, a whole reply instead of a stream, and no usage: only the text format is
     left.
     """
@@ -85,7 +85,7 @@ def test_a_model_that_thinks_before_it_answers_is_given_the_time(thought: str | 
 
 
 @pytest.mark.parametrize("said", [None, "Okay, so the user wants me to"])
-def test_what_a_reply_that_was_cut_off_leaves_out_is_not_known(said: str | None) -> None:
+def test_a_truncated_reply_leaves_abilities_unknown(said: str | None) -> None:
     """Abilities are unknown, not absent, if the model's reply never ends."""
     cut = message(said, finish="length")
     told = found(Server("llamacpp", tools=cut, schema=cut, grammar=cut))
@@ -112,7 +112,7 @@ def test_streams_with_and_without_counts_are_distinguished() -> None:
         ("", {"/props": "<html>", "/api/ps": [1, 2]}, "", None),
     ],
 )  # fmt: skip
-def test_each_kind_of_server_says_its_window_elsewhere(
+def test_the_window_is_found_for_each_kind_of_server(
     owner: str, paths: dict[str, object], server: str, window: int | None
 ) -> None:
     """The window is that of the loaded model; a server that does not report it has none, and unexpected answers raise
@@ -122,7 +122,7 @@ def test_each_kind_of_server_says_its_window_elsewhere(
     assert (told.server, told.window, told.fault) == (server, window, "")
 
 
-def test_newer_models_are_asked_with_the_limit_that_they_want() -> None:
+def test_newer_models_get_max_completion_tokens() -> None:
     """Newer models of OpenAI refuse max_tokens; the probe then uses max_completion_tokens for all further requests."""
     server = Server("system")
     refusal = {"error": {"message": "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."}}
@@ -147,7 +147,7 @@ def test_newer_models_are_asked_with_the_limit_that_they_want() -> None:
         (Server(paths={"/v1/models": ProbeResponse(0, "Connection refused")}), "cannot be reached"),
     ],
 )  # fmt: skip
-def test_where_nothing_can_be_found_out_the_reason_is_said(server: Server, said: str) -> None:
+def test_a_failed_probe_names_the_reason(server: Server, said: str) -> None:
     """A web page, a wrong key, a missing model, a broken server and a dead port each have their own error."""
     told = found(server)
     assert told.abilities == Abilities()
@@ -165,14 +165,14 @@ def test_a_server_without_a_list_of_models_can_still_be_asked() -> None:
 @pytest.mark.parametrize(
     "broken", ["", "null", "[]", '{"choices": []}', '{"choices": [null]}', '{"choices": 7}', "\xff"]
 )
-def test_no_answer_is_a_crash(broken: str) -> None:
+def test_no_answer_crashes_the_probe(broken: str) -> None:
     """With invalid content as any of the replies, the probe completes."""
     for question in ("tools", "schema", "stream", "grammar"):
         found(Server("llamacpp", **{question: ProbeResponse(200, broken)}, paths={"/props": broken}))  # type: ignore[arg-type]
     found(Server(paths={"/v1/models": broken}))
 
 
-def test_the_key_goes_to_the_endpoint_and_does_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_is_sent_and_removed_from_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """The key is read from the named variable and removed from the endpoint's answer; without a name, no key is
     sent.
     """
@@ -185,7 +185,7 @@ def test_the_key_goes_to_the_endpoint_and_does_not_come_back(monkeypatch: pytest
     assert [headers.get("authorization") for headers in server.headers] == [f"Bearer {key}", None]
 
 
-def test_a_dead_port_is_an_answer_too() -> None:
+def test_a_dead_port_is_reported_as_status_0() -> None:
     """Without a server the answer is status 0 with the reason."""
     with serving((200, "{}")) as server:
         pass
@@ -222,7 +222,7 @@ def test_a_probe_follows_no_redirect(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (answer.status, elsewhere.bodies) == (307, [])
 
 
-def test_of_an_answer_without_an_end_only_the_beginning_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_probe_answer_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer beyond the limit is cut at the limit."""
     monkeypatch.setattr(probe_http, "BODY_BYTES_MAX", 1000)
     with serving((200, "x" * 2000)) as server:

@@ -91,7 +91,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("status", "body", "kind"), FAILED)
-def test_a_refusal_is_of_its_class_whatever_its_words(status: int, body: str, kind: str) -> None:
+def test_each_refusal_has_its_class(status: int, body: str, kind: str) -> None:
     """The error is one line that says what was found and what to do; only a failure that a shorter context can mend is
     an overflow.
     """
@@ -103,7 +103,7 @@ def test_a_refusal_is_of_its_class_whatever_its_words(status: int, body: str, ki
     assert "<html" not in str(failed)
 
 
-def test_every_class_of_refusal_is_met() -> None:
+def test_each_refusal_has_its_class_over_a_connection() -> None:
     """Over a real connection, each body gives its class; the key, which is in each body, is in no message and is sent
     to no other host.
     """
@@ -132,7 +132,7 @@ def test_every_class_of_refusal_is_met() -> None:
     (error("Provider returned error", 502), "server"), ('{"error": "overloaded"}', "overloaded"),
     (error(MAX, 400), "overflow"),
 ])  # fmt: skip
-def test_what_is_no_completion_is_recorded_as_it_came(body: str, kind: str) -> None:
+def test_invalid_completions_keep_their_raw_body(body: str, kind: str) -> None:
     """With a success status, HTML, other JSON and a reply without choices are `garbage`; an error in the body has its
     own class.
     """
@@ -150,7 +150,7 @@ def test_what_is_no_completion_is_recorded_as_it_came(body: str, kind: str) -> N
     asyncio.run(main())
 
 
-def test_when_to_come_again_may_be_in_the_words() -> None:
+def test_the_retry_time_is_read_from_the_body() -> None:
     """The time to retry is read from the body if no header has it; a header takes precedence."""
     words = error("Rate limit reached. Please try again in 250ms.")
     assert refusal(429, {}, words, name="m", url="u").retry_after_s == 0.25
@@ -189,7 +189,7 @@ def test_a_failure_leaves_the_connection_of_use() -> None:
     asyncio.run(main())
 
 
-def test_the_table_of_the_guide_is_that_of_the_code() -> None:
+def test_the_documented_failure_classes_equal_the_code() -> None:
     """docs/gateway.md lists each class in order, with its meaning and its handling."""
     guide = (Path(__file__).parents[3] / "docs" / "gateway.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([a-z_]+)` \| (.+?) \| (.+?) \|$", guide, re.MULTILINE)

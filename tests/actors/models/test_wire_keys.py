@@ -27,7 +27,7 @@ def event(content: str, finish: str | None = None) -> bytes:
 
 
 @pytest.mark.parametrize("size", [1, 7, 100])
-def test_pieces_never_show_the_key(size: int) -> None:
+def test_chunks_never_contain_the_key(size: int) -> None:
     """In any split of the body, the key is in no chunk and in no sum of chunks; all other text is delivered."""
     said = f"It is {KEY}, I say: {KEY[:5]}. sk-"
 

@@ -65,7 +65,7 @@ def said(heard: list[ReplyDelta]) -> tuple[str, str, str]:
 
 
 @each
-def test_a_stream_is_read_as_if_it_had_not_been_one(dialect: Dialect) -> None:
+def test_a_stream_is_read_like_an_unstreamed_reply(dialect: Dialect) -> None:
     """The assembled completion gives the same reply as the unstreamed one, and the deltas add up to it."""
 
     async def main() -> None:
@@ -85,7 +85,7 @@ def test_a_stream_is_read_as_if_it_had_not_been_one(dialect: Dialect) -> None:
 
 
 @each
-def test_where_the_network_cuts_it_into_parts_does_not_matter(dialect: Dialect) -> None:
+def test_a_stream_may_be_split_at_any_byte(dialect: Dialect) -> None:
     """A body in two parts split at any byte, or byte by byte with CRLF line ends, gives the same reply."""
     body = b"".join(dialect.events)
     expected = read(dialect.whole)
@@ -98,7 +98,7 @@ def test_where_the_network_cuts_it_into_parts_does_not_matter(dialect: Dialect) 
 
 
 @each
-def test_a_stream_cut_at_each_chunk_is_no_message(dialect: Dialect) -> None:
+def test_a_stream_broken_after_each_chunk_is_an_error(dialect: Dialect) -> None:
     """A stream that breaks or ends after any chunk gives an error with the received part, or the reply if it was
     complete.
     """
@@ -125,7 +125,7 @@ def test_a_stream_cut_at_each_chunk_is_no_message(dialect: Dialect) -> None:
     asyncio.run(main())
 
 
-def test_a_stream_cut_at_each_byte_is_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_broken_after_each_byte_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stream that breaks before the finish reason is complete is an error; afterwards it is the reply."""
     chunks = [event({"choices": [{"delta": {"content": "Grüße"}}]}),
               event({"choices": [{"delta": {}, "finish_reason": "stop"}]}), DONE]  # fmt: skip
@@ -173,7 +173,7 @@ def test_cancelled_at_each_chunk_the_connection_is_closed(dialect: Dialect) -> N
     asyncio.run(main())
 
 
-def test_a_cut_stream_is_asked_for_again_and_says_so() -> None:
+def test_a_broken_stream_is_retried_with_a_restart() -> None:
     """Deltas of the broken stream are void: a restart follows, and then the whole reply."""
     dialect = DIALECTS[0]
 
@@ -249,14 +249,14 @@ def test_usage_is_the_last_one_in_the_stream_or_none() -> None:
     [chunk({"content": "Dear user, I will not delete "}, ""), chunk({"content": "your"}, "")],
     [event({"choices": [{"text": "I will not delete ", "finish_reason": ""}]})],
 ])  # fmt: skip
-def test_an_empty_reason_is_none(parts: list[bytes]) -> None:
+def test_an_empty_finish_reason_is_no_end(parts: list[bytes]) -> None:
     """A stream whose chunks have an empty finish reason is incomplete until it ends properly."""
     came = outcome(parts)
     assert isinstance(came, BadReply) and came.kind == "cut"
     assert isinstance(outcome([*parts, DONE]), str)
 
 
-def test_an_empty_text_beside_a_message_is_nothing() -> None:
+def test_an_empty_text_next_to_a_message_is_ignored() -> None:
     """A chunk with an empty `text` and a message is read as a chat with its calls; if the words are in `text`, they are
     read from there.
     """
@@ -274,7 +274,7 @@ def test_an_empty_text_beside_a_message_is_nothing() -> None:
     assert isinstance(came, str) and parse_reply.reply(came, 100).text == "Hello"
 
 
-def test_a_mark_of_byte_order_before_a_stream_is_no_part_of_it() -> None:
+def test_a_byte_order_mark_before_a_stream_is_skipped() -> None:
     """A byte order mark before the first event is skipped."""
     came = outcome([b"\xef\xbb\xbf" + HELLO[0], *HELLO[1:], DONE])
     assert isinstance(came, str) and parse_reply.reply(came, 100).text == "Hello"
@@ -313,7 +313,7 @@ def test_calls_are_kept_apart_for_any_numbering() -> None:
     assert isinstance(came, str) and [call.name for call in parse_reply.reply(came, 100).calls] == ["f"]
 
 
-def test_a_request_for_text_goes_to_the_place_for_text() -> None:
+def test_a_prompt_request_goes_to_the_completions_path() -> None:
     """A body that begins with its prompt is sent to /completions, whose chunks hold `text`; others go to
     /chat/completions.
     """
@@ -335,7 +335,7 @@ def test_a_request_for_text_goes_to_the_place_for_text() -> None:
 
 
 @pytest.mark.parametrize("kind", ["text/event-stream", "application/json", "text/plain"])
-def test_what_comes_counts_and_not_what_it_is_called(kind: str) -> None:
+def test_the_body_decides_and_not_its_content_type(kind: str) -> None:
     """The body decides, not its content type: an unstreamed reply or an unexpected type is read."""
 
     async def main() -> None:
@@ -351,7 +351,7 @@ def test_what_comes_counts_and_not_what_it_is_called(kind: str) -> None:
 
 @pytest.mark.parametrize(("events", "kind"), [
     ([], "timeout"), (DIALECTS[0].events[:5], "timeout"), (DIALECTS[0].events[:-2], "")])  # fmt: skip
-def test_silence_is_not_waited_for(events: list[bytes], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silence_of_a_server_is_a_timeout(events: list[bytes], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Silence beyond the limit is `timeout`, with the received part; after a complete reply it is no error."""
     monkeypatch.setattr(openai_client, "GATEWAY_TIMEOUT_S", 0.1)
 
@@ -368,7 +368,7 @@ def test_silence_is_not_waited_for(events: list[bytes], kind: str, monkeypatch: 
     asyncio.run(main())
 
 
-def test_an_answer_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_reply_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reply beyond the limit of bytes is `garbage`."""
     monkeypatch.setattr("everlog.actors.models.response_body.REPLY_BYTES_MAX", 1000)
     came = outcome([chunk({"content": "word " * 50})] * 10)

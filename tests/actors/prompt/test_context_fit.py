@@ -110,7 +110,7 @@ def test_a_core_memory_larger_than_the_window_is_shown_cut_and_kept_whole() -> N
     assert f'<notes characters="{len(value)}/100000">' in world.model.messages()[0]["content"]
 
 
-def test_a_model_whose_summary_does_not_shrink_is_replaced_by_a_mechanical_one() -> None:
+def test_a_summary_that_does_not_shrink_is_replaced_by_a_mechanical_one() -> None:
     """Two rejected summaries are recorded with their requests, then a mechanical summary is made."""
     world = answering()
     endless = completion("blah " * 30_000)
@@ -141,7 +141,7 @@ def test_hundreds_of_turns_without_a_pause_stay_inside_the_window(turns: int) ->
     assert {turn["status"] for turn in world.system.view("sam").rows("turns")} == {"done"}
 
 
-def test_a_provider_that_says_too_long_is_believed() -> None:
+def test_an_overflow_reported_by_the_provider_leads_to_a_summary() -> None:
     """The endpoint's error is recorded, the context is summarized, and the turn is answered."""
     world = answering()
     told(world, *[f"{number}: {LONG[:300]}" for number in range(8)])
@@ -152,7 +152,7 @@ def test_a_provider_that_says_too_long_is_believed() -> None:
     ]  # fmt: skip
 
 
-def test_a_provider_that_always_says_too_long_ends_the_turn_in_words() -> None:
+def test_a_permanent_overflow_ends_the_turn() -> None:
     """If no measure helps, the turn is abandoned, the message is kept, and the next message is answered."""
     world = answering()
     told(world, *[f"{number}: {LONG[:300]}" for number in range(8)])

@@ -38,7 +38,7 @@ def prompt(*texts: str, **more: Any) -> Settings:
     return Settings(sections=[Section("abcdef"[number], text) for number, text in enumerate(texts)], **more)
 
 
-def test_a_preset_is_its_sections_and_reads_as_it_always_did() -> None:
+def test_the_presets_have_not_changed() -> None:
     """The digests are those of the texts before they were divided into sections."""
     digests = {name: hashlib.sha256(presets.system(name).encode()).hexdigest()[:8] for name in presets.names("system")}
     assert digests == {"chat": "408c7dfa", "docs": "8a2fa16c", "extras": "34827083"}
@@ -205,7 +205,7 @@ def test_a_variable_of_the_users_own_is_written_into_the_template(value: str) ->
     assert gives(made.text) == f"a\n{value}!"
 
 
-def test_a_new_value_of_a_variable_takes_the_place_of_the_one_before() -> None:
+def test_a_new_value_of_a_variable_replaces_the_old_one() -> None:
     """A variable that the template sets at its beginning is replaced; other variables keep their values."""
     (old,) = prompt_sections.with_variables([Section("base", "{{ city }}, {{ who }}")], {"city": 'Os"lo', "who": "Ann"})
     (new,) = prompt_sections.with_variables([old], {"city": "Paris"})
@@ -216,7 +216,7 @@ def test_a_new_value_of_a_variable_takes_the_place_of_the_one_before() -> None:
 
 
 @pytest.mark.parametrize("name", ["agent", "1x", "a-b", "nobody"])
-def test_a_variable_that_cannot_be_or_that_none_names_is_refused(name: str) -> None:
+def test_an_invalid_or_unused_variable_is_refused(name: str) -> None:
     """A reserved name, an invalid name, and a variable that the template does not use are refused."""
     with pytest.raises(BadInput):
         prompt_sections.with_variables([Section("base", "{{ who }} {{ agent }}")], {name: "x"})
@@ -232,13 +232,13 @@ def test_a_variable_that_cannot_be_or_that_none_names_is_refused(name: str) -> N
         [Section(f"a{number}", "") for number in range(101)],
     ],
 )
-def test_sections_that_cannot_be_are_refused(parts: list[Section]) -> None:
+def test_invalid_sections_are_refused(parts: list[Section]) -> None:
     """Two sections of one name, an invalid name, a text that is too long, and too many sections are refused."""
     with pytest.raises(BadInput):
         prompt_sections.check_sections(parts)
 
 
-def test_sections_and_a_text_are_not_given_together_and_each_takes_the_place_of_the_other() -> None:
+def test_sections_and_text_exclude_and_replace_each_other() -> None:
     """A text replaces sections, sections replace a preset, and an empty list of sections restores the preset."""
     world = World()
     world.settings = prompt("One", model="scripted")

@@ -45,7 +45,7 @@ def test_a_cached_prompt_counts_whole() -> None:
     assert seen(world).tokens_per_byte == pytest.approx(0.2, rel=0.01)
 
 
-def test_another_model_is_not_estimated_by_the_one_before() -> None:
+def test_a_changed_model_has_its_own_estimate() -> None:
     """After a change of model the family's estimate is used until the new model has answered; a change of other
     settings keeps the measured value.
     """
@@ -83,7 +83,7 @@ def test_a_fallback_is_estimated_by_itself_and_the_agents_own_model_by_its_own()
 
 
 @pytest.mark.parametrize("wrong", [{"prompt_tokens": 10**9}, {"prompt_tokens": 0}])
-def test_a_figure_that_cannot_be_gives_way_to_the_one_before(wrong: dict[str, int]) -> None:
+def test_an_impossible_token_count_is_ignored(wrong: dict[str, int]) -> None:
     """A count beyond the window, or of zero, is ignored: the newest valid count is used."""
     world = World(costing(0.2), after=costing(0.3, **wrong))
     told(world, model="one")

@@ -30,7 +30,7 @@ class Stale:
         return State(seq, DERIVER(None, table.filter(pc.not_equal(table.column("type"), self._kind))))
 
 
-def test_a_state_that_is_not_what_the_records_say_is_found() -> None:
+def test_a_wrong_stored_state_is_found() -> None:
     """Rebuild compares the newest stored state, from which an agent is activated, with the records."""
     world = World()
     world.model.lines = [*LINES, say("Noted.")]

@@ -76,7 +76,7 @@ def test_the_hash_is_of_the_very_bytes_that_are_sent() -> None:
     assert render_request.request(view.context(), schemas) == render_request.request(view.context(), backwards)
 
 
-def test_a_reply_is_kept_as_it_came_before_anybody_read_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reply_is_recorded_byte_for_byte(monkeypatch: pytest.MonkeyPatch) -> None:
     """White space, order and unknown fields of a reply are recorded byte for byte; a different reading of the reply is
     a mismatch.
     """
@@ -95,7 +95,7 @@ def test_a_reply_is_kept_as_it_came_before_anybody_read_it(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_request_is_whole_and_leans_on_nothing_that_a_provider_keeps(seed: int) -> None:
+def test_a_request_depends_on_no_state_of_a_provider(seed: int) -> None:
     """Requests have exactly these keys: none refers to an earlier response, a stored conversation or a cache."""
     for body in map(json.loads, lived(seed).model.requests):
         assert set(body) in ({"model", "messages", "tools", "tool_choice"}, {"model", "messages"})

@@ -28,7 +28,7 @@ def world() -> World:
 
 
 @pytest.mark.parametrize("seed", some(2, 12, "accused"))
-def test_no_agent_of_chance_is_accused(seed: int) -> None:
+def test_random_agents_verify_without_faults(seed: int) -> None:
     """For random agents, every request has the same bytes, every reply the same effects, and every decision is the
     same.
     """
@@ -39,7 +39,7 @@ def test_no_agent_of_chance_is_accused(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", some(2, 12, "changed"))
-def test_whatever_record_is_changed_the_chain_says_so(seed: int, world: World) -> None:
+def test_a_change_of_any_record_breaks_the_chain(seed: int, world: World) -> None:
     """A change of one character in any record breaks the chain."""
     chance = random.Random(seed)
     chosen = chance.choice([record for record in world.log() if record.text])
@@ -54,7 +54,7 @@ def test_whatever_record_is_changed_the_chain_says_so(seed: int, world: World) -
     assert "the chain of records 1 to" in verified(world, change).faults[0]
 
 
-def test_the_chain_is_held_against_every_place_where_it_is_known() -> None:
+def test_the_chain_is_checked_at_each_recorded_chain_value() -> None:
     """An agent that moved recorded its chain value: a change before the move is told apart from a change after it."""
     world = World(store=MemoryStore(shards=1))
     asyncio.run(world.tell("Before"))
@@ -69,7 +69,7 @@ def test_the_chain_is_held_against_every_place_where_it_is_known() -> None:
     assert verified(world).faults == []
 
 
-def test_marks_are_read_as_they_were_written(world: World) -> None:
+def test_fingerprints_are_decoded_as_they_were_encoded(world: World) -> None:
     """Every request has fingerprints in the order of its body; decoding and encoding them gives the recorded text."""
     for call in calls(world):
         written = payload_of(call)["parts"]
@@ -113,7 +113,7 @@ def wording(patch: Patch, _: World) -> None:
         (wording, "summary", "the instructions"),
     ],
 )
-def test_code_that_writes_one_character_otherwise_is_found_in_the_first_call(
+def test_a_changed_renderer_is_found_in_the_first_call(
     mutate: Callable[[Patch, World], None], kind: str, part: str, world: World, monkeypatch: Patch
 ) -> None:
     mutate(monkeypatch, world)
@@ -122,7 +122,7 @@ def test_code_that_writes_one_character_otherwise_is_found_in_the_first_call(
     assert found.difference is not None and found.difference.part == part
 
 
-def test_an_envelope_that_is_worded_otherwise_is_found_at_its_message(world: World, monkeypatch: Patch) -> None:
+def test_a_changed_envelope_is_found_at_its_message(world: World, monkeypatch: Patch) -> None:
     """The mismatch names the first call that shows a requested heartbeat, and the heartbeat's record."""
     beat = first(world, "heartbeat", "requested")
     heartbeat(monkeypatch, world)
@@ -142,7 +142,7 @@ def test_an_envelope_that_is_worded_otherwise_is_found_at_its_message(world: Wor
         ("function_result", "Content not found", "found", "bound", "the message of record"),
     ],
 )
-def test_a_log_of_which_one_character_was_changed_is_found_in_the_first_call_that_shows_it(
+def test_a_changed_record_is_found_in_the_first_call_that_shows_it(
     kind: str, holding: str, old: str, new: str, part: str, world: World
 ) -> None:
     """The chain check reports a change; the first call whose request contains the record shows it."""
@@ -172,9 +172,7 @@ def _summarized(world: World) -> bool:
 
 
 @pytest.mark.parametrize("times", [0.4, 3])
-def test_an_estimator_that_counts_otherwise_is_found_where_it_would_decide_otherwise(
-    times: float, monkeypatch: Patch
-) -> None:
+def test_a_changed_estimator_is_found_at_a_different_decision(times: float, monkeypatch: Patch) -> None:
     """With equal bytes another decision is a mismatch: too high an estimate at a call that would not be sent, too low
     an estimate at a summary that would not be made.
     """
@@ -190,7 +188,7 @@ def test_an_estimator_that_counts_otherwise_is_found_where_it_would_decide_other
         assert "would not be sent" in found[0].text
 
 
-def test_what_a_later_everlog_ships_changes_nothing_of_what_was_sent(world: World, monkeypatch: Patch) -> None:
+def test_new_presets_do_not_change_recorded_requests(world: World, monkeypatch: Patch) -> None:
     """Prompts and functions are recorded in the log, so other ones in a later version are no mismatch."""
     text = presets._text
     monkeypatch.setattr(presets, "_text", lambda kind, name: text(kind, name) + ".")
@@ -218,7 +216,7 @@ def test_a_lasting_mismatch_is_reported_once(world: World, monkeypatch: Patch) -
     assert len(report.faults) == 1 and f"seq {replies[1]} to {replies[-1]}" in report.faults[0]
 
 
-def test_a_renderer_that_is_gone_is_no_mismatch(world: World) -> None:
+def test_a_missing_renderer_is_no_mismatch(world: World) -> None:
     """Calls of a renderer that no longer exists are counted separately, with a note and without a mismatch."""
     record = first(world, "agent_configured")
     report = verified(world, replaced(record.seq, f'"renderer":{RENDERER}', '"renderer":999'))

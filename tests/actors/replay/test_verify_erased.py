@@ -171,7 +171,7 @@ def _ranges(chance: random.Random, world: World) -> set[int]:
 
 
 @pytest.mark.parametrize("seed", some(1, 8, "otherwise"))
-def test_a_prompt_that_is_written_otherwise_is_found_whatever_else_is_erased(seed: int, monkeypatch: Patch) -> None:
+def test_a_changed_prompt_is_found_whatever_is_erased(seed: int, monkeypatch: Patch) -> None:
     """As long as the configuration is not erased, all remaining calls for replies are mismatches."""
     world = lived(seed)
     configured = {record.seq for record in world.log() if record.type == "agent_configured"}
@@ -186,9 +186,7 @@ def test_a_prompt_that_is_written_otherwise_is_found_whatever_else_is_erased(see
     assert set(replies) - gone <= set(report.calls.mismatch)
 
 
-def test_an_envelope_that_is_worded_otherwise_is_found_though_an_older_message_was_erased(
-    world: World, monkeypatch: Patch
-) -> None:
+def test_a_changed_envelope_is_found_though_an_older_message_was_erased(world: World, monkeypatch: Patch) -> None:
     beat, gone = first(world, "heartbeat", "requested"), first(world, "user_message", "I am Chad")
     reasons = {**message_format._REASONS, "requested": message_format._REASONS["requested"] + "."}
     monkeypatch.setattr(message_format, "_REASONS", reasons)
@@ -198,7 +196,7 @@ def test_an_envelope_that_is_worded_otherwise_is_found_though_an_older_message_w
     assert found.difference.part == f"the message of record {beat.seq} (heartbeat)"
 
 
-def test_a_reply_that_is_read_otherwise_is_found_though_another_step_was_erased(
+def test_a_different_reading_of_a_reply_is_found_though_another_step_was_erased(
     world: World, monkeypatch: Patch
 ) -> None:
     """The effects of a reply depend on its own step, the blocks and the configuration, none of which were erased."""
@@ -227,7 +225,7 @@ def test_only_calls_that_were_sent_are_counted_as_erased(world: World) -> None:
     assert report.calls.calls == len(calls(world))
 
 
-def test_the_verdicts_of_a_sample_are_of_those_that_were_chosen(world: World) -> None:
+def test_a_sample_counts_only_chosen_calls(world: World) -> None:
     """Erased calls cannot be chosen for a sample, and are not counted in its verdicts."""
     gone = [call.seq for call in calls(world)][:3]
     checked = verified(world, erased(*gone), sample=3).calls

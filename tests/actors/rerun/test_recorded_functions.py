@@ -19,7 +19,7 @@ def test_a_recorded_call_gets_its_recorded_result_and_no_effect():
     assert outside.paid == ["ann", "ann"]
 
 
-def test_arguments_in_another_order_or_left_at_their_default_are_the_same_call():
+def test_argument_order_and_defaults_do_not_distinguish_calls():
     """Calls are compared by the parameters that the function would get, not by the model's text."""
     outside = Outside()
     world = lived(pays("ann", sum=1), say("Done."), tools=(outside.tool,))
@@ -28,7 +28,7 @@ def test_arguments_in_another_order_or_left_at_their_default_are_the_same_call()
 
 
 @pytest.mark.parametrize("given", [True, False])
-def test_a_call_that_was_not_made_then_is_refused(given: bool):
+def test_a_call_without_a_recorded_result_is_refused(given: bool):
     """A call with other arguments, or one more than recorded, is refused, whether the function is given or not."""
     outside = Outside()
     world = lived(pays("ann"), say("Done."), tools=(outside.tool,))
@@ -41,7 +41,7 @@ def test_a_call_that_was_not_made_then_is_refused(given: bool):
     assert refused[0] in str(world.model.messages())  # the model gets the error
 
 
-def test_live_tools_run_for_calls_that_were_not_made_then():
+def test_live_tools_run_for_new_calls():
     """With `live_tools`, a recorded call gets its recorded result, and only new calls run."""
     outside = Outside()
     world = lived(pays("ann"), say("Done."), tools=(outside.tool,))
@@ -50,7 +50,7 @@ def test_live_tools_run_for_calls_that_were_not_made_then():
     assert outside.paid == ["ann", "bob"]
 
 
-def test_what_only_reads_runs_where_it_is_there():
+def test_new_calls_of_read_only_functions_run():
     """A new call of a read_only function is run if the function is given, and refused otherwise."""
     outside = Outside("read_only")
     world = lived(pays("ann"), say("Done."), tools=(outside.tool,))
@@ -107,7 +107,7 @@ def test_memory_functions_run_on_the_fork():
     assert world.log() == log
 
 
-def test_functions_that_are_given_as_they_were_change_no_configuration():
+def test_unchanged_functions_change_no_configuration():
     """The recorded functions leave the configuration unchanged; a further function is added to it."""
     outside = Outside()
     world = lived(pays("ann"), tools=(outside.tool,))
@@ -124,7 +124,7 @@ def test_functions_that_are_given_as_they_were_change_no_configuration():
     assert {"pay", "knock"} <= set(names)
 
 
-def test_results_are_taken_once_each_by_the_call_that_they_are_of():
+def test_each_recorded_result_is_taken_once():
     """Each recorded result is taken once, by a call with the same key; an unknown key gets none."""
     results = RecordedResults()
     for text in ("first", "second"):

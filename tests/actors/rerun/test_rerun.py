@@ -16,7 +16,7 @@ from tests.support.agent_world import World, completion, say
 from tests.support.agents.rerun_world import BIRTH, Outside, again, lived, pays, stage_of
 
 
-def test_the_inputs_come_again_at_their_times_and_requested_heartbeats_by_themselves():
+def test_inputs_are_repeated_at_their_recorded_times():
     """Messages with their speakers and timed heartbeats are sent at their recorded times; requested heartbeats follow
     from the replies.
     """
@@ -64,14 +64,14 @@ def test_another_model_prompt_and_memory_are_in_the_log_of_the_fork_before_the_f
     view.close()
 
 
-def test_nothing_is_written_where_nothing_is_to_be_otherwise():
+def test_an_unchanged_rerun_adds_no_configuration():
     """Without changed settings the fork adds no configuration."""
     world = lived(say("Hello."))
     again(world, say("Hello."))
     assert [record.type for record in world.log("tom")[BIRTH : BIRTH + 2]] == ["agent_forked", "user_message"]
 
 
-def test_from_inside_a_turn_is_from_its_beginning():
+def test_a_seq_inside_a_turn_means_its_beginning():
     """A seq inside a turn is moved to the beginning of the turn, and a seq inside the agent's creation to its end."""
     world = lived(pays("ann"), say("A."), say("B."), said=("one", "two"))
     begins = [record.seq for record in world.log() if record.type == "user_message"]
@@ -80,7 +80,7 @@ def test_from_inside_a_turn_is_from_its_beginning():
         assert done.comparison.cut == cut, from_seq
 
 
-def test_from_a_time_is_from_the_first_record_at_or_after_it():
+def test_a_time_means_the_first_record_at_or_after_it():
     """A time selects the first record at or after it, with or without a zone; a time after the newest record is
     refused.
     """
@@ -119,7 +119,7 @@ def test_turns_are_run_up_to_the_number_asked_for():
         ({"settings": Settings(sections=[Section("base", "{{ agent }}")])}, "as a text, not as sections"),
     ],
 )
-def test_what_cannot_be_is_said_before_anything_is_made(what: dict[str, Any], said: str):
+def test_invalid_arguments_are_refused_before_a_fork_is_made(what: dict[str, Any], said: str):
     """Invalid arguments are refused before a fork is made."""
     world = lived(say("Hello."))
     with pytest.raises(BadInput, match=said):
@@ -127,7 +127,7 @@ def test_what_cannot_be_is_said_before_anything_is_made(what: dict[str, Any], sa
     assert world.system.agents() == ["sam"]
 
 
-def test_where_nothing_is_to_be_done_again_the_last_input_is_named():
+def test_a_rerun_without_inputs_names_the_last_input():
     """The error names the last input; a manual change after it is no input."""
     world = lived(say("Hello."))
 
@@ -141,7 +141,7 @@ def test_where_nothing_is_to_be_done_again_the_last_input_is_named():
     assert world.system.agents() == ["sam"]
 
 
-def test_a_model_that_fails_ends_it_with_what_ran():
+def test_a_failing_model_ends_the_rerun_with_a_report():
     """The failed turn is in the report, and later turns are not run."""
     world = lived(said=("one", "two", "three"))
     done = again(world, say("First."), ModelError("nobody is there", kind="unreachable"))
@@ -159,7 +159,7 @@ def test_costs_are_reported_where_prices_are_known():
     assert again(world, fork="ann").comparison.now.cost is None
 
 
-def test_a_recorded_rerun_stops_at_the_first_request_that_is_another_one():
+def test_a_recorded_rerun_stops_at_the_first_different_request():
     """The report names the call and the difference, no model is called, and the turn is ended."""
     world = lived(say("A."), say("B."), said=("one", "two"))
     asked = len(world.model.requests)
@@ -172,7 +172,7 @@ def test_a_recorded_rerun_stops_at_the_first_request_that_is_another_one():
 
 
 @pytest.mark.parametrize("effect", ["at_most_once", "read_only"])
-def test_what_came_while_the_agent_was_at_work_comes_at_the_same_place_again(effect: Effect):
+def test_an_input_during_a_function_is_repeated_at_the_same_place(effect: Effect):
     """An input that arrived while a function ran is repeated at the same place."""
     agents: list[Agent] = []
 
@@ -196,7 +196,7 @@ def test_what_came_while_the_agent_was_at_work_comes_at_the_same_place_again(eff
     assert [pair.said for pair in done.comparison.turns] == ["Wait", "Are you there?"]
 
 
-def test_what_was_erased_is_left_out_and_named():
+def test_erased_inputs_are_left_out_and_named():
     """An erased input is listed as left out, and the turns after it are still compared with their originals."""
     world = lived(say("A."), say("B."), say("C."), said=("one", "two", "three"))
     second = [record.seq for record in world.log() if record.type == "user_message"][1]

@@ -43,7 +43,7 @@ def here(
     return open_system(folder, runtime="local", services=services, ports=ports, timers=False)
 
 
-def test_what_a_rerun_asks_counts_for_the_budgets_of_its_system(tmp_path: Path) -> None:
+def test_a_rerun_counts_for_the_budgets_of_its_system(tmp_path: Path) -> None:
     """After a turn and its rerun exceed the budget of all agents, neither another rerun nor another turn is sent."""
 
     async def main() -> None:

@@ -166,7 +166,7 @@ def test_opening_the_fork_after_a_kill_runs_nothing_of_the_rerun(
     assert left_open > 8
 
 
-def test_a_call_that_had_begun_gets_a_result_that_says_so() -> None:
+def test_an_interrupted_call_gets_an_unknown_result() -> None:
     """A call that was interrupted between `function_started` and its result gets the outcome unknown, and its turn is
     abandoned as forked.
     """
@@ -188,7 +188,7 @@ async def opened(world: World) -> None:
         pass
 
 
-def test_a_turn_that_is_no_rerun_s_is_finished_in_such_a_fork_as_anywhere() -> None:
+def test_later_turns_of_a_reruns_fork_are_finished_after_a_crash() -> None:
     """Only the rerun's own turns are abandoned: a message that was sent to the fork later is processed after a
     crash.
     """

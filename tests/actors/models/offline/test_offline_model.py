@@ -59,7 +59,7 @@ def test_offline_is_a_model() -> None:
     assert answer.latency_us >= 0
 
 
-def test_what_is_no_request_is_a_model_error() -> None:
+def test_invalid_request_bytes_are_a_model_error() -> None:
     """Bytes that are no request raise ModelError."""
     for body in (b"", b"{", b"[]", b'{"messages": 3}', b"\xff"):
         with pytest.raises(ModelError, match="no chat-completions request"):
@@ -129,7 +129,7 @@ def test_a_fact_becomes_a_line(text: str, line: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["I'm tired", "I think so", "call me later", "ok", "What a day!", "It rained all day"])
-def test_what_is_no_fact_is_said_to_be_not_understood(text: str) -> None:
+def test_a_message_without_facts_is_not_understood(text: str) -> None:
     """A message without facts about the user does not change memory, and the reply says that it was not understood."""
     assert names(request(user(text))) == ["send_message"]
     assert "I do not understand that" in said(request(user(text)))
@@ -151,7 +151,7 @@ def test_a_changed_value_replaces_the_old_one(text: str, old: str, new: str) -> 
     assert names(request(user("my dog is old"), human=old)) == ["core_memory_append", "send_message"]
 
 
-def test_a_value_that_changes_at_once_is_written_as_it_is_in_the_end() -> None:
+def test_a_value_corrected_in_one_message_is_written_once() -> None:
     """A message that states and corrects a fact appends one line with the last value."""
     body = request(user("I live in Oslo. Call me Al. I moved to Rome."), human="")
     assert names(body) == ["core_memory_append", "send_message"]

@@ -183,7 +183,7 @@ def test_any_text_gets_an_answer(text: str) -> None:
         assert names(request(user(text), fresh=fresh))
 
 
-def test_messages_that_are_not_ours_are_taken_as_words() -> None:
+def test_messages_of_other_programs_are_answered() -> None:
     """A request of another program, or an empty one, is answered too."""
     assert names(request({"role": "user", "content": "hi"})) == ["send_message"]
     assert typed(b'{"messages":[]}').text
@@ -199,7 +199,7 @@ It is 12 degrees.
 
 
 @pytest.mark.parametrize("words", [1, 5, 12, 40, 100])
-def test_a_summary_keeps_to_its_words(words: int) -> None:
+def test_a_summary_has_at_most_the_requested_words(words: int) -> None:
     """A request for a summary gets text of at most the requested number of words, and no call."""
     system = f"Write at most {words} words of plain text, and nothing else."
     messages = [{"role": "system", "content": system}, {"role": "user", "content": TRANSCRIPT}]
@@ -238,7 +238,7 @@ def test_the_tail_of_an_import_is_no_input() -> None:
 @pytest.mark.parametrize(("day", "name", "served"), [
     ("2023-05-20", None, True), ("2022-05-20", None, False), ("2023-05-20", "Caroline", False),
 ])  # fmt: skip
-def test_what_waits_is_of_the_same_day_and_speaker(day: str, name: str | None, served: bool) -> None:
+def test_an_earlier_message_is_answered_if_day_and_speaker_match(day: str, name: str | None, served: bool) -> None:
     """An earlier unanswered message is answered too if it has the newest message's day and speaker."""
     event = {"type": "user_message", "message": "I sail", "time": f"{day} 09:00:00 AM UTC+0000", "name": name}
     body = request({"role": "user", "content": json.dumps(event)}, user("I live in Oslo"))
