@@ -56,7 +56,7 @@ def stop_actors(root: Path) -> None:
     for name in sorted(names, key=lambda name: name != "supervisor"):
         try:
             ray.kill(ray.get_actor(name, namespace=namespace(str(root.resolve()))))
-        except ValueError:  # it ended by itself meanwhile
+        except ValueError:  # the actor has ended meanwhile
             pass
 
 

@@ -228,7 +228,7 @@ async def test_a_host_is_thin(opens: Any) -> None:
 @pytest.mark.cluster
 @alive
 async def test_a_host_whose_disk_is_full(opens: Any) -> None:
-    """The caller gets the error, nothing of the message is kept, and with room on the disk the same host continues."""
+    """The caller gets the error, the message is not recorded, and when there is room again the same host continues."""
     async with opens() as system:
         agent = await system.agent("sam")
         host = await pid_of_host(system)

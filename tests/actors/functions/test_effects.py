@@ -225,7 +225,7 @@ def test_a_recreated_agent_does_not_reuse_idempotency_keys() -> None:
 def test_an_idempotency_key_of_another_form_is_a_fault(monkeypatch: pytest.MonkeyPatch, every_system: list) -> None:
     """Verify reports an idempotency key of any other form as a fault."""
     world, _ = banking(completion(calls=[CALLS["idempotent"]]))
-    every_system.remove(world.system)  # this one is not to verify when the suite ends
+    every_system.remove(world.system)  # its key is wrong on purpose, so it must not be verified when the suite ends
     with monkeypatch.context() as other:
         other.setattr(
             ReplyExecution, "_key", lambda step, call: f"{step._context.agent_id}/{step._place}/{call.id}/another"

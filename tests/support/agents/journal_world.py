@@ -52,7 +52,7 @@ class Desk:
         return await self.ticks.commit(agent_id, expected_seq, self.said(*texts))
 
     async def open_anew(self) -> None:
-        """Open the log as the next owner; the lost one is closed."""
+        """Close the lost journal and open the log as the next owner."""
         await self.ticks.close()
         self.log = self.store.open_partition(SHARD, "test")
         self.ticks = ShardJournal(

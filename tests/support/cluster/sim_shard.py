@@ -108,7 +108,7 @@ class World:
         assert busy or isinstance(error, (HostLost, Busy)) or "the disk is broken" in str(error), error
 
     async def befall(self) -> None:
-        """Cause troubles of processes and disks, until it is cancelled."""
+        """Cause random failures of processes and disks, until the task is cancelled."""
         pace = self.chance.choice([1, 5, 30])
         while True:
             await asyncio.sleep(self.chance.random() * pace)

@@ -99,7 +99,7 @@ def test_it_greets_by_name() -> None:
 
 
 def test_facts_are_written_and_acknowledged_in_one_reply() -> None:
-    """Facts go into core memory, one line each, beside one message."""
+    """Facts go into core memory, one line each, and the reply sends one message."""
     (append, arguments), (send, message) = calls(request(user("Hi, my name is Chad and I sail"), human=""))
     assert append == "core_memory_append"
     assert arguments == {"name": "human", "content": "Name: Chad\nThe user said: I sail", "request_heartbeat": False}
