@@ -223,7 +223,7 @@ def test_a_host_closed_during_a_cancel_leaves_a_sound_log() -> None:
 
 
 def test_a_cancelled_error_of_a_function_is_its_own_failure() -> None:
-    """In a turn after a cancelled one, a function that raises CancelledError itself has failed, and the turn continues."""
+    """In a turn after a cancelled one, a function that raises CancelledError has failed, and the turn continues."""
 
     @tool
     async def give_up() -> str:

@@ -224,8 +224,8 @@ def cut_twice(whole: World) -> list[tuple[int, int]]:
 
 
 def assert_finished_again(whole: World, number: int, again: int) -> None:
-    """Cut the log after commit `number`, and its recovery after commit `again`. Check that the second recovery finishes
-    the turn.
+    """Cut the log after commit `number` and its recovery after `again`, and check that the second recovery completes
+    it.
     """
     first = cut(whole, number)
     finish(first)
@@ -250,9 +250,7 @@ def test_a_finished_log_is_left_as_it_is(whole: World) -> None:
 
 
 def test_cards_are_posted_at_most_once_wherever_the_log_is_cut() -> None:
-    """A card whose intent is durable is not posted again, the alarm is set under one key, and read-only calls may
-    repeat.
-    """
+    """A card whose intent is durable is not posted again, the alarm has one key, and read-only calls may repeat."""
     post = Post()
     whole = conversation(post)
     for number, commit in commits_of(whole.log()):
@@ -301,9 +299,7 @@ def test_a_crash_of_the_model_in_mid_turn_loses_nothing() -> None:
 
 @pytest.mark.parametrize("interruption", [RuntimeError("our bug"), asyncio.CancelledError()], ids=["crash", "cancel"])
 def test_the_same_process_continues_at_the_interrupted_step(interruption: Any) -> None:
-    """A turn that was interrupted (Ctrl-C in a chat) and is run again continues at the interrupted step, not at the
-    first.
-    """
+    """A turn that was interrupted (Ctrl-C) and is run again continues at the interrupted step, not at the first."""
     world = World(NOTE(), interruption, say("Done."))
     same_process(world, interruption)
     steps = [(record.turn, record.step) for record in world.log() if record.type == "model_reply" and record.turn]
@@ -342,9 +338,7 @@ def test_inputs_that_waited_are_answered_in_order_after_a_crash() -> None:
 
 
 def test_an_input_that_arrived_during_a_search_is_not_in_its_results() -> None:
-    """An input that waits for a later turn is found by no search of an earlier turn: not live, after recovery, or in
-    verify.
-    """
+    """An input that waits for a later turn is found by no search of an earlier turn: live, recovered, or in verify."""
     world = World(say("Hello."))
     asyncio.run(world.tell("Hello"))
 

@@ -21,9 +21,7 @@ NAMES = [f"agent {number}" for number in range(8)]
 
 
 def at_desk(scenario: Callable[[Desk], Coroutine[Any, Any, None]]) -> Callable[[], None]:
-    """Return a test that runs the scenario with a new desk in virtual time, and checks that no task and no exception is
-    left over.
-    """
+    """Return a test that runs the scenario with a new desk in virtual time, and checks that no task is left over."""
 
     def test() -> None:
         async def main() -> None:
@@ -137,9 +135,7 @@ async def test_a_wrong_sequence_reaches_its_agent_only(desk: Desk) -> None:
 
 @at_desk
 async def test_a_repeated_append_is_projected_once(desk: Desk) -> None:
-    """Repeated appends with the same ids return the same commit, in one batch or a later one, and the rows are there
-    once.
-    """
+    """Repeated appends with the same ids return the same commit, in one batch or later, and have their rows once."""
     await seated(desk, "ada")
     said = desk.said("one")
     results = await all_of(*(desk.ticks.commit("ada", 0, said) for _ in range(2)))
@@ -230,9 +226,7 @@ def test_a_bug_in_the_engine_reaches_all_waiting_callers(name: str) -> None:
 
 @at_desk
 async def test_a_bug_in_the_log_reaches_all_waiting_callers(desk: Desk) -> None:
-    """An unexpected exception of the log reaches the group that was being written and all later callers; nothing is
-    written.
-    """
+    """An unexpected exception of the log reaches the group being written and all later callers; nothing is written."""
     with patch.object(FileLog, "append_group", failing(ZeroDivisionError("a bug"))(FileLog.append_group)):
         results = await all_of(desk.commit("ada", 0, "one"), desk.ticks.rows("standing", "ada", HEAD))
     assert kinds_of(results) == ["ZeroDivisionError"] * 2
@@ -242,9 +236,7 @@ async def test_a_bug_in_the_log_reaches_all_waiting_callers(desk: Desk) -> None:
 
 @at_desk
 async def test_agents_are_reloaded_if_the_engine_refuses_their_records(desk: Desk) -> None:
-    """After a failed transaction, the agents of the group are reloaded from the log; their commits are acknowledged and
-    visible.
-    """
+    """After a failed transaction, the agents are reloaded from the log; their commits are acknowledged and visible."""
     await seated(desk, "ada", "ben")
     await desk.commit("ada", 0, "zero")
     with broken(desk, "add", duckdb.OutOfMemoryException("no")):
@@ -254,9 +246,7 @@ async def test_agents_are_reloaded_if_the_engine_refuses_their_records(desk: Des
 
 @at_desk
 async def test_an_engine_that_is_broken_is_thrown_away(desk: Desk) -> None:
-    """Records that are durable are acknowledged; a caller that waits for rows gets HostLost and can ask the next
-    engine.
-    """
+    """Durable records are acknowledged; a caller that waits for rows gets HostLost and can ask the next engine."""
     await seated(desk, "ada", "ben")
     desk.ticks.projections.close()
     results = await all_of(desk.commit("ada", 0, "one"), desk.ticks.rows("standing", "ben", HEAD))
@@ -295,9 +285,7 @@ def test_an_agent_that_the_engine_cannot_answer_harms_no_other(name: str, asks: 
 
 @at_desk
 async def test_close_while_a_tick_runs(desk: Desk) -> None:
-    """The group that is being written is acknowledged, later commits are refused, and the next owner can open the
-    log.
-    """
+    """The group being written is acknowledged, later commits are refused, and the next owner can open the log."""
     first = asyncio.create_task(desk.commit("ada", 0, "one"))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -326,9 +314,7 @@ async def test_an_agent_reactivated_in_one_batch_is_there_once(desk: Desk) -> No
 
 @pytest.mark.parametrize("steps", range(6))
 def test_a_cancelled_activation_leaves_no_rows(steps: int) -> None:
-    """If an activation is cancelled at any stage, the engine keeps no rows of the agent, and the agent can be activated
-    again.
-    """
+    """A cancelled activation leaves no rows of the agent at any stage, and the agent can be activated again."""
 
     async def main() -> None:
         desk = Desk()
@@ -394,9 +380,7 @@ async def test_nothing_is_written_after_the_end_of_an_agent(desk: Desk) -> None:
 
 
 def test_real_threads_lose_no_commit() -> None:
-    """With real threads and real time, forty agents commit and read their own writes in far fewer groups than
-    commits.
-    """
+    """With real threads and time, forty agents commit and read their own writes in far fewer groups than commits."""
 
     async def main() -> None:
         desk = Desk(aside=asyncio.to_thread)

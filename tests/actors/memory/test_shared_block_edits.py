@@ -31,9 +31,7 @@ def copies(records: list[Record]) -> list[MemoryEdited]:
 
 @alive
 async def test_fifty_agents_edit_one_block_at_once() -> None:
-    """Every accepted edit is in the block's log; agents whose edit came too late get an error; at the end all agents
-    see the same value.
-    """
+    """Every accepted edit is in the block's log, late edits fail with an error, and at the end all agents agree."""
     crew = Crew()
     await crew.people.create("team", "Captain: nobody", limit=5000)
     names = [f"agent-{number:02}" for number in range(MANY)]
@@ -159,9 +157,7 @@ def note(memory: Memory, text: str) -> str:
 
 @alive
 async def test_a_users_function_edits_its_own_and_shared_blocks_in_one_call() -> None:
-    """The function's edits are all recorded, those of the shared block in the block's stream, and verify finds no
-    fault.
-    """
+    """All edits of the function are recorded, shared ones in the block's stream, and verify finds no fault."""
     team = Team(tools=[note])
     await team.people.create("team", "one")
     async with team.opened("sam") as sam:
@@ -215,9 +211,7 @@ async def test_a_deleted_block_keeps_its_text_and_cannot_be_edited() -> None:
 
 @alive
 async def test_an_agent_in_a_store_without_the_block_keeps_its_copy() -> None:
-    """In a store without the block, the agent is informed that the block is gone, and its edits fail; no block is
-    created.
-    """
+    """In a store without the block, the agent is informed and its edits fail; no block is created."""
     here, there = Team(), Team()
     await here.people.create("team", "one")
     async with here.opened("sam") as sam:
@@ -236,9 +230,7 @@ async def test_an_agent_in_a_store_without_the_block_keeps_its_copy() -> None:
 
 @alive
 async def test_an_agent_in_another_store_follows_the_block_of_that_name_there() -> None:
-    """In another store, the agent's copy is replaced before the next call by the block of that name, although the
-    versions are equal.
-    """
+    """In another store, the agent's copy is replaced by the block of that name, although the versions are equal."""
     here, there = Team(), Team()
     await here.people.create("team", "A's secret")
     async with here.opened("sam") as sam:
@@ -313,9 +305,7 @@ def _draft(record: Record) -> Draft:
 
 @alive
 async def test_a_fork_follows_from_its_cut_on() -> None:
-    """A fork begins with its parent's copy at the fork point, gets the newest value before its next call, and edits the
-    block itself.
-    """
+    """A fork begins with the copy at its fork point, gets the newest value before its next call, and can edit it."""
     team = Team()
     await team.people.create("team", "one")
     async with team.opened("sam") as sam:
@@ -335,9 +325,7 @@ async def test_a_fork_follows_from_its_cut_on() -> None:
 
 @alive
 async def test_an_erased_edit_is_removed_from_the_block() -> None:
-    """After an erasure the block has its earlier value and agents get it; copies are erased with the records of the
-    agent.
-    """
+    """After an erasure the block has its earlier value; copies are erased with the agent's records."""
     team = Team()
     await team.people.create("team", "one")
     async with team.opened("sam") as sam:

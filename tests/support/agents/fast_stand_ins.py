@@ -92,7 +92,7 @@ def turns(records: Sequence[Record]) -> dict[int, list[Record]]:
 
 
 def waking(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Return the facts that an agent needs at its activation, from all its records. Inputs of open turns are marked as waiting."""
+    """Return the facts for an agent's activation from all its records. Inputs of open turns are marked as waiting."""
     born = living(records)[0].seq
     waiting = {of[0].seq for of in turns(records).values() if not turn_ended(of)}
     return [
