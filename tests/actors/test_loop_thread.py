@@ -12,12 +12,12 @@ from everlog.actors.loop_thread import LoopThread
 
 
 async def leaves() -> None:
-    """Work that ends the program."""
+    """Raise SystemExit, as work that ends the program does."""
     raise SystemExit(3)
 
 
 async def one() -> int:
-    """Work that is done at once."""
+    """Return at once."""
     return 1
 
 
@@ -50,7 +50,7 @@ def test_ctrl_c_before_the_work_could_begin_does_not_wait_for_ever() -> None:
     pressed = threading.Event()
     main = threading.main_thread().ident
     assert main is not None
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background process is born without it
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background process starts with SIGINT ignored
 
     async def busy() -> None:
         signal.pthread_kill(main, signal.SIGINT)
@@ -77,7 +77,7 @@ def test_ctrl_c_before_the_work_could_begin_does_not_wait_for_ever() -> None:
 
 
 async def waits(thread: int) -> None:
-    """Until that thread waits for what the loop does: who presses Ctrl-C before has not begun anything."""
+    """Wait until the thread waits for the loop, so that Ctrl-C meets work that has begun."""
     while True:
         frames = traceback.walk_stack(sys._current_frames()[thread])
         if "_wait" in {frame.f_code.co_name for frame, _ in frames}:
@@ -86,8 +86,10 @@ async def waits(thread: int) -> None:
 
 
 @pytest.mark.parametrize(("found", "presses"), [(True, 1), (True, 2), (False, 1)])
-def test_the_first_ctrl_c_can_be_heeded_and_the_second_leaves(found: bool, presses: int) -> None:
-    """If an interrupt is handled, the work is awaited; if it is not, or comes again, it is raised."""
+def test_the_first_ctrl_c_can_be_handled_and_the_second_is_raised(found: bool, presses: int) -> None:
+    """If the handler of the first Ctrl-C returns True, the work is awaited; otherwise, or on a second Ctrl-C,
+    KeyboardInterrupt is raised.
+    """
     main = threading.main_thread().ident
     assert main is not None
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""The API that blocks: it does what the asynchronous one does, and refuses to stop a running event loop."""
+"""The blocking API offers what the asynchronous one does, and refuses to block a running event loop."""
 
 import asyncio
 import inspect
@@ -14,11 +14,11 @@ from everlog.actors.memory.shared_block_service import SharedBlockService
 from everlog.events import UsageError
 
 ONLY_ASYNC = {"subscribe", "open", "perform"}
-"""Methods that never end, and those that are not for users."""
+"""Methods without an end, and methods that are not for users."""
 
 
 def test_a_script_talks_to_an_agent_in_two_lines(tmp_path: Path) -> None:
-    """`everlog.open` gives a system whose agents answer, and the log has every record of the answer."""
+    """`everlog.open` gives a system whose agents answer, and the answer's records are those of the log."""
     with everlog.open(tmp_path) as system:
         sent = system.agent("sam").send("Hi, my name is Chad")
         assert "Chad" in sent.text
@@ -29,7 +29,7 @@ def test_a_script_talks_to_an_agent_in_two_lines(tmp_path: Path) -> None:
 
 
 def test_records_are_streamed_one_by_one(tmp_path: Path) -> None:
-    """`stream` gives each record of the turn in order; one that is left early loses nothing of the log."""
+    """`stream` yields each record of the turn in order; leaving it early loses nothing in the log."""
     with everlog.open(tmp_path) as system:
         agent = system.agent("sam")
         seqs = [record.seq for record in agent.stream("Hi")]
@@ -59,7 +59,7 @@ def test_memory_blocks_and_many_agents_without_a_loop(tmp_path: Path) -> None:
 
 
 def test_a_running_loop_is_not_stopped(tmp_path: Path) -> None:
-    """In a running event loop every call says what to use instead, and no store is made."""
+    """In a running event loop every call raises an error that names the asynchronous API, and no store is made."""
 
     async def main() -> None:
         with pytest.raises(UsageError, match="open_system"), everlog.open(tmp_path / "store"):
@@ -81,7 +81,7 @@ def test_a_running_loop_is_not_stopped(tmp_path: Path) -> None:
 
 
 def test_a_system_that_was_closed_says_so(tmp_path: Path) -> None:
-    """An agent kept beyond the block reports that its system is closed, and sends nothing."""
+    """An agent of a closed system raises an error and sends nothing."""
     with everlog.open(tmp_path) as system:
         agent = system.agent("sam")
     for call in (lambda: agent.send("Hi"), lambda: agent.archive.insert("x"), lambda: system.agent("ann")):

@@ -1,1 +1,1 @@
-"""The cluster: its configuration here, and (marked `ray`) what must hold when hosts and nodes die."""
+"""Tests of clusters: configuration, and (marked `ray`) what must hold when hosts and nodes fail."""

@@ -1,4 +1,6 @@
-"""A cluster on this machine for all tests that can share one, and an end at which nothing of it is left."""
+"""A Ray cluster on this machine for all tests that can share one, with a check that no process of it is left at the
+end.
+"""
 
 import os
 import select
@@ -11,11 +13,11 @@ from everlog.actors.cluster.ray_address import namespace, prepare
 from tests.contract.agent_contract import AgentContract
 
 ENDS_MS = 30_000
-"""A process that was told to end and lives so much longer is left over."""
+"""Milliseconds after which a process that was told to end counts as left over."""
 
 
 def descendants(pid: int) -> dict[int, str]:
-    """The processes that came from a process, by number, and what they are called."""
+    """Return the descendants of a process: their names by process id."""
     parents: dict[int, tuple[int, str]] = {}
     for folder in Path("/proc").iterdir():
         try:
@@ -54,26 +56,28 @@ def stop_actors(root: Path) -> None:
     for name in sorted(names, key=lambda name: name != "supervisor"):
         try:
             ray.kill(ray.get_actor(name, namespace=namespace(str(root.resolve()))))
-        except ValueError:  # it ended by itself meanwhile
+        except ValueError:  # the actor has ended meanwhile
             pass
 
 
 ORDINARY = (
-    "test_a_new_agent_is_born_and_answers",
-    "test_two_callers_hear_each_their_own_turn",
+    "test_a_new_agent_is_created_and_answers",
+    "test_two_callers_get_their_own_turns",
     "test_everything_is_there_after_the_host_died",
     "test_a_timer_outlives_its_host",
 )
-"""Tests of the contract that are asked under Ray in the ordinary suite: a process more, and one that dies. The others
-are asked of agents in this process there, and under Ray in the deep suite.
+"""Tests of the contract that run under Ray in the ordinary suite. The others run with agents in this process there, and
+under Ray in the deep suite.
 """
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave most of the contract to the deep suite, and put the tests of this folder first, by what they need of Ray.
+    """Leave most of the contract to the deep suite, and run the tests of this folder first, ordered by their need of
+    Ray.
 
-    The shared cluster ends before the next test of another folder, and no test of this folder may find it by chance.
+    The shared cluster ends before the next test of another folder, and tests of this folder that expect no cluster run
+    before it begins.
     """
     for item in items:
         is_of_contract = issubclass(getattr(item, "cls", None) or object, AgentContract)
@@ -84,8 +88,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _place(item: pytest.Item) -> int:
-    """Return 0 for tests that find no cluster, 1 for those with one of their own, 2 for those that share one; 3 for the
-    rest of the suite.
+    """Return the position of a test: 0 without a cluster, 1 with a cluster of its own, 2 with the shared cluster, 3
+    outside this folder.
     """
     if not item.path.is_relative_to(Path(__file__).parent):
         return 3
@@ -96,7 +100,9 @@ def _place(item: pytest.Item) -> int:
 
 @pytest.fixture(scope="package")
 def ray_cluster() -> Iterator[str]:
-    """A running cluster that this process has joined; its address. At the end every process of it must be gone."""
+    """Yield the address of a running cluster that this process has joined. At the end every process of it must be
+    gone.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_AUTH_MODE", "disabled")
         patch.delenv("RAY_ADDRESS", raising=False)
@@ -116,6 +122,6 @@ def ray_cluster() -> Iterator[str]:
 
 @pytest.fixture
 def folder(ray_cluster: str, tmp_path: Path) -> Iterator[Path]:
-    """The folder of a store whose actors end with the test."""
+    """Yield the folder of a store; at the end its actors are killed."""
     yield tmp_path / "store"
     stop_actors(tmp_path / "store")

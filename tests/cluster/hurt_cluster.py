@@ -1,4 +1,4 @@
-"""A store in a cluster of several nodes, its agents, senders that talk to them, and ways to hurt the cluster."""
+"""A store in a cluster of several nodes, its agents, senders, and functions that damage the cluster."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ from tests.support.models.loopback_server import serving
 
 SENDERS = 3
 WARM_S = 1.0
-"""So long the load runs before anybody is hurt."""
+"""Seconds of load before the cluster is damaged."""
 ALONE_S = 3
 """Seconds for which hosts on a surviving node continue."""
 
@@ -36,14 +36,16 @@ class World:
         self.paid = paid
 
     async def hosts(self) -> dict[str, int]:
-        """The process of each place."""
+        """Return the process id of each host, by partition."""
         status = await self.system.runtime.status()  # type: ignore[attr-defined]
         return {host.place: host.pid for host in status.hosts}
 
     async def under_load(self, hurt: Callable[["World"], Awaitable[Any]]) -> Any:
-        """Hurt the cluster while senders send, wait until every agent answers again, and print how soon that was.
+        """Damage the cluster while senders send, wait until every agent answers again, and print the time that this
+        took.
 
-        What `hurt` gives back is called then, before the senders end; at last everything is held against the logs.
+        If `hurt` returns a function, it is called before the senders end. At the end all messages and effects are
+        compared with the logs.
         """
         end = asyncio.Event()
         shares = [self.load.agents[number::SENDERS] for number in range(SENDERS)]
@@ -67,7 +69,7 @@ class World:
 
 @asynccontextmanager
 async def world(nodes: Nodes, folder: Path, load: Load) -> AsyncIterator[World]:
-    """The agents are made, in shards and alone."""
+    """Open a world whose agents, shared and dedicated ones, have been created."""
     paid = folder / "paid"
     with serving((200, "")) as endpoint:
         pays(endpoint)
@@ -82,13 +84,13 @@ async def world(nodes: Nodes, folder: Path, load: Load) -> AsyncIterator[World]:
 
 
 async def hosts_are_killed(world: World) -> None:
-    """SIGKILL for the host of a shard, and for one that has a single agent."""
+    """Send SIGKILL to the host of a shard and to a dedicated host."""
     hosts = await world.hosts()
     kill(*(hosts[place] for place in ("shard-001", "alone 0") if place in hosts))
 
 
 async def a_node_is_killed(world: World) -> None:
-    """SIGKILL for a worker's raylet; no host may outlive it."""
+    """Send SIGKILL to a worker's raylet, and check that its hosts end."""
     node = world.nodes.node_of((await world.hosts())["shard-000"])
     hosts = world.nodes.hosts(node)
     world.nodes.kill(node)
@@ -97,7 +99,9 @@ async def a_node_is_killed(world: World) -> None:
 
 
 async def a_node_stands_still(world: World) -> Callable[[], None]:
-    """SIGSTOP for all that is on a worker, and when others have taken over SIGCONT: first for its hosts alone."""
+    """Send SIGSTOP to all processes of a worker. Return a function that sends SIGCONT, first to the hosts alone, and
+    checks that they end.
+    """
     node = world.nodes.node_of((await world.hosts())["shard-000"])
     hosts = world.nodes.hosts(node)
     family = world.nodes.stop(node)
@@ -114,7 +118,7 @@ async def a_node_stands_still(world: World) -> Callable[[], None]:
 
 
 class Sender:
-    """A process that talks to the agents, and what it said, which is known whatever becomes of it."""
+    """A process that talks to the agents; its messages are known even if it is killed."""
 
     def __init__(self, store: Path, paid: Path, url: str, load: Load) -> None:
         counts = (len(load.shared), sum(name in load.paying for name in load.shared), len(load.dedicated))
@@ -128,10 +132,10 @@ class Sender:
         self.process.stdin.flush()
 
     def hear(self, until: str = "") -> None:
-        """Listen until it says `until`, or to its end."""
+        """Read the process's lines until one of kind `until`, or to the end."""
         assert self.process.stdout
         for line in self.process.stdout:
-            if not line.startswith('["'):  # Ray has something to say
+            if not line.startswith('["'):  # a line of Ray
                 continue
             kind, *words = json.loads(line)
             if kind == "said":
@@ -142,7 +146,7 @@ class Sender:
                 return
 
     def end(self) -> tuple[int, str]:
-        """Have it finish its round; its exit status, and what it said of errors."""
+        """Let the process finish its round. Return its exit status and its stderr."""
         assert self.process.stdin
         assert self.process.stderr
         self.process.stdin.close()
@@ -150,12 +154,12 @@ class Sender:
         return self.process.wait(), self.process.stderr.read()
 
     def die(self) -> None:
-        """SIGKILL, if it lives; nothing more is to be heard of it."""
+        """Kill the process if it is alive, and read its last lines."""
         if self.process.poll() is None:
             self.process.kill()
             self.hear()
             self.process.wait()
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             assert stream
-            with suppress(BrokenPipeError):  # what it did not read any more
+            with suppress(BrokenPipeError):  # the killed process did not read all of its input
                 stream.close()

@@ -1,13 +1,13 @@
-"""Load for a cluster that is hurt: senders with ids of their own, which say again what was not answered.
+"""Load for a cluster that is damaged: senders that send a message again, with the same id, until it is answered.
 
-Some agents are answered by the offline model in their hosts; the others by an endpoint of the test, through the
-gateway: for each message it has them call `pay`, which acts once at most, and then say so.
+Some agents use the offline model in their hosts. The others call an endpoint of the test through the gateway; for each
+message it makes them call `pay`, an at_most_once function, and then answer.
 
     python -m tests.cluster.load_senders STORE PAID URL SHARED PAYING DEDICATED
 
-is the same as a process that may die with its cluster: it prints a line of JSON for each message before it is sent,
-["said", id, agent, text], and when it was answered, ["answered", id]; the lines of its standard input, up to an empty
-one, are what those before it have said and not heard an answer to; it ends when its standard input does.
+runs the senders in a process that may die with its cluster. It prints a line of JSON for each message before it is
+sent, ["said", id, agent, text], and when it was answered, ["answered", id]. The lines of its standard input up to an
+empty one are the unanswered messages of earlier processes. It ends when its standard input is closed.
 """
 
 import asyncio
@@ -36,11 +36,11 @@ AGAIN_S = 0.2
 AGAIN = (HostLost, ClusterError, StoreError)
 """Errors that a sender with an id may answer by sending again."""
 Bills = dict[str, tuple[str, str]]
-"""Messages by id: to whom, and what."""
+"""Messages by id: agent and text."""
 
 
 def payer(file: Path) -> Tool:
-    """The function: what it does outside is a line in `file`, which no kill takes back."""
+    """Return the function `pay`. Its outside effect is a line in `file`, which survives a kill."""
     path = str(file)
 
     @tool
@@ -61,8 +61,8 @@ def payer(file: Path) -> Tool:
 
 
 def answer(headers: dict[str, str], body: bytes) -> Reply:
-    """A model whose reply follows from the request alone: it pays, and then says so."""
-    if not body:  # who asked was killed while asking
+    """Reply as a model that depends on the request alone: call `pay`, then confirm the payment."""
+    if not body:  # the caller was killed during its request
         return 400, "{}"
     users = [json.loads(m["content"]) for m in json.loads(body)["messages"] if m["role"] == "user"]
     last = next((user for user in reversed(users) if user["type"] == "user_message"), {"message": "0"})
@@ -73,15 +73,15 @@ def answer(headers: dict[str, str], body: bytes) -> Reply:
 
 
 def pays(endpoint: Loopback) -> None:
-    """Have an endpoint be that model."""
+    """Let the endpoint reply with `answer`."""
     endpoint.answer = answer  # type: ignore[method-assign]
 
 
 class Load:
-    """Agents, what was said to them, and what they answered."""
+    """Agents, the messages to them, and their answers."""
 
     def __init__(self, shared: int, paying: int, dedicated: int, tell: Callable[..., None] = lambda *_: None) -> None:
-        """Counts of agents: of each placement, and of those shared ones that pay; half of the others do.
+        """Take the numbers of shared agents, of shared agents that pay, and of dedicated agents, half of which pay.
 
         `tell` is called with each message before it is sent, and when it was answered.
         """
@@ -95,11 +95,11 @@ class Load:
 
     @property
     def agents(self) -> list[str]:
-        """All of them."""
+        """Names of all agents."""
         return self.shared + self.dedicated
 
     async def create(self, system: AgentSystem) -> None:
-        """Make the agents, however often it takes."""
+        """Create the agents, with as many attempts as it takes."""
         for names, placement in ((self.shared, "shared"), (self.dedicated, "dedicated")):
             for settings in (Settings(), SCRIPTED):
                 left = {name for name in names if (name in self.paying) is (settings is SCRIPTED)}
@@ -109,7 +109,7 @@ class Load:
                             left.discard(made.agent_id)
 
     async def round(self, system: AgentSystem, agents: Sequence[str]) -> None:
-        """Say one thing to each, again and again until it is answered."""
+        """Send one message to each agent, again and again until it is answered."""
         bills: Bills = {}
         for agent in agents:
             known = system._new_id()
@@ -118,7 +118,7 @@ class Load:
         await self.send(system, bills)
 
     async def send(self, system: AgentSystem, bills: Bills) -> None:
-        """Say these, again and again until they are answered."""
+        """Send these messages, again and again until they are answered."""
         left = {
             known: (agent, SendInput(id=known, capabilities=system._capabilities, event=UserMessage(text=text)))
             for known, (agent, text) in bills.items()
@@ -145,24 +145,24 @@ class Load:
         return isinstance(sent.error, ModelError)
 
     async def keep_on(self, system: AgentSystem, agents: Sequence[str], end: asyncio.Event) -> None:
-        """A sender: round after round until it is told to end."""
+        """Send round after round until `end` is set."""
         while not end.is_set():
             await self.round(system, agents)
 
     async def recovered(self, system: AgentSystem) -> float:
-        """The seconds until every agent has answered something that was said from now on."""
+        """Return the seconds until every agent has answered a new message."""
         began = time.monotonic()
         await self.round(system, self.agents)
         return time.monotonic() - began
 
 
 def shouted(*words: Any) -> None:
-    """One line, whole or not at all."""
+    """Print one line in one system call, so that it is never cut short."""
     os.write(1, json.dumps(words).encode() + b"\n")
 
 
 async def main(store: str, paid: str, url: str, *counts: str) -> None:
-    """Say again what was left, then round after round."""
+    """Send the unanswered messages again, then round after round."""
     load = Load(*map(int, counts), tell=shouted)
     left: Bills = {}
     for line in iter(sys.stdin.readline, "\n"):

@@ -25,30 +25,30 @@ QUICK = {
     "RAY_gcs_rpc_server_reconnect_timeout_s": "12",
     "RAY_worker_maximum_startup_concurrency": "4",
 }
-"""A node that says nothing is given up after seconds, not after a minute."""
+"""Ray settings with which an unresponsive node is given up after seconds, not after a minute."""
 STORE_BYTES = 80 * 2**20
-"""Of a node's shared memory, through which nothing of ours goes."""
+"""Bytes of a node's shared object store, which everlog does not use."""
 
 AGENTS = ("ray::DashboardA", "ray::RuntimeEnv")
-"""Processes that Ray leaves when its raylet is killed: they end later than any test waits."""
+"""Ray processes that outlive a killed raylet for longer than a test waits."""
 
 
 class Nodes:
-    """A head and its workers, which are real processes."""
+    """A head and its workers, as real processes."""
 
     def __init__(self, workers: int, slots: int) -> None:
-        """`slots`: hosts that a worker has room for."""
+        """Start the cluster; `slots` is the number of hosts that fit on a worker."""
         self._slots = slots
         self._others = descendants(os.getpid())
         self._seen: dict[int, tuple[int, str]] = {}
-        """Every process that was seen, by number: when it began, and what it is called."""
+        """Every process that was seen, by process id: its start time and its name."""
         self._nodes: list[Any] = []
-        """Also those that are no more."""
+        """All nodes that were started, ended ones included."""
         self.workers: list[Any] = []
         self.begin(workers)
 
     def begin(self, workers: int) -> None:
-        """Start a head, and workers that know no other."""
+        """Start a new head with workers."""
         from ray.cluster_utils import Cluster
 
         arguments = {"num_cpus": 0, "object_store_memory": STORE_BYTES, "include_dashboard": False}
@@ -77,21 +77,21 @@ class Nodes:
         return node
 
     def family(self, node: Any) -> Mapping[int, str]:
-        """The processes of a worker: its raylet, and what came from it."""
+        """Return the processes of a worker: its raylet and all descendants."""
         raylet = raylet_of(node).pid
         return {raylet: "raylet", **descendants(raylet)}
 
     def hosts(self, node: Any) -> list[int]:
-        """The processes of a worker that run agents."""
+        """Return the processes of a worker that run agents."""
         return [pid for pid in self.family(node) if _title(pid).startswith((b"ray::host of", b"ray::SharedActor",
                                                                             b"ray::DedicatedActor"))]  # fmt: skip
 
     def node_of(self, pid: int) -> Any:
-        """The worker that a process belongs to."""
+        """Return the worker to which a process belongs."""
         return next(node for node in self.workers if pid in self.family(node))
 
     def kill(self, node: Any) -> Mapping[int, str]:
-        """SIGKILL for a worker's raylet; the processes that it leaves."""
+        """Kill a worker's raylet. Return the processes that the worker had."""
         family = self.family(node)
         raylet_of(node).kill()
         raylet_of(node).wait()
@@ -99,7 +99,7 @@ class Nodes:
         return family
 
     def stop(self, node: Any) -> Mapping[int, str]:
-        """SIGSTOP for all that is on a worker; the processes that stand still."""
+        """Send SIGSTOP to all processes of a worker. Return these processes."""
         family = self.family(node)
         for pid in family:
             os.kill(pid, signal.SIGSTOP)
@@ -107,29 +107,29 @@ class Nodes:
         return family
 
     def go_on(self, family: Mapping[int, str]) -> None:
-        """SIGCONT for what stood still."""
+        """Send SIGCONT to stopped processes."""
         for pid in family:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
 
     def kill_head(self) -> Mapping[int, str]:
-        """SIGKILL for everything on the head; the processes of the workers, which have none now."""
+        """Kill everything on the head. Return the processes of the workers, which have no head now."""
         family = {pid: name for node in self.workers for pid, name in self.family(node).items()}
         self._cluster.remove_node(self.head, allow_graceful=False)
         self.workers = []
         return family
 
     def remember(self) -> None:
-        """Nothing of what runs now may be left at the end."""
+        """Record the running processes, so that `close` checks that they have ended."""
         self._seen |= {pid: (start_of(pid), name) for pid, name in descendants(os.getpid()).items()
                        if pid not in self._others}  # fmt: skip
 
     def _left(self) -> Mapping[int, str]:
-        """Processes that were seen and still run; the number of an ended one may belong to another process."""
+        """Return the recorded processes that still run; a reused process id has another start time."""
         return {pid: name for pid, (start, name) in self._seen.items() if start and start_of(pid) == start}
 
     def close(self) -> None:
-        """End everything; what is still there has to be ended by hand, and is told."""
+        """End everything. Kill processes that are left, and raise AssertionError with their names."""
         self.remember()
         for node in self._nodes:
             for started in node.all_processes.values():
@@ -143,7 +143,7 @@ class Nodes:
 
 
 def raylet_of(node: Any) -> Any:
-    """The process that a node lives by."""
+    """Return the raylet process of a node."""
     return node.all_processes["raylet"][0].process
 
 
@@ -156,9 +156,9 @@ def _title(pid: int) -> bytes:
 
 @contextmanager
 def cluster_of(workers: int, slots: int) -> Iterator[Nodes]:
-    """A cluster for as long as the block runs; RAY_ADDRESS is its own. Nothing of it may be left at the end."""
+    """Run a cluster while the block runs, with RAY_ADDRESS set. At the end no process of it may be left."""
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory(prefix="nodes") as folder:
-        patch.setenv("RAY_TMPDIR", folder)  # no other process on this machine takes this address for its own
+        patch.setenv("RAY_TMPDIR", folder)  # so that no other process on this machine joins this cluster
         for name, value in QUICK.items():
             patch.setenv(name, value)
         prepare(Path("tests"), "nobody")

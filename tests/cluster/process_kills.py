@@ -1,4 +1,4 @@
-"""Kills of processes, and the checks that nothing was lost."""
+"""Kills of processes, and helpers to check that nothing was lost."""
 
 import asyncio
 import os
@@ -14,29 +14,31 @@ from everlog.projections import PROJECTIONS
 from tests.cluster.conftest import descendants, ends
 
 LOOK_S = 0.05
-"""Seconds between two looks at something that sends no notice when it happens."""
+"""Seconds between two checks of a condition that sends no notification."""
 
 
 def actor(system: AgentSystem, name: str) -> Any:
-    """An actor of the system's store: `supervisor`, `gateway`, or a host. Raises ValueError if there is none."""
+    """Return an actor of the system's store: `supervisor`, `gateway`, or a host. Raises ValueError if there is none."""
     import ray
 
     return ray.get_actor(name, namespace=namespace(system.runtime._root))  # type: ignore[attr-defined]
 
 
 def host_of(system: AgentSystem, name: str = "sam") -> Any:
-    """The actor that runs the agent."""
+    """Return the actor that runs the agent."""
     return actor(system, host_name(name))
 
 
 async def pid_of_host(system: AgentSystem, name: str = "sam") -> int:
-    """The process of the actor that runs the agent."""
+    """Return the process id of the actor that runs the agent."""
     pid: int = await host_of(system, name).ready.remote()
     return pid
 
 
 def titled(word: str, ancestor: int | None = None) -> list[int]:
-    """Processes of a cluster, this process's or the ancestor's, whose command line begins with the word."""
+    """Return the descendants of this process, or of `ancestor`, whose command line begins with the word or has it as
+    program.
+    """
     found = []
     for pid in descendants(ancestor or os.getpid()):
         try:
@@ -49,21 +51,21 @@ def titled(word: str, ancestor: int | None = None) -> list[int]:
 
 
 def kill(*pids: int) -> None:
-    """SIGKILL; when it returns they are dead."""
+    """Send SIGKILL to the processes, and wait until they have ended."""
     for pid in pids:
-        with suppress(ProcessLookupError):  # it ended with another
+        with suppress(ProcessLookupError):  # it has ended before
             os.kill(pid, signal.SIGKILL)
     assert all(ends(pid) for pid in pids)
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that sends no notice when it happens: the test's own limit ends the wait."""
+    """Poll a condition that sends no notification; the test's own time limit ends the wait."""
     while not condition():  # noqa: ASYNC110 - a log sends no notice when it grows
         await asyncio.sleep(LOOK_S)
 
 
 def checksums(system: AgentSystem, name: str = "sam", as_of: int | None = None) -> dict[str, str]:
-    """Every projection of the agent as of a seq, as a number that says whether two are the same."""
+    """Return a checksum of every projection of the agent as of a seq."""
     view = system.view(name)
     upto = view.head.seq if as_of is None else as_of
     try:

@@ -1,4 +1,4 @@
-"""Checks of a store after a cluster was damaged, independent of the answers that callers got."""
+"""Checks of a store after a cluster was damaged, from its logs and effects."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -15,7 +15,7 @@ from tests.support.agent_world import TickingClock
 
 
 def judge(root: Path, paid: Path, load: Load, sample: int = 10) -> str:
-    """Hold what was said against the logs; the figures, in a line. Raises AssertionError."""
+    """Compare the messages with the logs. Return the figures in a line. Raises AssertionError."""
     store = FileStore(root, TickingClock().now)
     tools = [*BUILTIN, payer(paid)]
     system = LocalSystem(store, tools=tools[-1:])
@@ -31,7 +31,7 @@ def judge(root: Path, paid: Path, load: Load, sample: int = 10) -> str:
 
 
 def _judge_sample(system: LocalSystem, agents: Collection[str], tools: Sequence[Tool]) -> None:
-    """Rebuild the projections and compare them with the log."""
+    """Verify and rebuild each of the agents."""
     for agent in agents:
         view = system.view(agent)
         assert (verify(view, {one.name: one for one in tools}).faults, rebuild(view).faults) == ([], []), agent
@@ -39,7 +39,7 @@ def _judge_sample(system: LocalSystem, agents: Collection[str], tools: Sequence[
 
 
 def _judge_agent(system: LocalSystem, agent: str, said: Bills, pays: bool, effects: Counter[str]) -> None:
-    """Each message is in the log once and was answered once."""
+    """Check that each message is in the log once and was answered once."""
     view = system.view(agent)
     try:
         records = list(view.reader.read(agent))
@@ -61,7 +61,7 @@ def _judge_agent(system: LocalSystem, agent: str, said: Bills, pays: bool, effec
 
 
 def _judge_payment(turn: Sequence[Record], number: str, times: int) -> None:
-    """Payments match the log: once, or unknown."""
+    """Check that the payment happened once, or that its result is unknown."""
     results = [event for event in map(event_of, turn) if isinstance(event, FunctionResult) and event.name == "pay"]
     assert len(results) == 1, f"{number}: {results}"
     assert results[0].unknown or times == 1, f"{number}: paid {times} times"

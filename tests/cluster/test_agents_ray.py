@@ -1,4 +1,4 @@
-"""The contract suite of agents, run as Ray actors; and what only a cluster can be asked."""
+"""The contract of agents, run as Ray actors, and tests that need a cluster."""
 
 import asyncio
 import threading
@@ -27,11 +27,11 @@ class TestRayAgents(AgentContract):
         return folder
 
     async def kill(self, system: AgentSystem, name: str) -> None:
-        """SIGKILL for the process of the host."""
+        """Kill the process of the host."""
         kill(await pid_of_host(system, name))
 
     async def passive(self, system: AgentSystem, name: str) -> None:
-        """An unloaded agent has no process."""
+        """Wait until the process of the unloaded agent has ended."""
         import ray
 
         try:
@@ -41,7 +41,7 @@ class TestRayAgents(AgentContract):
 
     @alive
     async def test_functions_that_cannot_be_sent(self, opens: Any) -> None:
-        """An object that cannot leave this process is named before the cluster is asked."""
+        """An object that cannot be pickled is refused before the cluster is used."""
         lock = threading.Lock()
 
         @tool(effect="read_only")
@@ -58,7 +58,7 @@ class TestRayAgents(AgentContract):
     async def test_functions_that_cannot_be_loaded(
         self, opens: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """An import that the host lacks is named; the agent continues without the function."""
+        """The error names a module that the host lacks, and the agent continues without the function."""
         helper = module_from(tmp_path / "helper.py", "class Sky: pass", monkeypatch)
         sky = helper.Sky
 
@@ -75,7 +75,7 @@ class TestRayAgents(AgentContract):
 
     @alive
     async def test_other_functions_wait_until_the_agent_is_idle(self, opens: Any) -> None:
-        """While a turn runs for a caller its functions stay: another caller's are refused, in words."""
+        """While a turn runs for a caller, the functions of another caller are refused with a plain text."""
         async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (_, agent):
             answer = asyncio.ensure_future(agent.send("go"))
             visitor = await place.reached()

@@ -1,4 +1,4 @@
-"""The archive of a cluster: found by meaning in a process of its own, killed, and back without a double or a gap."""
+"""The archive of a cluster: search by meaning in a process of its own, and recovery after a kill."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.ray
 
 KEEPS = calls("archival_memory_insert", {"content": "The dog is called Rex"})
 SEARCHES = calls("archival_memory_search", {"query": "animal companion"})
-"""No word of it stands in what was kept."""
+"""Queries that share no word with the stored texts."""
 HEAVY = {"lancedb", "wordllama", "openai"}
 
 
@@ -42,8 +42,10 @@ def packages(modules: list[str]) -> set[str]:
 
 
 @alive
-async def test_what_was_kept_is_found_by_meaning_in_a_process_of_its_own(opens: Any, folder: Path) -> None:
-    """No word of the query stands in the memory. The agent's process has imported neither index nor embedder."""
+async def test_memories_are_found_by_meaning_in_the_archive_process(opens: Any, folder: Path) -> None:
+    """A memory is found although it shares no word with the query, and the agent's process has imported neither index
+    nor embedder.
+    """
     async with scripted(opens, KEEPS, SEARCHES, says("Done.")) as (system, agent):
         assert "Rex" in told(await agent.send("go"))
         assert packages(await host_of(system).modules.remote()).isdisjoint(HEAVY)
@@ -55,7 +57,9 @@ async def test_what_was_kept_is_found_by_meaning_in_a_process_of_its_own(opens: 
 @pytest.mark.cluster
 @alive
 async def test_a_killed_archive_is_back_with_all_that_was_kept(opens: Any, folder: Path) -> None:
-    """SIGKILL between two turns: the next process answers the next search, and the index is what the log says."""
+    """After a SIGKILL of the archive between two turns, a new process answers the next search, and the index equals the
+    log.
+    """
     async with scripted(opens, KEEPS, SEARCHES, says("Done."), SEARCHES, says("Done.")) as (system, agent):
         await agent.send("go")
         archive = archive_of(folder)

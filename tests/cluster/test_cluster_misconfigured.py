@@ -1,4 +1,4 @@
-"""Impossible settings of a cluster give a clear error or a visible wait, and lose nothing."""
+"""A cluster with wrong settings gives a clear error or a visible wait, and loses nothing."""
 
 import resource
 import subprocess
@@ -34,7 +34,7 @@ async def main(folder):
 
 asyncio.run(main(sys.argv[1]))
 """
-"""A foreign process that owns the shard."""
+"""Program of a process that owns the shard until it reads a line."""
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def opens(folder: Path) -> Any:
 
 @pytest.fixture
 def holder(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """Own the store's shard in another process until a line comes."""
+    """Own the store's shard in another process until a line is written to it."""
     process = start("-c", HOLDS, str(folder))
     assert process.stdout is not None
     assert process.stdout.readline() == "open\n"
@@ -54,18 +54,18 @@ def holder(folder: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 async def sent(system: AgentSystem, text: str) -> list[SendOutcome]:
-    """Return the outcome of sending this to every agent."""
+    """Send this text to every agent, and return the outcomes."""
     return [one async for one in system.send_many([(name, text) for name in AGENTS])]
 
 
 async def made(system: AgentSystem, **options: Any) -> None:
-    """Make the agents."""
+    """Create the agents."""
     async for one in system.create_many(AGENTS, **options):
         assert one.error is None, one.error
 
 
 def heard(system: AgentSystem) -> list[list[str | None]]:
-    """Return the messages that every agent received, as its log has them."""
+    """Return the messages in each agent's log."""
     return [texts(log(system, name), "user_message") for name in AGENTS]
 
 
@@ -73,8 +73,8 @@ def heard(system: AgentSystem) -> list[list[str | None]]:
 @pytest.mark.cluster
 @alive
 async def test_a_store_whose_hosts_live_elsewhere(holder: "subprocess.Popen[str]", opens: Any) -> None:
-    """The owner is named, with its command; nothing is kept; when the owner has closed, the same cluster gets the
-    partition.
+    """The error names the owner and its command, and no message is recorded. When the owner has closed, the same
+    cluster gets the partition.
     """
     async with opens() as system:
         system.store.register_many(AGENTS, shared=True)
@@ -91,7 +91,7 @@ async def test_a_store_whose_hosts_live_elsewhere(holder: "subprocess.Popen[str]
 @pytest.mark.cluster
 @alive
 async def test_another_number_of_shards(opens: Any, folder: Path) -> None:
-    """It is refused, with the number that the store has, and the agents are as they were."""
+    """Another number of shards is refused with the store's number, and the agents do not change."""
     async with opens() as system:
         await made(system)
         with pytest.raises(BadInput, match="has 1 shared partitions, not 3: their number is fixed"):
@@ -105,7 +105,7 @@ async def test_another_number_of_shards(opens: Any, folder: Path) -> None:
 @pytest.mark.cluster
 @alive
 async def test_a_shard_whose_disk_is_full(opens: Any) -> None:
-    """All callers get the error, no unkept message is acknowledged, and with room again the same host continues."""
+    """All callers get the error, and no message is acknowledged; when there is room again, the same host continues."""
     async with opens() as system:
         await made(system)
         host = await actor(system, "shard-000").ready.remote()
@@ -123,7 +123,7 @@ async def test_a_shard_whose_disk_is_full(opens: Any) -> None:
 
 
 def expiring(endpoint: Loopback, good: Callable[[], bool]) -> None:
-    """Refuse the key while it is not good."""
+    """Let the endpoint refuse the key unless `good()` is true."""
     answers = endpoint.answer
 
     def answer(headers: dict[str, str], body: bytes) -> Reply:
@@ -136,9 +136,9 @@ def expiring(endpoint: Loopback, good: Callable[[], bool]) -> None:
 @pytest.mark.long
 @pytest.mark.cluster
 @alive
-async def test_a_key_that_expires_half_way(opens: Any) -> None:
-    """Unanswered callers get the reason, their messages are kept once, and with a good key every agent answers
-    again.
+async def test_a_key_that_expires_during_a_batch(opens: Any) -> None:
+    """Callers without an answer get the reason, and their messages are recorded once; with a good key every agent
+    answers again.
     """
     with serving(says("Done.")) as endpoint:
         renewed = False
@@ -165,7 +165,7 @@ async def test_a_key_that_expires_half_way(opens: Any) -> None:
 @pytest.mark.cluster
 @alive
 async def test_a_head_that_does_not_see_the_store(ray_cluster: str, tmp_path: Path) -> None:
-    """The supervisor is there: it cannot begin, and who asks is told which folder it did not find."""
+    """The supervisor starts but cannot begin, and its callers get an error that names the missing folder."""
     root = str(tmp_path / "nothing")
     with pytest.raises(ClusterError, match=r"StoreError: .*nothing"):
         await RayRuntime(root, supervisor_of(root)).ready()
@@ -175,7 +175,7 @@ async def test_a_head_that_does_not_see_the_store(ray_cluster: str, tmp_path: Pa
 @pytest.mark.cluster
 @alive
 async def test_a_node_that_does_not_see_the_store(ray_cluster: str, tmp_path: Path) -> None:
-    """It is named, with what it finds there, and no host is left on it."""
+    """The error names the node and the missing folder, and no host is left on the node."""
     import ray
 
     places = RayHostProvider(str(tmp_path / "nothing"), 300)

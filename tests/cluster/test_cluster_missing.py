@@ -1,4 +1,4 @@
-"""Messages where there is no cluster, and the cluster that is meant."""
+"""Errors without a cluster, and the choice of the cluster to join."""
 
 import asyncio
 import socket
@@ -18,7 +18,7 @@ from tests.soak.test_killed_processes import start
 
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder, and a machine on which no cluster was started."""
+    """Return a folder, on a machine on which no cluster was started."""
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path / "ray"))
     for name in ("RAY_ADDRESS", "EVERLOG_RUNTIME", *ray_address.ENVIRONMENT):
         monkeypatch.delenv(name, raising=False)
@@ -26,7 +26,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def nobody() -> str:
-    """An address on this machine without a server."""
+    """Return an address on this machine without a server."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return f"127.0.0.1:{server.getsockname()[1]}"
 
@@ -41,13 +41,13 @@ def keep(root: Path, address: str) -> None:
 
 
 def test_without_a_cluster_auto_is_this_process(bare: Path) -> None:
-    """`auto` starts nothing, whatever an ended cluster has left behind."""
+    """`auto` uses this process, even if an ended cluster left its record behind."""
     keep(bare, nobody())
     assert asyncio.run(opened(bare, "auto")) == "LocalRuntime"
 
 
-def test_a_runtime_that_is_none(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A word that is no runtime is refused, from an argument and from the environment."""
+def test_an_unknown_runtime_is_refused(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unknown runtime is refused, from an argument and from the environment."""
     with pytest.raises(BadInput, match="There is no runtime 'cloud'"):
         asyncio.run(opened(bare, "cloud"))
     monkeypatch.setenv("EVERLOG_RUNTIME", "Ray")
@@ -56,9 +56,9 @@ def test_a_runtime_that_is_none(bare: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_ray_that_is_not_installed(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asked for by name, it is a ClusterError that says what to do; nothing is changed."""
+    """The runtime `ray` raises a ClusterError with instructions, and `auto` still works."""
     monkeypatch.setitem(sys.modules, "ray", None)
-    for name in ("ray_runtime", "ray_api"):  # as if they had not been imported yet
+    for name in ("ray_runtime", "ray_api"):  # as if these modules had not been imported yet
         monkeypatch.delitem(sys.modules, f"everlog.actors.cluster.{name}", raising=False)
         monkeypatch.delattr(cluster, name, raising=False)
     with pytest.raises(ClusterError, match=r"^Ray cannot be imported .*: install it .*--runtime local"):
@@ -66,8 +66,8 @@ def test_ray_that_is_not_installed(bare: Path, monkeypatch: pytest.MonkeyPatch) 
     assert asyncio.run(opened(bare, "auto")) == "LocalRuntime"
 
 
-def test_an_address_of_nothing(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """RAY_ADDRESS is binding: where it does not answer, no other cluster is joined or started."""
+def test_a_cluster_address_that_does_not_answer(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If RAY_ADDRESS does not answer, no other cluster is joined or started."""
     address = nobody()
     monkeypatch.setenv("RAY_ADDRESS", address)
     assert address_to_join(bare) == address
@@ -77,7 +77,7 @@ def test_an_address_of_nothing(bare: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("said", [RuntimeError, ConnectionError, ValueError, OSError])
 def test_a_cluster_of_another_version(bare: Path, monkeypatch: pytest.MonkeyPatch, said: type[Exception]) -> None:
-    """Ray's refusal becomes one paragraph that names the versions and the way without Ray."""
+    """Ray's error becomes one paragraph that names the versions and the way without Ray."""
     import ray
 
     from everlog.actors.cluster import ray_api
@@ -95,7 +95,9 @@ def test_a_cluster_of_another_version(bare: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_which_cluster_is_meant(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """First the one that RAY_ADDRESS names, then the store's own, then the machine's; none that does not answer."""
+    """RAY_ADDRESS takes precedence, then the store's own cluster, then the machine's; a cluster that does not answer is
+    skipped.
+    """
     monkeypatch.setattr(ray_address, "keeps_cluster", lambda *_: True)
     with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
         first, second = (f"127.0.0.1:{server.getsockname()[1]}" for server in (one, two))
@@ -112,7 +114,7 @@ def test_which_cluster_is_meant(bare: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b'{"address": 1, "pid": 2}', b"[]"])
-def test_a_damaged_note_of_a_cluster_is_none(bare: Path, content: bytes) -> None:
+def test_an_unreadable_cluster_record_counts_as_none(bare: Path, content: bytes) -> None:
     """An unreadable record of the cluster counts as no record."""
     cluster_file(bare).write_bytes(content)
     assert local_cluster(bare) is None
@@ -120,13 +122,13 @@ def test_a_damaged_note_of_a_cluster_is_none(bare: Path, content: bytes) -> None
 
 
 @pytest.mark.parametrize("address", ["", "localhost", ":1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:99999"])
-def test_an_address_that_is_none_does_not_answer(address: str) -> None:
-    """With any value of RAY_ADDRESS, the question whether a cluster answers has an answer."""
+def test_an_invalid_address_does_not_answer(address: str) -> None:
+    """No value of RAY_ADDRESS makes the check for a running cluster fail."""
     assert not ray_address.answers(address)
 
 
-def test_a_keeper_that_cannot_read_its_store(bare: Path) -> None:
-    """It says why in words, and starts nothing."""
+def test_a_daemon_that_cannot_read_its_store(bare: Path) -> None:
+    """The daemon prints the reason without a traceback, and starts nothing."""
     (bare / "everlog.json").write_text("{}")
     keeper = start("-m", "everlog.actors.cluster.local_daemon", str(bare))
     out, err = keeper.communicate()

@@ -1,4 +1,4 @@
-"""The command line with Ray, as docs/how_to/run_on_ray.md shows it: real commands, in processes of their own."""
+"""The command line with Ray, as README.md shows it: real commands in separate processes."""
 
 import os
 import re
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.ray
 
 
 class Shell:
-    """Runs `everlog` commands over one store, none of which has another cluster in its environment."""
+    """Runs `everlog` commands over one store, without RAY_ and EVERLOG_ variables of the caller."""
 
     def __init__(self, store: Path) -> None:
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("RAY_", "EVERLOG_"))}
@@ -27,7 +27,7 @@ class Shell:
         self.environment = {**kept, "EVERLOG_STORE": str(store), "PYTHONPATH": str(ROOT), "HOME": str(home)}
 
     def __call__(self, *words: str, said: str = "", code: int = 0) -> str:
-        """Stdout of a command, which must end with `code`."""
+        """Run a command, which must exit with `code`. Return its stdout, or its stderr if `code` is not 0."""
         run = subprocess.run(
             [sys.executable, "-m", "everlog.interfaces.cli.main", *words], cwd=ROOT, env=self.environment, input=said,
             text=True, capture_output=True, check=False, timeout=120,
@@ -42,7 +42,7 @@ class Shell:
 def test_the_ray_commands_of_the_page_work(tmp_path: Path) -> None:
     """Each command of "On one machine" exits 0; the agent is the same one in both; nothing is left running.
 
-    In between the acceptance list of the command line, with --runtime ray: chat, memory, events, timers, erase, verify.
+    In between, chat, memory, events, timers, erase and verify run with --runtime ray.
     """
     everlog = Shell(tmp_path / "store")
     section = (ROOT / "docs" / "how_to" / "run_on_ray.md").read_text().split("## On one machine")[1].split("\n## ")[0]
@@ -81,7 +81,7 @@ def test_the_ray_commands_of_the_page_work(tmp_path: Path) -> None:
 
 
 def _left(store: Path) -> list[str]:
-    """Processes that still know of the store."""
+    """Return the processes whose command line names the store."""
     found = []
     for pid in Path("/proc").glob("[0-9]*"):
         try:

@@ -1,4 +1,4 @@
-"""Ten agents with a real conversation each, at once, while their processes are killed."""
+"""Ten agents with a long conversation each, at the same time, while their processes are killed."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.ray, pytest.mark.long, pytest.mark.nodes]
 
 AGENTS = 10
 LINES = 200
-"""Of each conversation: weeks of it, more than a window holds."""
+"""Messages of each conversation, more than a window holds."""
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def conversations(data_dir: Path) -> list[Path]:
 
 
 async def talk(system: AgentSystem, number: int, lines: Sequence[bytes]) -> list[Record]:
-    """Import, ask three questions, and have every third agent's process die in the middle of the second answer."""
+    """Import a conversation and ask three questions; kill every third agent's process during the second answer."""
     name = f"agent {number}"
     agent = await system.agent(name)
     assert (await agent.import_messages(conversation(lines, "here"))).delayed is None
@@ -43,7 +43,9 @@ async def talk(system: AgentSystem, number: int, lines: Sequence[bytes]) -> list
 
 @alive
 async def test_ten_conversations_at_once(folder: Path, conversations: list[Path]) -> None:
-    """Each agent answers from its own conversation, each caller heard its whole log, and everything verifies."""
+    """Each agent answers from its own conversation, each caller gets all records of its turns, and everything
+    verifies.
+    """
     lines = [path.read_bytes().splitlines() for path in conversations]
     async with open_system(folder, runtime="ray") as system:
         work = [talk(system, n, lines[n % len(lines)][n * 10 :][:LINES]) for n in range(AGENTS)]

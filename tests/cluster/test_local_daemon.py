@@ -1,4 +1,4 @@
-"""A cluster kept by another process: joined by every command, ended on request, and its death is reported."""
+"""A cluster that a daemon keeps: commands join it, it ends on request, and callers notice its death."""
 
 import asyncio
 import signal
@@ -40,12 +40,12 @@ try:
 except EverlogError as error:
     sys.exit(f"{type(error).__name__}: {error}")
 """
-"""A process that talks to sam, whose function knocks at a gate."""
+"""Program of a process that talks to sam, whose function waits at a gate."""
 
 
 @pytest.fixture
 def keeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[str]]:
-    """A process that keeps a cluster for the store of the test. Nothing of it may be left."""
+    """Yield a daemon that keeps a cluster for the test's store; at the end no process of it may be left."""
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     keeper = start("-m", "everlog.actors.cluster.local_daemon", str(tmp_path / "store"))
@@ -64,8 +64,10 @@ def keeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subproce
 
 
 @alive
-async def test_a_kept_cluster_is_joined_and_ends_at_a_word(keeper: subprocess.Popen[str], tmp_path: Path) -> None:
-    """It says where it is, `auto` joins it, and SIGTERM leaves neither a process nor its address."""
+async def test_a_local_cluster_is_joined_and_ends_on_sigterm(keeper: subprocess.Popen[str], tmp_path: Path) -> None:
+    """The daemon reports its address, `auto` joins its cluster, and SIGTERM leaves neither a process nor the
+    address.
+    """
     store = tmp_path / "store"
     told = local_cluster(store)
     assert told is not None
@@ -91,7 +93,7 @@ async def test_a_kept_cluster_is_joined_and_ends_at_a_word(keeper: subprocess.Po
 @pytest.mark.cluster
 @alive
 async def test_a_cluster_that_dies_in_a_turn(keeper: subprocess.Popen[str], tmp_path: Path) -> None:
-    """Its callers get an error in words and end; the next owner of the agent, without a cluster, finishes the turn."""
+    """Callers get an error without a traceback; the next owner of the agent, without a cluster, finishes the turn."""
     store = tmp_path / "store"
     async with gate() as place:
         with serving(*KNOCKS) as endpoint:
@@ -101,7 +103,7 @@ async def test_a_cluster_that_dies_in_a_turn(keeper: subprocess.Popen[str], tmp_
             kill(keeper.pid, *(pid for pid, name in family.items() if name in ("gcs_server", "raylet")))
             await visitor.gone()
             out, err = await asyncio.to_thread(talks.communicate)
-            kill(*(pid for pid in family if not ends(pid, 0)))  # what Ray leaves of itself: its agents
+            kill(*(pid for pid in family if not ends(pid, 0)))  # helper processes of Ray that outlive its daemons
             assert out.split() == ["RayRuntime", "user_message", "model_reply", "function_started"]
             assert talks.returncode == 1
             assert err.splitlines()[-1].startswith(("ClusterError: ", "HostLost: "))

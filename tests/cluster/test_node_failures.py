@@ -1,4 +1,6 @@
-"""Hosts, nodes and heads that end under load: every message once, answered once, and how soon after."""
+"""Hosts, nodes and heads that end under load: every message is recorded and answered once. The time until recovery is
+printed.
+"""
 
 import asyncio
 import time
@@ -22,18 +24,18 @@ pytestmark = pytest.mark.ray
 
 TEST_S = 240
 SETTLED_S = 10
-"""Hosts that find room have started by then."""
+"""Seconds after which hosts that have room have started."""
 
 
 @pytest.fixture
 def nodes() -> Iterator[Nodes]:
-    """A head and two workers, each with room for all hosts."""
+    """Run a head and two workers, each with room for all hosts."""
     with cluster_of(workers=2, slots=2 * SHARDS) as running:
         yield running
 
 
 def hurt(nodes: Nodes, folder: Path, load: Load, *ways: Any) -> None:
-    """Hurt the cluster in one way after the other. A worker that is lost is made good first."""
+    """Damage the cluster in one way after the other, and replace lost workers before each."""
 
     async def scenario(world: World) -> None:
         for way in ways:
@@ -51,8 +53,8 @@ def hurt(nodes: Nodes, folder: Path, load: Load, *ways: Any) -> None:
 @pytest.mark.long
 @pytest.mark.nodes
 def test_a_host_and_then_a_node_are_killed(nodes: Nodes, tmp_path: Path) -> None:
-    """With senders at work, nothing acknowledged is lost or doubled, no effect happens twice, and every agent is
-    back.
+    """Under load, no acknowledged message is lost or doubled, no effect happens twice, and every agent answers
+    again.
     """
     hurt(nodes, tmp_path, Load(shared=24, paying=6, dedicated=2), hosts_are_killed, a_node_is_killed)
 
@@ -60,7 +62,7 @@ def test_a_host_and_then_a_node_are_killed(nodes: Nodes, tmp_path: Path) -> None
 @pytest.mark.long
 @pytest.mark.nodes
 def test_hosts_and_nodes_are_killed_again_and_again(nodes: Nodes, tmp_path: Path) -> None:
-    """The same with a hundred agents in shards and four alone, twice."""
+    """The same holds for a hundred shared and four dedicated agents, twice."""
     ways = [hosts_are_killed, a_node_is_killed] * 2
     hurt(nodes, tmp_path, Load(shared=100, paying=30, dedicated=4), *ways)
 
@@ -68,13 +70,15 @@ def test_hosts_and_nodes_are_killed_again_and_again(nodes: Nodes, tmp_path: Path
 @pytest.mark.long
 @pytest.mark.nodes
 def test_a_stopped_node_writes_nothing_when_it_resumes(nodes: Nodes, tmp_path: Path) -> None:
-    """Its hosts were given up and others took over: they stop themselves, and nothing of theirs is acknowledged."""
+    """Hosts on a stopped node are replaced; when they resume, they end themselves, and none of their writes is
+    acknowledged.
+    """
     hurt(nodes, tmp_path, Load(shared=100, paying=30, dedicated=4), a_node_stands_still)
 
 
 @pytest.fixture
 def narrow() -> Iterator[Nodes]:
-    """A cluster with room for one host."""
+    """Run a cluster with room for one host."""
     with cluster_of(workers=1, slots=1) as running:
         yield running
 
@@ -83,7 +87,9 @@ def narrow() -> Iterator[Nodes]:
 @pytest.mark.nodes
 @alive
 async def test_a_cluster_without_a_free_slot(narrow: Nodes, tmp_path: Path) -> None:
-    """Agents whose shard has room answer, the others wait, which the status tells; with more room all are answered."""
+    """Agents whose shard has a host answer, the others wait, and the status shows the waiting hosts; with more room all
+    are answered.
+    """
     names = [f"agent {number}" for number in range(9)]
     async with open_system(tmp_path / "store", runtime="ray", placement="shared", shards=3) as system:
         try:
@@ -113,7 +119,9 @@ async def _all(found: list[SendOutcome], outcomes: AsyncIterator[SendOutcome]) -
 @pytest.mark.long
 @pytest.mark.nodes
 def test_a_restarted_head_is_a_new_cluster(nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hosts of the old head stop themselves, new commands join the new one, and agents come back from the log."""
+    """Hosts of the old head end themselves, new commands join the new cluster, and the agents continue from their
+    logs.
+    """
     store, paid, load = tmp_path / "store", tmp_path / "paid", Load(shared=100, paying=30, dedicated=4)
     with serving((200, "")) as endpoint:
         pays(endpoint)

@@ -1,4 +1,4 @@
-"""The cluster files are accepted by Ray's own validator and say what everlog needs of a cluster, both the same."""
+"""The two cluster files pass Ray's own validator and make the same settings for everlog."""
 
 import copy
 import json
@@ -52,13 +52,13 @@ def environment(config: Config, role: str) -> dict[str, str]:
 
 
 def flags(config: Config, role: str) -> dict[str, str]:
-    """The options of `ray start`."""
+    """Return the options of `ray start`."""
     words = shlex.split(start_of(config, role).split("ray start")[1])
     return {name: value for name, _, value in (word.partition("=") for word in words)}
 
 
 def mounting(config: Config) -> tuple[list[str], str]:
-    """The options with which the store is mounted, and where."""
+    """Return the options with which the store is mounted, and the mount point."""
     (command,) = [command for command in config["setup_commands"] if "mount -t nfs4" in command]
     words = shlex.split(command)
     return words[words.index("-o") + 1].split(","), words[-1]
@@ -70,13 +70,13 @@ def test_ray_accepts_it(config: Config) -> None:
 
 
 def test_ray_refuses_a_typo(config: Config) -> None:
-    """The validator can fail: a misspelt key is an error."""
+    """The validator refuses a misspelt key, so it is really run."""
     with pytest.raises(jsonschema.ValidationError, match="max_wrokers"):
         validate({**config, "max_wrokers": 3})
 
 
 def test_ray_refuses_a_fraction_of_a_slot(aws: Config) -> None:
-    """Resources are whole numbers, which is why a slot is a whole agent."""
+    """Resources must be whole numbers, so a slot is a whole agent."""
     aws["available_node_types"]["agents"]["resources"]["agent_slot"] = 0.5
     with pytest.raises(jsonschema.ValidationError):
         validate(aws)
@@ -90,9 +90,9 @@ def test_agents_run_on_workers_only(aws: Config) -> None:
     assert all(isinstance(kind["resources"]["agent_slot"], int) for kind in types.values())
 
 
-def test_machines_of_ones_own_offer_the_same(config: Config) -> None:
-    """A head that is started offers no CPU; a worker of one's own says its whole number of slots when it is started,
-    as many as the type of node has on AWS.
+def test_own_machines_offer_the_same_slots(config: Config) -> None:
+    """The head offers no CPU. A worker of your own machines offers a whole number of slots, as many as a worker type on
+    AWS.
     """
     assert flags(config, "head")["--num-cpus"] == "0"
     assert "--resources" not in flags(config, "head")
@@ -101,8 +101,8 @@ def test_machines_of_ones_own_offer_the_same(config: Config) -> None:
     assert json.loads(said) == ({"agent_slot": slots} if config["provider"]["type"] == "local" else {})
 
 
-def test_every_machine_of_ones_own_is_used(config: Config) -> None:
-    """A list of machines gives as many workers, each with its own address, none of them the head's."""
+def test_every_own_machine_is_used(config: Config) -> None:
+    """A list of machines gives as many workers, each with its own address, and none of them is the head."""
     provider = config["provider"]
     listed = provider.get("worker_ips", [])
     assert provider["type"] == "aws" or config["min_workers"] == config["max_workers"] == len(listed)
@@ -111,13 +111,15 @@ def test_every_machine_of_ones_own_is_used(config: Config) -> None:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_every_node_may_open_enough_files(config: Config, role: str) -> None:
-    """A raylet holds several files for each process: it starts under raised limits, for holders of the token only."""
+    """Ray starts under a raised limit of open files, because a raylet holds several for each process."""
     assert start_of(config, role).startswith("ulimit -n 65536; ulimit -u 65536;")
     assert environment(config, role)["RAY_AUTH_MODE"] == "token"
 
 
 def test_the_store_is_where_it_is_mounted(config: Config) -> None:
-    """Head and workers mount it before Ray starts, and are told of one path below it; so are people who log in."""
+    """Head and workers mount the store before Ray starts, and both Ray and login shells get one path below the mount
+    point.
+    """
     _, place = mounting(config)
     stores = {environment(config, role)["EVERLOG_STORE"] for role in ROLES}
     assert len(stores) == 1
@@ -127,7 +129,7 @@ def test_the_store_is_where_it_is_mounted(config: Config) -> None:
 
 
 def test_the_store_is_mounted_safely(config: Config) -> None:
-    """The options are those with which hosts on several machines may share a store: everlog does not refuse them."""
+    """The mount options are those that everlog accepts for hosts on several machines."""
     options, place = mounting(config)
     mount = Mount(place, "nfs4", "server:/", frozenset(options))
     sights = [StoreIdentity(f"{place}/store", node, node, 1, 2, "store", mount) for node in ("one", "two")]
@@ -138,7 +140,7 @@ def test_the_store_is_mounted_safely(config: Config) -> None:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_the_two_files_agree(role: str) -> None:
-    """Environment, limits, mount options, installation, how Ray is started: the same wherever the machines are."""
+    """Environment, limits, mount options, installation and start of Ray are the same in both files."""
     one, other = read("aws"), read("local")
     assert environment(one, role) == environment(other, role)
     assert start_of(one, role).split("ray start")[0] == start_of(other, role).split("ray start")[0]
@@ -151,7 +153,7 @@ def test_the_two_files_agree(role: str) -> None:
 
 
 def test_every_command_is_a_shell_command(config: Config) -> None:
-    """A shell can read each of them: YAML has cut none of them off at what it takes for a comment."""
+    """A shell can parse each command: YAML has not cut any of them at a `#`."""
     commands = [command for key, value in config.items() if key.endswith("_commands") for command in value]
     assert len(commands) >= 10
     for command in commands:
@@ -161,7 +163,7 @@ def test_every_command_is_a_shell_command(config: Config) -> None:
 
 @pytest.fixture(scope="module")
 def names_of_ray() -> set[bytes]:
-    """The names of Ray's settings, from its own program and the part that starts clusters."""
+    """Return the names of Ray's settings, from its binaries and its cluster launcher."""
     import ray
 
     folder = Path(ray.__file__).parent
@@ -175,7 +177,7 @@ def is_known(name: str, names_of_ray: set[bytes]) -> bool:
 
 @pytest.mark.parametrize("provider", FILES)
 def test_ray_knows_every_name(provider: str, names_of_ray: set[bytes]) -> None:
-    """Each RAY_ setting in a file, its comments included, is one that this Ray has: it ignores others in silence."""
+    """Each RAY_ setting in a file, its comments included, exists in this Ray, which ignores unknown ones silently."""
     text = FILES[provider].read_text(encoding="utf-8")
     names = {name for name in re.findall(r"RAY_\w+", text) if not name.endswith("_")}
     assert len(names) >= 12

@@ -1,4 +1,4 @@
-"""Processes of a cluster that are killed: who asks hears the rest from the next, and the log knows no difference."""
+"""Killed processes of a cluster: callers get their answers from the next process, and the log is not damaged."""
 
 import asyncio
 import os
@@ -55,7 +55,7 @@ async def main():
 
 asyncio.run(main())
 """
-"""A process that has told sam something, and has not answered yet."""
+"""Program of a process that has sent sam a message and is killed before it answers."""
 
 
 @pytest.fixture
@@ -64,8 +64,10 @@ def opens(folder: Path) -> Any:
 
 
 @alive
-async def test_the_caller_hears_the_rest_from_the_next_host(opens: Any) -> None:
-    """After a SIGKILL in the middle of a turn its answer arrives, nothing is lost or doubled, no projection differs."""
+async def test_the_caller_gets_the_rest_from_the_next_host(opens: Any) -> None:
+    """After a SIGKILL in the middle of a turn its answer arrives, nothing is lost or doubled, and no projection
+    differs.
+    """
     async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (system, agent):
         answer = asyncio.ensure_future(agent.send("go"))
         visitor = await place.reached()
@@ -85,7 +87,7 @@ async def test_the_caller_hears_the_rest_from_the_next_host(opens: Any) -> None:
 @pytest.mark.cluster
 @alive
 async def test_a_killed_host_is_back_before_anybody_asks(opens: Any) -> None:
-    """The supervisor starts it again, and the turn that was left open is finished though its caller has gone."""
+    """The supervisor restarts the host, and the open turn is finished although its caller has left."""
     async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (system, agent):
         answer = asyncio.ensure_future(agent.send("go"))
         visitor = await place.reached()
@@ -101,7 +103,7 @@ async def test_a_killed_host_is_back_before_anybody_asks(opens: Any) -> None:
 @pytest.mark.cluster
 @alive
 async def test_a_host_that_hangs_is_fenced(opens: Any) -> None:
-    """A host that stands still and is declared dead is not waited for; woken up again it can write nothing."""
+    """A stopped host that was declared dead is replaced; when it resumes, it can write nothing."""
     async with opens() as system:
         agent = await system.agent("sam")
         await agent.send("My dog is called Rex")
@@ -126,7 +128,7 @@ async def test_a_host_that_hangs_is_fenced(opens: Any) -> None:
 
 @alive
 async def test_a_killed_supervisor_finds_its_hosts_again(opens: Any) -> None:
-    """Timers continue, the host is the same process, and there is one of it."""
+    """Timers continue, and the host is still the same, single process."""
     with serving(says("Tick.")) as endpoint:
         async with opens(base_url=endpoint.url) as system:
             agent = await system.agent("sam", SCRIPTED)
@@ -144,7 +146,7 @@ async def test_a_killed_supervisor_finds_its_hosts_again(opens: Any) -> None:
 
 @alive
 async def test_a_killed_gateway_is_asked_again(opens: Any) -> None:
-    """A request that was under way is made again by the next gateway: the turn knows nothing of it."""
+    """A request that was under way is sent again by the next gateway, and the turn continues."""
     released = threading.Event()
     with serving(says("Done.")) as endpoint:
         answer_at_once = endpoint.answer
@@ -173,7 +175,7 @@ async def test_a_killed_gateway_is_asked_again(opens: Any) -> None:
 @pytest.mark.cluster
 @alive
 async def test_a_turn_that_a_killed_process_left_is_finished_unasked(opens: Any, folder: Path) -> None:
-    """A cluster started for the store finishes its unfinished turns, before any agent is called."""
+    """A cluster that is started for the store finishes its unfinished turns before any agent is called."""
     left = start("-c", LEAVES, str(folder))
     assert left.stdout is not None
     assert await asyncio.to_thread(left.stdout.readline) == "said\n"
@@ -190,9 +192,7 @@ async def test_a_turn_that_a_killed_process_left_is_finished_unasked(opens: Any,
 @pytest.mark.cluster
 @alive
 async def test_a_function_that_kills_its_host_does_not_kill_for_ever(opens: Any, tmp_path: Path) -> None:
-    """The caller is told that the host is lost, the host is not restarted for ever, and the agent is usable
-    without it.
-    """
+    """The caller gets HostLost, the host is not restarted for ever, and the agent works again without the function."""
     deaths = tmp_path / "deaths"
 
     @tool(effect="read_only")
@@ -216,7 +216,7 @@ async def test_a_function_that_kills_its_host_does_not_kill_for_ever(opens: Any,
 @pytest.mark.cluster
 @alive
 async def test_a_host_is_thin(opens: Any) -> None:
-    """The process of an agent has imported no client of endpoints and no store of vectors, after a turn and a call."""
+    """After a turn and a call, the process of an agent has imported neither openai nor lancedb."""
     async with scripted(opens, says("Done.")) as (system, agent):
         assert texts(await agent.send("go"), "message_sent") == ["Done."]
         modules = {name.partition(".")[0] for name in await host_of(system).modules.remote()}
@@ -228,7 +228,7 @@ async def test_a_host_is_thin(opens: Any) -> None:
 @pytest.mark.cluster
 @alive
 async def test_a_host_whose_disk_is_full(opens: Any) -> None:
-    """The caller gets the error, nothing of the message is kept, and with room on the disk the same host continues."""
+    """The caller gets the error, the message is not recorded, and when there is room again the same host continues."""
     async with opens() as system:
         agent = await system.agent("sam")
         host = await pid_of_host(system)
@@ -248,7 +248,9 @@ async def test_a_host_whose_disk_is_full(opens: Any) -> None:
 @pytest.mark.cluster
 @alive
 async def test_a_host_that_cannot_read_its_log(opens: Any, folder: Path) -> None:
-    """CorruptLog arrives as what it is, changes nothing, and other agents continue; the mended log is opened."""
+    """CorruptLog reaches the caller, nothing is changed, and other agents continue; when the log is repaired, the agent
+    works.
+    """
     async with opens() as system:
         agent, other = await system.agent("sam"), await system.agent("kim")
         await agent.send("My dog is called Rex")

@@ -1,4 +1,4 @@
-"""Shared memory blocks in a cluster: agents edit one in several processes, and its owner is killed."""
+"""Shared memory blocks in a cluster: agents of several processes edit one block, and its owner is killed."""
 
 import asyncio
 import json
@@ -26,7 +26,9 @@ ASKED = "please sign as "
 
 
 def answers(endpoint: Loopback) -> dict[str, str]:
-    """Each agent signs once when it is asked to; by agent, the system message that it saw last."""
+    """Let each agent append its name to the block once when asked. Return the last system message of each agent, a dict
+    that fills up.
+    """
     seen: dict[str, str] = {}
 
     def answer(_: Any, body: bytes) -> Reply:
@@ -48,7 +50,7 @@ async def signs(system: AgentSystem, names: list[str]) -> None:
 
 
 def authors(system: AgentSystem) -> list[str]:
-    """Return the editors of the block, as its log has them, without the person who made it."""
+    """Return the editors of the block in its log, without the person who created it."""
     stream = stream_of_block("team")
     events = [event_of(record) for record in system.store.reader(stream).read(stream)]
     return sorted(event.author for event in events if isinstance(event, MemoryEdited) and event.author)
@@ -58,7 +60,9 @@ def authors(system: AgentSystem) -> list[str]:
 @pytest.mark.cluster
 @alive
 async def test_fifty_agents_of_a_cluster_edit_one_block_at_once(folder: Path) -> None:
-    """Every edit is in the block's log, none lost, each once; all see the newest; also when its process was killed."""
+    """Every edit is in the block's log once, and all agents see the newest value, also after the block's owner was
+    killed.
+    """
     names = [f"agent-{number:02}" for number in range(MANY)]
     with serving(says("Yes.")) as endpoint:
         seen = answers(endpoint)

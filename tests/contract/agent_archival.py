@@ -1,4 +1,4 @@
-"""Archival memory: what the agent does to it by its functions, and what a person does to it without a turn."""
+"""Archival memory: edits by the agent's functions, and edits by a person without a turn."""
 
 from typing import Any
 
@@ -22,13 +22,13 @@ def step(*calls: tuple[str, dict[str, Any]]) -> tuple[int, str]:
 
 
 def told(system: AgentSystem) -> list[str]:
-    """Return the functions' results, all but those of send_message."""
+    """Return the functions' results, except those of send_message."""
     found = [record for record in log(system) if record.type == "function_result"]
     return [record.text or "" for record in found if "send_message" not in record.payload]
 
 
 def kept(system: AgentSystem) -> list[Hit]:
-    """The memories that the agent has now, in order."""
+    """Return the agent's present memories, in order."""
     view = system.view("sam")
     try:
         page: Page = view.searcher().listed(0, 1000)
@@ -38,7 +38,7 @@ def kept(system: AgentSystem) -> list[Hit]:
 
 
 def changes(system: AgentSystem) -> list[str]:
-    """The kinds of all that was ever done to archival memory."""
+    """Return the types of all records that changed archival memory."""
     return [record.type for record in log(system) if record.type.startswith("archival_")]
 
 
@@ -56,7 +56,7 @@ class ArchivalContract:
 
     @alive
     async def test_a_memory_is_kept_once(self, opens: Any) -> None:
-        """The same text again is recognised, in the same reply and turns later, after the host died too."""
+        """The same text is recognised as a duplicate in the same reply, in later turns, and after the host died."""
         again = ("archival_memory_insert", {"content": f" {OAK}\n", "tags": ["late"]})
         script = (step(("archival_memory_insert", {"content": OAK, "tags": ["gold", "gold "]}), again), says("Kept."))
         async with scripted(opens, *script, step(again), says("I had it.")) as (system, agent):
@@ -73,7 +73,7 @@ class ArchivalContract:
 
     @alive
     async def test_a_memory_is_changed_and_deleted_by_its_id(self, opens: Any) -> None:
-        """The id is the one that a search shows; tags stay where none are given; what is deleted is gone."""
+        """The id is that of the search result; tags stay if none are given; a deleted memory is gone."""
         async with scripted(opens) as (system, agent):
             known = await agent.archive.insert(OAK, ["gold", "tree"])
             await agent.unload()
@@ -105,7 +105,9 @@ class ArchivalContract:
 
     @alive
     async def test_impossible_calls_are_reported_to_the_model(self, opens: Any) -> None:
-        """An unknown id, a deleted memory, an empty text, one too long: each fails in words, and nothing changes."""
+        """An unknown id, a deleted memory, an empty text and a text that is too long each fail with a plain text, and
+        nothing changes.
+        """
         async with scripted(opens) as (system, agent):
             known = await agent.archive.insert(OAK)
             await agent.unload()
@@ -136,7 +138,7 @@ class ArchivalContract:
 
     @alive
     async def test_calls_of_one_reply_see_what_the_ones_before_did(self, opens: Any) -> None:
-        """A memory deleted by an earlier call cannot be changed, and its text can be stored again."""
+        """A memory that an earlier call deleted cannot be changed, and its text can be stored again."""
         async with scripted(opens) as (system, agent):
             known = await agent.archive.insert(OAK)
             await agent.unload()
@@ -158,8 +160,8 @@ class ArchivalContract:
             assert_sound(system)
 
     @alive
-    async def test_a_person_keeps_amends_and_forgets(self, opens: Any) -> None:
-        """Without a turn and without a model; the log says what was done, and a new host has it."""
+    async def test_a_person_inserts_updates_and_deletes_memories(self, opens: Any) -> None:
+        """A person's edits need no turn and no model; the log has them, and so has a new host."""
         async with opens() as system:
             agent = await system.agent("sam", SCRIPTED)
             turn = agent.opened.turn
@@ -191,7 +193,7 @@ class ArchivalContract:
 
     @alive
     async def test_a_change_that_is_sent_twice_counts_once(self, opens: Any) -> None:
-        """By the command's id, also when its host died and something else was done in between."""
+        """A command is recognised by its id, also after its host died and after other changes."""
         async with opens() as system:
             agent = await system.agent("sam", SCRIPTED)
             keep = InsertMemory(id=agent._new_id(), text=OAK, tags=["gold"])
@@ -212,7 +214,9 @@ class ArchivalContract:
 
     @alive
     async def test_many_memories_are_kept_at_once(self, opens: Any) -> None:
-        """One commit, or none where a text cannot be kept; what is there already, or twice among them, is kept once."""
+        """Many memories are one commit, or none if one text is invalid; a text that exists already, or occurs twice, is
+        stored once.
+        """
         async with opens() as system:
             agent = await system.agent("sam", SCRIPTED)
             oak = await agent.archive.insert(OAK)
@@ -238,7 +242,7 @@ class ArchivalContract:
             assert_sound(system)
 
     @alive
-    async def test_nothing_is_kept_for_an_agent_that_is_not_there(self, opens: Any) -> None:
+    async def test_no_memory_is_stored_for_an_unknown_agent(self, opens: Any) -> None:
         """A deleted agent is unknown, and an agent created again has none of the earlier agent's memories."""
         async with opens() as system:
             agent = await system.agent("sam", SCRIPTED)

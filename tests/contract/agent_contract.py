@@ -1,19 +1,19 @@
 """The contract of agents, over the Python API: it must hold in every placement and runtime.
 
-To prove a new runtime, write a test file in this folder:
+To test a new runtime, write a test file in this folder:
 
     class TestMyAgents(AgentContract):
         runtime = "mine"
-        shortest_s = 0.0                                    # of idleness
+        shortest_s = 0.0                                    # idle time in seconds
 
-        async def kill(self, system, name) -> None:         # the host of the agent dies
+        async def kill(self, system, name) -> None:         # kill the host of the agent
             ...
 
         async def passive(self, system, name) -> None:      # wait until its host has unloaded it
             ...
 
-Talking is here; the user's functions are in `agent_functions.py`, archival memory in `agent_archival.py`, timers and
-idleness in `agent_times.py`, errors in `agent_errors.py`. No test of the contract knows hosts or processes.
+Sending messages is tested here, users' functions in `agent_functions.py`, archival memory in `agent_archival.py`,
+timers and idleness in `agent_times.py`, errors in `agent_errors.py`. No test of the contract uses hosts or processes.
 """
 
 import asyncio
@@ -38,13 +38,13 @@ from tests.support.agent_world import kinds
 
 
 class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContract):
-    """Every runtime passes these."""
+    """Tests that every runtime must pass."""
 
     runtime: RuntimeName
     shortest_s: float
 
     async def kill(self, system: AgentSystem, name: str) -> None:
-        """The host of the agent dies, in whatever it is doing."""
+        """Kill the host of the agent, whatever it is doing."""
         raise NotImplementedError
 
     async def passive(self, system: AgentSystem, name: str) -> None:
@@ -57,7 +57,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
 
     @pytest.fixture
     def opens(self, folder: Path) -> Any:
-        """Opens the one store of a test, with options."""
+        """Return a function that opens the test's store with options."""
 
         def opens(**options: Any) -> AbstractAsyncContextManager[AgentSystem]:
             return open_system(folder, runtime=self.runtime, **options)
@@ -65,8 +65,8 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
         return opens
 
     @alive
-    async def test_a_new_agent_is_born_and_answers(self, opens: Any) -> None:
-        """It is made at the first asking, set up, and says something back."""
+    async def test_a_new_agent_is_created_and_answers(self, opens: Any) -> None:
+        """The agent is created by the first `agent` call, and answers."""
         async with opens() as system:
             agent = await system.agent("sam")
             assert (agent.opened.born, agent.opened.model, agent.opened.waiting) == (True, "offline", 0)
@@ -103,7 +103,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
 
     @alive
     async def test_the_same_id_counts_once(self, opens: Any) -> None:
-        """Sent twice, a message is one message, and both callers hear the same records."""
+        """A message that is sent twice is recorded once, and both callers get the same records."""
         async with opens() as system:
             agent = await system.agent("sam")
             known = uuid7(agent._clock.now(), 7)
@@ -114,8 +114,8 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
             assert texts(log(system), "user_message") == ["I live in Oslo"]
 
     @alive
-    async def test_two_callers_hear_each_their_own_turn(self, opens: Any) -> None:
-        """Callers at once are worked off one after the other, and none hears the other's turn."""
+    async def test_two_callers_get_their_own_turns(self, opens: Any) -> None:
+        """Turns of simultaneous callers run one after the other, and each caller gets its own turn only."""
         async with opens() as system:
             callers = [await system.agent("sam") for _ in range(4)]
             said = [f"My number is {number}" for number in range(len(callers))]
@@ -141,7 +141,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
 
     @alive
     async def test_ten_agents_at_once(self, opens: Any) -> None:
-        """Each of ten agents that are talked to at the same time has its own conversation, and verifies."""
+        """Each of ten agents at work at the same time has its own conversation, and verifies."""
         names = [f"agent {number}" for number in range(10)]
         async with opens() as system:
 
@@ -157,8 +157,8 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
             assert system.agents() == sorted(names)
 
     @alive
-    async def test_settings_are_taken_at_every_opening(self, opens: Any) -> None:
-        """An agent is set up again where settings are given, and kept as it is where none are."""
+    async def test_settings_apply_whenever_an_agent_is_opened(self, opens: Any) -> None:
+        """Given settings configure an existing agent; without settings it stays as it is."""
         async with opens() as system:
             agent = await system.agent("sam", Settings(zone="Europe/Oslo", window=5000))
             assert agent.opened.zone == "Europe/Oslo"
@@ -170,7 +170,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
 
     @alive
     async def test_an_unloaded_agent_is_activated_again(self, opens: Any, folder: Path) -> None:
-        """After `release` another process can have the agent; the next message brings it back as it was."""
+        """After `unload` another process can open the agent; the next message activates it unchanged."""
         async with opens() as system:
             agent = await system.agent("sam")
             await agent.send("My dog is called Rex")
@@ -182,7 +182,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
 
     @alive
     async def test_an_agent_at_work_is_not_unloaded(self, opens: Any) -> None:
-        """`release` refuses, and the turn continues."""
+        """`unload` returns False while a turn runs, and the turn continues."""
         async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (_, agent):
             answer = asyncio.ensure_future(agent.send("go"))
             visitor = await place.reached()
@@ -192,7 +192,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
 
     @alive
     async def test_a_deleted_agent_can_be_created_again(self, opens: Any) -> None:
-        """It is unknown until it is made again; then it remembers nothing, and its old records stay."""
+        """A deleted agent is unknown until it is created again; then it remembers nothing, and its old records stay."""
         async with opens() as system:
             agent = await system.agent("sam")
             await agent.send("My dog is called Rex")
@@ -206,7 +206,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
 
     @alive
     async def test_a_summary_is_made_and_taken_back(self, opens: Any) -> None:
-        """`summarize` and `expand` say whether they did something, and leave their records."""
+        """`summarize` and `expand` return True if they did something, and leave their records."""
         async with opens() as system:
             agent = await system.agent("sam")
             for number in range(4):
@@ -217,8 +217,8 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
             assert kinds(log(system))[-2:] == ["summary", "summary_expanded"]
 
     @alive
-    async def test_a_past_conversation_is_taken_in(self, opens: Any) -> None:
-        """An import is one commit, and is known afterwards."""
+    async def test_a_past_conversation_can_be_imported(self, opens: Any) -> None:
+        """An import is one commit, and the agent can use it afterwards."""
         line = b'{"role": "user", "content": "My dog is called Rex", "time": "2023-05-08T10:00:00"}'
         async with opens() as system:
             agent = await system.agent("sam")
@@ -229,7 +229,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
 
     @alive
     async def test_everything_is_there_after_the_host_died(self, opens: Any) -> None:
-        """A new host has the same agent: no projection differs from those of the host before."""
+        """After a kill the projections are those of the host before."""
         async with opens() as system:
             agent = await system.agent("sam")
             await agent.send("My dog is called Rex")

@@ -1,4 +1,4 @@
-"""Errors arrive as what they are, wherever they were raised, and leave what was acknowledged."""
+"""Errors reach the caller with their own type, wherever they are raised, and acknowledged records stay."""
 
 import asyncio
 from pathlib import Path
@@ -25,7 +25,7 @@ async def main():
 
 asyncio.run(main())
 """
-"""A process that has sam open until it reads a line."""
+"""Program of a process that has sam open until it reads a line."""
 
 
 class ErrorContract:
@@ -43,7 +43,7 @@ class ErrorContract:
             assert system.agents() == ["samuel"]
 
     @alive
-    async def test_settings_that_cannot_be(self, opens: Any) -> None:
+    async def test_invalid_settings_are_refused(self, opens: Any) -> None:
         """BadInput names the fault; an existing agent continues as it was."""
         async with opens() as system:
             with pytest.raises(BadInput, match="There is no time zone 'Oslo'"):
@@ -56,7 +56,7 @@ class ErrorContract:
 
     @alive
     async def test_an_endpoint_that_refuses(self, opens: Any) -> None:
-        """ModelError keeps its kind; what was said is kept, and answered with the next message."""
+        """ModelError keeps its kind; the message is recorded, and answered with the next one."""
         async with scripted(opens, (400, '{"error": {"message": "no"}}'), says("Both.")) as (system, agent):
             with pytest.raises(ModelError, match="refused the request with status 400") as caught:
                 await agent.send("One")
@@ -67,7 +67,7 @@ class ErrorContract:
 
     @alive
     async def test_an_endpoint_that_fails_hurts_its_own_agent_only(self, opens: Any) -> None:
-        """Of two agents at once, the one whose model answers is answered."""
+        """Of two agents at the same time, the one whose model works is answered."""
         with serving((400, "{}")) as broken:
             async with opens(base_url=broken.url) as system:
                 ill, well = await system.agent("ill", SCRIPTED), await system.agent("well")
@@ -77,7 +77,7 @@ class ErrorContract:
 
     @alive
     async def test_an_agent_that_another_process_has_open(self, opens: Any, folder: Path) -> None:
-        """PartitionBusy names the process and its command; the agent can be had when that process has let go."""
+        """PartitionBusy names the process and its command; when that process has closed the agent, it can be opened."""
         async with opens():
             pass
         holder = start("-c", HOLDS, str(folder))
@@ -91,8 +91,8 @@ class ErrorContract:
             assert texts(await (await system.agent("sam")).send("Hi"), "message_sent")
 
     @alive
-    async def test_a_second_life_of_an_event_id(self, opens: Any) -> None:
-        """An id that was used with other words is refused, and the agent continues."""
+    async def test_an_event_id_with_another_content_is_refused(self, opens: Any) -> None:
+        """An id that was used with another text is refused, and the agent continues."""
         async with opens() as system:
             agent = await system.agent("sam")
             first = await agent.send("One")

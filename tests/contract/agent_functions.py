@@ -1,4 +1,4 @@
-"""Functions of users: they run where the agent runs, with any closure and after any lost process."""
+"""Users' functions: they run in the agent's process, with any closure, and after the process was lost."""
 
 import asyncio
 from pathlib import Path
@@ -90,7 +90,7 @@ def double(number: int) -> int:
 
 
 def results(records: list[Record]) -> list[FunctionResult]:
-    """Return the functions' results, but for the one that sends messages."""
+    """Return the functions' results, except those of send_message."""
     found = [event for event in map(event_of, records) if isinstance(event, FunctionResult)]
     return [event for event in found if event.name != "send_message"]
 
@@ -101,7 +101,7 @@ class FunctionContract:
     kill: Any
 
     async def run(self, opens: Any, own: Tool, arguments: dict[str, Any], wanted: str) -> None:
-        """Have an agent call a function twice: before its host dies, and after."""
+        """Have an agent call a function twice, before and after its host dies."""
         turn = (calls(own.name, arguments), says("Done."))
         async with scripted(opens, *turn, *turn, tools=[own]) as (system, agent):
             for _ in range(2):
@@ -112,14 +112,14 @@ class FunctionContract:
 
     @alive
     async def test_a_function_of_a_module(self, opens: Any) -> None:
-        """A function at the top of a module runs, also after the host died."""
+        """A function at the top level of a module runs, also after the host died."""
         await self.run(opens, double, {"number": 21}, "42")
 
     @alive
     async def test_a_function_of_a_file_that_no_other_process_can_import(
         self, opens: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """It runs with all that its file defines, as `--tools FILE.py` promises."""
+        """The function runs with everything that its file defines, as `--tools FILE.py` promises."""
         own = module_from(tmp_path / "sailor.py", OWN_FILE, monkeypatch)
         await self.run(opens, own.weather, {"place": {"town": "Oslo"}}, "rain")
 
@@ -127,7 +127,7 @@ class FunctionContract:
     async def test_a_function_that_edits_memory(
         self, opens: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A user's memory function leaves its edit with the reply, in one commit."""
+        """A user's memory function leaves its edit in the reply's commit."""
         own = module_from(tmp_path / "planner.py", OWN_FILE, monkeypatch)
         async with scripted(opens, calls("plan", {"text": "to sail"}), says("Done."), tools=[own.plan]) as (system, _):
             agent = await system.agent("sam")
@@ -136,7 +136,7 @@ class FunctionContract:
 
     @alive
     async def test_a_function_made_in_a_function(self, opens: Any) -> None:
-        """Variables that a function closes over go with it."""
+        """Variables that a function closes over are pickled with it."""
         factor = 3
 
         @tool(effect="read_only")
@@ -151,10 +151,8 @@ class FunctionContract:
         await self.run(opens, times, {"number": 14}, "42")
 
     @alive
-    async def test_other_functions_take_the_place_of_those_before(self, opens: Any) -> None:
-        """A caller that opens the system with other functions gets an agent that has those; the earlier ones are in its
-        log.
-        """
+    async def test_new_functions_replace_the_earlier_ones(self, opens: Any) -> None:
+        """A caller that opens the system with other functions gets an agent with those functions."""
         async with scripted(opens, *KNOCKS, tools=[double]) as (system, agent):
             assert "double" in str(context(system).config.functions)
             assert await agent.unload()
@@ -164,7 +162,7 @@ class FunctionContract:
 
     @alive
     async def test_edited_code_runs_in_an_agent_that_is_open(self, opens: Any) -> None:
-        """An edited function with the same name and schema runs as edited."""
+        """A function that was edited without a change of name or schema runs as edited."""
 
         def growing(factor: int) -> Tool:
             @tool(effect="read_only")
@@ -183,7 +181,7 @@ class FunctionContract:
 
     @alive
     async def test_an_exception_of_a_function_is_reported(self, opens: Any) -> None:
-        """An unrequested cancellation leaves a failed result, and an agent that continues."""
+        """A CancelledError that the function raises gives a failed result, and the agent continues."""
 
         @tool
         async def cancel() -> None:
@@ -197,9 +195,7 @@ class FunctionContract:
 
     @alive
     async def test_an_effect_that_may_have_happened_is_not_repeated(self, opens: Any) -> None:
-        """A host that dies while a function acts outside leaves a call with an unknown outcome, and a turn that
-        ends.
-        """
+        """If a host dies during an outside effect, the call's outcome is unknown, and the turn ends."""
         async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (system, agent):
             answer = asyncio.ensure_future(agent.send("go"))
             visitor = await place.reached()
@@ -212,8 +208,8 @@ class FunctionContract:
 
     @alive
     async def test_a_turn_is_cancelled_while_its_function_is_outside(self, opens: Any) -> None:
-        """A cancellation by any caller abandons the function, its result says that the outcome is unknown, and the
-        caller gets the end; a waiting turn is answered next, and so are later messages.
+        """A cancel by any caller abandons the function, the result says that the outcome is unknown, and the caller
+        gets the end of the turn. A waiting turn is answered next, and so are later messages.
         """
         async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock()]) as (system, agent):
             first, second = (asyncio.ensure_future(agent.send(text)._all()) for text in ("one", "two"))
@@ -233,8 +229,8 @@ class FunctionContract:
 
     @alive
     async def test_a_function_that_only_reads_is_run_again(self, opens: Any) -> None:
-        """A host that dies in such a function leaves no record of the step: the next host calls the model again, and
-        continues.
+        """If a host dies during a function that only reads, no record of the step exists: the next host calls the model
+        again.
         """
         own = [calls("knock"), *KNOCKS]
         async with gate() as place, scripted(opens, *own, tools=[place.knock("read_only")]) as (system, agent):
@@ -250,13 +246,13 @@ class FunctionContract:
             assert_sound(system)
 
     @alive
-    async def test_a_name_that_is_taken_is_refused_at_the_door(self, opens: Any) -> None:
-        """A function with the name of one of the agent's own is refused where the system is opened."""
+    async def test_a_reserved_function_name_is_refused_when_the_system_is_opened(self, opens: Any) -> None:
+        """A function with the name of a built-in one is refused when the system is opened."""
         with pytest.raises(BadInput, match="There is a function 'send_message' already"):
             async with opens(tools=[tool(double.function, name="send_message")]):
                 pass
 
 
 async def settled(answer: Any) -> None:
-    """Wait for an answer whose host died: how it ends is the runtime's business, that it ends is the contract."""
+    """Wait for an answer whose host died. It may fail or not, depending on the runtime, but it must end."""
     await asyncio.wait([answer])

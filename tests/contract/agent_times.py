@@ -1,4 +1,6 @@
-"""Timers and idleness: an agent that is not in memory is activated in time, and unloaded in time."""
+"""Timers and idleness: an agent that is not in memory is activated when a timer is due, and an idle agent is
+unloaded.
+"""
 
 import asyncio
 from typing import Any
@@ -16,11 +18,11 @@ class TimeContract:
     kill: Any
     passive: Any
     shortest_s: float
-    """The shortest time of idleness that makes sense: a process has to bring its last words home."""
+    """Shortest idle time that works in this runtime: a host needs some time to report its last records."""
 
     @alive
     async def test_a_timer_wakes_an_agent_that_was_unloaded(self, opens: Any) -> None:
-        """Its heartbeats come in time, whether the agent is in memory or not; each is a turn with an answer."""
+        """Heartbeats are sent on time, whether or not the agent is in memory, and each is a turn with an answer."""
         with serving(says("Tick.")) as endpoint:
             async with opens(base_url=endpoint.url) as system:
                 agent = await system.agent("sam", SCRIPTED)
@@ -41,7 +43,7 @@ class TimeContract:
 
     @alive
     async def test_a_timer_outlives_its_host(self, opens: Any) -> None:
-        """A host that dies takes no timer with it."""
+        """A timer still fires after its host died."""
         with serving(says("Tick.")) as endpoint:
             async with opens(base_url=endpoint.url) as system:
                 agent = await system.agent("sam", SCRIPTED)
@@ -52,7 +54,7 @@ class TimeContract:
 
     @alive
     async def test_a_timer_without_a_time_is_refused(self, opens: Any) -> None:
-        """Nothing is kept of it."""
+        """A timer without a time is refused, and no record is left."""
         async with opens() as system:
             agent = await system.agent("sam")
             head = agent.opened.head
@@ -70,8 +72,8 @@ class TimeContract:
             assert "Rex" in str(texts(await agent.send("What is my dog called?"), "message_sent"))
 
     @alive
-    async def test_a_message_that_meets_an_agent_on_its_way_out_counts_once(self, opens: Any) -> None:
-        """Agents that let go the moment they rest answer every message, each once."""
+    async def test_a_message_during_unloading_is_answered_once(self, opens: Any) -> None:
+        """Agents that are unloaded as soon as they are idle answer every message once."""
         said = [f"My number is {number}" for number in range(6)]
         async with opens(idle_s=self.shortest_s) as system:
             agent = await system.agent("sam")

@@ -1,4 +1,4 @@
-"""A contract that is run a second time leaves to the deep suite what its class names in `LONG`."""
+"""Move the tests that a contract class lists in `LONG` to the deep suite, because another class runs them as well."""
 
 import pytest
 

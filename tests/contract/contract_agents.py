@@ -24,14 +24,14 @@ from tests.support.agent_world import completion, say
 from tests.support.models.loopback_server import Loopback, Reply, serving
 
 SCRIPTED = Settings(model="scripted", window=8192)
-"""For an agent whose model is a loopback endpoint."""
+"""Settings of an agent whose model is a loopback endpoint."""
 
 TEST_S = 60
-"""No test of an agent takes so long: what hangs is a failure with a place, not a suite that never ends."""
+"""Time limit of a test of agents, in seconds: a test that hangs fails and does not block the suite."""
 
 
 def alive(scenario: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """A coroutine as a test."""
+    """Return a coroutine function as a test with a time limit."""
 
     @functools.wraps(scenario)
     def test(*args: Any, **kwargs: Any) -> None:
@@ -48,7 +48,7 @@ class Gate:
         self._arrived: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Queue()
 
     def knock(self, effect: Any = "at_most_once") -> Tool:
-        """The function; give it to the agent."""
+        """Return a function that waits at this gate, for an agent."""
         port = self.port
 
         @tool(effect=effect)
@@ -63,7 +63,7 @@ class Gate:
         return knock
 
     async def reached(self) -> "Visitor":
-        """Wait until an agent stands before the gate."""
+        """Wait until an agent's function waits at the gate."""
         return Visitor(*await self._arrived.get())
 
     async def _arrive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -71,7 +71,7 @@ class Gate:
 
 
 class Visitor:
-    """An agent that stands before the gate, in the middle of its turn."""
+    """A function that waits at the gate, in the middle of its turn."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -84,7 +84,7 @@ class Visitor:
         await self.gone()
 
     async def gone(self) -> None:
-        """Wait until the function has left this place: it continued, or its process is dead."""
+        """Wait until the function has left the gate: it continued, or its process died."""
         try:
             await self._reader.read()
         except ConnectionError:
@@ -94,7 +94,7 @@ class Visitor:
 
 @asynccontextmanager
 async def gate() -> AsyncIterator[Gate]:
-    """A gate on 127.0.0.1 for as long as the block runs."""
+    """Open a gate on 127.0.0.1 while the block runs."""
     made = Gate()
     server = await asyncio.start_server(made._arrive, "127.0.0.1", 0)
     made.port = server.sockets[0].getsockname()[1]
@@ -110,7 +110,7 @@ def calls(name: str, arguments: dict[str, Any] | None = None) -> Reply:
 
 
 def says(text: str) -> Reply:
-    """The endpoint's answer that sends a message, and ends the turn."""
+    """Return the endpoint's answer that sends a message and ends the turn."""
     return 200, say(text)
 
 
@@ -122,19 +122,19 @@ KNOCKS = (calls("knock"), says("Done."))
 async def scripted(
     opens: Any, *replies: tuple[int, str], **options: Any
 ) -> AsyncIterator[tuple[AgentSystem, AgentRef]]:
-    """A system with an agent whose endpoint gives these replies, the last one for ever."""
+    """Open a system with an agent whose endpoint gives these replies, the last one repeatedly."""
     with serving(*replies) as endpoint:
         async with opens(base_url=endpoint.url, **options) as system:
             yield system, await system.agent("sam", SCRIPTED)
 
 
 async def asked(endpoint: Loopback, requests: int) -> None:
-    """Wait until the endpoint has received so many requests, in all."""
+    """Wait until the endpoint has received `requests` requests in total."""
     await asyncio.to_thread(endpoint.wait_for, requests)
 
 
 def log(system: AgentSystem, name: str = "sam") -> list[Record]:
-    """Every record of the agent."""
+    """Return every record of the agent."""
     view = system.view(name)
     try:
         return list(view.reader.read(view.agent_id))
@@ -143,7 +143,7 @@ def log(system: AgentSystem, name: str = "sam") -> list[Record]:
 
 
 def context(system: AgentSystem, name: str = "sam") -> Context:
-    """Return the messages that the agent's model would see."""
+    """Return the context that the agent's model would see."""
     view = system.view(name)
     try:
         return view.context()
@@ -157,7 +157,7 @@ def texts(records: Sequence[Record], kind: str) -> list[str | None]:
 
 
 def module_from(path: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A module loaded from a file that no search path leads to, as `--tools FILE.py` does."""
+    """Load a module from a file that is on no search path, as `--tools FILE.py` does."""
     path.write_text(source, encoding="utf-8")
     spec = importlib.util.spec_from_file_location(f"own_{path.stem}", path)
     assert spec is not None
@@ -169,7 +169,7 @@ def module_from(path: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> Any
 
 
 def assert_sound(system: AgentSystem, name: str = "sam") -> None:
-    """Everything that the log says can be computed again, and every turn is at its end."""
+    """Check that the agent verifies and rebuilds, and that every turn has ended."""
     view = system.view(name)
     assert (verify(view, system._reading.tools).faults, rebuild(view).faults) == ([], [])
     assert {turn["status"] for turn in view.rows("turns")} <= {"done"}

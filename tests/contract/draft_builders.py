@@ -1,4 +1,4 @@
-"""Drafts that the contract suites append, with ids and times of their own."""
+"""Drafts for the contract suites, with unique ids and increasing times."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ DAY = 24 * 60 * 60 * 1_000_000
 
 
 class Drafts:
-    """Makes drafts; each has its own id."""
+    """Makes drafts, each with its own id."""
 
     def __init__(self, at: int = NOW) -> None:
         self.at = at

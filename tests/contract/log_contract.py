@@ -1,6 +1,6 @@
-"""The contract of the log (P5 to P9, P18, P19, and what a reader sees), as a suite for any implementation.
+"""The contract of the log (P5 to P9, P18, P19, and reads), as a suite for any implementation.
 
-To prove a new backend, write a test file beside this one and run `pytest tests/contract`:
+To test a new backend, write a test file in this folder and run `pytest tests/contract`:
 
     class TestMyLog(LogContract):
         @pytest.fixture
@@ -10,10 +10,10 @@ To prove a new backend, write a test file beside this one and run `pytest tests/
         def stand_at(self, store, agent_id, seq, commit) -> None:   # so that no test must append 2**32 times
             ...
 
-Nothing here knows files; `test_logs.py` does it for the logs that everlog ships. P5 is here, P5 to P8 under threads are
-in `races.py`, P9 is in `widths.py`, P18 and P19 are in `sealed.py`, reads of any moment in
-`moments.py`. What no caller can see (P1 to P4: what a crash
-leaves; P10: a disk that fails) is proved by tests that know the backend, as those in `tests/store` do for files.
+This suite does not depend on files; `test_logs.py` runs it for the logs that everlog ships. P5 is tested here, P5 to P8
+under threads in `race_contract.py`, P9 in `width_contract.py`, P18 and P19 in `seal_contract.py`, and reads of any
+moment in `moment_contract.py`. Properties that no caller can see (P1 to P4: the log after a crash; P10: a disk that
+fails) are tested by code that knows the backend, in `tests/store` for files.
 """
 
 import threading
@@ -46,7 +46,7 @@ __all__ = ["DAY", "NOW", "Drafts", "LogContract", "content"]
 
 
 class LogContract(RaceContract, WidthContract, SealContract, MomentContract):
-    """Every implementation passes these."""
+    """Tests that every implementation of the log must pass."""
 
     @pytest.fixture
     def drafts(self) -> Drafts:
@@ -58,7 +58,7 @@ class LogContract(RaceContract, WidthContract, SealContract, MomentContract):
         return store.open("sam", "test")
 
     def test_p5_an_append_becomes_one_commit(self, log: Log, drafts: Drafts) -> None:
-        """All drafts of an append are in the log, in order, in one commit."""
+        """All drafts of an append are in the log, in order, as one commit."""
         commit = log.append("sam", 0, drafts.some(3))
         assert [record.seq for record in commit.records] == [1, 2, 3]
         assert {record.commit for record in commit.records} == {commit.number} == {1}
@@ -67,7 +67,7 @@ class LogContract(RaceContract, WidthContract, SealContract, MomentContract):
 
     @pytest.mark.parametrize("expected", [0, 1, 3, 2**62])
     def test_p5_a_wrong_sequence_names_the_actual_one(self, log: Log, drafts: Drafts, expected: int) -> None:
-        """An append that expects another head keeps nothing and says what the head is."""
+        """An append with a wrong expected head writes nothing, and the error has the actual head."""
         log.append("sam", 0, drafts.some(2))
         with pytest.raises(WrongSequence) as caught:
             log.append("sam", expected, drafts.some(2))
@@ -95,7 +95,7 @@ class LogContract(RaceContract, WidthContract, SealContract, MomentContract):
         assert log.head("sam").seq == 2
 
     def test_p5_a_group_accepts_and_refuses_each_append_by_itself(self, log: Log, drafts: Drafts) -> None:
-        """In a group a later append may follow an earlier one, and a refused one changes nothing for the others."""
+        """In a group, a later append may follow an earlier one, and a refused append does not affect the others."""
         first, second = drafts.some(2), drafts.some(1)
         results = log.append_group(
             [
@@ -113,7 +113,9 @@ class LogContract(RaceContract, WidthContract, SealContract, MomentContract):
         assert (log.head("sam").seq, log.head("ann").seq) == (3, 1)
 
     def test_p6_the_same_append_again_returns_the_first_commit(self, log: Log, drafts: Drafts) -> None:
-        """A repeat, even with a stale expected_seq and another recorded_at, adds nothing and returns what was kept."""
+        """A repeated append, even with a stale expected_seq and another recorded_at, writes nothing and returns the
+        first commit.
+        """
         first = drafts.some(2)
         commit = log.append("sam", 0, first)
         log.append("sam", 2, drafts.some(1))
@@ -122,7 +124,7 @@ class LogContract(RaceContract, WidthContract, SealContract, MomentContract):
         assert log.head("sam").seq == 3
 
     def test_p6_a_part_of_a_commit_again_is_an_error(self, log: Log, drafts: Drafts) -> None:
-        """Some ids known and some new, or a part of a commit alone, or the commit in another agent, is DuplicateId."""
+        """An append with known and new ids, with a part of a commit's ids, or for another agent raises DuplicateId."""
         first = drafts.some(2)
         log.append("sam", 0, first)
         for agent_id, mixed in [
@@ -142,7 +144,7 @@ class LogContract(RaceContract, WidthContract, SealContract, MomentContract):
     def test_p6_other_content_under_a_known_id_is_an_error(
         self, log: Log, drafts: Drafts, change: dict[str, object]
     ) -> None:
-        """An id never stands for two contents."""
+        """A known id with another content is refused."""
         first = drafts.one()
         log.append("sam", 0, [first])
         with pytest.raises(DuplicateId):
@@ -150,7 +152,9 @@ class LogContract(RaceContract, WidthContract, SealContract, MomentContract):
         assert log.head("sam").seq == 1
 
     def test_p6_an_id_older_than_the_memory_is_stale(self, log: Log, drafts: Drafts) -> None:
-        """An unknown id from more than 24 hours before the record's time is refused; one from just within is taken."""
+        """An unknown id from more than 24 hours before the record's time is refused; a slightly younger id is
+        accepted.
+        """
         with pytest.raises(StaleId):
             log.append("sam", 0, [drafts.one(event_id=uuid7(NOW - DAY - 1000, 1))])
         log.append("sam", 0, [drafts.one(event_id=uuid7(NOW - DAY, 1))])
@@ -160,7 +164,7 @@ class LogContract(RaceContract, WidthContract, SealContract, MomentContract):
         ["", "x", "018bcfe5-6800-4000-8000-000000000001", "018BCFE5-6800-7000-8000-00000000000A", "+" * 36],
     )
     def test_p6_an_id_that_is_no_uuidv7_is_refused(self, log: Log, drafts: Drafts, event_id: str) -> None:
-        """Only the 36-character lower-case form of a UUIDv7 is an id."""
+        """An id must be a UUIDv7 in the lower-case form of 36 characters."""
         with pytest.raises(BadInput):
             log.append("sam", 0, [drafts.one(event_id=event_id)])
 
@@ -171,7 +175,7 @@ class LogContract(RaceContract, WidthContract, SealContract, MomentContract):
             log.append("sam", 0, [one, one])
 
     def test_p7_an_open_partition_is_busy(self, store: Store, log: Log) -> None:
-        """A second owner is refused and told who has the partition, until the first has closed it."""
+        """A second owner is refused, with the first owner's name, until the first has closed the partition."""
         with pytest.raises(PartitionBusy, match=r"test.*--take-over"):
             store.open("sam", "second")
         log.close()
@@ -179,7 +183,9 @@ class LogContract(RaceContract, WidthContract, SealContract, MomentContract):
         assert store.open("sam", "second").epoch == log.epoch + 1
 
     def test_p7_a_taken_over_writer_is_never_acknowledged_again(self, store: Store, log: Log, drafts: Drafts) -> None:
-        """After a take-over the old writer only raises Fenced, and the new one has all that was acknowledged."""
+        """After a take-over the old writer gets Fenced for every append, and the new one has all acknowledged
+        records.
+        """
         log.append("sam", 0, drafts.some(2))
         second = store.open("sam", "second", take_over=True)
         assert second.head("sam") == log.head("sam")
@@ -190,7 +196,7 @@ class LogContract(RaceContract, WidthContract, SealContract, MomentContract):
         assert [record.text for record in store.reader("sam").read("sam")] == ["word 0", "word 1", "mine"]
 
     def test_p8_streams_and_commits_have_no_gaps(self, log: Log, drafts: Drafts) -> None:
-        """Seqs run from 1 in each stream and commits from 1 in the partition, refusals in between or not."""
+        """Seqs run from 1 in each stream and commits from 1 in the partition, also after refused appends."""
         for agent_id in ["a", "b", "a", "c", "b"]:
             log.append(agent_id, log.head(agent_id).seq, drafts.some(2))
             with pytest.raises(WrongSequence):
@@ -200,7 +206,7 @@ class LogContract(RaceContract, WidthContract, SealContract, MomentContract):
         assert log.agents() == ["a", "b", "c"]
 
     def test_p8_the_head_is_the_chain_of_what_is_read(self, store: Store, log: Log, drafts: Drafts) -> None:
-        """Writer and reader give the same head: last seq, and the chain over every record read."""
+        """Writer and reader return the same head: the last seq, and the chain over every record."""
         assert log.head("sam").chain == GENESIS
         log.append("sam", 0, drafts.some(2))
         log.append("sam", 2, drafts.some(1))
@@ -212,14 +218,14 @@ class LogContract(RaceContract, WidthContract, SealContract, MomentContract):
         assert store.reader("sam").head("nobody").seq == 0
 
     def test_p8_a_read_is_bounded_on_both_sides(self, log: Log, drafts: Drafts) -> None:
-        """from_seq and to_seq are inclusive; beyond the head there is nothing."""
+        """from_seq and to_seq are inclusive; beyond the head there are no records."""
         log.append("sam", 0, drafts.some(3))
         log.append("sam", 3, drafts.some(3))
         for start, end, expected in [(1, None, [1, 2, 3, 4, 5, 6]), (2, 4, [2, 3, 4]), (5, 99, [5, 6]), (7, None, [])]:
             assert [record.seq for record in log.read("sam", start, end)] == expected
 
     def test_p8_a_table_has_the_envelope_as_its_schema(self, log: Log, drafts: Drafts) -> None:
-        """A table has the log's schema, even when it is empty, and holds one agent or all."""
+        """A table has the log's schema even when it is empty, and holds one agent or all."""
         assert log.table().schema == SCHEMA and log.table("sam").num_rows == 0
         log.append("sam", 0, drafts.some(2))
         log.append("ann", 0, drafts.some(1))
@@ -227,7 +233,7 @@ class LogContract(RaceContract, WidthContract, SealContract, MomentContract):
         assert isinstance(log.table("ann"), pa.Table) and log.table("ann").column("agent_id").to_pylist() == ["ann"]
 
     def test_p9_every_field_comes_back_as_it_was(self, log: Log, drafts: Drafts) -> None:
-        """The widest numbers, empty, null, long and foreign text, NUL and quotes come back the same."""
+        """The widest numbers, empty, null, long and foreign text, NUL and quotes are read back unchanged."""
         wide = drafts.one("\0\"'\\ Ünïcode 🦉\n", '{"k":"\\u0000"}', turn=2**63 - 1, step=2**31 - 1, version=2**31 - 1,
                           said_at=-(2**62), cause=uuid7(1, 1), type="ü" * 300)  # fmt: skip
         odd = [wide, drafts.one(None), drafts.one(""), drafts.one("x" * 3_000_000, recorded_at=2**40)]
@@ -244,7 +250,7 @@ class LogContract(RaceContract, WidthContract, SealContract, MomentContract):
          {"cause": "no id"}, {"payload": None}, {"step": 1.5}],
     )  # fmt: skip
     def test_p9_what_cannot_be_kept_is_refused(self, log: Log, drafts: Drafts, change: dict[str, object]) -> None:
-        """A field that no record can have is BadInput, and the writer continues."""
+        """A field with a value that no record can have raises BadInput, and the writer continues."""
         with pytest.raises(BadInput):
             log.append("sam", 0, [drafts.one(**change)])  # type: ignore[arg-type]
         with pytest.raises(BadInput):
@@ -254,7 +260,7 @@ class LogContract(RaceContract, WidthContract, SealContract, MomentContract):
         assert log.append("sam", 0, drafts.some(1)).number == 1
 
     def test_p9_an_empty_or_too_large_append_is_refused(self, log: Log, drafts: Drafts) -> None:
-        """A commit has at least one event and at most APPEND_BYTES_MAX bytes of words."""
+        """A commit has at least one event and at most APPEND_BYTES_MAX bytes of text and payload."""
         with pytest.raises(BadInput):
             log.append("sam", 0, [])
         with pytest.raises(BadInput):
@@ -264,7 +270,7 @@ class LogContract(RaceContract, WidthContract, SealContract, MomentContract):
 
     @pytest.mark.parametrize("name", ["a/../b", "..", ".", "é" * 127 + "x", "x" * 255, "\n", "\0", "🦉", " ", "CON"])
     def test_p9_any_name_of_1_to_255_bytes_is_an_agent(self, store: Store, drafts: Drafts, name: str) -> None:
-        """A name may hold any character: it is registered, written, read and listed like any other."""
+        """A name with any characters can be registered, written, read and listed."""
         assert store.register(name) and not store.register(name)
         store.open(name, "test").append(name, 0, drafts.some(1))
         assert content(list(store.reader(name).read(name))) == [(name, 1, "word 0")]
@@ -272,12 +278,12 @@ class LogContract(RaceContract, WidthContract, SealContract, MomentContract):
 
     @pytest.mark.parametrize("name", ["", "x" * 256, "é" * 128, "\ud800"])
     def test_p9_an_impossible_name_is_refused(self, store: Store, name: str) -> None:
-        """A name with no bytes, more than 255, or half a character is BadInput."""
+        """A name of no bytes, of more than 255, or with half a character raises BadInput."""
         with pytest.raises(BadInput):
             store.register(name)
 
     def test_p9_names_are_compared_in_nfc(self, store: Store, drafts: Drafts) -> None:
-        """Two spellings of one name are one agent."""
+        """Two Unicode spellings of one name are one agent."""
         assert store.register("é") and not store.register("e\u0301")
         log = store.open("e\u0301", "test")
         log.append("e\u0301", 0, drafts.some(1))
@@ -286,14 +292,14 @@ class LogContract(RaceContract, WidthContract, SealContract, MomentContract):
         assert len(list(log.read("e\u0301"))) == len(list(log.read("é"))) == 1
 
     def test_an_unknown_agent_is_named_with_those_near(self, store: Store) -> None:
-        """Opening a name that was never registered raises UnknownAgent and suggests what is near."""
+        """Opening an unregistered name raises UnknownAgent with similar names."""
         store.register("samantha")
         for ask in (store.reader, lambda name: store.open(name, "test")):
             with pytest.raises(UnknownAgent, match="samantha"):
                 ask("samanta")
 
     def test_a_closed_log_refuses_and_can_be_opened_again(self, store: Store, log: Log, drafts: Drafts) -> None:
-        """After close nothing is appended; the next owner continues where the first ended, ids included."""
+        """A closed log refuses appends; the next owner continues after the last record and knows its ids."""
         first = drafts.some(2)
         log.append("sam", 0, first)
         log.close()

@@ -1,4 +1,4 @@
-"""Any moment: a table up to a seq, the chain value at a seq, and the newest state up to a seq."""
+"""Reads as of any moment: a table up to a seq, the chain value at a seq, and the newest state up to a seq."""
 
 import pyarrow as pa
 import pytest
@@ -10,7 +10,7 @@ from tests.contract.seal_contract import erasing
 
 
 class Tally:
-    """A `Derive`: how many records each agent had, what it said last, and how often a state was made of it."""
+    """A `Derive` whose state has each agent's last seq and last text."""
 
     maker = "tally"
 
@@ -25,7 +25,7 @@ class Tally:
 
 
 def assert_moments(reader: LogReader, agent_id: str = "sam") -> None:
-    """The chain at every seq is that of the records up to it, and a state up to it is one of theirs."""
+    """Check the chain at every seq, and the newest state up to every seq, against the records."""
     records = list(reader.read(agent_id))
     chain = GENESIS
     assert reader.chain(agent_id, 0) == chain
@@ -40,7 +40,7 @@ def assert_moments(reader: LogReader, agent_id: str = "sam") -> None:
 
 
 def assert_state(reader: LogReader, agent_id: str, as_of: int) -> None:
-    """The state up to a seq is what the records up to its own seq say, and it is the newest that there is."""
+    """Check that the state up to a seq equals the records up to its own seq, and that it is the newest one."""
     state = reader.state(agent_id, Tally.maker, as_of)
     if state is None:
         return
@@ -52,15 +52,15 @@ def assert_state(reader: LogReader, agent_id: str, as_of: int) -> None:
 
 
 class MomentContract:
-    """Every implementation passes these; where no state is kept beside the records there is none at any moment."""
+    """Tests that every implementation must pass; without stored states there is none at any moment."""
 
     def talk(self, log: Log, drafts: Drafts, rounds: int) -> None:
         for _ in range(rounds):
             for agent_id in ("ann", "sam"):
                 log.append(agent_id, log.head(agent_id).seq, drafts.some(3))
 
-    def test_a_table_ends_where_it_is_asked_to(self, log: Log, drafts: Drafts) -> None:
-        """from_seq and to_seq are inclusive, before and after sealing; beyond the head there is nothing."""
+    def test_a_table_has_the_requested_range(self, log: Log, drafts: Drafts) -> None:
+        """from_seq and to_seq are inclusive, before and after sealing; beyond the head there are no records."""
         self.talk(log, drafts, 2)
         for _ in range(2):
             for start, end, expected in [(1, 4, [1, 2, 3, 4]), (2, 2, [2]), (5, 99, [5, 6]), (1, 0, []), (7, 8, [])]:
@@ -68,7 +68,7 @@ class MomentContract:
             log.seal(Tally())
 
     def test_p19_the_chain_and_the_states_of_every_moment(self, store: Store, log: Log, drafts: Drafts) -> None:
-        """Unsealed, sealed, merged, opened again: the chain at each seq is that of the records up to there."""
+        """Unsealed, sealed, merged and opened again, the chain at each seq is that of the records up to it."""
         assert log.chain("sam", 0) == GENESIS
         for rounds in (3, 1, 9):
             self.talk(log, drafts, rounds)
@@ -83,7 +83,7 @@ class MomentContract:
 
     def test_p18_an_erasure_changes_no_chain_value_and_leaves_no_state_that_quotes(self, log: Log, drafts: Drafts
                                                                                     ) -> None:  # fmt: skip
-        """Of the moments after what was erased every state says what is left; the chain is what it was."""
+        """After an erasure every later state equals the remaining records, and the chain is unchanged."""
         self.talk(log, drafts, 4)
         log.seal(Tally())
         chains = [log.chain("sam", seq) for seq in range(13)]

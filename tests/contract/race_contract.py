@@ -1,4 +1,4 @@
-"""P5 to P8 of the contract, under threads: however calls overlap, it is as if one had come after the other."""
+"""P5 to P8 of the contract, under threads: overlapping calls have the effects of some sequence of calls."""
 
 import itertools
 import random
@@ -15,17 +15,17 @@ SECOND = 1_000_000
 
 
 class Seen(NamedTuple):
-    """One call and what it told: that the stream was at `seq` at some moment between `begin` and `end`."""
+    """The result of one call: the stream was at `seq` at some moment between `begin` and `end`."""
 
     begin: int
     end: int
     seq: int
     made: bool
-    """The call brought the stream there; else it found it there."""
+    """True if the call brought the stream to `seq`; False if the call only read it."""
 
 
 def together(works: Iterable[Callable[[], None]]) -> None:
-    """Run all works at once, to their ends; what one raises is raised here."""
+    """Run all works in threads to their ends, and raise the first exception."""
     errors: list[BaseException] = []
 
     def guarded(work: Callable[[], None]) -> None:
@@ -44,10 +44,10 @@ def together(works: Iterable[Callable[[], None]]) -> None:
 
 
 def assert_linearizable(history: list[Seen]) -> None:
-    """There is one order of all calls that respects their times and in which each tells the truth.
+    """Check that one order of all calls respects their times and explains their results.
 
-    A stream only grows, so that order can only be by seq, who made a seq before who found it; it exists unless a call
-    that ended before another began comes after it.
+    A stream only grows, so the order can only be by seq, with the call that made a seq before those that read it. The
+    order is possible unless a call that ended before another began comes after it.
     """
     assert len({seen.seq for seen in history if seen.made}) == sum(seen.made for seen in history)
     order = sorted(history, key=lambda seen: (seen.seq, not seen.made))
@@ -58,10 +58,10 @@ def assert_linearizable(history: list[Seen]) -> None:
 
 
 class RaceContract:
-    """Every implementation passes these, in any interleaving."""
+    """Tests that every implementation must pass with any interleaving."""
 
     def test_p5_racing_appends_are_linearizable(self, log: Log) -> None:
-        """Appends with right and stale expectations, and looks at the head: one order explains what each was told."""
+        """For appends with right and stale expectations and reads of the head, one order explains every result."""
         clock = itertools.count()
         history: list[Seen] = []
         sizes = {0: 0}
@@ -89,7 +89,9 @@ class RaceContract:
         assert sum(sizes.values()) == log.head("sam").seq == len(list(log.read("sam")))
 
     def test_p5_a_reader_never_sees_half_a_commit(self, store: Store, log: Log, drafts: Drafts) -> None:
-        """While commits of three are appended, every read holds whole ones, and never fewer than the read before."""
+        """While commits of three records are appended, every read returns whole commits, and never fewer than the read
+        before.
+        """
         done = threading.Event()
 
         def write() -> None:
@@ -110,7 +112,7 @@ class RaceContract:
         together([write, read])
 
     def test_p6_the_same_append_from_many_threads_is_one_commit(self, log: Log, drafts: Drafts) -> None:
-        """A repeat that overtakes the first is the first: all are given the same commit, one of them as new."""
+        """A repeat may be faster than the first append: all callers get the same commit, and one of them as new."""
         for number in range(5):
             mine = drafts.some(2)
             commits: list[Commit] = []
@@ -124,9 +126,7 @@ class RaceContract:
         assert log.head("sam").seq == 10
 
     def test_p6_the_log_is_the_ids_in_the_order_first_seen(self, log: Log, drafts: Drafts) -> None:
-        """An append that is sent again any number of times, however late, has its records there once, at their first
-        place.
-        """
+        """An append that is repeated any number of times has its records in the log once, at their first place."""
         chance = random.Random(6)
         appends = [("sam" if chance.random() < 0.6 else "ann", drafts.some(chance.randint(1, 3))) for _ in range(20)]
         first_seen: list[list[Draft]] = []
@@ -142,7 +142,7 @@ class RaceContract:
         assert [kept[place] for place in sorted(kept)] == everything
 
     def test_p7_of_appends_that_race_with_a_take_over_none_is_lost(self, store: Store, log: Log) -> None:
-        """The new owner has all that the old owner's threads were acknowledged, and all threads end."""
+        """The new owner has all records that the old owner acknowledged, and all threads end."""
         acknowledged: dict[str, list[str]] = {}
         working = threading.Semaphore(0)
 
@@ -172,7 +172,9 @@ class RaceContract:
             assert len(found) <= len(acknowledged[name]) + 1, "more than one append of a thread was never acknowledged"
 
     def test_p8_threads_leave_an_order_without_gaps(self, store: Store, log: Log) -> None:
-        """Each thread's events are there once, in its order; seqs and commits have no gap; all readers see the same."""
+        """Each thread's events are in the log once and in order, seqs and commits have no gap, and all readers read the
+        same.
+        """
         sent: dict[str, list[str]] = {}
 
         def work(number: int) -> None:

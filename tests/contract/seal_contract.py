@@ -1,4 +1,4 @@
-"""P18 and P19 of the contract: sealing changes nothing that a read returns; erasure leaves nothing but the place."""
+"""P18 and P19 of the contract: sealing does not change any read, and erasure leaves a tombstone only."""
 
 import threading
 
@@ -23,18 +23,18 @@ CANARY = "the canary sings at dawn"
 
 
 def erasing(from_seq: int, to_seq: int, number: int = 1) -> Draft:
-    """A draft of the event that asks for an erasure."""
+    """Return a draft of the event that asks for an erasure."""
     event = RecordsErased(from_seq=from_seq, to_seq=to_seq)
     return draft(event, event_id=uuid7(NOW + 9_000_000, number), recorded_at=NOW, turn=0, step=0)
 
 
 def saying(drafts: Drafts, count: int) -> list[Draft]:
-    """Drafts that all say the canary."""
+    """Return drafts whose text is the canary."""
     return [drafts.one(text=f"{CANARY} {number}") for number in range(count)]
 
 
 def all_reads(reader: LogReader) -> list[object]:
-    """Everything that a reader can be asked, for two agents."""
+    """Return the results of all reads for two agents."""
     answers: list[object] = [reader.agents(), reader.table().to_pylist()]
     for agent_id in ("sam", "ann", "nobody"):
         answers += [
@@ -48,7 +48,7 @@ def all_reads(reader: LogReader) -> list[object]:
 
 
 class SealContract:
-    """Every implementation passes these; where nothing is ever sealed, sealing does nothing."""
+    """Tests that every implementation must pass; sealing may have no effect."""
 
     def fill(self, log: Log, drafts: Drafts, rounds: int = 5) -> None:
         for _ in range(rounds):
@@ -56,7 +56,9 @@ class SealContract:
                 log.append(agent_id, log.head(agent_id).seq, saying(drafts, 2))
 
     def test_p19_reads_are_equal_before_and_after_sealing(self, store: Store, log: Log, drafts: Drafts) -> None:
-        """Sealed, sealed again with more, and opened again: every read returns the same records in the same order."""
+        """After sealing, sealing again with more records, and opening again, every read returns the same records in the
+        same order.
+        """
         for rounds in (5, 1, 3):
             self.fill(log, drafts, rounds)
             before = all_reads(log)
@@ -76,7 +78,7 @@ class SealContract:
         assert log.append("sam", 0, Drafts().some(1)).number == 1
 
     def test_p19_appends_continue_while_the_log_is_sealed(self, log: Log, drafts: Drafts) -> None:
-        """With a thread that seals all the time, no append fails and no record is missing or double."""
+        """With a thread that seals all the time, no append fails and no record is missing or doubled."""
         done = threading.Event()
 
         def sealing() -> None:
@@ -94,7 +96,7 @@ class SealContract:
             thread.join()
 
     def test_p6_a_repeat_is_known_after_sealing(self, store: Store, log: Log, drafts: Drafts) -> None:
-        """Ids are remembered when their records are sealed, by the writer that sealed them and by the next."""
+        """Ids of sealed records are known to the writer that sealed them and to the next one."""
         mine = drafts.some(3)
         first = log.append("sam", 0, mine)
         log.append("sam", 3, drafts.some(1))
@@ -112,7 +114,7 @@ class SealContract:
     def test_p18_what_is_erased_leaves_a_tombstone(
         self, log: Log, drafts: Drafts, sealed_before: bool, from_seq: int, to_seq: int
     ) -> None:
-        """Text and payload are gone, all else stays; the chain and every other record are as they were."""
+        """Text and payload are gone, all other fields stay; the chain and every other record are unchanged."""
         self.fill(log, drafts)
         if sealed_before:
             log.seal()
@@ -138,7 +140,7 @@ class SealContract:
         assert (log.head("sam"), chain) == (head, head.chain)
 
     def test_p18_erasing_twice_is_erasing_once(self, log: Log, drafts: Drafts) -> None:
-        """An existing tombstone is not counted again, and keeps its digest."""
+        """An existing tombstone is not counted again and keeps its digest."""
         self.fill(log, drafts, 2)
         log.append("sam", 4, [erasing(1, 3)])
         assert log.seal().erased == 3
@@ -148,7 +150,7 @@ class SealContract:
         assert list(log.read("sam", 1, 3)) == once[:3]
 
     def test_p18_a_repeat_of_what_was_erased_writes_nothing(self, log: Log, drafts: Drafts) -> None:
-        """A command that is sent again after its records were erased does not bring them back."""
+        """A command that is repeated after its records were erased does not write them again."""
         mine = saying(drafts, 2)
         log.append("sam", 0, mine)
         log.append("sam", 2, [erasing(1, 2)])
@@ -160,7 +162,9 @@ class SealContract:
     def test_p18_an_erasure_that_was_not_carried_out_is_when_the_log_is_opened(
         self, store: Store, log: Log, drafts: Drafts
     ) -> None:
-        """The event is the intent: an owner that dies before it seals leaves the work to the next one."""
+        """The recorded event is the intent: if an owner dies before it seals, the next owner carries the erasure
+        out.
+        """
         self.fill(log, drafts, 2)
         log.append("sam", 4, [erasing(2, 3)])
         log.close()
@@ -170,7 +174,7 @@ class SealContract:
         log.close()
 
     def test_p18_only_an_erasure_makes_tombstones(self, log: Log, drafts: Drafts) -> None:
-        """A draft that looks like a tombstone is refused: it could claim any digest."""
+        """A draft that looks like a tombstone is refused, because its digest could be false."""
         with pytest.raises(BadInput, match="tombstone"):
             log.append("sam", 0, [drafts.one(text=None, payload='{"erased":true,"digest":"00"}')])
         assert log.head("sam").seq == 0

@@ -10,7 +10,7 @@ class TestLocalAgents(AgentContract):
     shortest_s = 0.0
 
     async def kill(self, system: AgentSystem, name: str) -> None:
-        """The nearest to death in one process: the host is interrupted, and whatever it was doing is left as it is."""
+        """Interrupt the host and drop its work, which comes closest to a crash within one process."""
         assert isinstance(system.runtime, LocalRuntime)
         await system.runtime.host(name).close()
 

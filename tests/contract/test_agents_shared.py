@@ -1,4 +1,4 @@
-"""The contract suite of agents that share partitions, run in this process: the same promises."""
+"""The contract of agents with shared partitions, run in this process."""
 
 import asyncio
 from collections.abc import Iterator
@@ -36,12 +36,12 @@ class TestSharedAgents(AgentContract):
         "test_an_effect_that_may_have_happened_is_not_repeated",
         "test_an_endpoint_that_fails_hurts_its_own_agent_only",
         "test_edited_code_runs_in_an_agent_that_is_open",
-    } | {"test_a_summary_is_made_and_taken_back", "test_a_past_conversation_is_taken_in"}  # fmt: skip
+    } | {"test_a_summary_is_made_and_taken_back", "test_a_past_conversation_can_be_imported"}  # fmt: skip
     """Tests of code that is the same in each placement."""
 
     @pytest.fixture
     def opens(self, folder: Path) -> Any:
-        """Opens the one store of a test, whose new agents share two partitions."""
+        """Return a function that opens the test's store, whose new agents share two partitions."""
 
         def opens(**options: Any) -> AbstractAsyncContextManager[AgentSystem]:
             return open_system(folder, runtime=self.runtime, **{"placement": "shared", "shards": 2, **options})
@@ -49,11 +49,11 @@ class TestSharedAgents(AgentContract):
         return opens
 
     async def kill(self, system: AgentSystem, name: str) -> None:
-        """The nearest to death in one process: all that its agents do is interrupted, and left as it is."""
+        """Interrupt all work of the agent's shard, which comes closest to a crash within one process."""
         await shard_of(system, name).close()
 
     async def passive(self, system: AgentSystem, name: str) -> None:
-        """The shard looks for idle agents once a second; here it looks now."""
+        """Let the shard unload idle agents now, instead of waiting for its next round."""
         shard = shard_of(system, name)
         while not (shard._idle() and await shard.passivate(name)):  # noqa: ASYNC110 - real time has to pass
             await asyncio.sleep(0.01)

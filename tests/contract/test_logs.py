@@ -1,4 +1,4 @@
-"""The contract suite, run against the logs that everlog ships."""
+"""The contract of the log, run against the implementations that everlog ships."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ class TestMemoryLog(LogContract):
         return MemoryStore()
 
     def stand_at(self, store: Store, agent_id: str, seq: int, commit: int) -> None:
-        """Tell the ledger of a new log that much has been, and append once."""
+        """Set the counters of a new log in memory, and append once."""
         assert isinstance(store, MemoryStore)
         log = store.open(agent_id, "forge")
         ledger = log._shared.ledger
@@ -28,10 +28,12 @@ class TestMemoryLog(LogContract):
 
 
 class FileContract(LogContract):
-    """In files, where a partition begins with a file whose first commit is far."""
+    """The contract for logs in files, whose counters are set by a file with a high commit number."""
 
     def stand_at(self, store: Store, agent_id: str, seq: int, commit: int) -> None:
-        """Begin a file with that commit, append once, and close it, so that the manifest says where the stream is."""
+        """Write a file with that commit, append once, and close the log, so that the manifest has the position of the
+        stream.
+        """
         assert isinstance(store, FileStore)
         log = store.open(agent_id, "forge")
         log._ledger.heads[agent_id], log._ledger.commits = Head(seq - 1, GENESIS), commit - 1

@@ -1,11 +1,12 @@
-"""Minutes of a cluster whose agents are activated and unloaded: memory and open files of its processes must not grow.
+"""Run a cluster for minutes while its agents are activated and unloaded: memory and open files of its processes must
+not grow.
 
     python -m tests.soak.cluster_soak [--minutes 20] [--agents 600]
 
-starts Ray here, with agents in two shards and a few dedicated ones that are unloaded after some seconds, and talks to
-some of them at a time, so that all are activated and unloaded again and again. It prints a table at the end: for each
-process that lived all the time its memory (resident, and its own) and its open files after a warm-up and at the end,
-and how fast its memory grew. Exit 1 if a figure grew more than it may.
+starts Ray on this machine, with agents in two shards and a few dedicated ones that are unloaded after some seconds, and
+sends messages to some of the agents at a time. At the end it prints a table: for each process that ran all the time its
+memory (resident, and private) and its open files after a warm-up and at the end, and the growth of its memory. It exits
+with status 1 if a figure grew more than allowed.
 """
 
 import argparse
@@ -25,28 +26,30 @@ from everlog.actors.api import open_system
 from tests.cluster.conftest import descendants
 
 IDLE_S = 4
-"""Longer than it takes to start a host: else one that waits for the other has ended when that is there."""
+"""Idle seconds before an agent is unloaded: more than a host needs to start, so that one host is not unloaded before
+another has started.
+"""
 SHARDS = 2
 ALONE = 3
 AT_ONCE = 60
-"""Agents that are talked to together."""
+"""Number of agents that get a message at the same time."""
 PAUSE_S = 0.2
 ALONE_PAUSE_S = 12
 """Seconds after which a dedicated agent has been unloaded."""
 LOOK_S = 5
 WARM_PART = 0.34
-"""So much of the time counts as warm-up."""
+"""Share of the time that counts as warm-up."""
 GROWTH_MIB_MAX, GROWTH_PART_MAX = 24.0, 0.12
-"""A process may grow by so many MiB, or by such a part of what it had, whichever is more: allocators keep pages."""
+"""Allowed growth of a process, the higher of MiB and share of its memory: allocators keep pages."""
 FILES_MAX = 8
-"""Open files that a process may have more than after the warm-up."""
+"""Number of open files by which a process may exceed its number after the warm-up."""
 LOG_MONITOR = "log_monitor.py"
-"""Ray's own: it has the logs of workers open, also of some that have ended, and closes them at its own limit."""
+"""Process of Ray that keeps logs of ended workers open up to its own limit, and is therefore not checked."""
 MIB = 2**20
 
 
 class Look(NamedTuple):
-    """A process at a moment."""
+    """Measurement of a process at one moment, in bytes and files."""
 
     at: float
     resident: int
@@ -55,17 +58,17 @@ class Look(NamedTuple):
 
 
 class Process(NamedTuple):
-    """A process that lived all the time, in bytes and files."""
+    """A process that ran all the time, with its first and last measurement after the warm-up."""
 
     name: str
     first: Look
     last: Look
     slope: float
-    """Of its own memory, bytes a minute."""
+    """Growth of its private memory, in bytes a minute."""
 
     @property
     def faults(self) -> list[str]:
-        """Return the figures that grew more than they may."""
+        """Return a text for each figure that grew more than allowed."""
         grown = self.last.private - self.first.private
         found = []
         if grown > max(GROWTH_MIB_MAX * MIB, GROWTH_PART_MAX * self.first.private):
@@ -88,7 +91,7 @@ def look_at(pid: int) -> Look | None:
 
 
 def script_of(pid: int) -> str:
-    """The file that a Python process runs; empty if it runs none."""
+    """Return the name of the file that a Python process runs, or an empty string."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:
@@ -105,7 +108,7 @@ class Looks:
         self._looks: dict[int, list[Look]] = defaultdict(list)
 
     def add(self, names: dict[int, str]) -> None:
-        """Look at all of them. A process keeps the first name that tells what it does."""
+        """Measure all of these processes. A `python` process is named after its script."""
         for pid, name in names.items():
             found = look_at(pid)
             if found is not None:
@@ -126,7 +129,7 @@ class Looks:
 
 
 def slope_of(looks: Sequence[Look]) -> float:
-    """Bytes a minute, by least squares."""
+    """Return the growth of private memory in bytes a minute, by least squares."""
     at = [look.at / 60 for look in looks]
     size = [float(look.private) for look in looks]
     mean_at, mean_size = sum(at) / len(at), sum(size) / len(size)
@@ -135,7 +138,7 @@ def slope_of(looks: Sequence[Look]) -> float:
 
 
 def table(processes: Sequence[Process]) -> str:
-    """For people."""
+    """Return the measurements as a table."""
     lines = [f"{'process':36}{'resident MiB':>16}{'own MiB':>16}{'MiB/min':>9}{'files':>12}"]
     for one in processes:
         resident = f"{one.first.resident / MIB:.0f} - {one.last.resident / MIB:.0f}"
@@ -146,7 +149,7 @@ def table(processes: Sequence[Process]) -> str:
 
 
 class Soak:
-    """The agents, and those who talk to them."""
+    """Agents, and tasks that send messages to them."""
 
     def __init__(self, system: AgentSystem, agents: int, seed: int) -> None:
         self.system = system
@@ -158,7 +161,7 @@ class Soak:
         self._chance = random.Random(seed)
 
     async def run(self, seconds: float) -> None:
-        """Make the agents and talk to them."""
+        """Create the agents and send messages to them."""
         async for made in self.system.create_many(self.names):
             assert made.error is None, made.error
         async for made in self.system.create_many(self.alone, placement="dedicated"):
@@ -175,7 +178,7 @@ class Soak:
             await asyncio.gather(*beside, return_exceptions=True)
 
     async def _talk_alone(self) -> None:
-        """Each time to a host that has to be started."""
+        """Send messages to dedicated agents, whose hosts have to be started each time."""
         while True:
             await asyncio.sleep(ALONE_PAUSE_S)
             await self._talk([self._chance.choice(self.alone)])
@@ -197,7 +200,7 @@ class Soak:
 
 
 async def soak(folder: Path, seconds: float, agents: int, seed: int = 7) -> Soak:
-    """Run it on a new store in `folder`, in a Ray of its own."""
+    """Run the soak on a new store in `folder`, with its own Ray cluster."""
     async with open_system(folder / "store", runtime="ray", placement="shared", shards=SHARDS, idle_s=IDLE_S) as system:
         running = Soak(system, agents, seed)
         await running.run(seconds)
@@ -205,7 +208,7 @@ async def soak(folder: Path, seconds: float, agents: int, seed: int = 7) -> Soak
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The command."""
+    """Run the soak from the command line. Return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--agents", type=int, default=600)

@@ -1,4 +1,6 @@
-"""The other side of `effects.py`: it kills, counts what happened outside, and holds that against what must be true."""
+"""Counterpart of `killed_effects.py`: it kills processes, counts their outside effects, and compares these with the
+log.
+"""
 
 import json
 import os
@@ -26,19 +28,19 @@ ROOT = Path(__file__).parents[2]
 ANSWER_S_MAX = 60
 """Seconds of silence after which a run counts as stuck."""
 MOMENT_S_MAX = 0.012
-"""A kill at a random moment comes at most so much after the point that it waited for."""
+"""Maximum seconds between a point and a kill at a random moment after it."""
 LIFE_S_MAX = 0.15
-"""The same, after the life began."""
+"""Maximum seconds between the start of a process and a kill at a random moment."""
 
 
 ROUNDS_MAX = 25
-"""Kills that an agent sees before the next one is begun: its log stays small."""
+"""Kills for one agent, so that its log stays small."""
 COUNTS = ("kills", "dispatches", "effects", "unknown")
 TOOLS = {made.name: made for made in (*BUILTIN, *functions(lambda number, *_: f"done {number}"))}
 
 
 class Broken(AssertionError):
-    """A promise was not kept."""
+    """A broken promise."""
 
 
 EXPECTED = {
@@ -55,16 +57,17 @@ EXPECTED = {
     "result synced":   ("1",         "1",        "1",       "1",  "1"),
     "result durable":  ("1",         "1",        "1",       "1",  "1"),
 }  # fmt: skip
-"""Required outcome of a call whose process was killed at a point, when the next one has finished the turn: the number
-of dispatches, and "?" where the outcome is reported as unknown. An intent that was written and not synced is there
-after a kill (a power loss may take it: then nothing was dispatched either). Empty: there is no such point.
+"""Required outcome of a call whose process was killed at a point, after the next process has finished the turn: the
+number of dispatches, with "?" if the outcome is reported as unknown. An intent that was written and not synced survives
+a kill (a power loss may remove it: then nothing was dispatched either). An empty cell means that the point does not
+exist.
 """
 ROWS = tuple(FUNCTIONS)
 POINTS = {row: [point for point, cells in EXPECTED.items() if cells[column]] for column, row in enumerate(ROWS)}
 WRITING = ("torn", "written", "synced")
-"""Three moments of one point: while the append is written."""
+"""Endings of the points during an append, which count as one point together."""
 ANYWHERE = "anywhere"
-"""A kill at a random moment."""
+"""Plan of a kill at a random moment."""
 
 
 def expected(row: str, point: str) -> str:
@@ -72,27 +75,27 @@ def expected(row: str, point: str) -> str:
 
 
 def passed_by(row: str) -> list[str]:
-    """Points that an undisturbed run passes."""
+    """Return the points that an uninterrupted run passes."""
     return [point for point in POINTS[row] if not point.endswith("torn")]
 
 
 def allowed(row: str, point: str) -> set[str]:
-    """Possible outcomes of a call that was killed at a random moment after it had passed `point`."""
+    """Return the possible outcomes of a call that was killed at a random moment after `point`."""
     ahead = passed_by(row)
     return {expected(row, name) for name in ahead[ahead.index(point) :][:2]}
 
 
 class Kill(NamedTuple):
-    """A life that was killed."""
+    """A process that was killed."""
 
     plan: str
-    """The point at which it stood still, or ANYWHERE."""
+    """The point at which the process waited to be killed, or ANYWHERE."""
     passed: str
-    """The last point that it had passed; empty if none."""
+    """The last point that the process had passed; empty if none."""
 
 
 class Zygote:
-    """The process that makes a life for each order."""
+    """The process that forks a child for each order."""
 
     def __init__(self, guard: str = "") -> None:
         self.process = subprocess.Popen(
@@ -107,7 +110,7 @@ class Zygote:
         self.process.stdin.flush()
 
     def heard(self, until: float | None = None) -> Iterator[list[Any]]:
-        """Yield the lines of the runs, up to the time `until`; without one, an answer must come."""
+        """Yield the lines of the children until the time `until`; without a time, a line must arrive."""
         assert self.process.stdout is not None
         while True:
             while b"\n" in self._rest:
@@ -124,13 +127,13 @@ class Zygote:
             self._rest += data
 
     def close(self) -> None:
-        """End it; a life that stands still ends with it."""
+        """Kill the process; a waiting child ends with it."""
         self.process.kill()
         self.process.communicate()
 
 
 class Books:
-    """One agent: its lives, and what each of them did outside."""
+    """One agent: its processes and their outside effects."""
 
     def __init__(self, folder: Path, row: str, agent_id: str) -> None:
         self.folder = folder
@@ -143,7 +146,7 @@ class Books:
         self.counts: Counter[tuple[str, str]] = Counter()
 
     def live(self, zygote: Zygote, plans: Sequence[str], chance: random.Random) -> None:
-        """A life for each plan, each killed, then one that is left alone; then judge."""
+        """Run and kill a process for each plan, then run one without a kill, and check the log."""
         for number, plan in enumerate(plans):
             self.kills[number] = self.killed(zygote, number, plan, chance)
         zygote.order(str(self.folder), self.agent_id, self.row, len(plans), "")
@@ -151,7 +154,7 @@ class Books:
         self.judge()
 
     def killed(self, zygote: Zygote, number: int, plan: str, chance: random.Random) -> Kill:
-        """Let a life play the round, and kill it where the plan says."""
+        """Let a process play the round, and kill it according to the plan."""
         anywhere = plan == ANYWHERE
         wanted = chance.choice(["", *passed_by(self.row)]) if anywhere else plan
         zygote.order(str(self.folder), self.agent_id, self.row, number, "rest" if anywhere else plan)
@@ -163,7 +166,9 @@ class Books:
         return Kill(plan, self.until_dead(zygote, signal.SIGKILL) or passed)
 
     def until_passed(self, zygote: Zygote, point: str) -> tuple[int, str]:
-        """Hear a life until it has reached `point` (empty: until it has begun); its process, and its last point."""
+        """Read lines until the process has reached `point` (empty: has started). Return its process id and the
+        point.
+        """
         pid = 0
         for kind, *words in zygote.heard():
             self.hear(kind, words)
@@ -176,7 +181,7 @@ class Books:
         return pid, point
 
     def until_dead(self, zygote: Zygote, status: int) -> str:
-        """Hear a life to its end, which must be as it should; its last point, if it says one."""
+        """Read lines until the process has ended with `status`. Return its last point, or an empty string."""
         last = ""
         for kind, *words in zygote.heard():
             self.hear(kind, words)
@@ -199,7 +204,7 @@ class Books:
         return last
 
     def hear(self, kind: str, words: Sequence[Any]) -> None:
-        """Write down what happened outside."""
+        """Record an outside effect from a line."""
         if kind == "call":
             self.keys[words[0]].append(words[1])
         elif kind == "told":
@@ -208,7 +213,7 @@ class Books:
             self.kept.update(words[0])
 
     def judge(self) -> None:
-        """Hold the log against what happened outside. Raises Broken with every fault."""
+        """Compare the log with the outside effects. Raises Broken with every fault."""
         store = FileStore(self.folder, lambda: 0)
         faults = [error for name in store.partitions() for error in check(store.partition(name), deep=True).errors]
         view = AgentView(self.agent_id, store.reader(self.agent_id))
@@ -234,7 +239,7 @@ class Books:
             raise Broken(f"{self.agent_id}: {'; '.join(faults)}")
 
     def judge_round(self, number: int, kill: Kill, records: Sequence[Record]) -> Iterator[str]:
-        """Faults of one round; `records` are those of its turn."""
+        """Yield the faults of one round; `records` are those of its turn."""
         keys = self.keys[number]
         self.counts[kill.plan, "kills"] += 1
         if not records:
@@ -265,19 +270,21 @@ class Books:
             yield f"the model was told {told}"
 
     def may_be(self, number: int, kill: Kill, fate: str) -> bool:
-        """Return True if a call can have come to `fate`."""
+        """Return True if `fate` is a possible outcome of the call."""
         if kill.plan != ANYWHERE:
             return fate == expected(self.row, kill.plan)
         after = self.kills.get(number + 1)
         if kill.passed and (after is None or after.passed):
             return fate in allowed(self.row, kill.passed)
-        if self.row == "at_most_once":  # killed while it recovered, maybe
+        if self.row == "at_most_once":  # possibly killed during its recovery
             return fate in ("0?", "1?", "1")
         return fate.isdecimal() and fate != "0"
 
 
 def plans_of(row: str, kills: int, anywhere: int, chance: random.Random) -> list[str]:
-    """`kills` for each point (the moments of a write count as one), and some anywhere, in any order."""
+    """Return `kills` plans for each point (the points during a write count as one) and `anywhere` random ones,
+    shuffled.
+    """
     plans = [ANYWHERE] * anywhere
     for point in POINTS[row]:
         plans += [point] * (-(-kills // len(WRITING)) if point.endswith(WRITING) else kills)
@@ -287,7 +294,7 @@ def plans_of(row: str, kills: int, anywhere: int, chance: random.Random) -> list
 
 def matrix(folder: Path, kills: int, anywhere: int, seed: int, *, rows: Sequence[str] = ROWS, guard: str = "",
            workers: int = 2) -> dict[str, Counter[tuple[str, str]]]:  # fmt: skip
-    """Kill at each point of each of `rows`; the counters by row. Raises Broken when a promise was not kept."""
+    """Kill at each point of each of `rows`. Return the counters by row. Raises Broken if a promise was broken."""
     chance = random.Random(seed)
     jobs = []
     for row in rows:
@@ -311,7 +318,7 @@ def matrix(folder: Path, kills: int, anywhere: int, seed: int, *, rows: Sequence
 
 
 def table(counted: dict[str, Counter[tuple[str, str]]]) -> str:
-    """The counters, a line for each row and point."""
+    """Return the counters as text, a line for each row and point."""
     lines = [f"{'row':14}{'killed at':17}" + "".join(f"{name:>12}" for name in COUNTS)]
     for row, counts in counted.items():
         for point in [*POINTS[row], ANYWHERE]:

@@ -1,11 +1,11 @@
-"""Minutes of `kill -9`: a process appends, rolls and seals, is killed at any moment; a checker looks at what is left.
+"""Run `kill -9` for minutes: a process appends, rolls and seals, is killed at any moment, and a checker reads the log.
 
     python -m tests.soak.kill_soak MINUTES FOLDER [SEED]
 
-prints a line of progress every few seconds and one with the verdict; exit 0 if every promise was kept. The checker
-believes nothing but what the killed process had said through its pipe: what it was about to append, and what was
-acknowledged. After each kill it compares that with what a reader finds. A partition lives for forty kills, then it is
-checked byte by byte and the next one begun.
+prints a line of progress every few seconds and one with the verdict; it exits with status 0 if every promise was kept.
+The checker relies only on the lines that the killed process had written to its pipe: announced and acknowledged
+appends. After each kill the checker compares these with the log. After forty kills a partition is checked byte by byte
+and the next one is used.
 """
 
 import json
@@ -29,7 +29,7 @@ from tests.soak.killed_appender import Group, payload_of, text_of
 
 ROOT = Path(__file__).parents[2]
 LIVES_MAX = 40
-"""Kills that a partition sees before the next one is begun."""
+"""Kills for one partition."""
 LIFE_S_MAX = 1.2
 PROGRESS_S = 5.0
 COUNTS = (
@@ -44,33 +44,35 @@ COUNTS = (
     "looks",
     "torn tails",
 )
-"""Unknown: announced, not acknowledged when the kill came. Known after all: in the log when they were sent again."""
+"""`unknown` counts groups that were announced and not acknowledged at the kill, `known after all` those that were in
+the log when they were sent again.
+"""
 
 
 class Broken(AssertionError):
-    """A promise was not kept."""
+    """A broken promise."""
 
 
 class Books:
-    """The processes' reports about one partition, and its content: the checker's own memory."""
+    """The checker's memory: the processes' reports about one partition, and the content of its log."""
 
     def __init__(self) -> None:
         self.unknown: dict[str, Group] = {}
-        """Announced and not acknowledged, by the JSON that announced it."""
+        """Groups that were announced and not acknowledged, by the JSON of the announcement."""
         self.announced: set[str] = set()
         self.acknowledged: dict[str, tuple[str, int, int]] = {}
         """Agent, commit and seq of each acknowledged id."""
         self.unjudged: set[str] = set()
-        """Acknowledged since the last look at the log."""
+        """Ids that were acknowledged since the last check of the log."""
         self.found = SCHEMA.empty_table()
-        """The log's content at that look."""
+        """Content of the log at that check."""
         self.places: dict[str, tuple[str, int, int]] = {}
         """Agent, commit and seq of each id that was found."""
         self.chains: dict[str, tuple[int, bytes]] = {}
         self.commits = 0
 
     def hear(self, line: str) -> None:
-        """Take in a line that a process got out."""
+        """Record a line that a process wrote."""
         kind, _, rest = line.partition(" ")
         if kind == ">":
             group: Group = json.loads(rest)
@@ -88,7 +90,9 @@ class Books:
                     self.unjudged.add(event_id)
 
     def judge(self, table: pa.Table, told: set[str]) -> None:
-        """Nothing that was there before has changed, nothing is invented, what was `told` before is in its place."""
+        """Check that old records are unchanged, that no record is invented, and that the ids in `told` are at their
+        acknowledged places.
+        """
         old = self.found.num_rows
         if not table.slice(0, old).equals(self.found):
             raise Broken(f"the first {old} records are not those that were there before")
@@ -118,7 +122,7 @@ class Books:
 
 
 class Child:
-    """A running driver, whose lines are read without waiting for more than a given time."""
+    """A running `killed_appender`, whose lines are read without waiting longer than a given time."""
 
     def __init__(self, folder: Path, partition: str, life: int, seed: int, unknown: list[Group]) -> None:
         command = [sys.executable, "-m", "tests.soak.killed_appender", str(folder), partition, str(life), str(seed)]
@@ -137,7 +141,7 @@ class Child:
         self._lines: deque[str] = deque()
 
     def lines(self, until: float) -> Iterator[str]:
-        """The lines that come until the clock shows `until`; Broken if the process ends by itself."""
+        """Yield the lines that arrive until the clock shows `until`. Raises Broken if the process ends by itself."""
         left = 1.0
         while left > 0:
             while self._lines:
@@ -158,7 +162,7 @@ class Child:
         yield from self._lines
 
     def _read(self) -> bool:
-        """Take what is in the pipe; False at its end. A line that was cut short by the kill was never said."""
+        """Read the pipe into lines; False at its end. A line that the kill cut short does not count."""
         data = os.read(self._out, 1 << 16)
         *whole, self._rest = (self._rest + data).split(b"\n")
         self._lines.extend(line.decode() for line in whole)
@@ -166,7 +170,7 @@ class Child:
 
 
 class Soak:
-    """Life after life, until the time is up."""
+    """Run and kill one process after another until the time is up."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder = folder
@@ -175,7 +179,7 @@ class Soak:
         self.books = Books()
         self.generation = 0
         self.sealing = False
-        """The child that runs, or ran last, is inside a seal."""
+        """True if the running or last child is inside a seal."""
         self.counts = dict.fromkeys(COUNTS, 0)
 
     @property
@@ -184,11 +188,11 @@ class Soak:
 
     @property
     def where(self) -> Partition:
-        """The partition of now, as a stranger opens it."""
+        """The current partition, opened as by a foreign process."""
         return FileStore(self.folder, lambda: 0).partition(self.partition)
 
     def live(self, life: int) -> None:
-        """Start a process, let it live for a random time, kill it, and judge what it left."""
+        """Start a process, kill it after a random time, and check the log."""
         unknown = list(self.books.unknown.values())
         child = Child(self.folder, self.partition, life, self.seed, unknown)
         try:
@@ -206,7 +210,9 @@ class Soak:
             self.books.judge(PartitionReader(self.where).table(), set(self.books.unjudged))
 
     def watch(self, child: Child) -> None:
-        """Hear the child until its time has come: while it recovers, or while it works; look in meanwhile."""
+        """Read the child's lines for a random time, during its recovery or its work; sometimes check the log
+        meanwhile.
+        """
         early = self.chance.random() < 0.25
         self.hear_until(child, "start")
         if not early:
@@ -220,7 +226,7 @@ class Soak:
         self.hear_for(child, stay)
 
     def look(self, child: Child) -> None:
-        """Judge what a reader sees while the child works: what was told before is there, and all was announced."""
+        """Check the log while the child works: acknowledged records are there, and all records were announced."""
         told = set(self.books.unjudged)
         table = PartitionReader(self.where).table()
         self.hear_for(child, 0)
@@ -250,7 +256,7 @@ class Soak:
         self.counts["torn tails"] += kind == "open" and words[1] != "0"
 
     def finish_partition(self) -> None:
-        """Check every byte and every chain of the partition, and begin the next."""
+        """Check every byte and every chain of the partition, and begin the next one."""
         report = check(self.where, deep=True)
         if not report.ok:
             raise Broken("; ".join(report.errors))
@@ -267,12 +273,12 @@ class Soak:
         self.books = Books()
 
     def told(self) -> str:
-        """The counts in a line."""
+        """Return the counts in a line."""
         return ", ".join(f"{name} {count:,}" for name, count in self.counts.items())
 
 
 def soak(folder: Path, seconds: float, seed: int, lives_max: int = LIVES_MAX) -> Soak:
-    """Kill for `seconds`, at least twice; raises Broken when a promise was not kept."""
+    """Kill for `seconds`, at least twice. Raises Broken if a promise was broken."""
     running = Soak(folder, seed)
     begin = shown = time.monotonic()
     life = 0
@@ -290,7 +296,7 @@ def soak(folder: Path, seconds: float, seed: int, lives_max: int = LIVES_MAX) ->
 
 
 def main(minutes: float, folder: Path, seed: int) -> int:
-    """Soak, and say how it went."""
+    """Run the soak and print the verdict. Return the exit status."""
     print(f"seed {seed}, {minutes:g} minutes in {folder}; sealing: {hasattr(FileLog, 'seal')}", flush=True)
     try:
         running = soak(folder, minutes * 60, seed)

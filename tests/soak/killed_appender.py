@@ -1,16 +1,17 @@
-"""A process to be killed: threads that append to one shared partition, say before what they will, and after what is so.
+"""A process to be killed: its threads append to one shared partition, and announce each append before and report it
+after.
 
     python -m tests.soak.killed_appender FOLDER PARTITION LIFE SEED
 
-Standard input is one line of JSON: the groups that earlier lives announced and never saw acknowledged; they are sent
-again first. A group is a list of [agent, expected seq, [ids]]. Standard output, each line written at once:
+Standard input is one line of JSON: the groups that earlier processes announced and that were not acknowledged; they are
+sent again first. A group is a list of [agent, expected seq, [ids]]. Standard output, each line written at once:
 
     start                             before the partition is opened
     open EPOCH CUT                    it is open; bytes of a torn tail that were cut
     > GROUP                           about to be appended, as one group
     < [[agent, commit, first seq, [ids], repeated], ...]      acknowledged
     sealing                           about to seal
-    sealed FILES                      done, so many files were made into one
+    sealed FILES                      done; number of files that were sealed into one
 """
 
 import itertools
@@ -26,7 +27,7 @@ from everlog.store import Append, FileLog, FileStore
 
 START = 1_800_000_000_000_000
 LIFE_US = 2 * 60 * 60 * 1_000_000
-"""The clock stands this much later in each life, so that ids are forgotten after twelve."""
+"""Step of the clock between two processes in microseconds: the log has forgotten an id after twelve."""
 SEGMENT_BYTES_MAX = 48 * 1024
 WORDS_MAX = 900
 LONERS = 2
@@ -37,22 +38,24 @@ Group = list[tuple[str, int, list[str]]]
 
 
 def text_of(event_id: str) -> str:
-    """Return the text of the event of this id: always the same, so that a checker needs no copy."""
+    """Return the text of the event of this id: always the same, so that the checker needs no copy."""
     return f"{event_id} " + "word " * (int(event_id[-6:], 16) % (WORDS_MAX // 5))
 
 
 def payload_of(event_id: str) -> str:
-    """The payload of the event of this id."""
+    """Return the payload of the event of this id."""
     return json.dumps({"tail": event_id[-8:]}, separators=(",", ":"))
 
 
 def say(line: str) -> None:
-    """One line in one system call: it is in the pipe whole, or not at all."""
+    """Write one line in one system call, so that it is never cut short."""
     os.write(1, f"{line}\n".encode())
 
 
 class Clock:
-    """Each look is a millisecond later, and each life hours: no two lives see the same time."""
+    """A clock that advances by a millisecond at each reading and by hours for each process, so that no two read the
+    same time.
+    """
 
     def __init__(self, life: int) -> None:
         self._begin = START + life * LIFE_US
@@ -74,11 +77,13 @@ class Life:
         self._seal = threading.Event()
 
     def new_id(self) -> str:
-        """An id that no other life and no other thread makes."""
+        """Return an id that no other process and no other thread makes."""
         return uuid7(self.clock.now(), self.life << 40 | next(self._ids))
 
     def append(self, group: Group, *, alone: bool = False) -> None:
-        """Announce a group, append it, and tell what was acknowledged. Any refusal ends the process: none may be."""
+        """Announce a group, append it, and report the acknowledged commits. A refusal ends the process: none may
+        happen.
+        """
         say(f"> {json.dumps(group)}")
         appends = [Append(agent_id, expected, [self.draft(i) for i in ids]) for agent_id, expected, ids in group]
         if alone:
@@ -99,14 +104,14 @@ class Life:
                      text=text_of(event_id), payload=payload_of(event_id))  # fmt: skip
 
     def group_of(self, agents: list[str], chance: random.Random) -> Group:
-        """The next events of each of `agents`."""
+        """Return a group with the next events of each of `agents`."""
         return [
             (agent_id, self.log.head(agent_id).seq, [self.new_id() for _ in range(chance.randint(1, 3))])
             for agent_id in agents
         ]
 
     def loner(self, number: int) -> None:
-        """Append commit after commit of one agent, and ask for sealing now and then."""
+        """Append commit after commit for one agent, and request sealing now and then."""
         chance = random.Random(f"{self.seed} {self.life} {number}")
         while True:
             self.append(self.group_of([f"loner {number}"], chance), alone=True)
@@ -121,7 +126,7 @@ class Life:
             self.append(self.group_of(chance.sample(agents, chance.randint(1, TEAM)), chance))
 
     def sealer(self) -> None:
-        """Seal when asked to, while the others append."""
+        """Seal on request while the other threads append."""
         while hasattr(self.log, "seal"):
             self._seal.wait()
             self._seal.clear()
@@ -130,7 +135,7 @@ class Life:
 
 
 def guarded(work, *arguments) -> None:
-    """Run `work`; whatever it raises is told, and ends the process."""
+    """Run `work`; print any exception and end the process."""
     try:
         work(*arguments)
     finally:
@@ -141,7 +146,7 @@ def guarded(work, *arguments) -> None:
 
 
 def main(folder: str, partition: str, life: int, seed: int) -> None:
-    """Open, send again what is unknown, then work until the end."""
+    """Open the partition, send the unacknowledged groups again, then work until the process is killed."""
     unknown: list[Group] = json.loads(sys.stdin.readline())
     clock = Clock(life)
     say("start")

@@ -1,12 +1,11 @@
-"""A process to be killed around a call: it plays a round with an agent, and stands still at a point until it is killed.
+"""A process to be killed around a call: it plays a round with an agent, and waits at a point until it is killed.
 
     python -m tests.soak.killed_effects [GUARD]
 
-imports everything (and opens nothing: a fork takes no thread along), then makes a child for each line of standard
-input, a life: [store, agent, row, number, stop]. The child finishes what the life before left, then sends round
-`number`, whose reply calls the function of `row`; at the point `stop` it waits for SIGKILL. Everything that it does
-outside its log is a line of its standard output, which is the outside: what is in that pipe has happened, and no kill
-takes it back.
+imports everything (and opens nothing, because a fork copies no threads), then forks a child for each line of standard
+input: [store, agent, row, number, stop]. The child finishes an interrupted turn, then sends round `number`, whose reply
+calls the function of `row`; at the point `stop` it waits for SIGKILL. Its outside effects are lines of its standard
+output: a line in that pipe has happened, and no kill removes it.
 
 `GUARD` names a guard of the agent that is broken on purpose; see GUARDS.
 """
@@ -37,18 +36,20 @@ from tests.support.agent_world import completion
 from tests.support.agent_world import say as spoken
 
 FUNCTIONS = {"at_most_once": "pay", "idempotent": "book", "read_only": "look", "pure": "note", "model": "send_message"}
-"""The function that is called in each row; in the row `model` the call of the model itself is what counts."""
+"""Function that is called in each row; in the row `model` the model call itself is the effect."""
 WINDOW = 32_768
-"""Tokens: room for all rounds of an agent, so that no other call of the model comes in between."""
+"""Window in tokens, with room for all rounds of an agent, so that no summary is requested in between."""
 
 
 def say(*words: Any) -> None:
-    """One line, whole or not at all."""
+    """Write one line in one system call, so that it is never cut short."""
     os.write(1, json.dumps(words).encode() + b"\n")
 
 
 class Life:
-    """The progress of a run, and its place to stop. Points are reported once the round before is finished."""
+    """Progress of a process, and the point at which it stops. Points are reported once the interrupted turn is
+    finished.
+    """
 
     def __init__(self, row: str, number: int, stop: str) -> None:
         self.row = row
@@ -71,7 +72,7 @@ class Life:
         return f"done {number}"
 
     def append(self, log: FileLog, agent_id: str, expected_seq: int, drafts: Sequence[Draft]) -> Commit:
-        """Append to `log`; the points are around and in the commits of the intent and of the result."""
+        """Append to `log`, with points around and inside the commits of the intent and of the result."""
         kind = self.kind_of(drafts)
         if kind:
             self.reach("before intent" if kind == "intent" else "returned")
@@ -104,13 +105,13 @@ class Life:
 
 
 def stand_still() -> NoReturn:
-    """Wait to be killed; the end of standard input ends the waiting of runs that are not killed."""
+    """Wait to be killed; the end of standard input ends a process that is not killed."""
     os.read(0, 1)
     os._exit(3)
 
 
 def functions(act: Callable[..., str]) -> list[Tool]:
-    """The function of each row; `act` is what it does outside."""
+    """Return the function of each row; `act` is its outside effect."""
 
     @tool
     def pay(number: int) -> str:
@@ -153,9 +154,7 @@ def functions(act: Callable[..., str]) -> list[Tool]:
 
 
 class Player:
-    """A model that plays the rounds: its reply follows from the request alone, for any caller and any number of
-    calls.
-    """
+    """A model that plays the rounds: its reply depends on the request alone."""
 
     name = "scripted"
 
@@ -179,7 +178,7 @@ class Player:
 
 
 class StoppingDisk(RealDisk):
-    """The real disk, whose files stop where the life says."""
+    """The real disk, whose files report their points to the life."""
 
     def __init__(self, life: Life) -> None:
         self.life = life
@@ -197,7 +196,7 @@ class StoppingDisk(RealDisk):
 
 
 class StoppingStore(FileStore):
-    """The store in a folder, whose logs stop where the life says."""
+    """The store in a folder, whose logs report their points to the life."""
 
     life: Life
 
@@ -208,12 +207,12 @@ class StoppingStore(FileStore):
 
 
 def shown(records: Sequence[Record]) -> None:
-    """The acknowledged messages."""
+    """Print the ids of acknowledged records."""
     say("kept", [record.event_id for record in records])
 
 
 async def play(folder: str, agent_id: str, life: Life) -> None:
-    """Finish what the life before left, then play the round."""
+    """Finish an interrupted turn, then play the round."""
     clock = RealClock()
     store = StoppingStore.create(Path(folder), clock.now, "soak", disk=StoppingDisk(life))
     assert isinstance(store, StoppingStore)
@@ -230,7 +229,7 @@ async def play(folder: str, agent_id: str, life: Life) -> None:
 
 
 def live(order: list[Any]) -> NoReturn:
-    """One life, in a process of its own."""
+    """Run one order in a process of its own, and exit."""
     code = 1
     try:
         say("life", os.getpid())
@@ -248,7 +247,7 @@ def _no_intent() -> None:
 
 
 def _effect_first() -> None:
-    """The function is run before the commit of its intent."""
+    """Break a guard: run the function before the commit of its intent."""
     started, results = ReplyExecution.started, {}
 
     def run_first(step: ReplyExecution, outside: ExternalCall) -> None:
@@ -262,13 +261,13 @@ def _effect_first() -> None:
 
 
 def _run_again() -> None:
-    """Leave an interrupted call to be run again, as if it had not started."""
+    """Break a guard: run an interrupted call again, as if it had not started."""
     given = ReplyExecution.given
     ReplyExecution.given = lambda step, result: None if result.unknown else given(step, result)
 
 
 def _another_key() -> None:
-    """The key is of the process, not of the call."""
+    """Break a guard: make the key depend on the process, not on the call."""
     made = turn_runner.TurnRunner._step
 
     def step(self: turn_runner.TurnRunner, *arguments: Any) -> ReplyExecution:
@@ -285,7 +284,7 @@ def _not_told() -> None:
 
 
 def _not_taken_up() -> None:
-    """A turn that a crash interrupted begins at its first step again."""
+    """Break a guard: begin an interrupted turn at its first step again."""
 
     async def first(self: turn_runner.TurnRunner, turn: int) -> tuple[str, int, bool]:
         records = [row for row in await self._agent.rows("turn_records") if row["turn"] == turn]
@@ -302,11 +301,11 @@ GUARDS: dict[str, Callable[[], None]] = {
     "the model is told": _not_told,
     "a turn goes on where it was": _not_taken_up,
 }
-"""By name: what breaks it in this process."""
+"""Functions that break a guard in this process, by the guard's name."""
 
 
 def main(guard: str = "") -> None:
-    """A child for each life, one after the other."""
+    """Fork a child for each order, one after the other."""
     gc.freeze()  # a collection in a child would copy every page
     if guard:
         GUARDS[guard]()

@@ -1,9 +1,9 @@
-"""A process to be killed: it talks to one agent, and prints each record as soon as it is durable.
+"""A process to be killed: it sends messages to one agent, and prints each record as soon as it is durable.
 
     python -m tests.soak.killed_sender STORE FIRST COUNT
 
 sends messages FIRST to FIRST + COUNT (exclusive) with the offline model in a small window, so that heartbeats, memory
-edits, searches and summaries all happen; what an earlier process left unfinished is finished first.
+edits, searches and summaries all happen. An interrupted turn of an earlier process is finished first.
 """
 
 import asyncio
@@ -28,13 +28,13 @@ TEXTS = (
 
 
 def shown(records: Sequence[Record]) -> None:
-    """One line for each durable record."""
+    """Print one line for each durable record."""
     for record in records:
         print(json.dumps({"type": record.type, "id": record.event_id, "text": record.text}), flush=True)
 
 
 async def main(folder: str, first: int, count: int) -> None:
-    """Finish what was left, then send the messages one after the other."""
+    """Finish an interrupted turn, then send the messages one after the other."""
     clock, ids = RealClock(), RealIds()
     store = FileStore.create(Path(folder), clock.now, ids.new(clock.now()))
     async with LocalSystem(store).agent("sam", Settings(window=4096), command="driver", on_commit=shown) as agent:

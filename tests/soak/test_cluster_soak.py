@@ -1,4 +1,4 @@
-"""A cluster whose agents come and go for minutes: memory and files of its processes do not grow."""
+"""Memory and files of a cluster's processes do not grow while agents are activated and unloaded for minutes."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ MINUTES = 4
 @pytest.mark.long
 @pytest.mark.soak
 def test_a_cluster_with_churn_does_not_grow() -> None:
-    """Every process that lives all the time is flat, the head of the cluster as well as hosts."""
+    """No process that runs all the time grows, neither hosts nor the head of the cluster."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.soak.cluster_soak", "--minutes", str(MINUTES)],
         cwd=ROOT, capture_output=True, text=True, timeout=60 * (MINUTES + 3), check=False,
@@ -27,7 +27,7 @@ def test_a_cluster_with_churn_does_not_grow() -> None:
 
 
 def test_growth_is_seen() -> None:
-    """A process that grows by a MiB a second, or keeps files open, is at fault; one that stays as it is is not."""
+    """A process that grows by a MiB a second, or keeps files open, is reported; one that stays the same is not."""
     flat = [Look(float(at), 80 * MIB, 60 * MIB, 40) for at in range(60)]
     grows = [look._replace(private=look.private + round(look.at) * MIB) for look in flat]
     assert slope_of(flat) == 0

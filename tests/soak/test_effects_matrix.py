@@ -1,4 +1,4 @@
-"""Effects and real kills: a process is killed at every point around a call, and what it did outside is counted."""
+"""Effects under real kills: a process is killed at every point around a call, and its outside effects are counted."""
 
 import random
 from pathlib import Path
@@ -10,7 +10,9 @@ from tests.soak.killed_effects import GUARDS
 from tests.support.seeds import pick, seeds, split
 
 KILLS, ANYWHERE_KILLS, MANY = 1, 1, 150
-"""At each point of a row, and at random moments of it; and how often each in the deep suite."""
+"""Kills at each point of a row and at random moments in the ordinary suite, and the number of each in the deep
+suite.
+"""
 CAUGHT = {
     "the intent is durable first": ("at_most_once", "dispatched", "0 intents"),
     "an intent is committed before its effect": ("at_most_once", "before intent", "its call came to '2'"),
@@ -19,11 +21,13 @@ CAUGHT = {
     "the model is told": ("at_most_once", "before dispatch", "the model was told"),
     "a turn goes on where it was": ("idempotent", "before dispatch", "2 intents"),
 }
-"""Row and point that find out that a guard is missing, and what is said then."""
+"""Row and point at which a missing guard is noticed, and the fault."""
 
 
 def test_a_kill_at_every_point_around_a_call(tmp_path: Path) -> None:
-    """SIGKILL at each point of two kinds of call: at most once, exactly once, at least once, and told where unknown."""
+    """For two effect classes and a SIGKILL at each point, calls happen at most once, exactly once or at least once, and
+    unknown outcomes are reported.
+    """
     rows = pick(ROWS, 2, label="kinds of calls")
     counted = matrix(tmp_path, KILLS, ANYWHERE_KILLS, seed=seeds(1, label="a kill at every point")[0], rows=rows)
     print(f"\n{table(counted)}")
@@ -33,15 +37,15 @@ def test_a_kill_at_every_point_around_a_call(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.effects
 def test_many_kills_at_every_point_around_a_call(tmp_path: Path) -> None:
-    """The same of every kind of call, 150 times at each point."""
+    """The same holds for every effect class with 150 kills at each point."""
     counted = matrix(tmp_path, MANY, MANY, seed=seeds(1, label="many kills at every point")[0])
     print(f"\n{table(counted)}")
     assert list(counted) == list(ROWS)
 
 
 @pytest.mark.parametrize("guard", split([*GUARDS], 2, label="guards of effects", part="effects"))
-def test_the_matrix_finds_out_that_a_guard_is_missing(tmp_path: Path, guard: str) -> None:
-    """Without any one guard of the agent, a single kill at the right point is enough to fail."""
+def test_the_matrix_detects_a_missing_guard(tmp_path: Path, guard: str) -> None:
+    """Without any one guard of the agent, a single kill at the right point breaks a promise."""
     row, point, said = CAUGHT[guard]
     zygote = Zygote(guard)
     try:

@@ -1,4 +1,4 @@
-"""A shared partition under `kill -9` for a time: no record lost or invented, all in order without gaps, during any
+"""A shared partition under `kill -9`: no record is lost or invented, and all are in order without gaps, during any
 work.
 """
 
@@ -14,7 +14,7 @@ GROUP = '[["ann", 0, ["a", "b"]]]'
 
 
 def test_a_few_kills_of_a_shared_partition(tmp_path: Path) -> None:
-    """A handful of lives, so that the soak itself is known to work: what was acknowledged is there, nothing else is."""
+    """After a few kills acknowledged records are in the log, and nothing else is; this also tests the soak itself."""
     running = soak(tmp_path, 3, seed=5, lives_max=3)
     assert running.counts["kills"] >= 2
     assert running.counts["acknowledged"] > 0
@@ -23,14 +23,14 @@ def test_a_few_kills_of_a_shared_partition(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.soak
 def test_minutes_of_kills_lose_and_invent_nothing(tmp_path: Path) -> None:
-    """SIGKILL for a quarter of an hour, while threads append, files roll and are sealed, and readers look in."""
+    """A quarter of an hour of kills, with appending threads, sealing, rolling files and readers, breaks no promise."""
     running = soak(tmp_path, MINUTES * 60, seed=2026)
     print(running.told())
     assert running.counts["kills"] > MINUTES
 
 
-def test_the_books_know_what_is_unknown() -> None:
-    """A group that was announced is unknown until it is acknowledged, and is acknowledged in its place."""
+def test_an_announced_group_is_unknown_until_acknowledged() -> None:
+    """A group that was announced is unknown until it is acknowledged, and then has the acknowledged place."""
     books = Books()
     books.hear(f"> {GROUP}")
     assert list(books.unknown.values()) == [[["ann", 0, ["a", "b"]]]]

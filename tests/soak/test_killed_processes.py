@@ -1,4 +1,4 @@
-"""Real processes, killed with SIGKILL wherever they are: nothing acknowledged is lost, nothing is done twice."""
+"""Real processes, killed with SIGKILL at any moment: no acknowledged message is lost, and nothing is done twice."""
 
 import json
 import os
@@ -21,11 +21,11 @@ from tests.support.seeds import seeds
 
 ROOT = Path(__file__).parents[2]
 MESSAGES = 40
-"""More than a process gets to before it is killed."""
+"""Number of messages, more than a process sends before it is killed."""
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:
-    """A child process of this Python, in the repository, with its lines readable."""
+    """Start a Python process in the repository, with its output readable as text."""
     return subprocess.Popen(
         [sys.executable, *arguments], cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -33,14 +33,14 @@ def start(*arguments: str) -> subprocess.Popen[str]:
 
 
 def killed(store: Path, first: int, chance: random.Random) -> list[dict[str, str]]:
-    """Run the driver until it has shown some records, then kill it; every line that it got out."""
+    """Run the sender until it has printed some records, then kill it. Return its complete lines."""
     child = start("-m", "tests.soak.killed_sender", str(store), str(first), str(MESSAGES))
     assert child.stdout is not None
     lines = [child.stdout.readline() for _ in range(chance.randrange(1, 60))]
-    for _ in range(chance.randrange(20_000)):  # a moment, so that the kill falls anywhere in a step
+    for _ in range(chance.randrange(20_000)):  # a short delay, so that the kill falls anywhere in a step
         pass
     child.send_signal(signal.SIGKILL)
-    lines += child.stdout.readlines()  # not communicate(): it passes over what readline has read ahead
+    lines += child.stdout.readlines()  # not communicate(): it loses the lines that readline has buffered
     child.communicate()
     return [json.loads(line) for line in lines if line.endswith("\n")]
 
@@ -64,7 +64,7 @@ def judge(store: Path, acknowledged: Counter[tuple[str, str]]) -> None:
 
 
 def assert_answered(view: AgentView) -> None:
-    """Every message has its turn, and no turn has two openers."""
+    """Check that every message has its own turn."""
     inputs = [record for record in view.reader.read("sam") if record.type == "user_message"]
     assert sorted(record.turn for record in inputs) == [turn["turn"] for turn in
                                                        sorted(view.rows("turns"), key=lambda t: t["turn"])]  # fmt: skip
@@ -86,19 +86,21 @@ def soak(store: Path, kills: int, seed: int) -> None:
 
 
 def test_a_few_kills_lose_and_double_nothing(tmp_path: Path) -> None:
-    """SIGKILL at 8 random points of turns: every acknowledged message once, every turn finished, all laws true."""
+    """After SIGKILL at 8 random moments every acknowledged message is there once, every turn is finished, and all
+    checks pass.
+    """
     soak(tmp_path / "store", 8, seed=seeds(1, label="kills")[0])
 
 
 @pytest.mark.long
 @pytest.mark.soak
 def test_two_hundred_kills_lose_and_double_nothing(tmp_path: Path) -> None:
-    """The same, 200 times, from another seed."""
+    """The same holds for 200 kills with another seed."""
     soak(tmp_path / "store", 200, seed=2026)
 
 
 def test_a_second_command_gets_the_owners_name_until_the_owner_is_killed(tmp_path: Path) -> None:
-    """A live owner is never fenced by a command; a dead one is not in the way."""
+    """A command never fences a live owner; after the owner's death the agent can be opened."""
     everlog = ("-m", "everlog.interfaces.cli.main")
     store = ("--store", str(tmp_path / "store"))
     first = start(*everlog, "chat", "sam", *store)

@@ -1,4 +1,6 @@
-"""Two real processes on one agent: the second is refused with a name, or fences the first when it is told to."""
+"""Two real processes and one agent: the second is refused with the owner's name, or fences the first if told to take
+over.
+"""
 
 import asyncio
 import subprocess
@@ -42,7 +44,7 @@ asyncio.run(main())
 
 
 class Chat:
-    """A process that has sam open; it prints the id of each message that is durable, or that it was fenced."""
+    """A process that has sam open; it prints the id of each durable message, or that it was fenced."""
 
     def __init__(self, store: Path) -> None:
         self.process: subprocess.Popen[str] = start("-c", CHAT, str(store))
@@ -68,7 +70,7 @@ def chat(tmp_path: Path) -> Iterator[Chat]:
 
 
 def here(store: Path) -> LocalSystem:
-    """This process, looking at the same folder."""
+    """Return a system of this process over the same store."""
     return LocalSystem(FileStore(store, TickingClock().now))
 
 
@@ -104,7 +106,9 @@ def test_a_second_process_is_refused_and_nothing_changes(chat: Chat, tmp_path: P
 
 
 def test_after_a_take_over_the_first_is_never_acknowledged_again(chat: Chat, tmp_path: Path) -> None:
-    """Its next append raises Fenced and leaves nothing; the new owner's turns stand, and all laws hold."""
+    """The first process gets Fenced for its next append and writes nothing; the new owner's turns stand, and all checks
+    pass.
+    """
     assert chat.tell("one")
     system = here(tmp_path / "store")
     asyncio.run(one_message(system, "taken over", take_over=True))
@@ -116,7 +120,7 @@ def test_after_a_take_over_the_first_is_never_acknowledged_again(chat: Chat, tmp
 
 
 def test_after_a_kill_the_second_process_opens_without_take_over(chat: Chat, tmp_path: Path) -> None:
-    """A dead owner is not in the way; what it acknowledged last is there once, and its turn is finished."""
+    """A dead owner does not block the agent; its last acknowledged message is there once, and its turn is finished."""
     last = chat.tell("one")
     chat.kill()
     system = here(tmp_path / "store")

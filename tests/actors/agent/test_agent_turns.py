@@ -1,5 +1,5 @@
-"""The records that an agent leaves in its log, step by step: MemGPT's behaviour, and losses of MemGPT's that do not
-occur.
+"""The records that an agent leaves in its log, step by step: MemGPT's behaviour, without the cases in which MemGPT lost
+data.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ def told(world: World, *texts: str) -> list[Record]:
 
 
 def born() -> World:
-    """A world whose agent exists and has said yes once."""
+    """Return a world whose agent exists and has answered one message."""
     world = World(say("Yes."))
     told(world, "Hello")
     return world
@@ -60,7 +60,7 @@ def test_the_system_message_has_the_memory_header_and_counted_blocks() -> None:
 
 
 def test_a_one_step_turn_is_two_commits() -> None:
-    """The input is durable first; the reply and all that it did are one commit."""
+    """The input is durable first; the reply and all of its effects are one commit."""
     left = after(born(), say("Hello."))
     assert kinds(left) == ["user_message", "model_reply", "message_sent", "function_result"]
     assert [record.commit - left[0].commit for record in left] == [0, 1, 1, 1]
@@ -70,7 +70,7 @@ def test_a_one_step_turn_is_two_commits() -> None:
 
 
 def test_a_user_message_reads_as_an_envelope_with_its_time() -> None:
-    """type, message and time, as the model of MemGPT was told."""
+    """A user message is sent to the model as JSON with type, message and time, as in MemGPT."""
     world = born()
     envelope = json.loads(world.model.messages()[-1]["content"])
     assert list(envelope) == ["type", "message", "time"]
@@ -104,7 +104,9 @@ def test_a_heartbeat_that_is_not_a_boolean_is_ignored() -> None:
 
 
 def test_every_kind_of_failed_call_tells_the_model_and_forces_a_heartbeat() -> None:
-    """Unknown function, unreadable arguments, wrong arguments, a function that refuses: Failed, then a heartbeat."""
+    """An unknown function, unreadable arguments, wrong arguments and a function that refuses: each gives the result
+    Failed, then a heartbeat.
+    """
     cases = {
         "No function named fly": ("fly", {}),
         "Error parsing JSON for function 'send_message' arguments": ("send_message", '{"message": ]'),
@@ -127,7 +129,9 @@ def test_every_kind_of_failed_call_tells_the_model_and_forces_a_heartbeat() -> N
 
 
 def test_warning_failure_and_heartbeat_come_in_order_and_none_swallows_another() -> None:
-    """One step that earns all three leaves all three, and the next request shows all three (MemGPT lost two)."""
+    """One step that causes a warning, a failure and a heartbeat leaves all three records, and the next request shows
+    all three (MemGPT lost two).
+    """
     world = born()
     calls = [("fly", {}), ("core_memory_append", {"name": "human", "content": "x", "request_heartbeat": True})]
     left = after(world, completion(calls=calls, total=7000), completion("Oh."))
@@ -143,7 +147,7 @@ def test_warning_failure_and_heartbeat_come_in_order_and_none_swallows_another()
 
 
 def test_the_pressure_warning_comes_once_a_period_and_again_after_a_summary() -> None:
-    """Above 0.75 of the window the agent is warned once; a summary begins a new period, a restart does not."""
+    """Above 0.75 of the window the agent is warned once; a summary allows the next warning, a restart does not."""
     world = born()
     full = say("Hm.", total=6500)
     assert kinds(after(world, full, completion("Ok.", total=6500))).count("system_alert") == 1
@@ -160,7 +164,7 @@ def test_the_pressure_warning_comes_once_a_period_and_again_after_a_summary() ->
 
 
 def test_several_calls_in_one_reply_all_run_in_order() -> None:
-    """Each call gets its result; memory edits build on each other."""
+    """Each call gets its result; a memory edit sees the edits of the calls before it."""
     calls = [
         ("core_memory_append", {"name": "human", "content": "one"}),
         ("core_memory_replace", {"name": "human", "old_content": "one", "new_content": "two"}),
@@ -174,8 +178,8 @@ def test_several_calls_in_one_reply_all_run_in_order() -> None:
     assert left[4].text.endswith("two")
 
 
-def test_a_turn_ends_after_the_most_steps_it_may_take() -> None:
-    """A model that asks for heartbeats for ever is stopped, and the log says why."""
+def test_a_turn_ends_after_the_maximum_of_steps() -> None:
+    """A model that asks for heartbeats without end is stopped, and the log records the reason."""
     world = born()
     again = completion(calls=[("conversation_search", {"query": "x", "request_heartbeat": True})])
     world.model.after = again
@@ -200,7 +204,7 @@ def test_the_first_message_is_verified_where_the_policy_says_so() -> None:
 
 
 def test_other_inputs_open_turns_too() -> None:
-    """A login, a word of the system and a user's reaction are answered like a message."""
+    """A login, a system alert and a user's reaction are answered like a message."""
     world = born()
 
     async def all_of_them() -> list[Record]:
@@ -236,7 +240,9 @@ def test_the_same_input_id_counts_once() -> None:
 
 
 def test_an_input_that_arrives_during_a_turn_is_durable_at_once_and_answered_after_it() -> None:
-    """Two messages, the second while the first is being answered: both acknowledged, two turns, in order."""
+    """Two messages, the second sent while the first is being answered: both are acknowledged at once and get a turn
+    each, in order.
+    """
     world = born()
 
     async def both() -> None:

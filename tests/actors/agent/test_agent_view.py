@@ -1,4 +1,4 @@
-"""Views: one agent at one moment, by seq or by time, for every read that Python has."""
+"""Views: one agent at one moment, given by seq or by time, for every read of the Python API."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @pytest.fixture
 def world() -> World:
-    """An agent that wrote down a name in its first turn, and said something in its second."""
+    """Return a world whose agent stored a name in its first turn and sent a message in its second."""
     edit = ("core_memory_append", {"name": "human", "content": "Name: Chad"})
     made = World(completion(calls=[edit, ("send_message", {"message": "Hello Chad"})]), say("Fine."))
     asyncio.run(made.tell("I am Chad"))
@@ -32,8 +32,10 @@ def human(view: AgentView) -> str:
 
 
 @pytest.mark.parametrize("count", few_and_all(8, part="agents"))
-def test_a_view_stands_at_its_moment_and_knows_nothing_after_it(world: World, count: int | None) -> None:
-    """Opened as of a seq, every read is that of the records up to it, and equal to a look back from the head."""
+def test_a_view_reads_only_records_up_to_its_moment(world: World, count: int | None) -> None:
+    """Every read of a view that was opened as of a seq uses only the records up to that seq, and equals a read of the
+    past from a view of the head.
+    """
     head = world.system.view("sam")
     for record in pick(world.log()[2:], count, label="views"):
         view = world.system.view("sam", as_of=record.seq)
@@ -61,13 +63,13 @@ def test_a_time_is_the_last_record_written_by_then(world: World) -> None:
 
 @pytest.mark.parametrize("seq", [0, -1, 10_000])
 def test_a_seq_that_is_not_there_names_the_head(world: World, seq: int) -> None:
-    """A seq past the head, or none at all."""
+    """A seq below 1 or beyond the head is refused with the valid range."""
     with pytest.raises(BadInput, match=f"1 to {world.log()[-1].seq}, the head"):
         world.system.view("sam", as_of=seq)
 
 
-def test_a_view_of_the_past_looks_further_back_and_never_ahead(world: World) -> None:
-    """`at` an earlier moment gives that one; a later one is refused rather than answered with what is missing."""
+def test_a_view_can_go_back_and_never_ahead(world: World) -> None:
+    """`at` with an earlier moment returns a view of that moment; a later moment than the view's own is refused."""
     view = world.system.view("sam", as_of=8)
     assert human(view.at(4)) == human(world.system.view("sam", as_of=4))
     assert view.at(None) is view and view.at(8) is view

@@ -1,4 +1,4 @@
-"""A turn that is cancelled: at whatever moment, what was committed stays, the log is sound, and the next turn works."""
+"""Cancelled turns: at whatever moment, committed records stay, the log is sound, and the next turn works."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -18,11 +18,11 @@ from tests.support.models.streaming_model import Streamer, calls, faults, opened
 Making = Callable[..., Home]
 BOTH = pytest.mark.parametrize("making", [streaming, streaming_shared])
 LONG = 400
-"""More moments than a turn has in which it can be cancelled."""
+"""Upper bound of the moments of a turn at which it can be cancelled."""
 
 
 def letter(posted: list[str]) -> Tool:
-    """A function outside that takes a while."""
+    """Return a function with an outside effect that takes a few rounds of the event loop."""
 
     @tool
     async def post_letter(text: str) -> str:
@@ -55,8 +55,9 @@ def of_turn(records: Sequence[Record], turn: int) -> list[Record]:
 
 @BOTH
 def test_a_turn_can_be_cancelled_at_every_moment(making: Making) -> None:
-    """From the moment it was said to the last of the turn: it ends at once, as cancelled or as it would have ended; a
-    letter that went out has a result; the connection is closed; what is said next is answered; the log is sound.
+    """A cancel at any moment from the message to the end of its turn ends the turn at once, as cancelled or as it would
+    have ended. A letter that was posted has a result, the model's connection is closed, the next message is answered,
+    and the log is sound.
     """
     posted: list[str] = []
     model, tools = Streamer(), [letter(posted)]
@@ -96,8 +97,10 @@ def test_a_turn_can_be_cancelled_at_every_moment(making: Making) -> None:
 
 
 @BOTH
-def test_a_cancel_that_comes_twice_counts_once(making: Making) -> None:
-    """Sent again with its id, it gives back the same turns and ends no other; without an open turn it says so."""
+def test_a_repeated_cancel_is_idempotent(making: Making) -> None:
+    """A cancel that is sent again with its id returns the same turns and cancels no other; without an open turn it
+    returns an empty list.
+    """
 
     async def main() -> None:
         home = making(model := Streamer())
@@ -123,7 +126,9 @@ def test_a_cancel_that_comes_twice_counts_once(making: Making) -> None:
 
 @BOTH
 def test_turns_that_wait_continue_unless_all_are_cancelled(making: Making) -> None:
-    """One cancel ends the turn that runs, and the next begins; `every` ends those that wait too, and runs none."""
+    """A cancel ends the running turn, and the next turn begins; with `every` it also ends the waiting turns, and none
+    of these runs.
+    """
 
     async def main() -> None:
         home = making(model := Streamer())
@@ -141,8 +146,8 @@ def test_turns_that_wait_continue_unless_all_are_cancelled(making: Making) -> No
 
 
 def test_a_turn_that_a_crash_left_is_cancelled_and_not_run_again() -> None:
-    """After a crash the turn is cancelled before it is resumed: the function may have sent its letter, and sends it
-    once.
+    """After a crash the turn is cancelled before it is resumed: its function may have posted the letter, so the
+    function is not called again.
     """
     posted: list[str] = []
     tools = [letter(posted)]
@@ -169,7 +174,9 @@ def test_a_turn_that_a_crash_left_is_cancelled_and_not_run_again() -> None:
 
 
 def test_a_function_that_will_not_be_stopped_leaves_nothing() -> None:
-    """It swallows its end and gives something back: the turn is over all the same, and what it gave is not kept."""
+    """A function that catches its cancellation and returns a value does not keep the turn open, and the value is not
+    recorded.
+    """
 
     @tool
     async def dig() -> str:
@@ -195,8 +202,10 @@ def test_a_function_that_will_not_be_stopped_leaves_nothing() -> None:
     virtual_time.run(main)
 
 
-def test_who_ends_the_process_in_the_middle_of_a_cancel_ends_it() -> None:
-    """A turn that is cancelled while its host is closed: the host closes, and the log says one of the two."""
+def test_a_host_closed_during_a_cancel_leaves_a_sound_log() -> None:
+    """A host that is closed while a turn is being cancelled does close, and the log is sound after the next
+    activation.
+    """
 
     async def main() -> None:
         home = streaming(model := Streamer())
@@ -213,10 +222,8 @@ def test_who_ends_the_process_in_the_middle_of_a_cancel_ends_it() -> None:
     virtual_time.run(main)
 
 
-def test_what_a_function_gives_up_by_itself_after_a_cancel_is_its_own_failure() -> None:
-    """A turn after a cancelled one is unaffected: a function that is cancelled inside is reported to the model, and the
-    turn continues.
-    """
+def test_a_cancelled_error_of_a_function_is_its_own_failure() -> None:
+    """In a turn after a cancelled one, a function that raises CancelledError has failed, and the turn continues."""
 
     @tool
     async def give_up() -> str:

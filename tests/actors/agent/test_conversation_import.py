@@ -1,4 +1,4 @@
-"""From lines of JSON to messages: what is taken as it is, and what is refused by its number."""
+"""Lines of JSON become messages unchanged; a bad line is refused with its number."""
 
 import json
 
@@ -24,7 +24,7 @@ def test_times_are_exact():
     "time",
     ["0999-12-31T23:59:59", "9000-01-01", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "yesterday", ""],
 )
-def test_a_time_that_no_zone_could_show_is_refused(time):
+def test_a_time_outside_the_supported_years_is_refused(time):
     """Only years that every zone can render are taken; the line is named."""
     with pytest.raises(BadInput, match="talk, line 2: "):
         conversation([line(), line(time=time)], "talk")
@@ -32,13 +32,13 @@ def test_a_time_that_no_zone_could_show_is_refused(time):
 
 @pytest.mark.parametrize("content", ["", "  \n\t", "\u3000"])
 def test_a_message_without_words_is_refused(content):
-    """Empty and blank content says nothing: the line is named."""
+    """Empty or blank content is refused with the number of its line."""
     with pytest.raises(BadInput, match=r"talk, line 2: .*content"):
         conversation([line(), line(content=content)], "talk")
 
 
 def test_a_byte_order_mark_is_accepted():
-    """A UTF-8 BOM at the very beginning is passed over, and nowhere else."""
+    """A UTF-8 byte order mark is skipped at the very beginning of the file only."""
     assert len(conversation([b"\xef\xbb\xbf" + line(), line()], "talk")) == 2
     with pytest.raises(BadInput, match="line 2"):
         conversation([line(), b"\xef\xbb\xbf" + line()], "talk")
@@ -46,7 +46,7 @@ def test_a_byte_order_mark_is_accepted():
 
 @pytest.mark.parametrize(("given", "kept"), [(None, ""), ("", ""), ("D1:1", "D1:1"), (7, "7"), (0, "0")])
 def test_refs(given, kept):
-    """A ref of null is none, and a number is its digits."""
+    """A ref of null means no ref, and a number is kept as its digits."""
     (said,) = conversation([line(ref=given, name=None)], "talk")
     assert (said.event.ref, said.event.name) == (kept, "")
 
@@ -64,7 +64,9 @@ def test_refs(given, kept):
     ],
     ids=["utf-16", "content", "elsewhere", "surrogate", "digits", "deep", "deeper"],
 )
-def test_what_is_no_line_is_named(bad):
-    """Bytes that are not UTF-8, halves of characters and nests without end are a bad line, never a traceback."""
+def test_an_invalid_line_is_named(bad):
+    """Bytes that are not UTF-8, half characters and endless nesting are refused as a bad line, never with a
+    traceback.
+    """
     with pytest.raises(BadInput, match=r"talk, line 2: .*Nothing of the file was kept"):
         conversation([line(), bad], "talk")

@@ -25,7 +25,7 @@ NAMES = ("sam", "tom", "ann", "max")
 
 
 class Ids:
-    """Ids in order, none of them twice."""
+    """Event ids in order, without repetition."""
 
     numbers = count(10_000)
 
@@ -34,7 +34,7 @@ class Ids:
 
 
 class Clock:
-    """Time stands still."""
+    """A clock that stands still."""
 
     def now(self) -> int:
         return NOW
@@ -50,7 +50,9 @@ def say(store: FileStore, name: str, drafts: Drafts, *texts: str, seal: bool = F
 
 
 def made(disk: FaultyDisk) -> FileStore:
-    """Sam says the secret; Tom, forked after that, moved, and Ann was forked from him; Max, of Sam, before that."""
+    """Return a store in which Sam said the secret. Tom was forked from Sam after that and moved, Ann was forked from
+    Tom, and Max was forked from Sam before it.
+    """
     store = FileStore.create(ROOT, now, "sim", shards=1, disk=disk)
     drafts = Drafts()
     store.register("sam")
@@ -73,7 +75,9 @@ def erased(store: FileStore) -> None:
 
 
 def holding(disk: FaultyDisk) -> list[str]:
-    """The files that hold the secret; Parquet is read, for it is compressed."""
+    """Return the names of the files that hold the secret. Parquet files are decoded first, because they are
+    compressed.
+    """
     found = []
     for path, file in disk.files.items():
         content = bytes(file.content)
@@ -116,7 +120,7 @@ def assert_erased(store: FileStore, disk: FaultyDisk) -> None:
 
 
 def test_forks_of_one_log_are_erased_together() -> None:
-    """Two forks in one shard, and their parent there, too: each log is opened once."""
+    """Two forks and their parent share one shard: its log is opened once."""
     disk = FaultyDisk()
     store = made(disk)
     for name in ("ann", "sam"):
@@ -130,7 +134,7 @@ def test_forks_of_one_log_are_erased_together() -> None:
 
 
 def crashed(count: int | None) -> None:
-    """Crash at so many steps of an erasure, or at each, and erase again."""
+    """Crash at `count` steps of an erasure, or at each step if `count` is None, and erase again."""
     whole = FaultyDisk()
     made(whole)
     start = len(whole.log)
@@ -154,12 +158,14 @@ def crashed(count: int | None) -> None:
 
 
 def test_an_erasure_that_was_interrupted_is_finished_by_the_same_call() -> None:
-    """After a crash and after a power loss at a step: nothing of it is left in any file, and all else is there."""
+    """After a crash or a power loss at one step, a repeated erasure removes the secret from every file and keeps all
+    else.
+    """
     crashed(1)
 
 
 @pytest.mark.long
 @pytest.mark.storage
 def test_an_erasure_that_was_interrupted_anywhere_is_finished_by_the_same_call() -> None:
-    """The same at every change of the disk."""
+    """The repeated erasure completes after a crash at any change of the disk."""
     crashed(None)

@@ -33,7 +33,7 @@ def post() -> Post:
 
 @pytest.fixture(scope="module")
 def whole(post: Post) -> World:
-    """A conversation with all that can happen in one, and at its end three messages that wait."""
+    """Return a conversation with every kind of event, and with three waiting messages at its end."""
     world = conversation(post)
 
     async def queue() -> None:
@@ -55,8 +55,8 @@ def seen(post: Post) -> tuple[Sequence[str], int, int]:
 def test_a_fork_at_any_record_is_whole_runs_nothing_again_and_continues(
     whole: World, post: Post, count: int | None
 ) -> None:
-    """Cut anywhere, in the middle of a commit too: no effect happens again, no request has an orphaned call, verify and
-    rebuild find nothing, and the parent does not change.
+    """A fork at any record, also inside a commit, repeats no effect and sends no request with an orphaned call; verify
+    and rebuild find no fault, and the parent does not change.
     """
     before, outside = whole.log(), seen(post)
     started = [record.seq for record in before if record.type == "function_started"]
@@ -82,8 +82,8 @@ def test_a_fork_at_any_record_is_whole_runs_nothing_again_and_continues(
 
 
 def test_the_turns_that_were_open_at_the_cut_are_closed_in_the_fork(whole: World) -> None:
-    """The fork closes exactly the turns that the projection calls open at the cut, each once; a call that had started
-    gets a result that says where to ask.
+    """The fork closes exactly the turns that the projection lists as open at the fork point, each once; a call that had
+    started gets a result that says where to check.
     """
     records = whole.log()
     with Projections() as engine:
@@ -100,16 +100,18 @@ def test_the_turns_that_were_open_at_the_cut_are_closed_in_the_fork(whole: World
             assert texts == [CALL_OF_PARENT] * (records[at - 1].type == "function_started")
 
 
-def test_the_tail_is_short_however_long_the_log(whole: World) -> None:
-    """The number of records that a fork reads does not grow with the log: only a few before the cut are read."""
+def test_a_fork_reads_few_records_of_a_long_log(whole: World) -> None:
+    """The number of records that are read to make a fork does not grow with the log: only a few before the fork point
+    are read.
+    """
     found: Sequence[Record] = tail(whole.store.reader("sam"), "sam", len(whole.log()))
     assert found[-1] == whole.log()[-1]
     assert len(found) <= 64
 
 
-def test_a_fork_that_makes_no_sense_is_refused() -> None:
-    """An unknown agent, a seq that is not there, a moment when it was deleted, a record that was erased, a name that is
-    taken: each is told, and nothing is made of it.
+def test_an_impossible_fork_is_refused() -> None:
+    """An unknown agent, a seq beyond the head, a moment at which the agent was deleted, an erased record and a name in
+    use are refused with an error, and no fork is made.
     """
     world = World()
     asyncio.run(world.tell("Hello", "How are you?"))
@@ -132,8 +134,8 @@ def test_a_fork_that_makes_no_sense_is_refused() -> None:
     assert world.system.fork("sam", "tom", at=head).head == head + 1
 
 
-def test_an_agent_that_was_created_again_is_forked_as_it_is_now() -> None:
-    """Its name was taken again a moment ago: what its life before had open is no matter of the fork."""
+def test_a_recreated_agent_is_forked_without_earlier_turns() -> None:
+    """Turns that an earlier agent of the same name left open are not closed in the fork."""
     world = World()
 
     async def half() -> None:
@@ -155,7 +157,7 @@ def test_an_agent_that_was_created_again_is_forked_as_it_is_now() -> None:
 
 
 def test_an_agent_is_not_deleted_under_its_forks() -> None:
-    """A parent of a fork that lives stays; when that was deleted, it can go."""
+    """An agent cannot be deleted while it has forks; when all forks are deleted, it can."""
     world = World()
     asyncio.run(world.tell("Hello"))
     world.system.fork("sam", "tom")
@@ -167,8 +169,10 @@ def test_an_agent_is_not_deleted_under_its_forks() -> None:
     asyncio.run(world.system.delete("sam"))
 
 
-def test_what_is_erased_reaches_forks_that_share_it() -> None:
-    """Each fork gets a record of the erasure, as far as it shares what was erased; a parent's is erased there."""
+def test_an_erasure_reaches_forks_that_share_the_records() -> None:
+    """Each fork gets a record of the erasure for the records that it shares; records of a parent are erased by naming
+    the parent.
+    """
     world = World()
     asyncio.run(world.tell("Hello", "My secret is blue", "How are you?"))
     at = next(record.seq for record in world.log() if record.text == "My secret is blue")
@@ -189,7 +193,7 @@ def test_what_is_erased_reaches_forks_that_share_it() -> None:
 
 
 def test_a_fork_made_during_an_erasure_of_its_parent_is_erased_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was not there when the erasure looked for forks, and is when it has ended: it is reached all the same."""
+    """A fork that is made after the erasure has looked for forks, and before the erasure ends, is erased too."""
     world = World()
     asyncio.run(world.tell("Hello", "My secret is blue"))
     head = len(world.log())

@@ -1,4 +1,4 @@
-"""A model, an endpoint or a user may say anything: no words of theirs may stop an agent for ever."""
+"""Any content from a model, an endpoint or a user leaves an agent that can continue."""
 
 import asyncio
 import json
@@ -33,9 +33,7 @@ HOSTILE: list[tuple[str, dict[str, Any] | str]] = [
 
 @pytest.mark.parametrize(("name", "arguments"), HOSTILE)
 def test_no_arguments_of_a_call_stop_an_agent(name: str, arguments: dict[str, Any] | str) -> None:
-    """Any content of a call leaves a turn that ends, an agent that answers the next message, and a log that
-    verifies.
-    """
+    """With any content of a call the turn ends, the agent answers the next message, and the log verifies."""
     world = World(say("Hi."), completion(calls=[(name, arguments)]), say("Well."), say("Still here."))
     left = asyncio.run(world.tell("Hello", "go", "and now?"))
     assert kinds(left).count("user_message") == 3
@@ -50,7 +48,7 @@ def test_no_arguments_of_a_call_stop_an_agent(name: str, arguments: dict[str, An
     {},
 ])  # fmt: skip
 def test_no_usage_figure_stops_an_agent(usage: dict[str, Any]) -> None:
-    """A count that cannot be is not believed: no context is thrown away for it, and every message is answered."""
+    """An impossible token count is ignored: no context is summarized because of it, and every message is answered."""
 
     def line(_: bytes) -> str:
         return json.dumps({**json.loads(say("Yes.")), "usage": usage})
@@ -70,13 +68,15 @@ def test_no_usage_figure_stops_an_agent(usage: dict[str, Any]) -> None:
     ('{"a": {"b": "c"', {"a": {"b": "c"}}),
     ('{"a": "b",', {"a": "b"}),
 ])  # fmt: skip
-def test_arguments_are_repaired_where_nothing_is_lost(text: str, value: object) -> None:
-    """MemGPT's repairs that cannot change what was said: words around, two objects, lost endings, raw line breaks."""
+def test_arguments_are_repaired_if_nothing_is_lost(text: str, value: object) -> None:
+    """MemGPT's repairs that cannot change the meaning: surrounding words, a second object, missing closing braces, raw
+    line breaks.
+    """
     assert parse_reply.arguments(text) == value
 
 
 def test_content_in_parts_is_read() -> None:
-    """Some servers send the monologue as a list of parts."""
+    """Some servers send the monologue as a list of parts: the parts are joined."""
     body = {"choices": [{"message": {"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}}]}
     assert parse_reply.reply(json.dumps(body), 8192).text == "ab"
 
@@ -86,7 +86,7 @@ def test_content_in_parts_is_read() -> None:
     {"model": ""},
 ])  # fmt: skip
 def test_settings_that_cannot_work_are_refused_before_anything_is_kept(change: dict[str, Any]) -> None:
-    """No default stands in for a bad value, and no agent is born from it."""
+    """A bad setting is refused and not replaced by a default, and no agent is created."""
     world = World()
     world.settings = msgspec.structs.replace(world.settings, **change)
     with pytest.raises(BadInput):
@@ -121,7 +121,7 @@ def test_a_missing_key_keeps_the_message(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_key_or_address_that_cannot_be_used_is_refused_and_not_repeated(
     key: str, url: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A clear error, without the secret in it."""
+    """The error names the cause and does not contain the secret."""
     monkeypatch.setenv("OPENAI_API_KEY", key)
     with pytest.raises(ModelError) as caught:
         ChatEndpoint("m", url)
@@ -129,7 +129,7 @@ def test_a_key_or_address_that_cannot_be_used_is_refused_and_not_repeated(
     assert "secretword" not in str(caught.value)
 
 
-def test_verify_checks_the_calls_of_earlier_lives_too() -> None:
+def test_verify_checks_the_calls_before_a_deletion() -> None:
     """Deleting and creating a name again hides nothing from verify."""
     world = World()
     asyncio.run(world.tell("one", "two"))
@@ -141,9 +141,9 @@ def test_verify_checks_the_calls_of_earlier_lives_too() -> None:
     assert not verify(world.system.view("sam"), world.system.tools).faults
 
 
-def test_a_projection_that_fails_is_built_again_and_the_acknowledgement_stands(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After DuckDB refuses a commit's rows, the record stays in the log, the tables are rebuilt from it, and the turn
-    continues.
+def test_a_failed_projection_is_rebuilt_and_the_acknowledgement_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After DuckDB refuses a commit's rows, the record stays in the log, the tables are rebuilt from the log, and the
+    turn continues.
     """
     world = World(after=say("Yes."))
     asyncio.run(world.tell("one"))

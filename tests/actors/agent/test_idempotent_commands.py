@@ -1,4 +1,4 @@
-"""Commands to an agent carry an id, and one that is sent twice counts once; what was configured in between holds."""
+"""Commands to an agent carry an id and are idempotent, also after the configuration has changed."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -14,7 +14,9 @@ from tests.support.agent_world import World
 
 
 def repeated(world: World, work: Callable[[Agent, str], Awaitable[Any]]) -> None:
-    """A command and, after other things happened and after a restart, the same one again: one outcome, one effect."""
+    """Send a command, and send it again after other events and after a restart. Check that both give the same result
+    and leave one record.
+    """
     event_id = world.ids.new(world.clock.now())
     first = during(world, lambda agent: work(agent, event_id))
     told(world, "in between")
@@ -25,8 +27,8 @@ def repeated(world: World, work: Callable[[Agent, str], Awaitable[Any]]) -> None
     assert world.log() == log
 
 
-def test_a_command_that_is_sent_twice_counts_once() -> None:
-    """By its id: hide, retry and rethink give back what they left the first time, and write nothing."""
+def test_a_repeated_command_is_idempotent() -> None:
+    """A hide, retry or rethink that is sent again with its id returns its first result and writes nothing."""
     world = World()
     told(world, "one", "two", "three")
     repeated(world, lambda agent, event_id: agent.hide(1, event_id))
@@ -36,8 +38,8 @@ def test_a_command_that_is_sent_twice_counts_once() -> None:
     assert_replays(world)
 
 
-def test_a_command_that_comes_again_when_nothing_is_left_counts_once_too() -> None:
-    """Everything was taken back by it, so there is nothing to take back, and still the answer is the first one."""
+def test_a_repeated_hide_is_idempotent_when_no_turn_is_left() -> None:
+    """A repeated hide returns its first result, although no turn is left to hide."""
     world = World()
     told(world, "one")
     event_id = world.ids.new(world.clock.now())
@@ -47,7 +49,7 @@ def test_a_command_that_comes_again_when_nothing_is_left_counts_once_too() -> No
 
 
 def test_the_id_of_something_else_is_an_error_and_writes_nothing() -> None:
-    """An id that a user's message has is no id for a command, and neither is another command's."""
+    """The id of a user's message, or of another command, is refused for a command, and nothing is written."""
     world = World()
     told(world, "one", "two", "three")
     said = next(record.event_id for record in world.log() if record.type == "user_message")
@@ -67,7 +69,9 @@ def test_the_id_of_something_else_is_an_error_and_writes_nothing() -> None:
 
 
 def test_another_model_is_asked_from_the_next_turn_on() -> None:
-    """A new configuration and a new model object; the same again changes nothing, and neither does a repeat."""
+    """A new configuration makes a new model object; the same configuration again, or a repeated command, changes
+    nothing.
+    """
     world = World()
     made: list[str] = []
     model = world.model

@@ -1,4 +1,4 @@
-"""Memory pressure when turns are taken back and warnings come by hand: who was warned, and what the estimate is."""
+"""Memory pressure with undone turns and manual warnings: when the agent is warned, and how the request is estimated."""
 
 import json
 
@@ -10,8 +10,8 @@ from tests.actors.agent.test_undo import assert_replays, during, told
 from tests.support.agent_world import World, counted, say
 
 
-def test_a_warning_by_hand_is_one_of_its_period() -> None:
-    """The agent acts on it, and is not warned again until the warning is taken back."""
+def test_a_manual_pressure_warning_counts() -> None:
+    """The agent answers a manual warning, and is not warned again until that warning is undone."""
     world = World(say("Hello."), say("I save things."), say("Full.", total=7900))
     told(world, "Hi")
 
@@ -32,9 +32,9 @@ def test_a_warning_by_hand_is_one_of_its_period() -> None:
     assert_replays(world)
 
 
-def test_a_warning_that_arrives_during_a_turn_is_not_one_of_that_turn() -> None:
-    """An input that waits for a later turn has caused no warning yet: the running turn warns by itself, and verify
-    agrees.
+def test_a_warning_for_a_later_turn_does_not_count_in_the_running_turn() -> None:
+    """A warning that waits for a later turn does not count in the running turn: that turn gives its own warning, and
+    verify agrees.
     """
     world = World(say("Hello."))
     asked = world.model.ask
@@ -55,8 +55,8 @@ def test_a_warning_that_arrives_during_a_turn_is_not_one_of_that_turn() -> None:
     assert_replays(world)
 
 
-def test_the_estimate_after_turns_were_taken_back_is_that_of_the_shorter_request() -> None:
-    """A window that was nearly full is not summarized once what filled it is out of sight."""
+def test_the_estimate_after_an_undo_is_that_of_the_shorter_request() -> None:
+    """A window that was nearly full is not summarized after the turns that filled it were undone."""
     world = World()
     world.model.after = lambda request: counted(request, say("Go on."))
     told(world, "short", *("wave " * 1500 for _ in range(2)))

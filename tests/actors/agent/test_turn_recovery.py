@@ -1,4 +1,6 @@
-"""A turn that was interrupted is finished by the next owner, wherever it was cut, and nothing is lost or done twice."""
+"""An interrupted turn is finished by the next owner, at whatever commit the log ends, and nothing is lost or done
+twice.
+"""
 
 import asyncio
 import json
@@ -21,7 +23,7 @@ FIELDS = Draft.__struct_fields__
 
 
 class Post:
-    """A post office outside the log: it remembers what left."""
+    """A post office outside the log: it counts what was sent."""
 
     def __init__(self) -> None:
         self.sent: list[str] = []
@@ -100,7 +102,7 @@ TURNS: Sequence[tuple[str, Sequence[Line]]] = [
 
 
 def conversation(post: Post) -> World:
-    """A conversation with all that can happen in one, to its end."""
+    """Run a conversation with every kind of event to its end."""
     world = World(tools=post.tools())
     for text, lines in TURNS:
         world.model.lines = list(lines)
@@ -110,7 +112,7 @@ def conversation(post: Post) -> World:
 
 
 def cut(world: World, commits: int) -> World:
-    """A new process over a store that holds the first `commits` commits and nothing else."""
+    """Return a new process over a store that holds only the first `commits` commits."""
     store = MemoryStore()
     store.register("sam")
     log = store.open("sam", "copy")
@@ -131,7 +133,7 @@ def commits_of(records: Iterable[Record]) -> list[tuple[int, list[Record]]]:
 
 
 def finish(world: World) -> list[Record]:
-    """Activate the agent and let it come to rest."""
+    """Activate the agent, finish its open turns and return the new records."""
     heard: list[Record] = []
 
     async def run() -> None:
@@ -144,7 +146,7 @@ def finish(world: World) -> list[Record]:
 
 
 def assert_well_formed(request: bytes) -> None:
-    """Each call is answered right after it, each answer has its call."""
+    """Check that each tool call is followed by its result, and that each result has a call."""
     owed: list[str] = []
     for message in json.loads(request)["messages"]:
         if message["role"] == "tool":
@@ -156,7 +158,7 @@ def assert_well_formed(request: bytes) -> None:
 
 
 def assert_whole(world: World) -> None:
-    """The log has no open turn, no call without exactly one result, and says the same when it is replayed."""
+    """Check that the log has no open turn, that each call has exactly one result, and that replay finds no fault."""
     view = world.system.view("sam")
     assert {turn["status"] for turn in view.rows("turns")} <= {"done"}
     events = [(record.turn, record.step, event_of(record)) for record in world.log()]
@@ -192,7 +194,7 @@ def test_the_conversation_holds_all_that_can_be_interrupted(whole: World) -> Non
 
 
 def assert_finished(whole: World, number: int) -> None:
-    """After a cut at any commit, the next owner finishes the turn."""
+    """Cut the log after commit `number`, and check that the next owner finishes the turn."""
     world = cut(whole, number)
     before = world.log()
     finish(world)
@@ -205,13 +207,13 @@ def assert_finished(whole: World, number: int) -> None:
 
 @pytest.mark.parametrize("count", few_and_all(4, part="agents"))
 def test_a_log_cut_after_any_commit_is_finished_by_the_next_owner(whole: World, count: int | None) -> None:
-    """Prefixes of whole commits: the turn ends, every input is there once, no orphaned call, all laws hold."""
+    """With any prefix of whole commits the turn ends, every input is in the log once, and no call lacks its result."""
     for number, _ in pick(commits_of(whole.log()), count, label="cut"):
         assert_finished(whole, number)
 
 
 def cut_twice(whole: World) -> list[tuple[int, int]]:
-    """All pairs of a commit in which a call leaves, and one of the recovery after it."""
+    """Return all pairs of a commit in which an outside call begins, and a commit of the recovery after it."""
     started = [r.commit for r in whole.log() if r.type == "function_started"]
     found = []
     for number in started:
@@ -222,7 +224,9 @@ def cut_twice(whole: World) -> list[tuple[int, int]]:
 
 
 def assert_finished_again(whole: World, number: int, again: int) -> None:
-    """Cut after a commit, and in the recovery after another one: the second recovery ends what the first began."""
+    """Cut the log after commit `number` and its recovery after `again`, and check that the second recovery completes
+    it.
+    """
     first = cut(whole, number)
     finish(first)
     second = cut(first, again)
@@ -232,21 +236,21 @@ def assert_finished_again(whole: World, number: int, again: int) -> None:
 
 
 @pytest.mark.parametrize("count", few_and_all(2, part="agents"))
-def test_a_recovery_that_is_cut_after_any_commit_is_finished_by_the_one_after(whole: World, count: int | None) -> None:
-    """A crash during recovery is a crash like any other."""
+def test_an_interrupted_recovery_is_finished_by_the_next_one(whole: World, count: int | None) -> None:
+    """After a crash during recovery, the next recovery finishes the turn."""
     for number, again in pick(cut_twice(whole), count, label="cut twice"):
         assert_finished_again(whole, number, again)
 
 
 def test_a_finished_log_is_left_as_it_is(whole: World) -> None:
-    """Activating an agent that is at rest writes nothing and asks nothing."""
+    """Activating an idle agent writes no record and sends no request."""
     world = cut(whole, whole.log()[-1].commit)
     assert finish(world) == []
     assert world.model.requests == []
 
 
 def test_cards_are_posted_at_most_once_wherever_the_log_is_cut() -> None:
-    """No card whose posting was begun is posted again; the alarm is set under one key; looking is free."""
+    """A card whose intent is durable is not posted again, the alarm has one key, and read-only calls may repeat."""
     post = Post()
     whole = conversation(post)
     for number, commit in commits_of(whole.log()):
@@ -261,7 +265,7 @@ def test_cards_are_posted_at_most_once_wherever_the_log_is_cut() -> None:
 
 
 def same_process(world: World, interruption: BaseException) -> None:
-    """A turn of two steps whose second is interrupted, then run again by the same agent."""
+    """Run a turn of two steps whose second step is interrupted, then run it again with the same agent."""
 
     async def run() -> None:
         async with world.system.agent("sam", world.settings) as agent:
@@ -295,7 +299,7 @@ def test_a_crash_of_the_model_in_mid_turn_loses_nothing() -> None:
 
 @pytest.mark.parametrize("interruption", [RuntimeError("our bug"), asyncio.CancelledError()], ids=["crash", "cancel"])
 def test_the_same_process_continues_at_the_interrupted_step(interruption: Any) -> None:
-    """A turn that was interrupted (Ctrl-C in a chat) and is run again does not begin at its first step once more."""
+    """A turn that was interrupted (Ctrl-C) and is run again continues at the interrupted step, not at the first."""
     world = World(NOTE(), interruption, say("Done."))
     same_process(world, interruption)
     steps = [(record.turn, record.step) for record in world.log() if record.type == "model_reply" and record.turn]
@@ -304,7 +308,7 @@ def test_the_same_process_continues_at_the_interrupted_step(interruption: Any) -
 
 
 def test_a_turn_stopped_for_its_steps_takes_no_step_more_after_a_crash() -> None:
-    """A crash between the last step and the word that it was the last does not buy another step."""
+    """A crash between the last allowed step and the record that ends the turn does not allow another step."""
     world = World(after=NOTE())
     world.settings = msgspec.structs.replace(world.settings, steps_max=3)
     asyncio.run(world.tell("go"))
@@ -315,7 +319,7 @@ def test_a_turn_stopped_for_its_steps_takes_no_step_more_after_a_crash() -> None
 
 
 def test_inputs_that_waited_are_answered_in_order_after_a_crash() -> None:
-    """Three acknowledged messages and no answer: three turns, each seeing no more than its own."""
+    """Three acknowledged messages without an answer get three turns; each turn sees only the messages up to its own."""
     world = World(RuntimeError("our bug"))
 
     async def three() -> None:
@@ -334,7 +338,7 @@ def test_inputs_that_waited_are_answered_in_order_after_a_crash() -> None:
 
 
 def test_an_input_that_arrived_during_a_search_is_not_in_its_results() -> None:
-    """An input that waits for a later turn is found by no search of an earlier turn: live, recovered or verified."""
+    """An input that waits for a later turn is found by no search of an earlier turn: live, recovered, or in verify."""
     world = World(say("Hello."))
     asyncio.run(world.tell("Hello"))
 
@@ -362,7 +366,9 @@ def test_an_input_that_arrived_during_a_search_is_not_in_its_results() -> None:
 
 
 def test_half_a_character_in_the_arguments_of_a_call_fails_the_call() -> None:
-    """A reply cut inside an emoji leaves half of it; the model is informed, and the turn continues."""
+    """A reply that was truncated inside an emoji leaves half a character; the call fails, the model is informed, and
+    the turn continues.
+    """
     broken = completion(calls=[("send_message", '{"message": "hi \\ud83d"}')])
     world = World(broken, say("Hi."))
     left = asyncio.run(world.tell("go"))[7:]
@@ -374,7 +380,7 @@ def test_half_a_character_in_the_arguments_of_a_call_fails_the_call() -> None:
 
 
 def test_send_message_asks_for_no_heartbeat_after_a_crash_either() -> None:
-    """A function without heartbeats does not get one because its reply was interrupted."""
+    """A function without heartbeats gets none if its step was interrupted."""
     post = Post()
     calls = [
         ("send_message", {"message": "x", **HEARTBEAT}),

@@ -7,13 +7,15 @@ from everlog.actors.agent.turn_transitions import diagram, fault
 ARCHITECTURE = Path(__file__).parents[3] / "docs" / "explanation" / "architecture.md"
 
 
-def test_the_documents_draw_the_table_as_it_is() -> None:
-    """The diagram in the architecture page is the one that the table gives."""
+def test_the_documented_diagram_equals_the_table() -> None:
+    """The diagram on the architecture page equals the one that is generated from the table."""
     assert diagram() in ARCHITECTURE.read_text()
 
 
-def test_a_turn_as_agents_leave_it_follows_the_table() -> None:
-    """An input, a reply with its effects, a heartbeat, an outside call in commits of its own, the end."""
+def test_a_real_turn_follows_the_table() -> None:
+    """An input, a reply with its effects, a heartbeat, an outside call in commits of its own, and the end are all
+    allowed.
+    """
     turn = [
         ("user_message", 0, 1), ("model_reply", 1, 2), ("memory_edited", 1, 2), ("function_result", 1, 2),
         ("heartbeat", 1, 2), ("summary", 2, 3), ("model_reply", 2, 4), ("function_started", 2, 4),
@@ -23,7 +25,7 @@ def test_a_turn_as_agents_leave_it_follows_the_table() -> None:
     assert fault([*turn, ("summary", 0, 6)]) is None
 
 
-def test_what_cannot_be_is_named() -> None:
+def test_forbidden_transitions_are_named() -> None:
     """The table refuses a reply without a request, an effect before its reply, and anything after the end."""
     asked = [("user_message", 0, 1), ("model_reply", 1, 2), ("function_result", 1, 2)]
     assert "model_reply (step 2)" in (fault([*asked, ("model_reply", 2, 3)]) or "")

@@ -1,4 +1,4 @@
-"""Turns that are taken back, said again and thought again: what the model sees changes, what was said stays."""
+"""Undone, retried and reworded turns: the model's view changes, the recorded events stay."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def during(world: World, work: Callable[[Agent], Awaitable[T]]) -> T:
-    """Do something with the agent, open."""
+    """Open the agent, run `work` with it, and close it."""
 
     async def run() -> T:
         async with world.system.agent("sam", world.settings) as agent:
@@ -35,7 +35,7 @@ def told(world: World, *texts: str) -> list[Record]:
 
 
 def shown(world: World) -> str:
-    """Every word that the model would see after the system message."""
+    """Return the messages that the model would see after the system message, as JSON."""
     view = world.system.view("sam")
     messages = json.loads(view.request())["messages"][1:]
     view.close()
@@ -43,7 +43,9 @@ def shown(world: World) -> str:
 
 
 def assert_replays(world: World) -> None:
-    """The tables are what the log says, every request renders as it was sent, every turn follows the table."""
+    """Check that the tables equal the log, that every request renders as it was sent, and that every turn follows the
+    transition table.
+    """
     view = world.system.view("sam")
     assert rebuild(view).faults == []
     assert verify(view, world.system.tools).faults == []
@@ -54,8 +56,10 @@ def turns_hidden(world: World) -> list[list[int]]:
     return [event_of(record).turns for record in world.log() if record.type == "turns_hidden"]
 
 
-def test_what_was_taken_back_is_out_of_sight_and_nothing_else_changes() -> None:
-    """The next request has the turns before it only; as of before it is what it was; search and memory keep it all."""
+def test_undone_turns_are_hidden_and_nothing_else_changes() -> None:
+    """The next request holds only the turns before the undone ones; the request as of an earlier seq is unchanged;
+    search and memory keep everything.
+    """
     note = completion("A secret!", [("core_memory_append", {"name": "human", "content": "Has a secret.", **HEARTBEAT})])
     world = World(say("Hello."), note, say("Yours is safe."), say("Good day."))
     told(world, "Hi", "My secret is a whale")
@@ -74,8 +78,10 @@ def test_what_was_taken_back_is_out_of_sight_and_nothing_else_changes() -> None:
     assert_replays(world)
 
 
-def test_turns_are_taken_back_from_the_newest_as_many_as_there_are() -> None:
-    """Two of three, then the one that is left, though nine were asked for, then nothing; boot messages stay."""
+def test_undo_hides_the_newest_turns() -> None:
+    """Undo hides two of three turns, then the one that is left although nine were requested, then fails; boot messages
+    stay.
+    """
     world = World()
     told(world, "one", "two", "three")
     boot = len(during(world, lambda agent: agent.rows("context_window")))
@@ -96,8 +102,8 @@ def test_turns_are_taken_back_from_the_newest_as_many_as_there_are() -> None:
     assert_replays(world)
 
 
-def test_after_everything_was_taken_back_the_first_message_is_verified_again() -> None:
-    """The model sees what it saw at first, so its next reply is held to the same rules."""
+def test_after_undoing_everything_the_next_reply_is_verified_as_first() -> None:
+    """The model sees an empty conversation again, so its next reply is verified like a first reply."""
     world = World(say("Hello."))
     world.settings = msgspec.structs.replace(world.settings, verify_first=True)
     told(world, "Hi")
@@ -109,8 +115,10 @@ def test_after_everything_was_taken_back_the_first_message_is_verified_again() -
     assert_replays(world)
 
 
-def test_what_was_imported_is_of_no_turn_and_stays() -> None:
-    """A past conversation that came in after a turn, with its number, is not taken back with it."""
+def test_imported_messages_are_not_undone() -> None:
+    """An imported conversation that was appended after a turn, under the number of that turn, is not undone with the
+    turn.
+    """
     from everlog.actors.agent.conversation_import import ImportedMessage
 
     world = World()
@@ -133,8 +141,10 @@ def summarized(world: World, *texts: str) -> None:
     assert during(world, lambda agent: agent.summarize())
 
 
-def test_a_summary_and_what_was_taken_back_do_not_disturb_each_other() -> None:
-    """A summary is not told of hidden turns and does not count them; expanded, it brings back only what it hid."""
+def test_a_summary_excludes_undone_turns() -> None:
+    """A summary does not contain or count undone turns; expanding it shows only the messages that the summary
+    replaced.
+    """
     world = World()
     told(world, "one " * 50, "two " * 50, "three " * 50)
     during(world, lambda agent: agent.hide())
@@ -155,8 +165,8 @@ def test_a_summary_and_what_was_taken_back_do_not_disturb_each_other() -> None:
     assert_replays(world)
 
 
-def test_what_a_summary_stands_for_cannot_be_taken_back_and_is_said_to_be_hidden() -> None:
-    """Only what is in view is taken back; expanding shows the rest again, and then that can be."""
+def test_summarized_turns_can_be_undone_only_after_expanding() -> None:
+    """Only turns in view can be undone; after `expand` the summarized turns are in view and can be undone."""
     world = World()
     summarized(world, *(f"{number} " * 100 for number in ("one", "two", "three", "four")))
     hidden = during(world, lambda agent: agent.hide(9))
@@ -175,7 +185,7 @@ class Killed(BaseException):
 
 
 def posting(sent: list[str]) -> Tool:
-    """A function whose caller is interrupted in the middle of it."""
+    """Return a function that is killed in the middle of its effect."""
 
     @tool
     def post_card(words: str) -> str:
@@ -191,7 +201,7 @@ def posting(sent: list[str]) -> Tool:
 
 
 def interrupted(sent: list[str]) -> World:
-    """A turn that was interrupted while a card was being posted, with another call behind it."""
+    """Return a world with a turn that was interrupted while a card was being posted, before a second call."""
     calls = [
         ("core_memory_append", {"name": "human", "content": "Likes cards."}),
         ("post_card", {"words": "ahoy"}),
@@ -212,8 +222,8 @@ def interrupted(sent: list[str]) -> World:
     return world
 
 
-def test_an_open_turn_that_is_taken_back_is_ended_and_never_run_again() -> None:
-    """In one commit a call that had started gets its one result, and the turn its end; no restart resumes the turn."""
+def test_an_undone_open_turn_is_ended_and_never_resumed() -> None:
+    """One commit holds the result of the call that had started and the end of the turn; no restart resumes the turn."""
     sent: list[str] = []
     world = interrupted(sent)
     before = len(world.log())
@@ -237,7 +247,7 @@ def test_an_open_turn_that_is_taken_back_is_ended_and_never_run_again() -> None:
 
 
 def test_a_cancelled_reply_is_still_verified_as_far_as_it_went() -> None:
-    """Calls that were never run are no fault; a call before them that would now leave something else is one."""
+    """Verify accepts calls that never ran, and reports a call before them whose effects would differ now."""
     world = interrupted([])
     during(world, lambda agent: agent.hide())
     assert_replays(world)
@@ -248,8 +258,8 @@ def test_a_cancelled_reply_is_still_verified_as_far_as_it_went() -> None:
     view.close()
 
 
-def test_inputs_that_wait_are_taken_back_before_anybody_asks_for_an_answer() -> None:
-    """The newest two of three waiting messages are ended in the same process; the first is answered."""
+def test_waiting_inputs_can_be_undone() -> None:
+    """The newest two of three waiting messages are undone in the same process; the first is answered."""
     world = World()
 
     async def three(agent: Agent) -> None:
@@ -276,8 +286,10 @@ def again(world: World, event_id: str | None = None) -> Record:
     return during(world, work)
 
 
-def test_a_retry_says_the_same_words_again_and_hides_what_followed() -> None:
-    """Name and words are the same, a heartbeat after them is hidden too, all in one commit."""
+def test_a_retry_repeats_the_input_and_hides_later_turns() -> None:
+    """The repeated input has the same name and text, and the heartbeat turn after the first input is hidden too, all in
+    one commit.
+    """
     world = World(say("Hello."), say("No."), say("Beat."), say("Yes!"))
     told(world, "Hi")
 
@@ -302,7 +314,9 @@ def test_a_retry_says_the_same_words_again_and_hides_what_followed() -> None:
 
 
 def test_a_retry_of_an_interrupted_turn_ends_it_and_begins_again() -> None:
-    """Words, hiding, the call's result and the end of the turn are one commit; cut after it, all is well."""
+    """The repeated input, the hiding, the call's result and the end of the turn are one commit; after a cut at any
+    later commit recovery completes the turn.
+    """
     sent: list[str] = []
     world = interrupted(sent)
     record = again(world)
@@ -319,8 +333,10 @@ def test_a_retry_of_an_interrupted_turn_ends_it_and_begins_again() -> None:
     assert sent == ["ahoy"]
 
 
-def test_a_thought_that_was_rethought_reads_so_to_the_model() -> None:
-    """The newest wording counts, of the newest reply; the log, the reply's record and earlier requests stay."""
+def test_the_model_sees_the_newest_wording_of_its_reply() -> None:
+    """The model sees the newest wording of its newest reply; the log, the recorded reply and earlier requests do not
+    change.
+    """
     world = World(say("One.", total=50), completion("I am annoyed.", [("send_message", {"message": "Two."})]))
     told(world, "one", "two")
     for text in ("I am calm.", "I am glad."):
@@ -334,8 +350,8 @@ def test_a_thought_that_was_rethought_reads_so_to_the_model() -> None:
         during(world, lambda agent: agent.rethink("  \n"))
 
 
-def test_a_rethought_reply_is_summarized_as_it_reads() -> None:
-    """The transcript of a summary has the thought that the model sees, and hiding the turn hides it as well."""
+def test_a_reworded_reply_is_summarized_with_its_new_words() -> None:
+    """The transcript for a summary has the reworded thought that the model sees."""
     world = World()
     told(world, "one " * 50)
     during(world, lambda agent: agent.rethink("I am glad."))

@@ -1,4 +1,4 @@
-"""A value of a wrong type is refused before anything is kept: the log could not be read again, and it is for ever."""
+"""A value of a wrong type is refused before it is appended: a log with such a record could not be read again."""
 
 import asyncio
 import shutil
@@ -33,11 +33,11 @@ from everlog.store import FileStore
 from tests.support.agent_world import START, CountingIds, TickingClock
 
 HALF = "\ud800"
-"""Half of a character."""
+"""Half of a surrogate pair."""
 
 
 def opened(folder: Path) -> AbstractAsyncContextManager[AgentSystem]:
-    """Agents in this process."""
+    """Open a system of agents in this process."""
     return open_system(folder, runtime="local", ports=Ports(clock=TickingClock(), ids=CountingIds()))
 
 
@@ -45,7 +45,9 @@ Misuse = Callable[[Any], Awaitable[object]]
 
 
 def refused(tmp_path: Path, misuse: Misuse) -> None:
-    """Have a new agent misused: BadInput, and its log is as it was, and it answers."""
+    """Run `misuse` with a new agent. Check that it raises BadInput, that the log is unchanged, and that the agent
+    answers afterwards.
+    """
 
     async def run() -> None:
         async with open_system(
@@ -88,7 +90,7 @@ MISUSES: dict[str, Misuse] = {
 
 
 @pytest.mark.parametrize("name", MISUSES)
-def test_what_is_of_a_wrong_type_is_refused(tmp_path: Path, name: str) -> None:
+def test_values_of_wrong_types_are_refused(tmp_path: Path, name: str) -> None:
     """Wrong types raise BadInput, leave no record, and leave the agent usable."""
     refused(tmp_path, MISUSES[name])
 
@@ -104,7 +106,7 @@ def test_what_is_of_a_wrong_type_is_refused(tmp_path: Path, name: str) -> None:
     ],
 )
 def test_only_inputs_are_sent(tmp_path: Path, event: Event) -> None:
-    """Records that the agent or a command leaves are no input, and neither are imported messages."""
+    """Records that an agent or a command writes cannot be sent as inputs, and neither can imported messages."""
     refused(tmp_path, lambda agent: agent.send(event))
 
 
@@ -113,7 +115,7 @@ def test_only_inputs_are_sent(tmp_path: Path, event: Event) -> None:
     [UserMessage(text="x", name="Ann"), UserLogin(last_login=5), SystemAlert(text="x"), Heartbeat(reason="requested")],
 )
 def test_every_input_is_sent(tmp_path: Path, event: Event) -> None:
-    """Each kind of input opens a turn, and is kept as it was given."""
+    """Each kind of input opens a turn and is stored unchanged."""
 
     async def run() -> None:
         async with open_system(
@@ -126,8 +128,8 @@ def test_every_input_is_sent(tmp_path: Path, event: Event) -> None:
 
 
 @pytest.mark.parametrize("name", [None, 5])
-def test_a_name_that_is_no_text(tmp_path: Path, name: Any) -> None:
-    """An agent is called by text; no other agent is made."""
+def test_a_name_that_is_not_text_is_refused(tmp_path: Path, name: Any) -> None:
+    """A name that is not text is refused, and no agent is created."""
 
     async def run() -> None:
         async with open_system(
@@ -141,8 +143,8 @@ def test_a_name_that_is_no_text(tmp_path: Path, name: Any) -> None:
 
 
 @pytest.mark.parametrize("payload", ['{"timer":"t","due_at":5,"every_s":true}', '{"timer":5}', "[]", "no JSON"])
-def test_an_agent_that_makes_no_sense_does_not_stop_the_others(tmp_path: Path, payload: str) -> None:
-    """A log with a timer that cannot be one is noted, if need be, and the timers of the agent after it are kept."""
+def test_an_agent_with_an_invalid_timer_does_not_stop_the_others(tmp_path: Path, payload: str) -> None:
+    """A log with an invalid timer is noted at most, and the timers of the next agent are kept."""
     clock, ids = TickingClock(), CountingIds()
 
     async def run() -> None:
@@ -160,4 +162,4 @@ def test_an_agent_that_makes_no_sense_does_not_stop_the_others(tmp_path: Path, p
     found = {standing.agent_id: standing for standing in pending_work(files, notes.append)}
     assert [timer.timer for timer in found["zed"].timers] == ["good"]
     assert [note for note in notes if not note.startswith("'abe' cannot be read: ")] == []
-    shutil.rmtree(tmp_path)  # it makes no sense to the test that looks at every agent, either
+    shutil.rmtree(tmp_path)  # or the check of every agent at the end of the suite would fail

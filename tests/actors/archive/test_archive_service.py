@@ -23,7 +23,7 @@ WANTED = ArchiveQuery(agent_id="sam", query="wifi", as_of=9, as_of_time=9, sourc
 
 
 class Index:
-    """An index that writes down what it is asked, and can be made to fail."""
+    """An index that records the requests it gets, and can be made to fail."""
 
     def __init__(self) -> None:
         self.asked: list[object] = []
@@ -98,7 +98,7 @@ def test_the_logs_of_all_that_is_asked_for_are_followed_before_anything_is_answe
     assert index.closed
 
 
-def test_what_is_asked_while_others_are_answered_is_answered_together() -> None:
+def test_questions_that_wait_are_answered_together() -> None:
     """The logs are followed once for all waiting callers; a caller that leaves takes no other caller's answer along."""
     index = Index()
 
@@ -134,7 +134,7 @@ def test_no_search_waits_for_the_vector_of_the_newest_message_where_logs_are_fol
 
 
 def test_the_logs_of_the_ancestors_of_a_fork_are_followed_too() -> None:
-    """Up to the cut they are its own: what was durable there before the question counts."""
+    """The logs of a fork's ancestors are followed as well: the fork shares their records up to the fork point."""
     index = Index()
     run(served(index).ask(MeaningQuery("tom", "wifi", 5)))
     assert index.asked[0] == ["log of ann", "log of tom"]
@@ -180,7 +180,7 @@ def test_an_unexpected_error_is_a_bug_and_propagates() -> None:
         run(served(index).ask(WANTED))
 
 
-def test_a_bug_that_ends_the_following_is_reported_and_searches_are_answered() -> None:
+def test_a_bug_in_following_is_reported_and_searches_are_answered() -> None:
     index, notes = Index(), []
     index.fails = ZeroDivisionError("ours")
 
@@ -196,7 +196,7 @@ def test_a_bug_that_ends_the_following_is_reported_and_searches_are_answered() -
     assert index.asked[-2:] == [["log of ann"], ("ann", 5)]
 
 
-def test_it_follows_by_itself_a_few_logs_at_a_time_and_rests_where_nothing_happens(monkeypatch) -> None:
+def test_logs_are_followed_in_batches_with_growing_pauses(monkeypatch) -> None:
     monkeypatch.setattr(archive_service, "FOLLOW_LOGS_BATCH", 2)
     index = Index()
     pauses: list[float] = []
@@ -221,7 +221,7 @@ def test_it_follows_by_itself_a_few_logs_at_a_time_and_rests_where_nothing_happe
     assert pauses[-1] == archive_service.FOLLOW_S_MAX
 
 
-def test_what_can_do_without_an_archive_that_is_not_open_is_not_made_to_wait_for_it() -> None:
+def test_optional_searches_do_not_wait_for_an_archive_to_open() -> None:
     async def ask():
         spare = LocalArchiveClient(served(Index()), "spare")
         with pytest.raises(ArchiveDown):
@@ -236,20 +236,20 @@ def test_what_can_do_without_an_archive_that_is_not_open_is_not_made_to_wait_for
     run(ask())
 
 
-def test_an_archive_that_is_begun_is_open_for_those_who_come_later() -> None:
+def test_an_archive_that_was_begun_is_open_for_later_callers() -> None:
     async def ask():
         inner = served(Index())
         archive = LocalArchiveClient(inner, "begin")
         with pytest.raises(ArchiveDown):
             await archive.meanings("sam", "wifi", 3)
-        await inner.status()  # stands behind the opening in the thread
+        await inner.status()  # returns after the index was opened: one thread does both
         assert await archive.meanings("sam", "wifi", 3) == {1: 0.5}
         await archive.close()
 
     run(ask())
 
 
-def test_what_is_asked_in_the_same_moment_is_one_call() -> None:
+def test_simultaneous_questions_are_one_call() -> None:
     calls: list[int] = []
 
     async def ask():
@@ -274,7 +274,7 @@ def test_what_is_asked_in_the_same_moment_is_one_call() -> None:
     assert isinstance(broken, ArchiveDown)
 
 
-def test_a_search_that_waits_too_long_continues_without_the_archive_and_later_ones_do_not_wait(monkeypatch) -> None:
+def test_after_a_slow_search_later_searches_do_not_wait_for_the_archive(monkeypatch) -> None:
     monkeypatch.setattr(archive_service, "OPTIONAL_RANKING_S", 0.001)
 
     async def ask():
@@ -306,7 +306,7 @@ def test_without_an_archive_every_caller_gets_an_error() -> None:
     assert [str(error) for error in run(ask())] == ["the archive is gone"] * 2
 
 
-def test_a_log_that_cannot_be_read_is_no_obstacle_for_who_asks_of_another() -> None:
+def test_an_unreadable_log_does_not_block_searches_of_other_logs() -> None:
     class Damaged(Index):
         def follow(self, partitions=None):
             if "log of sam" in (names := list(partitions or ())):

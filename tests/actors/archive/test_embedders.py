@@ -1,4 +1,4 @@
-"""Embedders: what each promises, and what comes of an endpoint that keeps no promise. The server is on this machine."""
+"""Embedders: their promises, and errors for endpoints that break them. The endpoints are servers on this machine."""
 
 import json
 import subprocess
@@ -24,13 +24,13 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def vectors(*rows: Sequence[float]) -> tuple[int, str]:
-    """An answer with these vectors, the last one first: their order is said by their index."""
+    """Return a server's answer with these vectors in reverse order; each vector has its index."""
     data = [{"index": index, "embedding": list(row)} for index, row in enumerate(rows)]
     return 200, json.dumps({"data": data[::-1]})
 
 
 def asking(url: str, dimension: int | None = None) -> tuple[Embedder, list[float]]:
-    """An embedder of that server, and the seconds that it waited, in which nothing passes."""
+    """Return an embedder for that server, and the list of its waits in seconds; no wait takes real time."""
     waited: list[float] = []
     made = embedder_for("some-model", url, dimension)
     assert isinstance(made, EndpointEmbedder)
@@ -44,29 +44,29 @@ def llama() -> WordLlama:
 
 
 def test_each_text_has_a_row_of_length_one_and_a_text_without_words_zeros(llama: WordLlama) -> None:
-    """Never NaN, whatever the text."""
+    """Empty texts and texts without letters or digits have a row of zeros; no row is NaN."""
     rows = llama.embed(["I sail.", "", " \n", "!?", "_", "\u5e06\u8239", "\x00a", "8"])
     assert rows.dtype == np.float32 and rows.shape == (8, llama.dimension)
     assert np.linalg.norm(rows, axis=1) == pytest.approx([1, 0, 0, 0, 0, 1, 1, 1], abs=1e-5)
     assert llama.embed([]).shape == (0, llama.dimension)
 
 
-def test_company_changes_no_bit_of_a_vector(llama: WordLlama) -> None:
-    """A text that is embedded alone, after an error or in another batch has the vector that is in the cache."""
+def test_a_vector_does_not_depend_on_its_batch(llama: WordLlama) -> None:
+    """A text has the same vector whether it is embedded alone or in any batch."""
     texts = ["I sail.", "word " * 5000, "My dog barks at boats."] * 90
     together = llama.embed(texts)
     for place in (0, 1, 2, 200):
         assert np.array_equal(together[place], llama.embed([texts[place]])[0])
 
 
-def test_what_is_near_in_meaning_is_near_in_space(llama: WordLlama) -> None:
+def test_similar_meanings_have_similar_vectors(llama: WordLlama) -> None:
     """A boat is nearer to a ship than to a tax."""
     boat, ship, tax = llama.embed(["the boat", "a ship", "income tax"])
     assert boat @ ship > boat @ tax + 0.2
 
 
 def test_a_text_without_end_is_embedded_by_its_beginning(llama: WordLlama) -> None:
-    """In pieces, so that memory is bounded; what is said after the limit changes nothing."""
+    """A long text is embedded in parts, so that memory is bounded; text after the limit changes nothing."""
     whole = "sailing boats " * (TEXT_CHARS_MAX // 10)
     assert len(whole) > TEXT_CHARS_MAX > PIECE_CHARS
     one, same = llama.embed([whole, whole + "taxes " * 50_000])
@@ -74,7 +74,7 @@ def test_a_text_without_end_is_embedded_by_its_beginning(llama: WordLlama) -> No
 
 
 def test_neither_a_model_nor_the_package_is_loaded_by_name_alone() -> None:
-    """A process that only says which embedder it wants stays small."""
+    """A process that only names an embedder loads neither its model nor its package."""
     probe = (
         "import sys; from everlog.store.archive.embedder import embedder_of; embedder_of(); "
         "import everlog.actors.archive.embedder_choice; "
@@ -85,20 +85,20 @@ def test_neither_a_model_nor_the_package_is_loaded_by_name_alone() -> None:
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
-    """A misspelt name of the default embedder is answered with the right spelling, with a server or without."""
+    """A misspelt name of the default embedder is refused with the right spelling, with a server or without."""
     with pytest.raises(EmbedderError, match="wordllama-256"):
         embedder_of("wordlama")
 
 
-def test_what_is_embedded_of_a_message_is_who_says_what() -> None:
-    """The name, else the role; nothing of a message without words."""
+def test_the_embedded_text_of_a_message_has_its_speaker() -> None:
+    """The embedded text is the name or role and the words of a message; a message without words is not embedded."""
     assert message_text("user", "Ann", "I sail.") == "Ann: I sail."
     assert message_text("assistant", "", "Do you?") == "assistant: Do you?"
     assert message_text("user", "Ann", " ... ") == ""
 
 
-def test_a_missing_key_is_said_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what to do: a key, a server of one's own, or the embedder that needs none."""
+def test_a_missing_key_is_reported_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says what to do: set the key, use a server of your own, or use the embedder that needs no key."""
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(EmbedderError, match="OPENAI_API_KEY") as told:
         embedder_for("text-embedding-3-small")
@@ -119,7 +119,7 @@ def test_an_endpoint_is_asked_in_batches_and_its_rows_come_in_our_order() -> Non
 
 
 def test_a_server_that_is_busy_is_asked_again() -> None:
-    """By the class of the error, waiting longer each time."""
+    """Retries follow the class of the error, with growing waits."""
     with serving((503, "busy"), (429, "slow down"), vectors([1, 0])) as server:
         embedder, waited = asking(server.url, 2)
         assert embedder.embed(["a"]).tolist() == [[1, 0]]
@@ -149,14 +149,14 @@ def test_a_failure_is_reported_with_its_cause_and_never_with_the_key(status: int
     ((200, '{"data":[{"index":0,"embedding":["a"]}]}'), "no list of embeddings"),
     ((200, '{"data":[{"index":0,"embedding":[1e999,0]}]}'), "embeddings|none"),
 ])  # fmt: skip
-def test_an_answer_that_is_not_what_was_asked_for_is_refused(answer: tuple[int, str], said: str) -> None:
-    """No row of another size, no row too few, no number that is none gets into a table."""
+def test_malformed_embeddings_are_refused(answer: tuple[int, str], said: str) -> None:
+    """A row of another size, a missing row and a value that is not a number are refused."""
     with serving(answer) as server, pytest.raises(EmbedderError, match=said):
         asking(server.url, 2)[0].embed(["a"])
 
 
-def test_an_endpoint_that_fails_halfway_has_been_paid_for_what_came() -> None:
-    """An interrupted embedding keeps the batches that are done, and asks again only for the rest."""
+def test_finished_batches_of_an_interrupted_embedding_are_kept() -> None:
+    """Finished batches of an interrupted embedding are kept, and only the rest is requested again."""
     with serving(vectors([1, 0]), (400, "no"), vectors([0, 1])) as server:
         embedder, _ = asking(server.url, 2)
         kept: dict[str, Any] = {"a": embedder.embed(["a"])[0]}
@@ -168,7 +168,7 @@ def test_an_endpoint_that_fails_halfway_has_been_paid_for_what_came() -> None:
 
 
 def test_a_missing_server_is_reported_with_its_address() -> None:
-    """The server that was asked, and what to look at."""
+    """The error names the address of the server."""
     with serving(vectors([1, 0])) as server:
         url = server.url
     with pytest.raises(EmbedderError, match="cannot be reached") as told:
@@ -176,8 +176,10 @@ def test_a_missing_server_is_reported_with_its_address() -> None:
     assert url in str(told.value)
 
 
-def test_a_recorded_place_is_granted_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No text goes to another machine that only a file names, and no key to any place but the environment's."""
+def test_a_stored_endpoint_address_gets_no_text_and_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No text is sent to another machine because a stored name gives its address, and the key is sent only to the
+    address in the environment.
+    """
     with pytest.raises(EmbedderError, match="OPENAI_BASE_URL is another address"):
         embedder_by_recorded_name("some-model at http://192.0.2.1/v1/", 3)
     with serving(vectors((0, 3, 4))) as endpoint:

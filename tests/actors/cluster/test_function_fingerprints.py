@@ -1,4 +1,6 @@
-"""Marks of functions that are packed: the same code has the same one in every process, and edited code another."""
+"""Fingerprints of pickled functions: the same code has the same fingerprint in every process, and edited code has
+another.
+"""
 
 import os
 import subprocess
@@ -69,22 +71,24 @@ EDITS = (
 
 
 def mark(file: Path, seed: int) -> str:
-    """The mark that a fresh process gives the functions of a file."""
+    """Return the fingerprint of a file's functions, computed in a fresh process."""
     own = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": str(seed)}
     child = subprocess.run([sys.executable, "-c", MARKS, str(file)], capture_output=True, env=own, check=False)
     assert child.returncode == 0, child.stderr.decode()
     return child.stdout.decode().strip()
 
 
-def test_the_same_code_has_the_same_mark_in_every_process(tmp_path: Path) -> None:
-    """Also with classes and sets, whose bytes differ, and whether it was compiled or comes from the cache."""
+def test_the_same_code_has_the_same_fingerprint_in_every_process(tmp_path: Path) -> None:
+    """Classes and sets, whose pickled bytes differ between processes, do not change the fingerprint, and neither does a
+    compiled cache of the file.
+    """
     file = tmp_path / "sailor.py"
     file.write_text(ALL_KINDS)
     first = mark(file, 1)
     assert [mark(file, seed) for seed in (2, 3)] == [first, first]
 
 
-def test_edited_code_is_not_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edited_code_has_another_fingerprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A change of anything that a function uses changes its fingerprint, though its name and schema are the same."""
     from ray import cloudpickle
 

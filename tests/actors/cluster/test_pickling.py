@@ -1,4 +1,4 @@
-"""Functions on their way into another process, which knows nothing but everlog and what is installed."""
+"""Functions that are pickled for another process, which has only everlog and the installed packages."""
 
 import os
 import subprocess
@@ -46,14 +46,16 @@ def elsewhere(capabilities: SessionCapabilities | None, arguments: dict[str, Any
 
 
 def test_a_function_of_an_own_file(cloud: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes its file's classes with it: Structs with their fields, defaults and methods, and others."""
+    """A function takes the classes of its file along: Structs with their fields, defaults and methods, and other
+    classes.
+    """
     own = module_from(tmp_path / "sailor.py", OWN_FILE, monkeypatch)
     packed = pack(SessionCapabilities(tools=(own.weather,), base_url="http://here"), cloud)
     assert elsewhere(packed, {"place": {"town": "Oslo"}}, tmp_path) == "weather rain http://here"
 
 
-def test_what_was_packed_allows_the_same(cloud: Any) -> None:
-    """Capabilities that are pickled twice are equal, so that no agent is set up again for them."""
+def test_pickled_capabilities_compare_equal(cloud: Any) -> None:
+    """Capabilities that are pickled twice compare equal, so that no agent is configured again because of them."""
     capabilities = SessionCapabilities(tools=(double,), base_url="http://here")
     packed = pack(capabilities, cloud)
     assert isinstance(packed, PickledCapabilities)
@@ -64,8 +66,8 @@ def test_what_was_packed_allows_the_same(cloud: Any) -> None:
     assert unpack(capabilities) is capabilities
 
 
-def test_what_cannot_be_sent_is_named(cloud: Any) -> None:
-    """A function that holds something of this process is refused, with its name."""
+def test_functions_that_cannot_be_pickled_are_named(cloud: Any) -> None:
+    """A function that refers to an object of this process only is refused by name."""
     lock = threading.Lock()
 
     @tool(effect="read_only")
@@ -79,14 +81,16 @@ def test_what_cannot_be_sent_is_named(cloud: Any) -> None:
 
 
 @pytest.mark.parametrize("data", [b"nonsense", b"cnowhere\nthing\n."])
-def test_what_cannot_be_loaded_is_named(data: bytes) -> None:
-    """Bytes that this process cannot load are the caller's, in words."""
+def test_functions_that_cannot_be_unpickled_are_refused(data: bytes) -> None:
+    """Bytes that this process cannot load raise BadInput with the reason."""
     with pytest.raises(BadInput, match=r"^The functions cannot be loaded where the agent runs"):
         unpack(PickledCapabilities(data=data))
 
 
-def test_an_endpoint_alone_is_sent_as_it_is(cloud: Any) -> None:
-    """The supervisor sees that an agent was lent something, and brings it again when a timer wakes the agent."""
+def test_capabilities_with_only_an_endpoint_are_pickled(cloud: Any) -> None:
+    """The supervisor can compare the pickled capabilities with empty ones, and passes them on when a timer wakes the
+    agent.
+    """
     packed = pack(SessionCapabilities(base_url="http://here"), cloud)
     assert packed is not None
     assert packed.same != SessionCapabilities().same

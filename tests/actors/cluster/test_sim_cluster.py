@@ -1,4 +1,4 @@
-"""Hosts, supervisors and timers with crashes and callers in any order that a seed draws."""
+"""Simulated hosts, supervisors and timers: crashes and callers in the order that a seed draws."""
 
 from collections.abc import Iterator
 
@@ -14,14 +14,16 @@ from tests.support.seeds import seeds, split
 CHUNK = 40
 SEEDS = 5000
 WORLDS = 16
-"""So many are looked at for what happens in them: hosts die in most, and all that is to meet meets in some."""
+"""Worlds whose content is checked: processes die in most of them, and each kind of event occurs in some."""
 NEARBY = 30
-"""Seeds that are tried when a change has changed what happens in the one that is written down."""
+"""Further seeds that are tried when a code change has altered the world of the recorded seed."""
 
 
 @pytest.fixture(autouse=True)
 def verified_here(every_system: list) -> Iterator[None]:
-    """The agents of simulated worlds are held against their logs here, and not again at the end of the suite."""
+    """Remove the systems of simulated worlds from the check at the end of the suite: each world is verified by its own
+    test.
+    """
     made = len(every_system)
     yield
     del every_system[made:]
@@ -39,13 +41,15 @@ def test_no_seed_breaks_a_promise(seed: int) -> None:
 @pytest.mark.hosts
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
 def test_no_seed_of_many_breaks_a_promise(first: int) -> None:
-    """The same for all of five thousand worlds."""
+    """The promises hold in all of five thousand worlds."""
     for seed in range(first, first + CHUNK):
         simulate(seed, collect=True)
 
 
 def simulate_real(seed: int) -> World:
-    """A world whose agents have real projections and turns; each verifies and rebuilds."""
+    """Simulate a world whose agents have real projections and turns, and check that each agent verifies and
+    rebuilds.
+    """
     world = simulate(seed, real=True, collect=True)
     for agent_id in AGENTS:
         view = world.system().view(agent_id)
@@ -62,7 +66,9 @@ def simulate_real(seed: int) -> World:
 
 @pytest.mark.parametrize("seed", seeds(1, label="whole agents", below=100))
 def test_no_seed_breaks_a_promise_of_whole_agents(seed: int) -> None:
-    """The same with real projections: every log verifies and rebuilds, and the SQL of timers says what Python says."""
+    """With real projections every log verifies and rebuilds, and the SQL for timers gives the same timers as the Python
+    code.
+    """
     simulate_real(seed)
 
 
@@ -70,12 +76,12 @@ def test_no_seed_breaks_a_promise_of_whole_agents(seed: int) -> None:
 @pytest.mark.hosts
 @pytest.mark.parametrize("seed", range(100))
 def test_no_seed_of_many_breaks_a_promise_of_whole_agents(seed: int) -> None:
-    """The same for a hundred worlds."""
+    """The promises hold in a hundred worlds with real projections."""
     simulate_real(seed)
 
 
-def test_the_worlds_are_worth_simulating() -> None:
-    """Processes die in most worlds, and callers, timers, passivation and refusals meet in some."""
+def test_the_simulated_worlds_cover_all_cases() -> None:
+    """Processes die in most worlds; callers, timers, unloads and refusals occur in some."""
     worlds = [simulate(seed) for seed in range(WORLDS)]
     kinds = {record.type for world in worlds for name in AGENTS for record in world.log(name)}
     assert kinds >= {"heartbeat", "heartbeats_paused", "timer_set", "timer_cancelled", "model_failed"}
@@ -92,8 +98,8 @@ def test_a_seed_reproduces() -> None:
 
 
 @pytest.mark.parametrize("guard", split([*BREAKS], 4, label="guards of hosts", part="hosts"))
-def test_a_seed_finds_out_that_a_guard_is_missing(guard: str) -> None:
-    """With the guard the seed passes, without it the seed fails."""
+def test_a_seed_detects_a_missing_guard(guard: str) -> None:
+    """A world with all guards passes, and the same world without one guard fails."""
     seed = BREAKS[guard][0]
     if fails(seed) or not fails(seed, guard):
         assert any(fails(other, guard) and not fails(other) for other in range(seed, seed + NEARBY)), (
@@ -101,8 +107,8 @@ def test_a_seed_finds_out_that_a_guard_is_missing(guard: str) -> None:
         )
 
 
-def test_virtual_time_says_when_nothing_will_ever_happen() -> None:
-    """A test that waits for an event that cannot come is an error and does not hang."""
+def test_virtual_time_raises_if_no_event_can_happen() -> None:
+    """A test that waits for an event that cannot happen raises an error and does not hang."""
     import asyncio
 
     with pytest.raises(virtual_time.Stuck):

@@ -1,4 +1,4 @@
-"""The supervisor: whom it starts, when and in which order, whatever dies."""
+"""The supervisor: which hosts it starts, when and in which order, after any crash."""
 
 import asyncio
 from collections.abc import Collection, Sequence
@@ -18,7 +18,7 @@ LENT = SessionCapabilities(base_url="http://127.0.0.1:9")
 
 
 def test_a_host_that_cannot_be_started_is_tried_again_with_the_same_fence() -> None:
-    """A failed start does not lose the host to fence, and unfinished turns are finished all the same."""
+    """A host whose start failed is started again with the same fence, and its unfinished turns are finished."""
 
     async def main() -> None:
         async with Run() as (supervisor, places, _):
@@ -32,8 +32,10 @@ def test_a_host_that_cannot_be_started_is_tried_again_with_the_same_fence() -> N
     run_plain(main)
 
 
-def test_a_host_that_lives_is_not_started_again() -> None:
-    """A caller who could not reach it is sent to it again, by a supervisor that has just begun too."""
+def test_a_running_host_is_not_started_again() -> None:
+    """A caller that lost the connection to a running host gets the same host again, also from a restarted
+    supervisor.
+    """
 
     async def main() -> None:
         async with Run() as (supervisor, places, _), Run() as (another, _, _):
@@ -46,7 +48,9 @@ def test_a_host_that_lives_is_not_started_again() -> None:
 
 
 def test_turns_are_finished_by_the_first_process_that_notices_the_death() -> None:
-    """A caller may come for a dead host before its death is known: what it left unfinished is finished all the same."""
+    """If a caller reports a dead host before the supervisor notices, the host is restarted and its unfinished turns are
+    finished.
+    """
 
     async def main() -> None:
         async with Run() as (supervisor, places, _):
@@ -60,8 +64,8 @@ def test_turns_are_finished_by_the_first_process_that_notices_the_death() -> Non
 
 
 @pytest.mark.parametrize("place", [SAM, SHARD])
-def test_a_host_that_dies_of_its_agents_is_started_ever_more_seldom(place: HostedPartition) -> None:
-    """The time between two tries grows, that is noted once, and a timer asks once a minute."""
+def test_a_host_that_crashes_repeatedly_is_restarted_less_and_less_often(place: HostedPartition) -> None:
+    """The time between two restarts grows, one note reports that, and a due timer restarts the host once a minute."""
 
     async def main() -> None:
         run = Run(PendingWork("sam", unfinished=True, timers=[]), place_of=lambda _: place)
@@ -83,7 +87,7 @@ def test_a_host_that_dies_of_its_agents_is_started_ever_more_seldom(place: Hoste
 
 
 def test_a_supervisor_that_has_ended_starts_nothing() -> None:
-    """Nor does it leave a task behind."""
+    """A closed supervisor refuses callers, starts no host and leaves no task behind."""
 
     async def main() -> None:
         async with Run(PendingWork("sam", unfinished=True, timers=[due(0)])) as (supervisor, places, _):
@@ -100,8 +104,8 @@ async def nothing_unfinished(_: Sequence[str]) -> Collection[str]:
 
 
 def test_a_host_that_left_nothing_unfinished_is_not_started_again() -> None:
-    """Forty hosts die with their machine: those with unfinished turns are started, the last used first; the others when
-    a command or a timer needs them. One note says so.
+    """Forty hosts die with their machine. Hosts with unfinished turns are started, the most recently used first; the
+    other hosts are started by the next command or timer. One note reports this.
     """
 
     async def main() -> None:
@@ -125,8 +129,10 @@ def test_a_host_that_left_nothing_unfinished_is_not_started_again() -> None:
     run_plain(main)
 
 
-def test_what_a_lost_host_wrote_later_is_finished() -> None:
-    """A partitioned host may write after its log was read: the log is read again."""
+def test_late_records_of_a_lost_host_are_finished() -> None:
+    """A partitioned host may append after its log was read, so the log is read again and new unfinished turns are
+    finished.
+    """
 
     async def main() -> None:
         wrote: set[str] = set()
@@ -146,7 +152,7 @@ def test_what_a_lost_host_wrote_later_is_finished() -> None:
 
 
 def test_callers_go_before_recoveries_and_recoveries_before_timers() -> None:
-    """Hosts are started first for waiting callers, then for unfinished turns, then for heartbeats."""
+    """Starts for waiting callers come first, then starts for unfinished turns, then starts for heartbeats."""
 
     async def main() -> None:
         unfinished = [PendingWork(f"hot-{n}", unfinished=True, timers=[], at=n) for n in range(4)]
@@ -162,8 +168,8 @@ def test_callers_go_before_recoveries_and_recoveries_before_timers() -> None:
     run_plain(main)
 
 
-def test_no_more_than_so_many_wait_for_a_host() -> None:
-    """A caller too many is refused and told when to try again; one whose host lives never is."""
+def test_the_number_of_callers_waiting_for_a_host_is_limited() -> None:
+    """A caller beyond the limit is refused and told when to try again; a caller of a running host is never refused."""
 
     async def main() -> None:
         async with Run() as (supervisor, places, _):
@@ -180,8 +186,8 @@ def test_no_more_than_so_many_wait_for_a_host() -> None:
     run_plain(main)
 
 
-def test_the_places_of_thousands_are_asked_for_at_once() -> None:
-    """Two hosts for two thousand agents: each started once, and each agent is told where it is."""
+def test_thousands_of_agents_are_placed_in_one_call() -> None:
+    """Two thousand agents on two shards cost two host starts, and the reply maps each agent to its shard."""
 
     async def main() -> None:
         shards = [HostedPartition("shard-000"), HostedPartition("shard-001")]
@@ -203,7 +209,9 @@ def test_the_places_of_thousands_are_asked_for_at_once() -> None:
 
 
 def test_capabilities_are_in_the_commands_of_the_supervisor() -> None:
-    """Turns and heartbeats of a moved agent continue; an agent without capabilities has no functions."""
+    """Resumed turns and heartbeats get the capabilities of the last caller, also after a crash; empty capabilities
+    replace them.
+    """
 
     async def main() -> None:
         async with Run() as (supervisor, places, _):
@@ -219,9 +227,9 @@ def test_capabilities_are_in_the_commands_of_the_supervisor() -> None:
     run_plain(main)
 
 
-def test_heartbeats_of_one_place_are_one_call() -> None:
-    """Any number of timers may be due together; a deleted agent is forgotten, and a failing one is tried a minute
-    later.
+def test_heartbeats_of_one_partition_are_one_call() -> None:
+    """Timers of one shard that are due together are sent in one call; a deleted agent is dropped, and a failed
+    heartbeat is retried a minute later.
     """
 
     async def main() -> None:
@@ -238,7 +246,9 @@ def test_heartbeats_of_one_place_are_one_call() -> None:
 
 
 def test_heartbeats_for_cold_hosts_do_not_pile_up() -> None:
-    """Of hundreds that would each start a host only so many wait; the others are late, and every one comes."""
+    """Of four hundred heartbeats that would each start a host, at most a hundred wait for a start; the others are late,
+    and all are sent.
+    """
 
     async def main() -> None:
         timed = [PendingWork(name, unfinished=False, timers=[due(5)]) for name in names(400)]
@@ -256,8 +266,8 @@ def test_heartbeats_for_cold_hosts_do_not_pile_up() -> None:
     run_plain(main)
 
 
-def test_an_agent_that_was_moved_is_asked_where_it_lives_now() -> None:
-    """Callers are sent to its new place, and so is a heartbeat that was on its way when the old host was lost."""
+def test_callers_follow_an_agent_that_was_moved() -> None:
+    """Callers and a pending heartbeat go to the agent's new partition after its old host was lost."""
 
     async def main() -> None:
         where = {"sam": SAM}
@@ -274,8 +284,8 @@ def test_an_agent_that_was_moved_is_asked_where_it_lives_now() -> None:
     run_plain(main)
 
 
-def test_status_says_how_it_goes() -> None:
-    """Hosts, starts, deaths, timers and how late they are, as they are now."""
+def test_the_status_has_current_numbers() -> None:
+    """The status has the current numbers of hosts, starts, deaths and timers, and the delay of the timers."""
 
     async def main() -> None:
         async with Run(PendingWork("sam", unfinished=False, timers=[due(1000)])) as (supervisor, places, _):
@@ -296,8 +306,8 @@ def test_status_says_how_it_goes() -> None:
     run_plain(main)
 
 
-def test_nothing_is_kept_of_hosts_that_have_left() -> None:
-    """Agents come and go for ever; the supervisor does not grow by those that are gone."""
+def test_no_state_is_kept_of_closed_hosts() -> None:
+    """The supervisor keeps no state and no task of hosts that have closed."""
 
     async def main() -> None:
         async with Run() as (supervisor, places, _):

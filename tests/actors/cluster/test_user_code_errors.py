@@ -1,4 +1,4 @@
-"""Exceptions of user code, wherever it runs: while it is loaded, sent, and called."""
+"""Exceptions of user code: while it is loaded, pickled, and called."""
 
 import asyncio
 from pathlib import Path
@@ -20,15 +20,15 @@ from tests.actors.functions.test_effects import BORN, assert_verified, results, 
 from tests.support.agent_world import World, completion, say
 
 FAULTS = ["OwnError('x')", "StopIteration", "EOFError", "MemoryError", "SystemExit(3)"]
-"""Yield exceptions that have no place in a list of what user code may raise."""
+"""Exceptions that user code may raise, among them some that a list of expected errors would omit."""
 
 
 class Odd(BaseException):
-    """Neither an Exception nor anything that Python knows."""
+    """A BaseException that is neither an Exception nor known to Python."""
 
 
 class Unwilling:
-    """Raises when it is taken apart, or when it is put together again."""
+    """An object that raises while it is pickled, or (`late`) while it is unpickled."""
 
     def __init__(self, error: BaseException, *, late: bool = False) -> None:
         self.error = error
@@ -52,7 +52,7 @@ def cloud() -> Any:
 
 
 def failing(kind: type[BaseException]) -> list[Tool]:
-    """Functions that raise it: one with an effect, one that awaits first, one that edits memory."""
+    """Return functions that raise `kind`: one with an effect, one that awaits first, one that edits memory."""
 
     @tool
     def at_once() -> None:
@@ -84,7 +84,7 @@ def lending(thing: Any) -> SessionCapabilities:
 
 
 def assert_told(own: Tool, kind: type[BaseException]) -> None:
-    """An exception of the function is its failed result, and the turn continues."""
+    """Check that an exception of the function becomes its failed result, and that the turn continues."""
     world = World(completion(calls=[(own.name, {})]), say("Oh."), tools=[own])
     failed = results(told(world)[BORN:])[0]
     assert (failed.ok, failed.unknown) == (False, False)
@@ -94,12 +94,14 @@ def assert_told(own: Tool, kind: type[BaseException]) -> None:
 
 @pytest.mark.parametrize("number", range(3))
 def test_a_function_that_cancels_itself_has_failed(number: int) -> None:
-    """A CancelledError that did not come from everlog is an error like any other."""
+    """A CancelledError that the function raises itself is an error like any other."""
     assert_told(failing(asyncio.CancelledError)[number], asyncio.CancelledError)
 
 
 def test_an_agent_that_is_cancelled_is_interrupted() -> None:
-    """A CancelledError that was sent to the agent, while a function waits, is no failure of the function."""
+    """A CancelledError that is sent to the agent while a function waits ends the turn, and is not recorded as the
+    function's failure.
+    """
 
     @tool
     async def wait() -> None:
@@ -123,10 +125,12 @@ def test_an_agent_that_is_cancelled_is_interrupted() -> None:
 
 @pytest.mark.parametrize("number", range(3))
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, Odd])
-def test_what_a_function_raises_in_a_host_is_its_failure(
+def test_any_exception_of_a_function_in_a_host_is_its_failure(
     cloud: ModuleType, kind: type[BaseException], number: int
 ) -> None:
-    """No keyboard interrupts a host: whatever is raised there is the function's own, and told to the model."""
+    """A host has no keyboard: any exception that a function raises there, even KeyboardInterrupt, is the function's
+    failure and is reported to the model.
+    """
     lent = pack(SessionCapabilities(tools=failing(kind)), cloud)
     assert lent is not None
     assert_told(unpack(lent).tools[number], kind)
@@ -134,7 +138,7 @@ def test_what_a_function_raises_in_a_host_is_its_failure(
 
 @pytest.mark.parametrize("number", range(3))
 def test_ctrl_c_interrupts_a_function_that_runs_here(number: int) -> None:
-    """A KeyboardInterrupt that everlog did not send comes from a person."""
+    """A KeyboardInterrupt in the user's own process was sent by a person, and propagates."""
     own = failing(KeyboardInterrupt)[number]
     with pytest.raises(KeyboardInterrupt):
         told(World(completion(calls=[(own.name, {})]), tools=[own]))
@@ -142,7 +146,7 @@ def test_ctrl_c_interrupts_a_function_that_runs_here(number: int) -> None:
 
 @pytest.mark.parametrize("raised", FAULTS)
 def test_any_exception_of_a_tools_file_is_reported(tmp_path: Path, raised: str) -> None:
-    """The file, the line and the error are named."""
+    """The error names the file, the line and the exception."""
     path = tmp_path / "tools.py"
     path.write_text(f"class OwnError(Exception): pass\n\nraise {raised}\n")
     with pytest.raises(BadInput, match=rf"tools\.py, line 3: .*{raised.partition('(')[0]}"):
@@ -150,25 +154,25 @@ def test_any_exception_of_a_tools_file_is_reported(tmp_path: Path, raised: str) 
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("x"), EOFError(), MemoryError(), SystemExit(3)], ids=repr)
-def test_what_cannot_be_taken_apart_is_named(cloud: ModuleType, error: BaseException) -> None:
+def test_an_exception_while_pickling_is_reported(cloud: ModuleType, error: BaseException) -> None:
     """An exception of a user's object while it is pickled is reported as the fault of the functions."""
     with pytest.raises(BadInput, match=rf"^The functions use cannot be sent .*{type(error).__name__}"):
         pack(lending(Unwilling(error)), cloud)
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("x"), EOFError(), SystemExit(3), KeyboardInterrupt()], ids=repr)
-def test_what_cannot_be_put_together_is_named(cloud: ModuleType, error: BaseException) -> None:
-    """An exception while it is unpickled is reported as well, and a host with that object reports it when asked."""
+def test_an_exception_while_unpickling_is_reported(cloud: ModuleType, error: BaseException) -> None:
+    """An exception while an object is unpickled is reported as BadInput."""
     lent = pack(lending(Unwilling(error, late=True)), cloud)
     assert lent is not None
     with pytest.raises(BadInput, match=rf"^The functions cannot be loaded .*{type(error).__name__}"):
         unpack(lent)
 
 
-def test_a_host_that_is_lent_what_cannot_be_put_together_says_so(
+def test_a_host_reports_capabilities_that_cannot_be_unpickled(
     cloud: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its constructor does not fail; the first command is answered with the fault."""
+    """The host's constructor does not fail on such an object; the first command is answered with the error."""
     monkeypatch.setattr("everlog.actors.cluster.host_actors.minimize_reserves", lambda: None)
     monkeypatch.setattr("everlog.actors.cluster.ray_api.own_node", lambda: "here")
     FileStore.create(tmp_path, lambda: 1, "store")

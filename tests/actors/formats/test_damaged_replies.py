@@ -1,4 +1,4 @@
-"""Replies damaged by chance: nothing but errors of the tree comes of them, and what is called lossless is."""
+"""Randomly damaged replies raise no errors but everlog's own, and a reading that is marked as lossless is lossless."""
 
 import json
 import random
@@ -45,7 +45,7 @@ def undone(chance: random.Random) -> str | None:
 
 
 def structural(chance: random.Random) -> str | None:
-    """A character of the structure is gone: what is read without loss is what was meant, to the last value."""
+    """With one structural character removed, a lossless reading equals the intended reply."""
     one = truth(chance)
     text = unstructured(one.text, chance)
     reply = read(one, text)
@@ -55,7 +55,7 @@ def structural(chance: random.Random) -> str | None:
 
 
 def quoted(chance: random.Random) -> str | None:
-    """Quotes in texts stand bare: what is read without loss is what was meant."""
+    """With unescaped quotes inside texts, a lossless reading equals the intended reply."""
     one = truth(chance)
     text = unescaped(one.text, chance)
     reply = read(one, text)
@@ -65,7 +65,7 @@ def quoted(chance: random.Random) -> str | None:
 
 
 def short(chance: random.Random) -> str | None:
-    """The server says that it cut the reply: what is read without loss had been complete."""
+    """If the server reports a truncated reply, a lossless reading equals the complete intended reply."""
     one = truth(chance)
     text = cut(one.text, chance)
     reply = read(one, text, "length")
@@ -90,7 +90,7 @@ def anything(chance: random.Random) -> str | None:
 
 
 def answers(chance: random.Random) -> str | None:
-    """The answer of the server itself is damaged: it is read, or refused with an error of the tree."""
+    """A damaged server response is read, or refused with a ModelError."""
     one = truth(chance)
     raw = damaged(body(one, one.text), chance)
     try:
@@ -107,26 +107,28 @@ PROPERTIES = (undone, structural, quoted, short, anything, anything, answers)
 
 
 def faults(count: int, seed: int, some: tuple[Callable[[random.Random], str | None], ...] = PROPERTIES) -> list[str]:
-    """Return the defects that `count` damaged replies show."""
+    """Return the faults that `count` damaged replies reveal."""
     chance = random.Random(seed)
     found = (some[number % len(some)](chance) for number in range(count))
     return [fault for fault in found if fault is not None]
 
 
-def test_what_is_called_lossless_is() -> None:
-    """Seven thousand replies, of all ways and many templates."""
+def test_lossless_readings_are_lossless() -> None:
+    """Seven thousand replies in all calling formats and many templates give no fault."""
     assert faults(FEW, seeds(1, label="damaged replies")[0]) == []
 
 
 @pytest.mark.long
 @pytest.mark.models
-def test_what_is_called_lossless_is_a_million_times() -> None:
-    """The same for a million."""
+def test_a_million_lossless_readings_are_lossless() -> None:
+    """A million damaged replies give no fault."""
     assert faults(MANY, SEED + 1) == []
 
 
-def test_the_damage_is_worth_its_name() -> None:
-    """Replies of each way are read without loss, with loss and not at all: no property holds for want of a case."""
+def test_the_damaged_replies_cover_all_cases() -> None:
+    """Damaged replies of each calling format include lossless, lossy and unreadable ones, and need every repair step:
+    no property holds merely because its case never occurs.
+    """
     chance = random.Random(SEED)
     seen: Counter[tuple[str, bool, bool]] = Counter()
     repairs: Counter[str] = Counter()
@@ -142,7 +144,7 @@ def test_the_damage_is_worth_its_name() -> None:
 
 
 def says_nothing_of(*names: str) -> Callable[[pytest.MonkeyPatch], None]:
-    """A reader that repairs as it does and keeps quiet about some of it."""
+    """Return a patch under which the reader does not report these repair steps as lossy."""
 
     def patch(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(ladder, "LOSSY", {k: v for k, v in ladder.LOSSY.items() if k not in names})
@@ -151,7 +153,7 @@ def says_nothing_of(*names: str) -> Callable[[pytest.MonkeyPatch], None]:
 
 
 def loses_accents(monkeypatch: pytest.MonkeyPatch) -> None:
-    """MemGPT's: what is no ASCII is stripped from what was mended."""
+    """Patch the reader to strip non-ASCII text from repaired JSON, as MemGPT does."""
     run = _JsonRepairer.run
 
     def stripped(mender: _JsonRepairer) -> json_repair.RepairedJson:
@@ -163,14 +165,14 @@ def loses_accents(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def drops_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in MemGPT, quotes inside a text are removed without a notice."""
+    """Patch the reader to drop quotes inside a text without a notice, as MemGPT does."""
     says_nothing_of("inner")(monkeypatch)
     string = _JsonRepairer._string
     monkeypatch.setattr(_JsonRepairer, "_string", lambda mender, follows: string(mender, follows).replace('"', ""))
 
 
 def takes_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """MemGPT's: of several objects the first is kept."""
+    """Patch the reader to keep only the first of several objects, as MemGPT does."""
     scanned = call_extraction._scanned
 
     def first(text: str) -> tuple[list[dict[str, object]], str, list[str]]:
@@ -181,7 +183,7 @@ def takes_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def leaks_commas(monkeypatch: pytest.MonkeyPatch) -> None:
-    """MemGPT's: a comma before a brace ends up in the text."""
+    """Patch the reader to move a comma before a brace into the text, as MemGPT does."""
     run = _JsonRepairer.run
 
     def leaked(mender: _JsonRepairer) -> json_repair.RepairedJson:
@@ -201,9 +203,9 @@ LIARS = [
 
 
 @pytest.mark.parametrize("liar", LIARS)
-def test_a_reader_that_lies_is_found(
+def test_a_reader_that_hides_losses_is_detected(
     liar: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each way to lose something and say that nothing was lost is caught by the properties above."""
+    """A reader that loses something and reports a lossless reading violates one of the properties above."""
     liar(monkeypatch)
     assert any(faults(300, SEED + number) for number in range(8))

@@ -1,4 +1,4 @@
-"""Subscribers of previews: callers that ask for previews get those of their own turns."""
+"""Subscribers of previews: each caller that asks for previews gets those of its own turn."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,8 +20,10 @@ BOTH = pytest.mark.parametrize("making", [streaming, streaming_shared])
 
 
 @BOTH
-def test_a_caller_hears_a_reply_while_it_comes(making: Any) -> None:
-    """Thought and message, in several parts, of the turn and step in which they are; all of it before the record."""
+def test_a_caller_gets_previews_before_the_record(making: Any) -> None:
+    """A caller gets thought and message in several chunks, with their turn and step, and all of them before the
+    record.
+    """
 
     async def main() -> None:
         home = making(model := Streamer(say("Ahoy, sailor of the seven seas!")))
@@ -66,8 +68,8 @@ def test_callers_without_previews_pay_nothing(making: Any) -> None:
     virtual_time.run(main)
 
 
-def test_each_caller_hears_of_the_own_turn() -> None:
-    """Two at once: neither hears what is said to the other."""
+def test_each_caller_gets_previews_of_its_own_turn() -> None:
+    """Of two callers at once, each gets only the previews of its own turn."""
 
     async def main() -> None:
         home = streaming(Streamer(say("To the first."), say("To the second.")))
@@ -81,8 +83,8 @@ def test_each_caller_hears_of_the_own_turn() -> None:
 
 
 def test_a_restarted_reply_is_announced() -> None:
-    """A stream that was cut and tried again, and a reply that was not taken: what was told before counts for nothing.
-    Of a reply that fails at last there is the failure, and no message.
+    """After a broken stream or a rejected reply the preview restarts and earlier text is void. A turn that fails at
+    last ends with `model_failed` and no message.
     """
 
     async def main() -> None:
@@ -106,7 +108,7 @@ def test_a_restarted_reply_is_announced() -> None:
 
 
 def test_each_of_several_steps_is_previewed() -> None:
-    """A reply that calls a function and one that says something are two steps."""
+    """A reply that calls a function and the reply after it are previewed as two steps."""
 
     async def main() -> None:
         home = streaming(Streamer(completion(calls=[("core_memory_append", MEMORY)]), say("Noted.")))
@@ -120,8 +122,8 @@ def test_each_of_several_steps_is_previewed() -> None:
 
 
 def test_a_slow_subscriber_gets_fewer_previews_and_every_record() -> None:
-    """Undelivered previews wait as one chunk, up to a limit; beyond it the reply has no more previews until it begins
-    again.
+    """Undelivered previews are merged into one chunk up to a limit; beyond the limit the reply has no more previews
+    until it restarts.
     """
 
     async def main() -> None:
@@ -146,9 +148,7 @@ def test_a_slow_subscriber_gets_fewer_previews_and_every_record() -> None:
 
 
 def test_a_subscriber_that_left_slows_no_other() -> None:
-    """A subscriber that leaves during a reply leaves the turn as it is: the turn ends, and the next one is
-    delivered.
-    """
+    """After a subscriber leaves during a reply, the turn still ends, and the next caller gets its previews."""
 
     async def main() -> None:
         home: Home = streaming(Streamer(say("A long story, and then some.")))

@@ -1,4 +1,4 @@
-"""A model that says, in the field that is for it, that it will not answer."""
+"""Replies whose `refusal` field holds the model's refusal to answer."""
 
 import json
 
@@ -13,13 +13,13 @@ def refusing(content: str | None) -> str:
     return json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]})
 
 
-def test_a_refusal_without_any_words_is_a_failure_that_says_so() -> None:
-    """It is a content filter's, with the model's own words; no reply without an answer."""
+def test_a_refusal_without_content_is_a_failure() -> None:
+    """A refusal without content is a failure of kind content filter, with the model's own words."""
     with pytest.raises(BadReply, match="I cannot help with that") as caught:
         parse_reply.reply(refusing(None), 8192)
     assert caught.value.kind == "filtered"
 
 
-def test_words_beside_a_refusal_count() -> None:
-    """The content beside a refusal is read as in any reply."""
+def test_content_next_to_a_refusal_is_read() -> None:
+    """If a reply has content and a refusal, the content is read as in any reply."""
     assert parse_reply.reply(refusing("Let us talk of boats."), 8192).text == "Let us talk of boats."

@@ -1,4 +1,4 @@
-"""Previews of a reply while it is streamed: a beginning of the later reading, and never anything else."""
+"""Previews of a streamed reply: always a beginning of the text that is read in the end."""
 
 import json
 import random
@@ -14,7 +14,7 @@ from everlog.actors.formats.reply_preview import ReplyPreview
 from everlog.actors.ports.effects import ReplyDelta
 
 WORDS = ["Ahoy", "\U0001f600", "é", '"', "\\", "\n", "\t", " ", "{", "}", "[", ":", "\\u00e9", "\x7f", "日本", "/", ","]
-"""Characters of the texts: those that must be escaped, those that may be, and those that look like more JSON."""
+"""Text parts: characters that must be escaped, that may be escaped, and that look like JSON."""
 
 
 def texts(chance: random.Random) -> str:
@@ -22,7 +22,7 @@ def texts(chance: random.Random) -> str:
 
 
 def values(chance: random.Random, depth: int = 0) -> Any:
-    """Any JSON, which may hold keys of the same names in places where they say nothing."""
+    """Return random JSON, which may hold the reader's keys at places where they have no meaning."""
     kind = chance.randrange(6 if depth < 3 else 4)
     if kind == 4:
         return [values(chance, depth + 1) for _ in range(chance.randrange(3))]
@@ -33,7 +33,7 @@ def values(chance: random.Random, depth: int = 0) -> Any:
 
 
 def split(text: str, chance: random.Random) -> Iterator[str]:
-    """The text in parts of a few characters, anywhere."""
+    """Yield the text in random parts of a few characters."""
     at = 0
     while at < len(text):
         size = chance.choice((1, 1, 2, 3, 7, 40))
@@ -42,13 +42,13 @@ def split(text: str, chance: random.Random) -> Iterator[str]:
 
 
 def written(value: Any, chance: random.Random) -> str:
-    """JSON in one of the ways in which it may be written."""
+    """Return the value as JSON in one of several valid spellings."""
     text = json.dumps(value, ensure_ascii=chance.random() < 0.5, indent=chance.choice((None, None, 2)))
     return text.replace("/", "\\/") if chance.random() < 0.2 else text
 
 
 def heard(reply: ReplyPreview, pieces: Sequence[ReplyDelta]) -> tuple[str, str, list[str]]:
-    """The thought and the message that are told, and all kinds, in order."""
+    """Return the previewed thought and message, and the kinds of all previews in order."""
     found = [one for piece in pieces for one in reply.read(piece)]
     said = {kind: "".join(text for k, text in found if k == kind) for kind in ("thought", "message")}
     return said["thought"], said["message"], [kind for kind, _ in found]
@@ -67,7 +67,7 @@ def arguments(chance: random.Random) -> dict[str, Any]:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_the_message_of_a_call_is_previewed_whole_for_any_split(seed: int) -> None:
-    """Together, what is told is the value that the arguments have in the end; another function says nothing."""
+    """All previews together equal the `message` argument; calls of other functions have no preview."""
     chance = random.Random(seed)
     given, name = arguments(chance), chance.choice(["send_message", "send_message", "archival_memory_insert"])
     text = written(given, chance)
@@ -79,7 +79,9 @@ def test_the_message_of_a_call_is_previewed_whole_for_any_split(seed: int) -> No
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_reply_of_one_object_is_previewed_whole_for_any_split(seed: int) -> None:
-    """In either way of writing it, with its parts in any order: thought and message as they are in the end."""
+    """The preview of thought and message is complete in both the `schema` and the `text` format, with the fields in any
+    order.
+    """
     chance = random.Random(seed)
     name = chance.choice(["send_message", "send_message", "core_memory_append"])
     thought, given = texts(chance), arguments(chance)
@@ -96,7 +98,7 @@ def test_a_reply_of_one_object_is_previewed_whole_for_any_split(seed: int) -> No
 
 
 def damaged(text: str, chance: random.Random) -> str:
-    """The text with something left out, put in, doubled or cut off."""
+    """Return the text with a random part removed, inserted or repeated, or with its end cut off."""
     at, to = sorted(chance.randrange(len(text) + 1) for _ in range(2))
     more = chance.choice(['"', "\\", "\\_", "{", "}", "\n", "\\ud83d", ',"message":"x"', "'", ""])
     return chance.choice([text[:at], text[:at] + more + text[at:], text[:at] + text[to:], text[:to] + text[at:]])
@@ -104,8 +106,8 @@ def damaged(text: str, chance: random.Random) -> str:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_the_preview_of_a_damaged_call_agrees_with_its_reading(seed: int) -> None:
-    """If the arguments can be read without a guess, the preview since its last restart is the beginning of the value. A
-    guess is not acted on: the model is asked again.
+    """If the arguments can be read without a guess, the previews since the last restart are the beginning of the value.
+    Lossy arguments are not compared: the model is asked again.
     """
     chance = random.Random(seed)
     checked = 0
@@ -135,7 +137,9 @@ def test_the_preview_of_a_damaged_call_agrees_with_its_reading(seed: int) -> Non
 
 
 def test_a_repeated_key_restarts_the_preview() -> None:
-    """The later key counts, and a third one may come: the rest waits for the end."""
+    """A second `message` key restarts the preview, and its value is shown only at the end, because a third key could
+    follow.
+    """
     parts = ['{"message": "Yes", ', '"message": "No", "message": "Perhaps"}']
     pieces = [ReplyDelta(call=0, name="send_message"), *(ReplyDelta(call=0, arguments=part) for part in parts)]
     _, message, kinds = heard(ReplyPreview("native"), pieces)
@@ -144,7 +148,7 @@ def test_a_repeated_key_restarts_the_preview() -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_raw_line_breaks_are_previewed(seed: int) -> None:
-    """JSON wants them escaped, small models often do not, and what they mean is plain."""
+    """Raw line breaks, which small models often leave unescaped, are previewed as line breaks."""
     chance = random.Random(seed)
     wanted = "".join(chance.choice(["\n", "\t", "\\", '"', "Ahoy", "\x01"]) for _ in range(20)) + "."
     text = (
@@ -157,14 +161,14 @@ def test_raw_line_breaks_are_previewed(seed: int) -> None:
     assert heard(ReplyPreview("native"), pieces)[1] == wanted
 
 
-def test_words_that_may_be_more_than_words_wait() -> None:
-    """A thought is told up to where a server may have written a call into it, or marks of the model's own."""
+def test_a_preview_stops_where_a_call_may_begin() -> None:
+    """The preview of a thought stops where a call or a delimiter may begin."""
     for text in ("I greet <tool_call>{}", "I greet [TOOL_CALLS]", "I greet ```"):
         assert heard(ReplyPreview("native"), [ReplyDelta(text=part) for part in text])[0] == "I greet"
 
 
 def test_several_calls_are_several_messages() -> None:
-    """Each is told, with an end between them, and calls of other functions in between say nothing."""
+    """Each message is previewed with an end after it; calls of other functions in between have no preview."""
     calls = [("send_message", "One"), ("conversation_search", "no"), ("send_message", "Two")]
     pieces = [ReplyDelta(text="Hm.")]
     for number, (name, text) in enumerate(calls):
@@ -174,8 +178,10 @@ def test_several_calls_are_several_messages() -> None:
 
 @pytest.mark.long
 @pytest.mark.models
-def test_reading_costs_as_much_as_there_is_to_read() -> None:
-    """Ten times as long a message, one character at a time, takes about ten times as long; deep nesting too."""
+def test_reading_a_stream_takes_linear_time() -> None:
+    """A message ten times as long, read one character at a time, takes about ten times as long; so does deep
+    nesting.
+    """
 
     def seconds(text: str) -> float:
         reply, begun = ReplyPreview("native"), process_time()

@@ -1,4 +1,4 @@
-"""The schema that a reply is held to."""
+"""The JSON schema of replies in the `schema` calling format."""
 
 import json
 
@@ -10,7 +10,7 @@ SCHEMAS = [tool.schema for tool in LocalSystem(MemoryStore()).tools.values()]
 
 
 def test_each_function_has_a_shape_with_its_own_parameters() -> None:
-    """The monologue first, then a name that only goes with these parameters; nothing more."""
+    """Each function has one alternative: the monologue, then the function's name, then exactly its parameters."""
     shapes = reply_schema(SCHEMAS, 300)["anyOf"]
     assert len(shapes) == len(SCHEMAS)
     for shape, schema in zip(shapes, map(json.loads, SCHEMAS), strict=True):
@@ -22,5 +22,5 @@ def test_each_function_has_a_shape_with_its_own_parameters() -> None:
 
 
 def test_an_agent_without_functions_can_only_think() -> None:
-    """There is nothing to choose from."""
+    """Without functions the schema allows a monologue only."""
     assert reply_schema([])["properties"]["function"] == {"type": "null"}

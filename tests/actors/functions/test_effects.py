@@ -1,4 +1,6 @@
-"""User's functions and what they do outside the log: the intent is durable first, and no effect is doubled unasked."""
+"""Users' functions and their outside effects: the intent is durable before the effect, and no effect is repeated unless
+its class allows it.
+"""
 
 import asyncio
 import json
@@ -17,11 +19,11 @@ from everlog.events import FunctionResult, FunctionStarted, Heartbeat, Record, e
 from tests.support.agent_world import World, completion, kinds, say
 
 BORN = 7
-"""Records of a new agent."""
+"""Number of records of a new agent."""
 
 
 class Killed(BaseException):
-    """The process ends here: no handler catches this."""
+    """An exception that no handler catches: the process dies here."""
 
 
 def told(world: World, text: str = "go") -> list[Record]:
@@ -29,7 +31,7 @@ def told(world: World, text: str = "go") -> list[Record]:
 
 
 def recovered(world: World, *lines: str) -> tuple[World, list[Record]]:
-    """The next process, and what it leaves when it finishes what the one before began."""
+    """Return the next process, and the records with which it finishes the unfinished turn."""
     world = world.restarted(*lines)
     heard: list[Record] = []
 
@@ -53,7 +55,7 @@ def results(records: Sequence[Record]) -> list[FunctionResult]:
 
 
 class Bank:
-    """Something outside: it keeps what it was asked, may be killed while it is asked, and can look at the log."""
+    """A service outside the log: it records its calls, can be killed during a call, and can read the log."""
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
@@ -115,7 +117,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("effect", ["at_most_once", "idempotent"])
 def test_the_intent_is_durable_before_the_effect_leaves(effect: str) -> None:
-    """The function, while it runs, finds its own function_started in the log, in a commit with the reply."""
+    """While the function runs, its own `function_started` is in the log, in one commit with the reply."""
     world, bank = banking(completion(calls=[CALLS[effect]]))
     left = told(world)[BORN:]
     assert bank.seen[0][BORN:] == ["user_message", "model_reply", "function_started"]
@@ -128,7 +130,7 @@ def test_the_intent_is_durable_before_the_effect_leaves(effect: str) -> None:
 
 
 def test_a_read_only_function_needs_no_commit_of_its_own() -> None:
-    """It may be run again, so nothing is written before it: two commits in all."""
+    """A read-only function may be run again, so no intent is written: the turn has two commits."""
     world, bank = banking(completion(calls=[CALLS["read_only"]]))
     left = told(world)[BORN:]
     assert kinds(left) == ["user_message", "model_reply", "function_result"]
@@ -137,7 +139,7 @@ def test_a_read_only_function_needs_no_commit_of_its_own() -> None:
 
 
 def killed_in(effect: str, *after: tuple[str, dict[str, Any]]) -> tuple[World, Bank]:
-    """A world whose process was killed while the function of that effect class ran."""
+    """Return a world whose process was killed while a function of that effect class ran."""
     world, bank = banking(completion(calls=[("send_message", {"message": "I begin."}), CALLS[effect], *after]))
     bank.kill = True
     with pytest.raises(Killed):
@@ -163,7 +165,7 @@ def test_an_interrupted_effect_that_may_happen_once_is_never_run_again() -> None
 
 
 def test_an_interrupted_idempotent_effect_is_run_again_with_the_same_key() -> None:
-    """The receiver can tell that it is the same booking."""
+    """The receiver recognises the repeated booking by its idempotency key."""
     world, bank = killed_in("idempotent")
     world, left = recovered(world)
     first, again = [asked["key"] for asked in bank.asked]
@@ -175,7 +177,7 @@ def test_an_interrupted_idempotent_effect_is_run_again_with_the_same_key() -> No
 
 
 def test_an_interrupted_read_only_effect_is_simply_run() -> None:
-    """Nothing of the step was written, so the model is asked again."""
+    """No record of the step was written, so the model is called again."""
     world, bank = killed_in("read_only")
     assert world.kinds()[BORN:] == ["user_message"]
     world, left = recovered(world, completion(calls=[CALLS["read_only"]]))
@@ -185,7 +187,7 @@ def test_an_interrupted_read_only_effect_is_simply_run() -> None:
 
 
 def test_calls_after_the_interrupted_one_are_run_in_order_by_the_next_owner() -> None:
-    """The calls before it keep their results, those after it run as if nothing had been."""
+    """Calls before the interrupted call keep their results, and calls after it run in order."""
     world, bank = killed_in(
         "at_most_once", CALLS["idempotent"], ("core_memory_append", {"name": "human", "content": "x"})
     )
@@ -198,7 +200,7 @@ def test_calls_after_the_interrupted_one_are_run_in_order_by_the_next_owner() ->
 
 
 def test_each_call_has_a_key_of_its_own() -> None:
-    """Two bookings of one reply, and one of the next turn: three keys."""
+    """Two bookings of one reply and one of the next turn have three different keys."""
     world, bank = banking(completion(calls=[CALLS["idempotent"], CALLS["idempotent"]]))
     told(world)
     world.model.lines = [completion(calls=[CALLS["idempotent"]])]
@@ -206,8 +208,8 @@ def test_each_call_has_a_key_of_its_own() -> None:
     assert len({asked["key"] for asked in bank.asked}) == 3
 
 
-def test_no_life_of_an_agent_repeats_the_keys_of_another() -> None:
-    """Deleted, created again and asked the same in the same second: a receiver can tell the bookings apart."""
+def test_a_recreated_agent_does_not_reuse_idempotency_keys() -> None:
+    """An agent that was deleted and created again does not reuse keys, even for the same call in the same second."""
     world, bank = banking()
     for _ in range(2):
         world.model.lines = [completion(calls=[CALLS["idempotent"]])]
@@ -220,10 +222,10 @@ def test_no_life_of_an_agent_repeats_the_keys_of_another() -> None:
     assert first != second
 
 
-def test_a_key_that_no_everlog_makes_is_a_fault(monkeypatch: pytest.MonkeyPatch, every_system: list) -> None:
-    """Verify takes the one form of a key, and no other."""
+def test_an_idempotency_key_of_another_form_is_a_fault(monkeypatch: pytest.MonkeyPatch, every_system: list) -> None:
+    """Verify reports an idempotency key of any other form as a fault."""
     world, _ = banking(completion(calls=[CALLS["idempotent"]]))
-    every_system.remove(world.system)  # this one is not to verify when the suite ends
+    every_system.remove(world.system)  # its key is wrong on purpose, so it must not be verified when the suite ends
     with monkeypatch.context() as other:
         other.setattr(
             ReplyExecution, "_key", lambda step, call: f"{step._context.agent_id}/{step._place}/{call.id}/another"
@@ -235,7 +237,7 @@ def test_a_key_that_no_everlog_makes_is_a_fault(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_an_effect_whose_function_is_gone_after_a_crash_may_have_happened() -> None:
-    """The next process does not have the function: it must not say that nothing was done."""
+    """If the next process lacks the function, the result says that the effect may have happened."""
     for effect in ("at_most_once", "idempotent"):
         world, _ = killed_in(effect)
         bare = World(store=world.store)
@@ -245,7 +247,7 @@ def test_an_effect_whose_function_is_gone_after_a_crash_may_have_happened() -> N
 
 
 def test_an_effect_that_was_recorded_as_once_stays_so() -> None:
-    """The class in the written intent counts, not the class that the function declares today."""
+    """The effect class in the recorded intent counts, not the class that the function declares now."""
     world, _ = killed_in("at_most_once")
     bank = Bank()
     lenient = [msgspec.structs.replace(made, effect="idempotent") for made in bank.tools()]

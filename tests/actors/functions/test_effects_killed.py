@@ -1,4 +1,6 @@
-"""A turn with calls of every class, killed at every point, once and twice: the log says what happened outside."""
+"""A turn with calls of every effect class, killed at every point, once and twice: the log reports the effects
+correctly.
+"""
 
 import asyncio
 import json
@@ -28,13 +30,13 @@ CALLS: Sequence[tuple[str, dict[str, Any]]] = [
     ("pay", {"number": 5, "request_heartbeat": True}),
 ]
 POINTS = 26
-"""Of an undisturbed life: before and after five appends, six functions and two calls of the model."""
+"""Crash points of an uninterrupted run: before and after five appends, six functions and two model calls."""
 FEW = 4
-"""So many points, and so many pairs of them, are tried in the ordinary suite; the deep one tries all."""
+"""Number of points, and of pairs of points, in the ordinary suite; the deep suite tries all."""
 
 
 class Reaper:
-    """Counts the points that a life passes, and ends it at one; keeps what happened outside."""
+    """Counts the crash points that a process passes, kills the process at one of them, and records outside effects."""
 
     def __init__(self) -> None:
         self.left: int | None = None
@@ -95,7 +97,9 @@ class Reaper:
 
 
 class MortalStore(MemoryStore):
-    """A store whose appends are crash points: before the append, and when it is durable and not yet acknowledged."""
+    """A store whose appends are crash points: one before the append, one after it is durable and before it is
+    acknowledged.
+    """
 
     reaper: Reaper
 
@@ -114,7 +118,7 @@ class MortalStore(MemoryStore):
 
 
 class Turn:
-    """A new agent with the message of the turn in its log, and the lives that it has."""
+    """A new agent with one unanswered message in its log, and the processes that run its turn."""
 
     def __init__(self) -> None:
         self.reaper = Reaper()
@@ -131,7 +135,9 @@ class Turn:
             await agent.receive(UserMessage(text="go"))
 
     def reply(self, request: bytes) -> str:
-        """The model: it follows from the request alone, and may be killed before and after it was asked."""
+        """Return the scripted model's reply, which depends on the request alone. There is a crash point before and
+        after it.
+        """
         self.asked = request.decode()
         self.reaper.pass_by()
         users = [json.loads(m["content"]) for m in json.loads(request)["messages"] if m["role"] == "user"]
@@ -139,7 +145,9 @@ class Turn:
         return completion(calls=CALLS) if users[-1]["type"] == "user_message" else say("Done.")
 
     def live(self, points: int | None) -> bool:
-        """A life that is killed at its point number `points` (None: never); False if it came to its end before."""
+        """Run a process that is killed at point number `points` (None: never). Return False if it ended before that
+        point.
+        """
         self.world = self.world.restarted(after=self.reply)
         self.reaper.left = points
         try:
@@ -157,15 +165,15 @@ class Turn:
             assert agent.waiting == 0
 
     def begun(self) -> set[str]:
-        """Return calls at most once whose intent is durable and whose result is not: their outcome cannot be known."""
+        """Return the ids of at_most_once calls with a durable intent and no result: their outcome cannot be known."""
         events = [event_of(record) for record in self.world.log()]
         ended = {event.call_id for event in events if isinstance(event, FunctionResult)}
         started = [event for event in events if isinstance(event, FunctionStarted)]
         return {e.call_id for e in started if e.effect == "at_most_once" and e.call_id not in ended}
 
     def judge(self) -> None:
-        """Every call has one result, which states the outcome outside; an outcome that cannot be known is marked
-        unknown.
+        """Check that every call has one result that matches the outside effects, and that an unknowable outcome is
+        marked unknown.
         """
         assert_whole(self.world)
         events = [event_of(record) for record in self.world.log() if record.turn == 1]
@@ -183,9 +191,10 @@ class Turn:
 
 
 def killed_at(*points: int) -> bool:
-    """Lives that are killed at these points, one after the other, and one that comes to its end; judged.
+    """Run processes that are killed at these points, one after the other, then one that is not killed, and check the
+    outcome.
 
-    False if a life came to its end before its point.
+    Return False if a process ended before its point.
     """
     turn = Turn()
     killed = [turn.live(point) for point in points]
@@ -195,25 +204,27 @@ def killed_at(*points: int) -> bool:
 
 
 def points_after(*points: int) -> int:
-    """Return the number of points of a run after these: each of them is tried."""
+    """Return the number of crash points of the process that follows kills at `points`; each of them is tried."""
     return next(point for point in count() if not killed_at(*points, point))
 
 
-def test_a_crash_at_some_point_of_a_turn_is_reported_as_it_was() -> None:
-    """At most once, exactly one key, at least once, one edit; unknown is what was begun and has no result, no more."""
+def test_effects_are_reported_correctly_after_a_crash_at_some_points() -> None:
+    """Calls happen at most once, under one key, or at least once, as their class says; a call is unknown only if it
+    started and has no result.
+    """
     assert all(killed_at(point) for point in pick(range(POINTS), FEW, label="points"))
     assert not killed_at(POINTS), "a life has more points than are tried"
 
 
 @pytest.mark.long
 @pytest.mark.effects
-def test_a_crash_at_any_point_of_a_turn_is_reported_as_it_was() -> None:
-    """The same for every point."""
+def test_effects_are_reported_correctly_after_a_crash_at_any_point() -> None:
+    """The reports are correct after a kill at every point."""
     assert points_after() == POINTS
 
 
-def test_a_second_death_while_the_first_is_recovered_changes_nothing() -> None:
-    """The same for some of all pairs of points; in the first of them there is a second death."""
+def test_effects_are_reported_correctly_after_a_crash_in_recovery() -> None:
+    """The reports are correct after a second kill during recovery, for some pairs of points."""
     assert killed_at(POINTS // 2, 3)
     some = chance("pairs of points")
     for _ in range(FEW):
@@ -222,13 +233,13 @@ def test_a_second_death_while_the_first_is_recovered_changes_nothing() -> None:
 
 @pytest.mark.long
 @pytest.mark.effects
-def test_any_two_crashes_of_a_turn_are_reported_as_they_were() -> None:
-    """The same for every pair of points."""
+def test_effects_are_reported_correctly_after_any_two_crashes() -> None:
+    """The reports are correct for every pair of points."""
     assert sum(points_after(first) for first in range(POINTS)) > POINTS**2 / 3
 
 
 def changed(effect: Any) -> Tool:
-    """`book` as the next process knows it: other parameters, or another class."""
+    """Return `book` as the next process has it: with other parameters, or of another effect class."""
 
     @tool(effect=effect)
     def book(row: int = 0, seat: str = "") -> str:
@@ -247,7 +258,9 @@ def changed(effect: Any) -> Tool:
 
 @pytest.mark.parametrize("effect", ["idempotent", "at_most_once"])
 def test_a_call_that_its_function_no_longer_takes_may_have_happened(effect: str) -> None:
-    """With other parameters, or another class, in the next process it is not run again, nor said to have failed."""
+    """A call whose function has other parameters or another class in the next process is not run again, and its result
+    says that the effect may have happened.
+    """
     world, _ = killed_in("idempotent")
     other = World(store=world.store, tools=[changed(effect)])
     other.clock, other.ids, other.settings = world.clock, world.ids, world.settings

@@ -1,6 +1,4 @@
-"""Results and exceptions of user functions, of functions that edit memory, and of calls that fail: reported, never
-fatal.
-"""
+"""Results and exceptions of users' functions: reported to the model, never fatal."""
 
 import asyncio
 import json
@@ -31,7 +29,7 @@ def raising(error: Exception, *, effect: Any = "at_most_once") -> Tool:
 @pytest.mark.parametrize("effect", ["at_most_once", "idempotent", "read_only"])
 @pytest.mark.parametrize("error", [KeyError("lost"), ZeroDivisionError("by zero"), OSError(5, "broken")], ids=repr)
 def test_a_function_that_raises_anything_has_failed(error: Exception, effect: str) -> None:
-    """The model is told the error and is run again; the turn ends well."""
+    """The model gets the error as the call's result and a heartbeat, and the turn ends normally."""
     world = World(completion(calls=[("fail", {"what": "x"})]), say("Oh."), tools=[raising(error, effect=effect)])
     left = told(world)[BORN:]
     assert kinds(left)[-5:] == ["function_result", "heartbeat", "model_reply", "message_sent", "function_result"]
@@ -43,7 +41,7 @@ def test_a_function_that_raises_anything_has_failed(error: Exception, effect: st
 
 
 class Strange:
-    """Nothing that JSON knows."""
+    """A value that JSON cannot represent."""
 
 
 @pytest.mark.parametrize(
@@ -65,7 +63,7 @@ class Strange:
 )  # fmt: skip
 @pytest.mark.parametrize("effect", ["at_most_once", "read_only"])
 def test_any_result_of_a_function_is_recorded_and_shown(value: Any, text: str, effect: Any) -> None:
-    """No return value can stop a turn whose effect has left, and verify makes the same of it."""
+    """Any return value leaves a complete turn, and verify computes the same result text."""
 
     @tool(effect=effect)
     def give(what: str) -> Any:
@@ -83,7 +81,7 @@ def test_any_result_of_a_function_is_recorded_and_shown(value: Any, text: str, e
 
 
 def test_an_error_text_is_cut_and_cleaned_like_a_result() -> None:
-    """A stack of megabytes, or half a character, in an exception is no reason to lose the turn."""
+    """A traceback of megabytes, or half a character, in an exception does not end the turn."""
     for error in (ValueError("y" * 5000), ValueError("half \ud83d")):
         world = World(completion(calls=[("fail", {"what": "x"})]), say("Oh."), tools=[raising(error)])
         failed = results(told(world)[BORN:])[0]
@@ -93,7 +91,7 @@ def test_an_error_text_is_cut_and_cleaned_like_a_result() -> None:
 
 
 def test_async_functions_are_awaited() -> None:
-    """Each effect class may be a coroutine function, and may fail like any other."""
+    """A function of each effect class may be a coroutine function, and may fail like any other."""
 
     @tool(effect="read_only")
     async def wait(what: str) -> str:
@@ -132,7 +130,9 @@ def remember_twice(memory: Memory, label: str, what: str) -> str:
 
 
 def test_a_users_function_may_edit_memory() -> None:
-    """A first parameter of type Memory makes it pure: its effect is the edits, no intent, and its failure none."""
+    """A first parameter of type Memory makes a function pure: its edits are recorded, there is no intent, and a failure
+    has no effect.
+    """
     assert remember_twice.effect == "pure"
     assert "memory" not in json.loads(remember_twice.schema)["parameters"]["properties"]
     world = World(completion(calls=[("remember_twice", {"label": "human", "what": "Sails."})]), tools=[remember_twice])
@@ -159,7 +159,7 @@ def test_a_memory_function_that_fails_leaves_memory_as_it_was() -> None:
 
 
 def test_an_async_memory_function_is_refused_where_it_is_made() -> None:
-    """Editing memory is pure: it cannot wait for anything."""
+    """An async function with a Memory parameter is refused, because memory edits are pure and cannot wait."""
 
     async def later(memory: Memory, what: str) -> None:
         """Edit later.
@@ -215,7 +215,9 @@ def odd_default(words: list[str] = ["a"]) -> None:  # noqa: B006
     ],
 )
 def test_a_function_that_the_model_could_not_call_is_refused_by_name(function: Any, named: str) -> None:
-    """A type that JSON cannot hold, parameters without names, a name that is ours: BadInput, in one paragraph."""
+    """A type that JSON cannot represent, parameters without names, and reserved names raise BadInput with one
+    paragraph.
+    """
     with pytest.raises(BadInput, match=named) as caught:
         tool(function)
     assert function.__name__ in str(caught.value)

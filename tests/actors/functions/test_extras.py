@@ -1,4 +1,4 @@
-"""The presets, which functions an agent has, and what it is granted; another model, asked."""
+"""Presets, the functions of an agent, its permissions, and questions to another model."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ CHAT = (
 
 
 class Granted(World):
-    """A world whose agents are granted something, and which asks for a preset."""
+    """A world whose agents have permissions and ask for a preset."""
 
     def __init__(
         self,
@@ -50,24 +50,26 @@ class Granted(World):
         return OfflineModel() if name == "offline" else self.model
 
     def results(self, *, ok: bool | None = None) -> list[FunctionResult]:
-        """Return the functions' results, greetings excluded; with `ok`, only the successful or only the failed ones."""
+        """Return the functions' results without those of send_message; `ok` selects the successful or the failed
+        ones.
+        """
         found = [event for event in map(event_of, self.log()) if isinstance(event, FunctionResult)]
         return [event for event in found if event.name != "send_message" and ok in (None, event.ok)]
 
     def configured(self) -> AgentConfigured:
-        """The newest configuration."""
+        """Return the newest configuration."""
         found = [event for event in map(event_of, self.log()) if isinstance(event, AgentConfigured)]
         return found[-1]
 
     def functions(self) -> list[str]:
-        """The functions that it names."""
+        """Return the names of the functions in the newest configuration."""
         return [function.name for function in self.configured().functions]
 
     def told(self, *texts: str) -> list[Record]:
         return asyncio.run(self.tell(*texts))
 
     def proven(self) -> None:
-        """The agent verifies and rebuilds without a fault or a note."""
+        """Check that the agent verifies and rebuilds without a fault or a note."""
         view = self.system.view("sam")
         for report in (verify(view, self.system.tools), rebuild(view)):
             assert (report.faults, report.notes) == ([], [])
@@ -76,7 +78,7 @@ class Granted(World):
 
 
 def again(world: Granted, *lines: Line, **more: Any) -> Granted:
-    """The same store in a new process, which asks for no preset unless told to."""
+    """Return a new process over the same store, without a preset unless `more` gives one."""
     next_one = Granted(*lines, store=world.store, **{"preset": None, **more})
     next_one.clock, next_one.ids = world.clock, world.ids
     next_one.system._ports = world.ports
@@ -85,7 +87,7 @@ def again(world: Granted, *lines: Line, **more: Any) -> Granted:
 
 @pytest.mark.parametrize(("preset", "more"), [(None, ()), ("chat", ()), ("docs", ()), ("extras", NAMES)])
 def test_a_preset_brings_its_prompt_and_its_functions(preset: str | None, more: tuple[str, ...]) -> None:
-    """Presets chat and docs have MemGPT's nine functions, extras has four more; each has a system prompt."""
+    """The presets chat and docs have MemGPT's nine functions, extras has four more, and each has a system prompt."""
     world = Granted(preset=preset)
     world.told("hello")
     name = preset or "chat"
@@ -98,7 +100,7 @@ def test_a_preset_brings_its_prompt_and_its_functions(preset: str | None, more: 
 
 
 def test_the_prompts_say_what_their_preset_is_for() -> None:
-    """The three prompts differ; that of extras is that of chat with a part about its functions."""
+    """The three prompts differ; the prompt of extras is that of chat with an added part about the extra functions."""
     assert presets.names("system") == ["chat", "docs", "extras"]
     chat, more = (presets.system(name).split("\n\n") for name in ("chat", "extras"))
     added = [part for part in more if part not in chat]
@@ -112,7 +114,9 @@ def test_the_prompts_say_what_their_preset_is_for() -> None:
 
 
 def test_a_preset_is_kept_until_another_is_given() -> None:
-    """Opened without --preset an agent stays as it was; with one it changes, prompt and functions, and back."""
+    """Without --preset an existing agent keeps its prompt and functions; with --preset both change, in either
+    direction.
+    """
     world = Granted()
     world.told("hello")
     world = again(world)
@@ -135,7 +139,7 @@ def test_a_preset_is_kept_until_another_is_given() -> None:
 
 
 def test_an_unknown_preset_is_refused_and_creates_nothing() -> None:
-    """A preset that does not exist is the caller's error, with those that do; with a prompt of one's own too."""
+    """An unknown preset is refused with the list of presets, also if a system prompt is given."""
     for more in ({}, {"system": "Mine."}):
         world = Granted(preset="memgpt", **more)
         with pytest.raises(BadInput, match="chat, docs, extras"):
@@ -144,8 +148,8 @@ def test_an_unknown_preset_is_refused_and_creates_nothing() -> None:
 
 
 def test_a_function_that_the_agent_does_not_have_cannot_be_called(tmp_path: Path) -> None:
-    """With any grants, an agent of the preset chat that calls an extra gets the error that there is no such
-    function.
+    """An agent with the preset chat that calls an extra function gets the error for unknown functions, with any
+    permissions.
     """
     (tmp_path / "a.txt").write_text("secret")
     calls = [("read_from_text_file", {"filename": "a.txt", "line_start": 1})]
@@ -157,8 +161,8 @@ def test_a_function_that_the_agent_does_not_have_cannot_be_called(tmp_path: Path
     world.proven()
 
 
-def test_a_users_function_is_gone_with_its_flag_and_verifies_with_it() -> None:
-    """A call that failed for want of a function verifies although the function is given now."""
+def test_a_call_of_a_missing_function_verifies_after_it_is_supplied() -> None:
+    """A failed call of a missing function still verifies after the function is supplied."""
 
     @tool(effect="read_only")
     def look() -> str:
@@ -174,8 +178,8 @@ def test_a_users_function_is_gone_with_its_flag_and_verifies_with_it() -> None:
     world.proven()
 
 
-def test_an_extras_name_is_taken() -> None:
-    """A function of the user's cannot have the name of an extra, whichever preset the agent has."""
+def test_the_name_of_an_extra_function_is_reserved() -> None:
+    """A user's function cannot have the name of an extra function, with any preset."""
 
     @tool
     def http_request() -> str:
@@ -186,9 +190,9 @@ def test_an_extras_name_is_taken() -> None:
         Granted(tools=(http_request,))
 
 
-def test_the_functions_do_what_is_granted_and_the_log_grants_nothing(tmp_path: Path) -> None:
-    """With a workspace the files are read and added to, with an intent where it counts; the next process, without the
-    flag, is told so, though the log is the same.
+def test_permissions_are_not_part_of_the_log(tmp_path: Path) -> None:
+    """With a workspace, files are read and appended to, with an intent for the append. The next process, started
+    without the flag, reports that it has no workspace, although the log is the same.
     """
     (tmp_path / "a.txt").write_text("one\n")
     calls = [
@@ -217,7 +221,7 @@ def test_the_functions_do_what_is_granted_and_the_log_grants_nothing(tmp_path: P
 
 
 def test_arguments_are_checked_by_their_types() -> None:
-    """A line number that is no number and a missing argument are told; a number written as text is taken."""
+    """A line number that is not a number and a missing argument are reported; a number written as text is accepted."""
     calls: list[tuple[str, dict[str, Any]]] = [
         ("read_from_text_file", {"filename": "a", "line_start": "x"}),
         ("read_from_text_file", {"line_start": 1}),
@@ -231,7 +235,7 @@ def test_arguments_are_checked_by_their_types() -> None:
 
 
 def test_grants_are_values() -> None:
-    """Grants can be sent to another process, cannot be changed, and allow nothing by default."""
+    """Permissions can be pickled, cannot be changed, and allow nothing by default."""
     grants = Grants(workspace="/tmp", hosts=("a.test",), helper="offline")
     assert pickle.loads(pickle.dumps(grants)) == grants
     assert Grants() == Grants(workspace="", hosts=(), helper="")
@@ -240,7 +244,7 @@ def test_grants_are_values() -> None:
 
 
 def test_effect_classes() -> None:
-    """A function with outside effects is never run twice; a function that only reads may be."""
+    """A function with outside effects is never repeated; a function that only reads may be."""
     assert {made.name: made.effect for made in extras(Grants(), no_helper)} == {
         "message_chatgpt": "read_only",
         "read_from_text_file": "read_only",
@@ -253,14 +257,14 @@ QUESTION = completion(calls=[("message_chatgpt", {"message": "How deep is the se
 
 
 def question_of(world: World) -> dict[str, Any]:
-    """The request without tools: the question."""
+    """Return the question of a request, if it is one without tools."""
     found: list[dict[str, Any]] = [json.loads(request) for request in world.model.requests]
     (question,) = [request for request in found if "tools" not in request]
     return question
 
 
 def test_another_model_is_asked_without_the_conversation() -> None:
-    """The question is a request of its own: a short system message and the question, to the agent's own model."""
+    """The question is a separate request to the agent's own model: a short system message and the question."""
     world = Granted(QUESTION, say("So deep."))
     world.model.summaries = [completion("  3,682 metres on average. ")]
     world.told("Ask somebody how deep the sea is")
@@ -274,7 +278,7 @@ def test_another_model_is_asked_without_the_conversation() -> None:
 
 
 def test_the_helper_that_is_granted_is_asked() -> None:
-    """With --helper the question goes to that model, and the agent's own is not asked."""
+    """With --helper the question goes to that model, and the agent's own model is not called for it."""
     world = Granted(QUESTION, say("It did not know."), grants=Grants(helper="offline"))
     world.told("Ask somebody")
     assert len(world.model.requests) == 2
@@ -302,19 +306,19 @@ class Closing(ScriptedModel):
     ],
 )
 def test_a_helper_that_fails_is_reported_and_closed(line: Line, says: str) -> None:
-    """With any malformed answer the model gets an error, the turn continues, and no connection is left open."""
+    """After any malformed answer the model gets an error, the turn continues, and no connection stays open."""
     world = Granted(QUESTION, say("Nobody knows."))
     model = Closing(world.model.lines, summaries=[line])
     world.model = model
     world.told("Ask somebody")
     (result,) = world.results()
     assert (result.ok, says in result.text) == (False, True)
-    assert model.closed == 2  # the question's and the agent's own
+    assert model.closed == 2  # one for the question, one for the agent itself
     world.proven()
 
 
 def test_a_helper_that_cannot_be_made_is_reported() -> None:
-    """A helper without a key is a failed call, not a failed turn."""
+    """A helper model without a key gives a failed call, not a failed turn."""
 
     def models(name: str) -> Any:
         if name == "gpt-x":
@@ -328,7 +332,9 @@ def test_a_helper_that_cannot_be_made_is_reported() -> None:
 
 
 def test_offline_answers_a_question_and_still_summarizes() -> None:
-    """The offline model says that it is no language model, each time alike, and takes a summary's request for one."""
+    """The offline model answers each question with the same statement that it is no language model, and still
+    recognises requests for a summary.
+    """
 
     def ask(system: str) -> str:
         body = {"messages": [{"role": "system", "content": system}, {"role": "user", "content": "How deep?"}]}
@@ -345,7 +351,7 @@ def test_offline_answers_a_question_and_still_summarizes() -> None:
 
 
 def test_tools_are_made_once() -> None:
-    """Schemas and argument types are shared by all agents of a process; what a function may do is not."""
+    """Schemas and argument types are shared by all agents of a process; permissions are not."""
     first, second = (extras(Grants(workspace=folder), no_helper) for folder in ("", "/tmp"))
     for one, other in zip(first, second, strict=True):
         assert one.arguments is other.arguments

@@ -1,4 +1,4 @@
-"""Files of the workspace: a few lines are read, a few are added, and nothing else in the world is touched."""
+"""The functions for workspace files: they read and append a few lines, and touch nothing outside the workspace."""
 
 import errno
 import fcntl
@@ -21,7 +21,7 @@ SECRET = "the secret\n"
 
 
 class Place:
-    """Make a workspace with a few files, next to a file outside of it."""
+    """A workspace with a few files, next to a file outside of it."""
 
     def __init__(self, root: Path) -> None:
         self.outside = root / "outside"
@@ -35,7 +35,7 @@ class Place:
         self.append = self.files.append_to_text_file
 
     def refuses(self, filename: str, says: str = "") -> None:
-        """Neither function takes the file, and nothing changes."""
+        """Check that neither function accepts the file, and that nothing changes."""
         before = self.snapshot()
         for call in (lambda: self.read(filename, 1), lambda: self.append(filename, "more")):
             with pytest.raises(FunctionError) as refused:
@@ -45,7 +45,7 @@ class Place:
         assert self.snapshot() == before
 
     def snapshot(self) -> dict[str, bytes]:
-        """Every plain file of both folders, and what is in it."""
+        """Return the name and content of every plain file of both folders."""
         found = [*self.folder.rglob("*"), *self.outside.rglob("*")]
         return {str(path): path.read_bytes() for path in found if path.is_file() and not path.is_symlink()}
 
@@ -60,19 +60,21 @@ def place(tmp_path: Path) -> Place:
     [(1, 1, "one"), (2, 1, "two"), (2, 2, "two\nthree"), (1, 99, "one\ntwo\nthree"), (3, 10**15, "three")],
 )
 def test_lines_are_counted_from_one(place: Place, line: int, count: int, text: str) -> None:
-    """Reading gives the lines asked for, as many as there are."""
+    """Reading returns the requested lines, or as many as exist."""
     assert place.read("notes/plan.txt", line, count) == text
 
 
 @pytest.mark.parametrize(("line", "count"), [(0, 1), (-1, 1), (1, 0), (1, -5), (4, 1), (10**15, 1)])
-def test_lines_that_cannot_be_are_refused(place: Place, line: int, count: int) -> None:
-    """There is no line before the first or after the last, and no reading of no lines."""
+def test_invalid_line_ranges_are_refused(place: Place, line: int, count: int) -> None:
+    """A line before the first or after the last, and a range without lines, are refused."""
     with pytest.raises(FunctionError, match="line"):
         place.read("notes/plan.txt", line, count)
 
 
 def test_a_reading_ends_at_500_characters_and_says_so(place: Place) -> None:
-    """500 characters come whole; of more, 500 and a line that says that there is more. Characters, not bytes."""
+    """500 characters are returned whole; of a longer text, 500 characters and a line that says so. Characters are
+    counted, not bytes.
+    """
     for letter in ("x", "é", "水", "🙂"):
         (place.folder / "long.txt").write_text(letter * 500)
         assert place.read("long.txt", 1) == letter * 500
@@ -84,8 +86,8 @@ def test_a_reading_ends_at_500_characters_and_says_so(place: Place) -> None:
 
 
 @pytest.mark.parametrize("size", [65_535, 65_536, 65_537, 131_072])
-def test_lines_meet_pieces_of_the_file_anywhere(place: Place, size: int) -> None:
-    """Lines are found although the file is read in pieces that end anywhere, within a character too."""
+def test_lines_are_found_across_block_boundaries(place: Place, size: int) -> None:
+    """Lines are found although the file is read in blocks that may end inside a character."""
     (place.folder / "big.txt").write_bytes(b"a" * (size - 2) + "🙂\nlast\n\n🙂".encode())
     assert place.read("big.txt", 2) == "last"
     assert place.read("big.txt", 3) == ""
@@ -94,7 +96,7 @@ def test_lines_meet_pieces_of_the_file_anywhere(place: Place, size: int) -> None
 
 
 def test_a_huge_file_costs_no_memory_and_no_endless_time(place: Place) -> None:
-    """A file of a terabyte and a line without an end are read in little memory; a line far into it is refused."""
+    """A file of a terabyte and a line without an end are read in little memory; a line far into the file is refused."""
     with (place.folder / "huge.txt").open("wb") as file:
         file.write(b"first\n")
         file.truncate(1 << 40)
@@ -116,7 +118,7 @@ def test_adding_puts_a_line_at_the_end(place: Place) -> None:
 
 
 def test_a_file_must_exist(place: Place) -> None:
-    """Adding makes no file, and a folder that does not exist is told in the same words."""
+    """Appending creates no file, and a missing folder gives the same error as a missing file."""
     place.refuses("new.txt", "There is no file")
     place.refuses("nowhere/new.txt", "There is no file")
 
@@ -128,13 +130,13 @@ def test_a_file_must_exist(place: Place) -> None:
      "/", "./", "notes/plan.txt\0.png", "a/" * 3000 + "..", "notes/./../notes/plan.txt"],
 )  # fmt: skip
 def test_a_path_stays_inside(place: Place, filename: str) -> None:
-    """Absolute paths, `..` anywhere, and names of nothing are refused."""
+    """Absolute paths, `..` at any place, and empty or special names are refused."""
     place.refuses(filename, "no file of the workspace")
 
 
 @pytest.mark.parametrize("filename", ["notes", "notes/plan.txt/x", "n" * 5000, "notes/" * 2000 + "x"])
 def test_errors_of_the_system_are_reported(place: Place, filename: str) -> None:
-    """Folders, files used as folders and names too long are FunctionErrors in words."""
+    """Folders, paths through a plain file and names that are too long raise FunctionError with a plain text."""
     place.refuses(filename)
 
 
@@ -157,7 +159,7 @@ def test_links_are_refused(place: Place) -> None:
 def before(
     monkeypatch: pytest.MonkeyPatch, when: Callable[[str], bool], then: Callable[[], None]
 ) -> Iterator[list[str]]:
-    """Do something at the moment before a part of a path is opened, once."""
+    """Run an action once, just before a part of a path is opened."""
     real, done = os.open, []
 
     def opening(path: str, *args: int, **kwargs: int) -> int:
@@ -176,7 +178,7 @@ def before(
 def test_a_link_that_is_swapped_in_is_refused(
     place: Place, monkeypatch: pytest.MonkeyPatch, part: str, verb: str
 ) -> None:
-    """Replacing a file or folder by a link between check and opening gains nothing."""
+    """A file or folder that is replaced by a link between check and opening is refused."""
     (place.outside / "plan.txt").write_text(SECRET)
     whole = place.folder / ("notes/plan.txt" if part == "plan.txt" else "notes")
 
@@ -190,10 +192,8 @@ def test_a_link_that_is_swapped_in_is_refused(
     assert (place.outside / "plan.txt").read_text() == SECRET
 
 
-def test_a_folder_that_becomes_a_link_after_it_was_opened_leads_where_it_led(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The file is opened from the folder that was opened, whatever its name stands for by then."""
+def test_a_folder_replaced_by_a_link_after_opening_is_still_used(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is opened relative to the folder that was opened, even if a link has taken the folder's name since."""
     (place.outside / "plan.txt").write_text(SECRET)
 
     def swap() -> None:
@@ -216,7 +216,7 @@ def test_only_plain_files(place: Place) -> None:
 
 
 def test_a_fifo_that_is_swapped_in_is_refused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An opened file is checked again: a fifo that took a file's place is not read and does not block."""
+    """The opened file is checked again: a fifo that replaced the file is not read and does not block."""
     plan = place.folder / "notes" / "plan.txt"
 
     def swap() -> None:
@@ -239,7 +239,7 @@ def test_only_text_in_utf_8(place: Place, data: bytes) -> None:
 
 
 def test_the_end_of_a_long_text_may_begin_within_a_character(place: Place) -> None:
-    """A long file of characters of four bytes is text wherever the piece at its end begins."""
+    """A long UTF-8 file of four-byte characters is accepted wherever the checked block at its end begins."""
     for shift in range(4):
         (place.folder / "long.txt").write_text("x" * shift + "🙂" * 20_000)
         place.append("long.txt", "!")
@@ -247,7 +247,7 @@ def test_the_end_of_a_long_text_may_begin_within_a_character(place: Place) -> No
 
 
 def test_a_disk_that_is_full_loses_nothing(place: Place) -> None:
-    """If a text cannot be written completely, none of it is, and the model is informed."""
+    """If a text cannot be written completely, none of it stays in the file, and the model is informed."""
     plan = place.folder / "notes" / "plan.txt"
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -263,7 +263,9 @@ def test_a_disk_that_is_full_loses_nothing(place: Place) -> None:
 
 @contextmanager
 def half_written(then: Callable[[], None]) -> Iterator[None]:
-    """A disk that takes a text in halves; after the first half `then` happens, and the second cannot be written."""
+    """Return a disk that writes a text in two halves: after the first half it calls `then`, and the second half
+    fails.
+    """
     write, done = os.write, []
 
     def half(file: int, data: bytes) -> int:
@@ -279,7 +281,9 @@ def half_written(then: Callable[[], None]) -> Iterator[None]:
 
 
 def test_an_agent_that_fails_takes_back_nothing_of_another(place: Place) -> None:
-    """Two agents add to one file at once: the other one has to wait, so that what it added is not cut off."""
+    """Of two agents that append to one file, the second waits, so that removing the first agent's partial text removes
+    nothing of the second's.
+    """
     plan = place.folder / "notes" / "plan.txt"
     added: list[bool] = []
 
@@ -301,7 +305,9 @@ def test_an_agent_that_fails_takes_back_nothing_of_another(place: Place) -> None
 
 
 def test_text_added_by_another_process_is_kept(place: Place) -> None:
-    """A process without the lock may append at the same time: then nothing is removed, and the model is informed."""
+    """A process that ignores the lock may append at the same time: then nothing is removed, and the model is
+    informed.
+    """
     plan = place.folder / "notes" / "plan.txt"
 
     def editor() -> None:
@@ -313,8 +319,8 @@ def test_text_added_by_another_process_is_kept(place: Place) -> None:
     assert plan.read_text().endswith("of a person\n")
 
 
-def test_what_was_added_is_on_the_disk(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A text that could not be synced was not added."""
+def test_an_appended_text_is_synced(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text that could not be synced is reported as not added."""
     plan = place.folder / "notes" / "plan.txt"
     found: list[str] = []
 
@@ -330,7 +336,7 @@ def test_what_was_added_is_on_the_disk(place: Place, monkeypatch: pytest.MonkeyP
 
 
 def test_missing_rights_are_reported(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that the system does not let us open is a FunctionError with the system's reason."""
+    """A file without permissions gives a FunctionError with the system's reason."""
 
     def refuse() -> None:
         raise PermissionError(13, "Permission denied")
@@ -354,7 +360,7 @@ def test_no_file_stays_open(place: Place) -> None:
 
 
 def test_without_a_workspace_the_functions_say_which_flag_gives_one() -> None:
-    """The default allows nothing, and says how it is allowed."""
+    """Without a workspace the error names the flag that gives one."""
     tools = {tool.name: tool.function for tool in extras(Grants(), no_helper)}
     for call in (
         lambda: tools["read_from_text_file"]("x", 1),

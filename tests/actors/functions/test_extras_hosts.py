@@ -1,4 +1,4 @@
-"""Hosts that may be requested and connected to: names in their spellings, addresses in their forms."""
+"""Allowed hosts of http_request: spellings of names and forms of addresses."""
 
 from ipaddress import ip_address
 
@@ -23,7 +23,7 @@ ALLOWED = hosts(["shop.test", "api.test:8080", "[2001:db8::1]", "93.184.216.34",
     ],
 )
 def test_allowed_urls(url: str, where: RequestTarget) -> None:
-    """A URL of an allowed host leads there, however its name is spelled."""
+    """A URL of an allowed host is accepted in any spelling of the host's name."""
     assert target(url, ALLOWED) == where
 
 
@@ -50,7 +50,7 @@ def test_allowed_urls(url: str, where: RequestTarget) -> None:
     ],
 )  # fmt: skip
 def test_refused_urls(url: str) -> None:
-    """No other host, port, scheme, spelling or trick leads anywhere; the refusal is in words."""
+    """Another host, port, scheme or disguised spelling is refused with a plain text."""
     with pytest.raises(FunctionError):
         target(url, ALLOWED)
 
@@ -66,13 +66,13 @@ def test_refused_urls(url: str) -> None:
     ],
 )  # fmt: skip
 def test_an_allow_list_has_hosts_and_ports_only(entry: str) -> None:
-    """A text that is neither HOST nor HOST:PORT is refused, with an example of both."""
+    """An entry that is neither HOST nor HOST:PORT is refused, with an example of both."""
     with pytest.raises(BadInput, match="HOST:PORT"):
         hosts([entry])
 
 
 def test_a_host_may_be_given_with_several_ports() -> None:
-    """Entries of one host add up, however it is spelled."""
+    """The ports of several entries for one host are combined, in any spelling of the host."""
     assert hosts(["A.test", "a.test:8080", "a.test.:81"]) == {"a.test": frozenset({80, 443, 8080, 81})}
 
 
@@ -80,7 +80,7 @@ def test_a_host_may_be_given_with_several_ports() -> None:
     "address", ["93.184.216.34", "8.8.8.8", "2606:4700::1111", "64:ff9b::8.8.8.8", "::ffff:8.8.8.8"]
 )
 def test_public_addresses(address: str) -> None:
-    """Addresses of the public network may be connected to, wrapped in IPv6 too."""
+    """Public addresses are accepted, also as IPv4 addresses inside IPv6 ones."""
     assert is_public(ip_address(address))
 
 
@@ -102,7 +102,7 @@ def test_public_addresses(address: str) -> None:
     ],
 )  # fmt: skip
 def test_addresses_that_are_not_public(address: str) -> None:
-    """Private, loopback, link-local, shared, multicast, reserved, unspecified, documentation: none may be connected to,
-    and no form of IPv6 that wraps one of them.
+    """Private, loopback, link-local, shared, multicast, reserved, unspecified and documentation addresses are refused,
+    also inside any form of IPv6 address.
     """
     assert not is_public(ip_address(address))

@@ -1,4 +1,4 @@
-"""http_request: what it sends and gives back, and that nothing leads it where it may not go."""
+"""http_request: its requests and results, and the checks that keep it inside the allowed hosts."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ def asked(
     names: Names | None = None,
     timeout_s: float = 20,
 ) -> tuple[dict[str, Any], Server]:
-    """The result of one request to a server with these answers, and the server."""
+    """Return the result of one request to a server with these answers, and the server."""
 
     async def run() -> tuple[dict[str, Any], Server]:
         async with serving(answers) as server:
@@ -46,7 +46,7 @@ def refused(url: str, *allowed: str, names: Names | None = None) -> str:
 
 
 def test_an_answer_is_status_headers_and_body() -> None:
-    """The model is told the status, the headers and the body, as MemGPT tells them."""
+    """The result has the status, the headers and the body, as in MemGPT."""
     result, server = asked({"/items?page=1": ok("é".encode(), "X-One: 1", "x-one: 2")}, "/items?page=1#top")
     assert result == {"status_code": 200, "headers": {"content-length": "2", "x-one": "1, 2"}, "body": "é"}
     head = server.requests[0].decode()
@@ -55,14 +55,16 @@ def test_an_answer_is_status_headers_and_body() -> None:
 
 
 def test_a_path_is_sent_as_it_is_written() -> None:
-    """The checked address is the sent one: nothing in a path is removed or respelled."""
+    """The address that was checked is the one that is sent: no part of a path is normalized."""
     path = "/a/../b;c//d?e=<f>'%2e|"
     _, server = asked({path: ok()}, path)
     assert server.requests[0].decode().startswith(f"GET {path} HTTP/1.1\r\n")
 
 
 def test_a_payload_is_sent_as_json_and_get_sends_none() -> None:
-    """POST sends the JSON as it is given; GET ignores it; what is no JSON is refused and nothing is sent."""
+    """POST sends the given JSON unchanged; GET ignores a payload; text that is not JSON is refused before anything is
+    sent.
+    """
     _, server = asked({"/": ok()}, method="post", payload='{"a": "é"}')
     assert server.requests[0].endswith('\r\n\r\n{"a": "é"}'.encode())
     assert b"Content-Type: application/json\r\n" in server.requests[0]
@@ -75,7 +77,7 @@ def test_a_payload_is_sent_as_json_and_get_sends_none() -> None:
 
 @pytest.mark.parametrize("method", ["CONNECT", "TRACE", "GET / HTTP/1.1\r\nX: y", ""])
 def test_only_plain_methods(method: str) -> None:
-    """A method is one of a few words: it cannot carry lines of its own."""
+    """Only a few method names are accepted, so a method cannot smuggle further header lines."""
     with pytest.raises(FunctionError, match="method"):
         asked({"/": ok()}, method=method)
 
@@ -92,7 +94,9 @@ def test_only_plain_methods(method: str) -> None:
     ],
 )  # fmt: skip
 def test_bodies_come_in_several_ways(answer: bytes, body: str) -> None:
-    """Chunks, a length, the end of the connection, none at all: each is read; a status of failure is an answer too."""
+    """Bodies in chunks, with a length, up to the end of the connection, or empty are read; an error status is a result
+    too.
+    """
     assert asked({"/": answer})[0]["body"] == body
 
 
@@ -116,7 +120,7 @@ def test_bodies_come_in_several_ways(answer: bytes, body: str) -> None:
     ],
 )
 def test_a_broken_answer_is_an_error_value(answer: bytes) -> None:
-    """With any malformed answer of a server the model gets an `error` and the turn continues."""
+    """Any malformed server response gives the model an `error`, and the turn continues."""
     result, _ = asked({"/": answer})
     assert list(result) == ["error"]
     assert len(result["error"]) > len(MAYBE_DONE)
@@ -127,25 +131,25 @@ def test_a_broken_answer_is_an_error_value(answer: bytes) -> None:
     "head", [b"Content-Length: 99999999\r\n\r\n", b"\r\n", b"Transfer-Encoding: chunked\r\n\r\nffffff\r\n"]
 )
 def test_a_body_is_read_up_to_its_limit(head: bytes) -> None:
-    """Of a body without an end the first 64 KiB are read, and the rest is left."""
+    """The first 64 KiB of an endless body are returned."""
     result, _ = asked({"/": b"HTTP/1.1 200 OK\r\n" + head + b"x" * (BODY_BYTES_MAX * 4)})
     assert result["body"] == "x" * BODY_BYTES_MAX
 
 
 def test_a_silent_server_is_given_up() -> None:
-    """A server that takes the request and says nothing ends as an `error` when the time is over."""
+    """A server that accepts the request and sends nothing gives an `error` after the time limit."""
     result, _ = asked({}, timeout_s=0.05)
     assert result == {"error": f"there was no whole answer within 0.05 seconds. {MAYBE_DONE}"}
 
 
-def test_a_connection_that_ends_after_the_request_may_have_been_enough() -> None:
-    """A server that hangs up, politely or not, may have done what it was asked: the model is told so."""
+def test_a_connection_closed_after_the_request_is_reported_as_possibly_done() -> None:
+    """A server that closes the connection after the request may have acted on it; the error says so."""
 
     async def run(abort: bool) -> dict[str, Any]:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readuntil(b"{}")
             if abort:
-                linger = struct.pack("ii", 1, 0)  # a reset in place of an end
+                linger = struct.pack("ii", 1, 0)  # a reset instead of an orderly end
                 writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             writer.close()
 
@@ -161,7 +165,7 @@ def test_a_connection_that_ends_after_the_request_may_have_been_enough() -> None
 
 
 def test_a_server_that_is_not_there_is_an_error_value() -> None:
-    """A refused connection and a host without an address are failures of the network."""
+    """A refused connection and a host name without an address are reported as network failures."""
 
     async def run() -> list[dict[str, Any]]:
         async with serving({}) as server:
@@ -188,7 +192,7 @@ def test_redirects_are_followed_and_get_has_no_payload() -> None:
 
 
 def test_five_redirects_are_followed_and_no_more() -> None:
-    """The fifth redirect is followed, a sixth is not: a circle ends."""
+    """The fifth redirect is followed, a sixth is not, so loops end."""
     chain: dict[str, Answer] = {f"/{n}": moved(f"/{n + 1}") for n in range(1, 6)}
     result, server = asked({**chain, "/6": ok(b"end")}, "/1")
     assert (result["body"], len(server.requests)) == ("end", 6)
@@ -206,7 +210,7 @@ def test_five_redirects_are_followed_and_no_more() -> None:
     ],
 )  # fmt: skip
 def test_a_redirect_is_held_to_the_same_rules(to: str) -> None:
-    """A redirect to another host, port, scheme or spelling is not followed, and the model is told."""
+    """A redirect to a host, port, scheme or spelling that is not allowed is not followed, and the error says so."""
     result, server = asked({"/": moved(to)})
     assert "redirect" in result["error"] or "Invalid" in result["error"]
     assert len(server.requests) == 1
@@ -249,7 +253,7 @@ def test_an_allowed_host_that_a_redirect_names_is_looked_up_and_checked() -> Non
 
 
 def test_a_name_is_looked_up_once_a_hop() -> None:
-    """The connection goes to the address that was checked: a second, other answer is never asked for, or refused."""
+    """The connection goes to the address that was checked; the name is not resolved a second time."""
     names = Names(shop_test=[["127.0.0.1"], ["10.0.0.1"]])
     result, _ = asked({"/": ok()}, names=names)
     assert (result["status_code"], names.asked) == (200, ["shop.test"])
@@ -258,15 +262,15 @@ def test_a_name_is_looked_up_once_a_hop() -> None:
     assert ("10.0.0.1" in result["error"], len(names.asked), len(server.requests)) == (True, 2, 1)
 
 
-def test_one_bad_address_of_an_answer_spoils_it() -> None:
-    """A public address beside a private one is not used, in whichever order they come."""
+def test_one_private_address_makes_a_name_unusable() -> None:
+    """If a name has a public and a private address, in either order, neither is used."""
     for addresses in (["93.184.216.34", "127.0.0.1"], ["127.0.0.1", "93.184.216.34"]):
         names = Names(mixed_test=[addresses])
         assert "127.0.0.1" in refused("http://mixed.test/", "mixed.test", names=names)
 
 
 def test_without_an_opening_this_machine_is_refused() -> None:
-    """By default no allowed host may be at this machine, by name or by address; nothing is sent."""
+    """By default an allowed host at a local address is refused, by name or by address, and nothing is sent."""
     names = Names(shop_test=[["127.0.0.1"]])
     assert "127.0.0.1" in refused("http://shop.test/", "shop.test", names=names)
     assert "127.0.0.1" in refused("http://127.0.0.1/", "127.0.0.1")
@@ -275,7 +279,7 @@ def test_without_an_opening_this_machine_is_refused() -> None:
 
 
 def test_the_real_resolver_asks_the_machine() -> None:
-    """Without a resolver of its own the function asks the machine's, which finds this machine; and that is refused."""
+    """Without an injected resolver the system's resolver is used; the local address that it returns is refused."""
     tools = {tool.name: tool.function for tool in extras(Grants(hosts=("localhost",)), no_helper)}
     with pytest.raises(FunctionError, match="not an address of the public network"):
         asyncio.run(tools["http_request"]("GET", "http://localhost/"))
@@ -292,7 +296,7 @@ def test_proxies_and_cookies_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_tls_checks_the_name_and_the_issuer() -> None:
-    """Over https the server is told the host's name, not the address; a server that speaks no TLS is an error."""
+    """Over https the server gets the host's name, not the address; a server without TLS gives an error."""
 
     async def run() -> tuple[dict[str, Any], bytes]:
         hello: list[bytes] = []
@@ -315,7 +319,7 @@ def test_tls_checks_the_name_and_the_issuer() -> None:
 
 
 def test_certificates_are_checked() -> None:
-    """The context of https asks for a certificate, and holds it to the host's name."""
+    """The TLS context requires a certificate and checks it against the host's name."""
     import ssl
 
     from everlog.actors.functions.allowed_hosts import RequestTarget
@@ -329,7 +333,7 @@ def test_certificates_are_checked() -> None:
 def test_a_certificate_is_for_the_name_and_from_a_trusted_issuer(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A trusted certificate is good for its own name at the checked address, not for another; a stranger's for none."""
+    """A trusted certificate is accepted for its own name only, and a certificate of an unknown issuer for none."""
 
     async def run(host: str) -> tuple[dict[str, Any], int]:
         async with serving({"/": ok()}, certificate(tmp_path)) as server:
@@ -348,13 +352,13 @@ def test_a_certificate_is_for_the_name_and_from_a_trusted_issuer(
 
 
 def test_without_hosts_the_function_says_which_flag_allows_them() -> None:
-    """The default allows no host, and says how one is allowed; a host that is none is the caller's error."""
+    """Without allowed hosts the error names the flag; an invalid host in the list is the caller's error."""
     assert "--allow-host" in refused("http://shop.test/")
     with pytest.raises(BadInput, match="HOST:PORT"):
         extras(Grants(hosts=("http://shop.test/",)), no_helper)
 
 
 def test_a_result_is_json() -> None:
-    """The model gets JSON with the three names."""
+    """The result is a JSON object with the three keys."""
     result, _ = asked({"/": ok(b'{"a": 1}')})
     assert json.loads(returned(result, whole=False)) == result

@@ -1,4 +1,4 @@
-"""A Python function as a function of the agent: its schema, its arguments, its results, its effect."""
+"""A Python function as a function of the agent: its schema, arguments, results and effect class."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from tests.support.agent_world import World, completion, kinds, say
 
 
 class Place(msgspec.Struct):
-    """Somewhere."""
+    """A place, for tests of nested structures."""
 
     town: str
     zip: int = 0
@@ -39,7 +39,9 @@ def find(place: Place, words: list[str], strict: bool = False, near: str | None 
 
 
 def test_the_schema_comes_from_hints_and_docstring() -> None:
-    """Types, descriptions, defaults and nested structures; what has no default is required, the heartbeat too."""
+    """Types, descriptions, defaults and nested structures are in the schema; parameters without a default are required,
+    and so is the heartbeat.
+    """
     schema = json.loads(find.schema)
     assert schema["description"] == "Find things. They are found in the place."
     shape = schema["parameters"]
@@ -55,8 +57,8 @@ def test_the_schema_comes_from_hints_and_docstring() -> None:
     (None, int, "docstring"), ("Do.", int, "'x'"), ("Do.\n\nArgs:\n    y: No.", int, "'x'"),
     ("Do.\n\nArgs:\n    x: It.", None, "'x'"),
 ])  # fmt: skip
-def test_what_the_model_could_not_understand_is_refused(doc: str | None, hint: Any, named: str) -> None:
-    """A function without a docstring, a parameter without a hint or a description: BadInput names it."""
+def test_functions_without_descriptions_are_refused(doc: str | None, hint: Any, named: str) -> None:
+    """A function without a docstring, or a parameter without a hint or a description, raises BadInput with its name."""
 
     def vague(x):
         return x
@@ -81,7 +83,9 @@ def test_arguments_are_checked_in_words_for_the_model(arguments: dict[str, Any],
 
 
 def test_long_results_are_cut_with_a_note_and_searches_are_not() -> None:
-    """3,000 characters, as in MemGPT; None is "None", structures are JSON, what JSON does not know is printed."""
+    """Results are cut at 3,000 characters, as in MemGPT; None becomes "None", structures become JSON, other objects are
+    printed.
+    """
     cut = returned("x" * 5000, whole=False)
     assert cut.startswith("x" * 3000 + "... [NOTE: function output was truncated")
     assert "(5000 > 3000)" in cut
@@ -91,13 +95,15 @@ def test_long_results_are_cut_with_a_note_and_searches_are_not() -> None:
 
 
 def ran(made: Tool, *, arguments: dict[str, Any] | None = None) -> tuple[World, list[Record]]:
-    """Return the records of one call of the tool."""
+    """Return the records of a turn with one call of the tool."""
     world = World(completion(calls=[(made.name, arguments or {})]), say("So."), tools=[made])
     return world, asyncio.run(world.tell("go"))[7:]
 
 
 def test_an_effect_outside_the_log_is_announced_in_a_commit_of_its_own() -> None:
-    """The intent is durable when the function runs; the result is the next commit. Reading needs no intent."""
+    """The intent is durable when the function runs, and the result is the next commit. A read-only function has no
+    intent.
+    """
     seen: list[list[str]] = []
 
     @tool(effect="idempotent")
@@ -128,7 +134,7 @@ def test_an_effect_outside_the_log_is_announced_in_a_commit_of_its_own() -> None
 
 
 def test_any_exception_of_a_users_function_reaches_the_model() -> None:
-    """The result is failed, with the words of the exception, then a heartbeat follows; the turn continues."""
+    """The result is failed, with the text of the exception; a heartbeat follows, and the turn continues."""
 
     @tool(effect="read_only")
     def broken() -> str:
@@ -141,7 +147,7 @@ def test_any_exception_of_a_users_function_reaches_the_model() -> None:
 
 
 def test_a_function_with_a_memory_edits_all_or_nothing() -> None:
-    """Its edits are events of the reply's commit; if it fails half-way, none of them is."""
+    """The function's edits are in the reply's commit; if the function fails half-way, there are none."""
 
     @tool
     def plan(memory: Memory, text: str) -> str:
@@ -163,7 +169,7 @@ def test_a_function_with_a_memory_edits_all_or_nothing() -> None:
 
 
 def test_a_function_can_do_nothing_that_stops_the_agent() -> None:
-    """An exit, a result that is no text, and words that fail to print are failures for the model, and the turn
+    """An exit, a result that is no text, and an object that fails to print give failed calls, and the turn
     continues.
     """
 
@@ -200,7 +206,9 @@ def test_a_function_can_do_nothing_that_stops_the_agent() -> None:
 
 
 def test_a_name_is_given_once_and_memory_is_not_edited_asynchronously() -> None:
-    """Two functions of one name, one of ours or an old name of ours: BadInput; an async editor too."""
+    """Two functions of one name, a built-in name (current or old), and an async function that edits memory raise
+    BadInput.
+    """
 
     def made(name: str) -> Tool:
         @tool(name=name)
@@ -220,6 +228,8 @@ def test_a_name_is_given_once_and_memory_is_not_edited_asynchronously() -> None:
 
 
 def test_values_unknown_to_json_are_named_by_type() -> None:
-    """No address of an object gets into the log, where verify could never find it again."""
+    """A result that JSON cannot represent is recorded by its type: an object's address would differ when verify runs
+    the function again.
+    """
     assert returned(object(), whole=False) == '"<object>"'
     assert returned({"a": {1, 2}, "b": object()}, whole=False).endswith('"b":"<object>"}')

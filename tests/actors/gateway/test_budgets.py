@@ -1,4 +1,4 @@
-"""Budgets: what agents may use up, each and together, and what is left in the log of one that has used it up."""
+"""Budgets of one agent and of all agents together, and the records of an agent that has exceeded one."""
 
 import asyncio
 import json
@@ -21,12 +21,12 @@ DAY_S = 24 * 3600
 
 
 def costs(total: int) -> SlowModel:
-    """A model that says that each answer took so many tokens, ten of them of the reply."""
+    """Return a model whose usage reports `total` tokens for each answer, ten of them for the reply."""
     return SlowModel(lambda *_: ModelResponse(completion(total=total), 1))
 
 
 def by_the_log(tokens: int, **limits: Any) -> Spent:
-    """Return what an agent used of the model `m` today, by its log."""
+    """Return today's usage of an agent with the model `m`, as its log would give it."""
     return Spent(START // DAY_US, {"m": Usage(prompt=tokens, total=tokens)}, **limits)
 
 
@@ -51,7 +51,7 @@ def test_an_agent_over_its_budget_is_refused_before_anything_is_sent() -> None:
 
 
 def test_a_budget_of_all_is_for_all_together() -> None:
-    """Tokens that one agent used are not available to another; agents without a name count as well."""
+    """All agents share the budget of all; requests without an agent's name count as well."""
 
     async def main() -> None:
         one = gateway(costs(500), all_tokens_max=1000)
@@ -63,8 +63,8 @@ def test_a_budget_of_all_is_for_all_together() -> None:
     run(main)
 
 
-def test_requests_under_way_are_set_aside() -> None:
-    """Of ten that come together, only those are sent for which there is room, by four bytes a token."""
+def test_requests_under_way_reserve_their_tokens() -> None:
+    """Of ten simultaneous requests only those are sent that fit the budget, estimated at four bytes a token."""
 
     async def main() -> None:
         model = costs(110)
@@ -76,8 +76,8 @@ def test_requests_under_way_are_set_aside() -> None:
     run(main)
 
 
-def test_what_failed_costs_nothing() -> None:
-    """Tokens reserved for a request without an answer, or whose caller left, are free again."""
+def test_failed_requests_free_their_reserved_tokens() -> None:
+    """Tokens that were reserved for a failed or cancelled request are available again."""
 
     async def main() -> None:
         model = SlowModel(lambda *_: ModelError("No.", kind="rejected"))
@@ -96,7 +96,7 @@ def test_what_failed_costs_nothing() -> None:
 
 @pytest.mark.parametrize(("per", "free"), [("day", True), ("life", False)])
 def test_a_budget_begins_again_each_day_or_never(per: str, free: bool) -> None:
-    """Used up today, it can be used tomorrow; one for life cannot."""
+    """A daily budget is available again the next day; a budget for life is not."""
 
     async def main() -> None:
         one = gateway(costs(100), agent_tokens_max=100, budget_per=per)
@@ -109,7 +109,9 @@ def test_a_budget_begins_again_each_day_or_never(per: str, free: bool) -> None:
 
 
 def test_money_is_counted_by_the_prices() -> None:
-    """90 tokens in at 10 a million, and 10 out at 100 a million: 0.0019 an answer, and a third is beyond 0.005."""
+    """90 prompt tokens at 10 a million and 10 reply tokens at 100 a million cost 0.0019 an answer; after three answers
+    the limit of 0.005 is reached.
+    """
 
     async def main() -> None:
         one = gateway(costs(100), all_cost_max=0.005, price_in=10, price_out=100)
@@ -124,8 +126,10 @@ def test_money_is_counted_by_the_prices() -> None:
     run(main)
 
 
-def test_what_was_used_up_before_a_restart_counts() -> None:
-    """The host tells what the log says, any number of times: it counts once, for the agent and for all."""
+def test_usage_before_a_restart_counts() -> None:
+    """A host may report the usage of a log any number of times: the usage counts once, for the agent and for all
+    agents.
+    """
 
     async def main() -> None:
         one = gateway(costs(100), agent_tokens_max=1000, all_tokens_max=1250)
@@ -139,8 +143,8 @@ def test_what_was_used_up_before_a_restart_counts() -> None:
     run(main)
 
 
-def test_an_agents_own_budget_goes_by_its_log() -> None:
-    """In any state of the gateway, no request is sent beyond the tokens or the money that the log counts as spent."""
+def test_an_agents_own_budget_uses_the_usage_in_its_log() -> None:
+    """A request that would exceed the agent's own limit of tokens or money, by the usage in its log, is not sent."""
 
     async def main() -> None:
         model = costs(100)
@@ -157,7 +161,9 @@ def test_an_agents_own_budget_goes_by_its_log() -> None:
 
 
 def test_requests_under_way_count_against_an_agents_own_budget() -> None:
-    """Of ten that come together only those are sent for which there is room beside the others."""
+    """Of ten simultaneous requests only those are sent that fit the agent's own budget next to the requests under
+    way.
+    """
 
     async def main() -> None:
         model = costs(110)
@@ -173,7 +179,7 @@ def test_requests_under_way_count_against_an_agents_own_budget() -> None:
     ("limits", "own"), [({"all_cost_max": 5}, {}), ({"agent_cost_max": 5}, {}), ({}, {"cost_max": 5})]
 )
 def test_a_model_without_a_price_is_not_counted_as_free(limits: dict[str, Any], own: dict[str, Any]) -> None:
-    """With limited money an unpriced model is refused, with how to set its price; a model of the price list is
+    """With a money limit, a model without a price is refused with instructions to set one; a model of the price list is
     called.
     """
 
@@ -191,7 +197,7 @@ def test_a_model_without_a_price_is_not_counted_as_free(limits: dict[str, Any], 
 
 
 def test_cached_tokens_cost_what_the_list_says() -> None:
-    """Of gpt-4o, 600,000 tokens of a million are from the cache at 1.25, the others cost 2.5."""
+    """Of a million prompt tokens of gpt-4o, 600,000 are cached at 1.25 a million, the others cost 2.5."""
 
     async def main() -> None:
         answer = json.loads(completion(total=1_000_000, prompt=1_000_000))
@@ -204,7 +210,7 @@ def test_cached_tokens_cost_what_the_list_says() -> None:
 
 
 def test_an_endpoint_that_does_not_count_is_counted_by_bytes() -> None:
-    """Without a usage in the answer, a token is four bytes of what went and came."""
+    """Without a usage in the answer, a token is estimated as four bytes of request and answer."""
 
     async def main() -> None:
         one = gateway(SlowModel(lambda *_: ModelResponse('{"choices":[]}', 1)), all_tokens_max=1000)
@@ -215,7 +221,7 @@ def test_an_endpoint_that_does_not_count_is_counted_by_bytes() -> None:
 
 
 def test_a_turn_over_budget_leaves_budget_exceeded_in_the_log() -> None:
-    """It says whose budget, the limit and what was used up; the words that were said are answered with the next."""
+    """The event names the budget, the limit and the usage; the message is answered with the next one."""
     model = SlowModel(lambda *_: ModelResponse(say("Hello.", total=2000), 1), seconds=0)
     world = World()
 
@@ -242,7 +248,7 @@ def test_a_turn_over_budget_leaves_budget_exceeded_in_the_log() -> None:
 
 
 def test_limits_come_from_variables() -> None:
-    """Each field has one; what is not set, or empty, is as it is without."""
+    """Each limit has a variable; a variable that is not set, or empty, leaves the default."""
     variables = {
         "EVERLOG_GATEWAY_ASKS_MAX": "7",
         "EVERLOG_GATEWAY_ALL_COST_MAX": "2.5",
@@ -262,7 +268,7 @@ def test_limits_come_from_variables() -> None:
     ("BUDGET_PER", "week", "EVERLOG_GATEWAY_BUDGET_PER"),
     ("ALL_TOKEN_MAX", "5", "EVERLOG_GATEWAY_ALL_TOKENS_MAX"),
 ])  # fmt: skip
-def test_limits_that_cannot_be_are_refused(variable: str, value: str, words: str) -> None:
-    """A misspelt budget variable is refused by name, with the variable that was meant; it would limit nothing."""
+def test_invalid_limits_are_refused(variable: str, value: str, words: str) -> None:
+    """A misspelt budget variable, which would limit nothing, is refused together with the intended name."""
     with pytest.raises(BadInput, match=words):
         limits_from({f"EVERLOG_GATEWAY_{variable}": value})

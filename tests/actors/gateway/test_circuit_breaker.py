@@ -1,4 +1,4 @@
-"""Breakers, in virtual time: a model that fails in a row is left alone, found again, and stood in for meanwhile."""
+"""Circuit breakers in virtual time: opening after failures in a row, probing, and the fallback meanwhile."""
 
 import asyncio
 from typing import Any
@@ -28,7 +28,7 @@ URL = "http://127.0.0.1:1/v1"
 
 
 def down_until(moment: float, kind: str = "server") -> Script:
-    """Fails until then."""
+    """Return a script that fails until `moment`, in seconds."""
 
     def script(request: bytes, before: int) -> ModelResponse | ModelError:
         return answered(request, before) if seconds() >= moment else ModelError(f"It is {kind}.", kind=kind)
@@ -66,8 +66,10 @@ def test_after_ten_failures_in_a_row_no_caller_waits(kind: str) -> None:
     run(main)
 
 
-def test_one_request_finds_out_whether_it_answers_again() -> None:
-    """After 30 s one is sent, the others are refused; it fails, and 30 s later another one opens it for all."""
+def test_one_request_probes_an_open_breaker() -> None:
+    """After 30 s one request is sent as a probe and the others are refused. The first probe fails; 30 s later a second
+    one succeeds and closes the breaker.
+    """
 
     async def main() -> None:
         model = SlowModel(down_until(60), seconds=1)
@@ -89,8 +91,8 @@ def test_one_request_finds_out_whether_it_answers_again() -> None:
     run(main)
 
 
-def test_who_finds_out_may_go_away() -> None:
-    """Cancelled as it is under way: the next one finds out."""
+def test_a_breaker_probe_may_be_cancelled() -> None:
+    """If a probe is cancelled, the next request is the probe."""
 
     async def main() -> None:
         model = SlowModel(down_until(20), seconds=1)
@@ -108,8 +110,8 @@ def test_who_finds_out_may_go_away() -> None:
 
 
 @pytest.mark.parametrize("kind", ["rejected", "rate_limited", "garbage", "overflow"])
-def test_what_is_answered_at_all_opens_no_breaker(kind: str) -> None:
-    """Refusals of a request, and of too many, say that the model is there."""
+def test_refusals_do_not_open_the_breaker(kind: str) -> None:
+    """Rejected requests and rate limits show that the model answers, and do not open the breaker."""
 
     async def main() -> None:
         one = gateway(SlowModel(failing(kind, 99, after_s=1), seconds=0))
@@ -120,8 +122,10 @@ def test_what_is_answered_at_all_opens_no_breaker(kind: str) -> None:
     run(main)
 
 
-def test_it_is_in_a_row_and_each_models_own() -> None:
-    """Nine failures and an answer, again and again, open nothing; nor does one model's end stop another's."""
+def test_the_breaker_counts_failures_in_a_row_for_each_model() -> None:
+    """Nine failures followed by an answer never open the breaker, and the breaker of one model does not affect
+    another.
+    """
 
     async def main() -> None:
         flaky = SlowModel(lambda r, n: answered(r, n) if n % 10 == 9 else ModelError("No.", kind="server"), seconds=0)
@@ -137,7 +141,7 @@ def test_it_is_in_a_row_and_each_models_own() -> None:
 
 
 def test_queued_callers_fail_when_the_breaker_opens() -> None:
-    """Of a hundred that wait, none is sent after the tenth failure, and none waits for it."""
+    """Of a hundred waiting requests, none is sent after the tenth failure, and all fail at once."""
 
     async def main() -> None:
         model = SlowModel(down_until(1e9), seconds=1)
@@ -152,8 +156,9 @@ def test_queued_callers_fail_when_the_breaker_opens() -> None:
 
 
 def test_a_fallback_stands_in_until_the_model_answers_again() -> None:
-    """The model fails: `model_switched`, and the fallback answers. The next turn begins with the model, unless its
-    breaker is open: then the fallback answers without a moment lost. When it is back, it answers itself.
+    """When the model fails, the turn records `model_switched` and the fallback answers. The next turn tries the model
+    again, unless its breaker is open: then the fallback answers without delay. When the model is available again, it
+    answers.
     """
 
     def script(request: bytes, before: int) -> ModelResponse | ModelError:

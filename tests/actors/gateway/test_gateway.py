@@ -1,4 +1,4 @@
-"""The gateway in virtual time: whose turn it is, how much at once and how fast, what is tried again and what is not."""
+"""The gateway in virtual time: fairness, limits of concurrency and rate, and cancellation."""
 
 import asyncio
 import pickle
@@ -17,13 +17,15 @@ URL = "http://127.0.0.1:1/v1"
 
 
 def test_one_agent_with_ten_thousand_requests_starves_no_other() -> None:
-    """Nine agents that come later with one request each are all served in the next round, and everything is served."""
+    """Nine agents with one request each, sent after ten thousand of another agent, are served in the next round; all
+    requests are served.
+    """
 
     async def main() -> None:
         model = SlowModel()
         many = gateway(model, asks_max=1, waiting_max=20_000, agent_waiting_max=10_000)
         greedy = [asyncio.create_task(many.ask("m", URL, b"greedy", "greedy")) for _ in range(10_000)]
-        await asyncio.sleep(2.5)  # three were sent
+        await asyncio.sleep(2.5)  # three requests were sent by now
         modest = [asyncio.create_task(many.ask("m", URL, b"modest", f"agent {n}")) for n in range(9)]
         await asyncio.gather(*modest)
         assert model.asked[4:13] == [b"modest"] * 9
@@ -33,8 +35,10 @@ def test_one_agent_with_ten_thousand_requests_starves_no_other() -> None:
     run(main)
 
 
-def test_no_more_is_under_way_than_allowed() -> None:
-    """At all endpoints together, and all of it is used."""
+def test_concurrency_is_limited_over_all_endpoints() -> None:
+    """All endpoints together never have more than the allowed number of requests under way, and the limit is fully
+    used.
+    """
 
     async def main() -> None:
         model = SlowModel()
@@ -64,7 +68,7 @@ def test_an_endpoint_that_waits_holds_up_no_other() -> None:
 
 
 def test_endpoints_are_served_in_rounds() -> None:
-    """Fifty requests wait for one endpoint; one for another is sent in the round after."""
+    """Fifty requests wait for one endpoint; a request for another endpoint is sent in the next round."""
 
     async def main() -> None:
         model = SlowModel()
@@ -79,8 +83,10 @@ def test_endpoints_are_served_in_rounds() -> None:
 
 
 @pytest.mark.parametrize(("agent", "limit"), [("sam", "agent_waiting_max"), ("", "waiting_max")])
-def test_what_is_too_much_is_refused_with_a_hint(agent: str, limit: str) -> None:
-    """The refusal says how much waits and when to come again, crosses processes whole, and the rest is answered."""
+def test_too_many_requests_are_refused_with_a_retry_time(agent: str, limit: str) -> None:
+    """The refusal has the number of waiting requests and the time to retry, keeps both when pickled, and leaves the
+    other requests alone.
+    """
 
     async def main() -> None:
         model = SlowModel()
@@ -102,8 +108,10 @@ def test_what_is_too_much_is_refused_with_a_hint(agent: str, limit: str) -> None
 
 
 @pytest.mark.parametrize("ticks", range(6))
-def test_who_goes_away_waits_no_more(ticks: int) -> None:
-    """Cancelled at whatever moment, also as its turn comes: it is never sent, and the place it had is free."""
+def test_a_cancelled_request_frees_its_place(ticks: int) -> None:
+    """A request that is cancelled at any moment, even as its turn comes, frees its place and is sent only if it had
+    been granted.
+    """
 
     async def main() -> None:
         model = SlowModel()
@@ -126,8 +134,8 @@ def test_who_goes_away_waits_no_more(ticks: int) -> None:
     run(main)
 
 
-def test_who_goes_away_from_an_endpoint_that_is_paused_leaves_at_once() -> None:
-    """Nothing is sent for 50 seconds, and the queue is as short as those who wait in it are few."""
+def test_cancelled_requests_leave_a_paused_queue_at_once() -> None:
+    """While the endpoint is paused for 50 seconds, cancelled requests leave the queue at once."""
 
     async def main() -> None:
         model = SlowModel(failing("rate_limited", 1, after_s=50), seconds=0)
@@ -146,8 +154,10 @@ def test_who_goes_away_from_an_endpoint_that_is_paused_leaves_at_once() -> None:
     run(main)
 
 
-def test_cancelled_and_granted_in_one_moment_gives_the_place_back() -> None:
-    """The request before it ends, and its caller goes away, without anything in between."""
+def test_a_request_cancelled_as_it_is_granted_frees_its_place() -> None:
+    """A caller is cancelled in the moment in which the end of another request grants its place: the place is free
+    again.
+    """
 
     async def main() -> None:
         model = SlowModel()
@@ -156,7 +166,7 @@ def test_cancelled_and_granted_in_one_moment_gives_the_place_back() -> None:
         first = asyncio.create_task(one.ask("m", URL, b"first", "sam"))
         await asyncio.sleep(0.5)
         gone.cancel()
-        first.cancel()  # granted by the end of the other
+        first.cancel()  # in the same moment the end of `gone` grants it a place
         await asyncio.wait([gone, first])
         await one.ask("m", URL, b"after", "pat")
         assert one.status().under_way == 0
@@ -165,7 +175,7 @@ def test_cancelled_and_granted_in_one_moment_gives_the_place_back() -> None:
 
 
 def test_requests_a_minute_are_kept_and_used() -> None:
-    """In no minute are there more than 120 and the two of a second, and 240 requests take two minutes."""
+    """No minute has more than 122 requests (120, and two of the burst allowance), and 240 requests take two minutes."""
 
     async def main() -> None:
         model = SlowModel(seconds=0)
@@ -180,7 +190,7 @@ def test_requests_a_minute_are_kept_and_used() -> None:
 
 
 def test_tokens_a_minute_are_estimated_and_put_right() -> None:
-    """A request of 4,000 bytes counts 1,000 tokens before; when it turns out to be 3,000, those after wait for them."""
+    """A request of 4,000 bytes is estimated at 1,000 tokens; as it used 3,000, later requests wait accordingly."""
 
     def dear(request: bytes, before: int) -> ModelResponse:
         return ModelResponse(completion(total=3000), 1)
@@ -197,7 +207,7 @@ def test_tokens_a_minute_are_estimated_and_put_right() -> None:
 
 
 def test_rates_are_each_endpoints_own() -> None:
-    """Two endpoints, each one request a minute: both are asked at once."""
+    """Two endpoints with a limit of one request a minute each are called at once."""
 
     async def main() -> None:
         model = SlowModel()
@@ -208,8 +218,8 @@ def test_rates_are_each_endpoints_own() -> None:
     run(main)
 
 
-def test_many_go_and_come_back_together() -> None:
-    """Each place comes back once, errors as values, and what is answered together in one list."""
+def test_ask_many_returns_each_outcome_once() -> None:
+    """`ask_many` returns each outcome once, errors as values, and answers that arrive together in one batch."""
 
     async def main() -> None:
         model = SlowModel(lambda r, n: ModelError("No.", kind="rejected") if r == b"3" else answered(r, n))
@@ -223,8 +233,8 @@ def test_many_go_and_come_back_together() -> None:
     run(main)
 
 
-def test_who_stops_listening_has_the_rest_cancelled() -> None:
-    """After the first answers of many, the others leave the queue."""
+def test_closing_the_iterator_cancels_the_rest() -> None:
+    """Closing the iterator after the first batch removes the other requests from the queue."""
 
     async def main() -> None:
         model = SlowModel()
@@ -238,7 +248,7 @@ def test_who_stops_listening_has_the_rest_cancelled() -> None:
 
 
 def test_the_status_shows_the_current_work() -> None:
-    """Under way, waiting, tokens as the endpoint counted them, and each endpoint for itself."""
+    """The status has the requests under way and waiting and the reported tokens, in total and for each endpoint."""
 
     async def main() -> None:
         one = gateway(SlowModel(), asks_max=2)
@@ -256,7 +266,7 @@ def test_the_status_shows_the_current_work() -> None:
 
 
 def test_the_offline_model_waits_for_no_limit() -> None:
-    """It runs in this process, so no limit and no budget holds it."""
+    """The offline model runs in this process and is subject to no limit and no budget."""
 
     async def main() -> None:
         model = SlowModel()
@@ -268,7 +278,7 @@ def test_the_offline_model_waits_for_no_limit() -> None:
 
 
 def test_closing_releases_every_model() -> None:
-    """Twice is once, and no timer is left."""
+    """Closing twice has the effect of closing once, and no timer is left."""
 
     async def main() -> None:
         model = SlowModel(failing("rate_limited", 1, after_s=50))
@@ -284,8 +294,10 @@ def test_closing_releases_every_model() -> None:
     run(main)
 
 
-def test_the_actor_of_a_node_with_limits_that_cannot_be_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its constructor does not fail: Ray would never start it again. Every request is told why instead."""
+def test_a_gateway_with_invalid_limits_reports_them_for_each_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With invalid limits the constructor does not fail, because Ray would not start the actor again; each request
+    returns the reason.
+    """
     monkeypatch.setenv("EVERLOG_GATEWAY_ASKS_MAX", "many")
 
     async def main() -> None:

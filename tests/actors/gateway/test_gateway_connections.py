@@ -1,4 +1,4 @@
-"""The gateway with real connections to a server on this machine: what is kept, shared, retried and said."""
+"""The gateway with real connections to a server on this machine: reuse, limits, retries and error messages."""
 
 import asyncio
 from typing import Any
@@ -21,15 +21,15 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def asked(one: Gateway, url: str, *names: str) -> list[Any]:
-    """Ask each of these models, all at once. Return the outcomes, with a ModelError as a value."""
+    """Call each of these models, all at once. Return the outcomes, with a ModelError as a value."""
     try:
         return await asyncio.gather(*(one.ask(name, url, b"{}") for name in names), return_exceptions=True)
     finally:
         await one.close()
 
 
-def test_models_of_one_place_share_its_connections() -> None:
-    """Twenty requests for two models, two at once: no more than two connections, and one client."""
+def test_models_of_one_endpoint_share_its_connections() -> None:
+    """Twenty requests for two models at one address, two at a time, use one client and at most two connections."""
     with serving((200, say("Hello."))) as server:
         one = Gateway(limits=GatewayLimits(asks_max=2))
         came = asyncio.run(asked(one, server.url, *["m", "n"] * 10))
@@ -40,7 +40,7 @@ def test_models_of_one_place_share_its_connections() -> None:
 
 @pytest.mark.parametrize("most", [1, 3, 9, 32])
 def test_there_are_no_more_connections_than_requests_at_once(most: int) -> None:
-    """The allowed number of connections is kept open, and later requests need no others."""
+    """As many connections stay open as requests are allowed at once, and later requests reuse them."""
 
     async def main(url: str) -> list[int]:
         one = Gateway(limits=GatewayLimits(asks_max=most))
@@ -58,14 +58,14 @@ def test_there_are_no_more_connections_than_requests_at_once(most: int) -> None:
 
 
 def test_a_server_that_fails_once_is_asked_again() -> None:
-    """Only the gateway retries: there are two requests, and the answer says so."""
+    """Only the gateway retries: there are two requests, and the answer counts two attempts."""
     with serving((503, "busy"), (200, say("Hello."))) as server:
         (answer,) = asyncio.run(asked(Gateway(chance=lambda: 0.99), server.url, "m"))
     assert (answer.attempts, len(server.bodies)) == (2, 2)
 
 
-def test_the_failure_after_the_last_try_says_how_many_there_were() -> None:
-    """Two tries are allowed, and two requests are made."""
+def test_the_last_failure_counts_the_attempts() -> None:
+    """With two attempts allowed there are two requests, and the error counts two attempts."""
     with serving((500, "oops")) as server:
         one = Gateway(limits=GatewayLimits(attempts_max=2), chance=lambda: 0.99)
         (error,) = asyncio.run(asked(one, server.url, "m"))
@@ -78,8 +78,8 @@ def test_the_failure_after_the_last_try_says_how_many_there_were() -> None:
     (402, "pay", "credit"),
     (429, '{"error":{"message":"You exceeded your quota","code":"insufficient_quota"}}', "credit"),
 ])  # fmt: skip
-def test_a_key_or_an_account_of_no_use_is_found_out_by_the_first(status: int, body: str, kind: str) -> None:
-    """The other waiting requests fail without being sent; the key appears in no message."""
+def test_an_invalid_key_or_account_fails_waiting_requests(status: int, body: str, kind: str) -> None:
+    """After one 401, 402 or quota error the waiting requests fail without being sent; no message contains the key."""
     with serving((status, body)) as server:
         came = asyncio.run(asked(Gateway(limits=GatewayLimits(asks_max=1)), server.url, *"abcde"))
     assert [error.kind for error in came] == [kind] * 5
@@ -88,7 +88,7 @@ def test_a_key_or_an_account_of_no_use_is_found_out_by_the_first(status: int, bo
 
 
 def test_a_model_that_the_key_may_not_use_shuts_out_no_other() -> None:
-    """403 is about one model: the next request is sent."""
+    """A 403 concerns one model only: the next request, for another model, is sent."""
     with serving((403, "not yours"), (200, say("Hello."))) as server:
         error, answer = asyncio.run(asked(Gateway(limits=GatewayLimits(asks_max=1)), server.url, "m", "n"))
     assert isinstance(error, ModelError) and error.kind == "forbidden" and "OPENAI_API_KEY" in str(error)
@@ -111,6 +111,6 @@ DATE = "Wed, 21 Oct 2015 07:28:00 GMT"
     ({"retry-after-ms": "nan"}, 0),
     ({"retry-after": "²"}, 0),
 ])  # fmt: skip
-def test_when_to_come_again_is_read_as_servers_say_it(headers: dict[str, str], seconds: float) -> None:
-    """Seconds, milliseconds or a date; what cannot be read is as if it were not there."""
+def test_the_retry_time_is_read_from_headers(headers: dict[str, str], seconds: float) -> None:
+    """Seconds, milliseconds and dates are accepted; an unreadable value counts as missing."""
     assert retry_after_s(headers) == seconds

@@ -1,4 +1,6 @@
-"""The gateway in virtual time, where endpoints fail: what is tried again and when, who waits, who is told at once."""
+"""The gateway in virtual time with failing endpoints: which errors are retried and when, who waits, and who fails at
+once.
+"""
 
 import asyncio
 import random
@@ -17,8 +19,10 @@ URL = "http://127.0.0.1:1/v1"
 
 @pytest.mark.parametrize(("kind", "tries"), [("server", 4), ("unreachable", 4), ("rate_limited", 4), ("key", 1),
                                              ("rejected", 1), ("garbage", 1), ("credit", 1)])  # fmt: skip
-def test_what_can_help_is_tried_again(kind: str, tries: int) -> None:
-    """5xx, silence and 429 are tried four times, with growing waits between; what stays as it is, once."""
+def test_errors_that_may_pass_are_retried(kind: str, tries: int) -> None:
+    """5xx errors, timeouts and 429 are tried four times with growing waits; errors that a retry cannot help are tried
+    once.
+    """
 
     async def main() -> None:
         model = SlowModel(failing(kind, 99), seconds=0)
@@ -30,8 +34,8 @@ def test_what_can_help_is_tried_again(kind: str, tries: int) -> None:
     run(main)
 
 
-def test_an_answer_says_how_often_it_was_asked_for() -> None:
-    """Two failures, then an answer: three attempts, and the status has counted them."""
+def test_an_answer_counts_its_attempts() -> None:
+    """After two failures an answer counts three attempts, and the status counts two retries."""
 
     async def main() -> None:
         model = SlowModel(failing("server", 2))
@@ -42,8 +46,8 @@ def test_an_answer_says_how_often_it_was_asked_for() -> None:
     run(main)
 
 
-def test_chance_sets_those_apart_that_failed_together() -> None:
-    """Backing off takes between half and all of its time."""
+def test_back_off_has_jitter() -> None:
+    """The back-off has a jitter: a wait is between half and all of its nominal time."""
 
     async def main() -> None:
         model = SlowModel(failing("server", 2), seconds=0)
@@ -56,7 +60,7 @@ def test_chance_sets_those_apart_that_failed_together() -> None:
 
 
 def test_a_request_that_backs_off_delays_no_other() -> None:
-    """With one request at once: while the first waits to be tried again, the second is answered."""
+    """With one request allowed at a time, another request is sent while the first one backs off."""
 
     async def main() -> None:
         model = SlowModel(failing("server", 1), seconds=0.1)
@@ -80,7 +84,7 @@ def test_retry_after_pauses_the_endpoint_for_all_callers() -> None:
     run(main)
 
 
-def test_an_endpoint_that_wants_an_hour_refuses_at_once() -> None:
+def test_an_endpoint_with_a_long_pause_fails_requests_at_once() -> None:
     """A pause that is too long to wait fails the waiting requests with the time to retry; afterwards requests are sent
     again.
     """
@@ -99,8 +103,10 @@ def test_an_endpoint_that_wants_an_hour_refuses_at_once() -> None:
     run(main)
 
 
-def test_a_key_that_expires_is_found_out_once() -> None:
-    """Of 10,000 that wait, those under way meet the 401 and all others fail without an attempt, saying what to do."""
+def test_an_expired_key_fails_waiting_requests() -> None:
+    """Of 10,000 waiting requests, those under way get the 401; all others fail without an attempt, with
+    instructions.
+    """
 
     async def main() -> None:
         expired = ModelError("The endpoint refused the key. Set OPENAI_API_KEY.", kind="key")
@@ -115,8 +121,10 @@ def test_a_key_that_expires_is_found_out_once() -> None:
     run(main)
 
 
-def test_a_key_that_was_refused_is_probed_by_one_now_and_then() -> None:
-    """Ten seconds later one request is sent while the others still fail; when it is answered, all are."""
+def test_a_refused_key_is_probed_by_one_request_at_a_time() -> None:
+    """After a refused key, one request in ten seconds is sent as a probe and the others fail; when a probe is answered,
+    all are sent.
+    """
 
     async def main() -> None:
         model = SlowModel(failing("key", 2))
@@ -138,8 +146,8 @@ def test_a_key_that_was_refused_is_probed_by_one_now_and_then() -> None:
     run(main)
 
 
-def test_a_probe_that_goes_away_lets_the_next_one_try() -> None:
-    """A cancelled probe leaves no endpoint shut for ever."""
+def test_after_a_cancelled_probe_the_next_request_is_the_probe() -> None:
+    """If a probe is cancelled, the next request is the probe."""
 
     async def main() -> None:
         model = SlowModel(failing("key", 1))
@@ -159,8 +167,10 @@ def test_a_probe_that_goes_away_lets_the_next_one_try() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_whatever_happens_every_request_ends_and_no_place_is_lost(seed: int) -> None:
-    """Failures of every kind, pauses and callers that go away, at random: at the end the gateway is as good as new."""
+def test_random_failures_leave_no_open_request(seed: int) -> None:
+    """Random failures, pauses and cancellations leave no request without an outcome, no place taken, and a working
+    gateway.
+    """
     chances = random.Random(seed)
 
     def script(request: bytes, before: int) -> ModelResponse | ModelError:

@@ -1,4 +1,6 @@
-"""Pieces through the gateway, in virtual time: from a model that streams to who hears, many at once, and dropped."""
+"""Streamed chunks through the gateway, in virtual time: delivery to the caller, batches of many streams, and dropped
+requests.
+"""
 
 import asyncio
 from typing import Any
@@ -16,7 +18,7 @@ URL = "http://127.0.0.1:1/v1"
 
 
 class Speaker(SlowModel):
-    """Says five words, a tenth of a second each, before it answers or fails."""
+    """A model that streams five words, a tenth of a second apart, before it answers or fails."""
 
     async def ask(self, request: bytes, *, on_delta: DeltaCallback | None = None, **_: Any) -> ModelResponse:
         for number in range(5) if on_delta is not None else ():
@@ -29,8 +31,8 @@ def asking(number: int, *, streamed: bool = True) -> ModelRequest:
     return ModelRequest(f"agent {number}", "m", URL, b"%d" % number, streamed=streamed)
 
 
-def test_pieces_come_as_they_are_said_and_only_to_those_who_listen() -> None:
-    """One who listens hears five words before the answer; one who does not is answered all the same."""
+def test_chunks_are_delivered_to_subscribers_only() -> None:
+    """A caller with `on_delta` gets five chunks before the answer; without it, the caller gets the answer only."""
 
     async def main() -> None:
         one = gateway(Speaker(seconds=0))
@@ -46,7 +48,9 @@ def test_pieces_come_as_they_are_said_and_only_to_those_who_listen() -> None:
 
 
 def test_a_second_try_begins_with_a_restart() -> None:
-    """Chunks of the first try count for nothing; there is no restart before the first chunk, nor after an empty try."""
+    """After a failed attempt that had sent chunks, a restart precedes the next chunk; there is no restart before a
+    first chunk.
+    """
 
     async def main() -> None:
         heard: list[ReplyDelta] = []
@@ -57,7 +61,7 @@ def test_a_second_try_begins_with_a_restart() -> None:
 
 
 def test_many_streams_are_delivered_together_each_in_its_place() -> None:
-    """Pieces within the time of gathering are one; each place has its words and then its outcome, once."""
+    """Chunks within the gathering time are merged; each request gets its text, then its outcome once."""
 
     async def main() -> None:
         model = Speaker(lambda r, n: ModelError("No.", kind="rejected") if r == b"3" else answered(r, n), seconds=0)
@@ -76,8 +80,8 @@ def test_many_streams_are_delivered_together_each_in_its_place() -> None:
     run(main)
 
 
-def test_a_restart_is_not_lost_where_pieces_are_gathered() -> None:
-    """Calls and text stay apart, and what was said before a restart is not sent at all."""
+def test_a_restart_is_kept_when_chunks_are_merged() -> None:
+    """Chunks before a restart are dropped; text and the arguments of each call are merged separately."""
 
     async def main() -> None:
         one = Gateway(lambda *_: Speaker())
@@ -109,8 +113,12 @@ def test_a_restart_is_not_lost_where_pieces_are_gathered() -> None:
 
 
 @pytest.mark.parametrize("early", [True, False])
-def test_what_is_dropped_is_cancelled_and_the_rest_is_answered(monkeypatch: pytest.MonkeyPatch, *, early: bool) -> None:
-    """Told to the actor before its call has begun, or while it is under way: nothing of it is left."""
+def test_dropped_requests_are_cancelled_and_the_rest_is_answered(
+    monkeypatch: pytest.MonkeyPatch, *, early: bool
+) -> None:
+    """A request is dropped before its call has begun or while it is under way: it is cancelled, and no state of it is
+    left.
+    """
 
     async def main() -> None:
         actor = GatewayActor("/nowhere")

@@ -1,4 +1,6 @@
-"""Many commands at once: each outcome once, in any order; what one does hurts no other; who goes away stops nothing."""
+"""Batches of commands: one outcome for each command, in any order; a failing command affects no other, and commands
+outlive their caller.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,7 +23,7 @@ async def all_of(answer: AsyncIterator[Any]) -> list[BatchOutcome]:
 
 
 async def played(agent_id: str, command: Command, heard: list[Record]) -> Any:
-    """Agents that do what their name says."""
+    """Perform a command in the way that the agent's name says."""
     await asyncio.sleep(1)
     if agent_id == "ill":
         raise UsageError("No.")
@@ -36,8 +38,8 @@ def orders(*names: str) -> list[BatchCommand]:
     return [BatchCommand(number, name, ResumeTurns(id="")) for number, name in enumerate(names)]
 
 
-def test_what_ends_together_comes_together() -> None:
-    """Outcomes that are there at the same time come in one batch, an error among them; the slow one comes later."""
+def test_outcomes_that_are_ready_together_come_in_one_batch() -> None:
+    """Outcomes that are ready at the same time come in one batch, errors included; a slow one comes later."""
 
     async def main() -> None:
         batches = [[(o.number, o.value, type(o.error).__name__) for o in found] async for found in
@@ -50,8 +52,8 @@ def test_what_ends_together_comes_together() -> None:
     virtual_time.run(main)
 
 
-def test_no_orders_have_no_outcomes() -> None:
-    """Nothing was asked for, and nothing is waited for."""
+def test_an_empty_batch_has_no_outcomes() -> None:
+    """An empty batch of commands has no outcomes and does not wait."""
 
     async def main() -> None:
         assert [found async for found in outcomes(played, [])] == []
@@ -59,8 +61,8 @@ def test_no_orders_have_no_outcomes() -> None:
     virtual_time.run(main)
 
 
-def test_a_bug_in_one_is_raised() -> None:
-    """An unexpected exception ends the answer: it does not wait for an outcome that cannot come."""
+def test_an_unexpected_exception_ends_the_batch() -> None:
+    """An unexpected exception ends the iteration, instead of waiting for an outcome that cannot come."""
 
     async def main() -> None:
         with pytest.raises(ZeroDivisionError):
@@ -70,7 +72,7 @@ def test_a_bug_in_one_is_raised() -> None:
 
 
 def test_streams_are_merged_until_one_fails() -> None:
-    """Records of all agents are delivered as they come; the first error ends the answer."""
+    """Items of all streams are delivered as they arrive; the first error ends the merged stream."""
 
     async def stream(after_s: float, *items: Any) -> AsyncIterator[Any]:
         for item in items:
@@ -91,8 +93,8 @@ def test_streams_are_merged_until_one_fails() -> None:
     virtual_time.run(main)
 
 
-def test_one_agent_hears_its_messages_in_order() -> None:
-    """Two messages for one of many agents are delivered in the given order, and answered one after the other."""
+def test_messages_of_one_agent_are_answered_in_order() -> None:
+    """Several messages for one agent of the batch are recorded in the given order and answered one after the other."""
 
     async def main() -> None:
         home = SharedHome()
@@ -109,8 +111,8 @@ def test_one_agent_hears_its_messages_in_order() -> None:
     run_plain(main)
 
 
-def test_one_that_fails_stops_no_other() -> None:
-    """An agent that does not exist, and one whose model fails, are errors of their own orders."""
+def test_a_failing_command_affects_no_other() -> None:
+    """An unknown agent and a failing model are the errors of their own commands only."""
 
     async def main() -> None:
         home = SharedHome()
@@ -125,8 +127,10 @@ def test_one_that_fails_stops_no_other() -> None:
 
 
 @pytest.mark.parametrize("steps", [1, 3, 6, 9, 12])
-def test_who_goes_away_stops_nothing(steps: int) -> None:
-    """A caller who closes the answer at any time leaves commands that continue; sending them again repeats nothing."""
+def test_commands_continue_after_their_caller_left(steps: int) -> None:
+    """If the caller closes the batch at any time, the commands that have begun continue; sending the batch again
+    repeats nothing.
+    """
 
     async def main() -> None:
         home = SharedHome()
@@ -153,7 +157,7 @@ def test_who_goes_away_stops_nothing(steps: int) -> None:
 
 
 def test_heartbeats_of_many_agents_come_in_one_call() -> None:
-    """Timers of many agents of a shard, told together: one heartbeat for each that is due, however often it is told."""
+    """If timers of many agents are fired in one batch, and each of them twice, every agent gets one heartbeat."""
 
     async def main() -> None:
         home = SharedHome()

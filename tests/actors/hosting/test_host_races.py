@@ -1,4 +1,4 @@
-"""Hosts and workers at the moments where two things happen at once."""
+"""Hosts and workers when two things happen at the same moment."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -26,7 +26,7 @@ from tests.support.seeds import split
 
 
 async def long() -> None:
-    """A step of a plain agent takes ten seconds."""
+    """Delay a step of a plain agent by ten seconds."""
     await asyncio.sleep(10)
 
 
@@ -39,7 +39,7 @@ async def heard(preview_for: AsyncIterator[StreamItem]) -> list[StreamItem]:
 
 
 async def hosted(home: Home, **options: Any) -> Host:
-    """A host of sam, which exists."""
+    """Return a host of the existing agent sam."""
     await home.open()
     await home.leave()
     return Host("sam", home.runtime._system_of, **{"idle_s": 5, **options})
@@ -47,7 +47,9 @@ async def hosted(home: Home, **options: Any) -> Host:
 
 @pytest.mark.parametrize("after", split(range(12), 4, label="the worker stops", part="hosts"))
 def test_a_turn_that_begins_as_the_worker_stops_runs(after: int) -> None:
-    """An input that comes any number of batches later is answered, and its caller gets the end of its turn."""
+    """An input that arrives any number of event-loop rounds after the first one is answered, and its caller gets the
+    end of its turn.
+    """
 
     async def main() -> None:
         home = Home()
@@ -64,7 +66,7 @@ def test_a_turn_that_begins_as_the_worker_stops_runs(after: int) -> None:
 
 
 def test_an_agent_is_unloaded_after_callers_who_end_together() -> None:
-    """Two callers of one turn leave at the same moment; the agent is idle then and is unloaded."""
+    """Two callers of one turn leave at the same moment; the agent is then idle, and is unloaded."""
 
     async def main() -> None:
         home = Home()
@@ -79,7 +81,7 @@ def test_an_agent_is_unloaded_after_callers_who_end_together() -> None:
 
 
 def test_simultaneous_callers_of_an_unloaded_agent_are_all_answered() -> None:
-    """No caller is refused as busy: all bring the same capabilities, and the agent had none before."""
+    """No caller is refused as busy: all have the same capabilities, and the agent had none before."""
 
     async def main() -> None:
         home = Home()
@@ -94,7 +96,7 @@ def test_simultaneous_callers_of_an_unloaded_agent_are_all_answered() -> None:
 
 
 def test_a_host_that_could_not_open_its_agent_is_idle() -> None:
-    """It says so when its time is over: its process is of no use to anybody."""
+    """A host whose agent could not be opened reports that it is idle after `idle_s`, so that its process ends."""
 
     async def main() -> None:
         home = Home()
@@ -112,7 +114,9 @@ def test_a_host_that_could_not_open_its_agent_is_idle() -> None:
 
 
 def test_a_command_during_unloading_keeps_the_agent() -> None:
-    """Unloading takes a while; commands that arrive meanwhile are served, and the host must not be discarded."""
+    """A command that arrives while the agent is being unloaded is served, and `passivate` returns False, so the host is
+    kept.
+    """
 
     async def main() -> None:
         home = Home()
@@ -133,7 +137,7 @@ def test_a_command_during_unloading_keeps_the_agent() -> None:
     run_plain(main)
 
 
-def test_a_caller_may_go_away() -> None:
+def test_a_command_continues_after_its_caller_left() -> None:
     """The command continues after its caller left; its failure reaches no caller and causes no warning."""
 
     async def main() -> None:
@@ -150,7 +154,7 @@ def test_a_caller_may_go_away() -> None:
 
 
 def test_callers_waiting_at_close_get_an_error() -> None:
-    """A caller whose turn is interrupted gets an error of ours, and not a foreign CancelledError."""
+    """A caller whose turn is interrupted by closing gets HostLost and not a CancelledError."""
 
     async def main() -> Home:
         home = Home()
@@ -168,8 +172,8 @@ def test_callers_waiting_at_close_get_an_error() -> None:
     assert [r.type for r in home.log()][-2:] == ["user_message", "message_sent"]
 
 
-def test_an_agent_that_is_deleted_while_it_thinks() -> None:
-    """Nothing comes after the deletion, and who waited for the turn is told that the agent was deleted."""
+def test_an_agent_that_is_deleted_during_a_turn() -> None:
+    """No record follows the deletion, and the caller that waited for the turn gets UnknownAgent."""
 
     async def main() -> Home:
         home = Home()
@@ -187,8 +191,8 @@ def test_an_agent_that_is_deleted_while_it_thinks() -> None:
 
 
 @pytest.mark.parametrize("meanwhile", ["resume", "timer"])
-def test_a_command_that_is_sent_again_hears_all_of_its_turn(meanwhile: str) -> None:
-    """A fenced host's turn may continue while others write: the caller gets all records, in order."""
+def test_a_repeated_command_gets_all_records_of_its_turn(meanwhile: str) -> None:
+    """The same command, sent to the next host while other commands run, delivers all records of its turn in order."""
 
     async def main() -> None:
         home = Home()
@@ -223,7 +227,7 @@ def set_timer(home: Home) -> Command:
 
 
 def test_a_repeated_command_reports_the_models_failure_again() -> None:
-    """Sending an input again after its model failed reports the failure again."""
+    """Sending an input again after its model failed raises the same error and writes nothing."""
 
     async def main() -> None:
         home = Home()
@@ -239,7 +243,9 @@ def test_a_repeated_command_reports_the_models_failure_again() -> None:
 
 
 def test_the_schedule_is_notified_when_timers_may_have_changed() -> None:
-    """The schedule is informed when the agent is opened and when a timer is set or fires; not after each turn."""
+    """The schedule is notified when the agent is opened, when a timer is set, and when a stale timer fires; not after
+    each turn.
+    """
 
     async def main() -> None:
         home = Home()
@@ -260,8 +266,8 @@ def test_the_schedule_is_notified_when_timers_may_have_changed() -> None:
     run_plain(main)
 
 
-def test_records_are_those_of_the_log() -> None:
-    """A caller gets the records that were written, its input first."""
+def test_delivered_records_are_those_of_the_log() -> None:
+    """A caller gets the records as they are in the log, its input first."""
 
     async def main() -> None:
         home = Home()

@@ -1,4 +1,4 @@
-"""Metrics say how a cluster is doing and never who is in it; notes are lines that a collector can read."""
+"""Metrics describe a cluster without naming agents; notes are lines of JSON for a collector."""
 
 import asyncio
 import errno
@@ -30,7 +30,7 @@ AGENT = "agent-with-a-name"
 
 
 class Instrument:
-    """Remembers what it was told, and is as strict about tags and values as Ray's."""
+    """Records its values, and checks tags and values as strictly as Ray's classes do."""
 
     def __init__(self, told: list[tuple[str, float, dict[str, str]]], name: str, tag_keys: tuple[str, ...]) -> None:
         self.told, self.name, self.tag_keys = told, name, tag_keys
@@ -48,7 +48,7 @@ class Instrument:
 
 
 def makers(told: list[Any]) -> InstrumentFactory:
-    """A maker of instruments of each kind, which all write into one list."""
+    """Return a factory of instruments of each kind, all of which write into `told`."""
 
     def make(name: str, _description: str, tag_keys: tuple[str, ...], boundaries: Any = ()) -> Instrument:
         assert list(boundaries) == sorted(boundaries)
@@ -84,13 +84,13 @@ def all_told() -> list[tuple[str, float, dict[str, str]]]:
 
 
 def test_every_metric_is_reported_and_named_as_documented() -> None:
-    """Each name that is promised gets a value from a cluster that does everything, and no other name does."""
+    """Every documented metric gets a value from a cluster that uses everything, and no other name occurs."""
     assert {name for name, *_ in all_told()} == set(EVERYTHING)
     assert all(name.startswith("everlog_") and ":" not in name for name in EVERYTHING)
 
 
-def test_no_tag_says_who_an_agent_is() -> None:
-    """Tags are placement, node, endpoint and kind of error; a dedicated host's metrics have no name of its agent."""
+def test_no_tag_names_an_agent() -> None:
+    """The tags are placement, node, endpoint and kind of error; no tag has the name of an agent."""
     told = all_told()
     assert all(set(spec[1]) <= TAGS for spec in EVERYTHING.values())
     assert set(TAGS) == {"placement", "node", "endpoint", "error"}
@@ -99,7 +99,7 @@ def test_no_tag_says_who_an_agent_is() -> None:
 
 
 def test_counters_grow_by_what_is_new() -> None:
-    """Two looks at a host count each message once; a look at which nothing is new moves no counter."""
+    """Repeated reports of one host count each message once; a report without new messages changes no counter."""
     told: list[tuple[str, float, dict[str, str]]] = []
     made = ProcessMetrics(makers(told), placement="shared", node="n")
     for messages in (10, 10, 25):
@@ -109,8 +109,8 @@ def test_counters_grow_by_what_is_new() -> None:
     assert [value for name, value, _ in told if name == "everlog_lag_seconds"] == [0.25] * 3
 
 
-def test_a_gateway_that_is_started_again_is_counted_on() -> None:
-    """A new host counts from 0 while collectors continue: none of its work is left out."""
+def test_counters_continue_after_a_gateway_restart() -> None:
+    """A restarted gateway counts from 0: its requests are added to the collector's count."""
     told: list[tuple[str, float, dict[str, str]]] = []
     made = ProcessMetrics(makers(told))
     for asked in (7, 9, 2, 3):
@@ -118,8 +118,8 @@ def test_a_gateway_that_is_started_again_is_counted_on() -> None:
     assert [value for name, value, _ in told if name == "everlog_requests"] == [7, 2, 2, 1]
 
 
-def test_endpoints_beyond_a_number_are_one() -> None:
-    """With any number of endpoints a collector sees a bounded number of series, and no request is lost."""
+def test_surplus_endpoints_share_one_series() -> None:
+    """With any number of endpoints the number of series is bounded, and the surplus endpoints are counted together."""
     told: list[tuple[str, float, dict[str, str]]] = []
     made = ProcessMetrics(makers(told))
     many = tuple(EndpointStatus(endpoint=f"host-{number}", asked=1, waiting=1) for number in range(VALUES_MAX + 20))
@@ -131,9 +131,9 @@ def test_endpoints_beyond_a_number_are_one() -> None:
 
 
 def test_metrics_of_an_endpoint_are_its_own() -> None:
-    """Requests, tokens and failures are under the name of their endpoint, also where one comes later that sorts first.
+    """Requests, tokens and failures carry the name of their endpoint, also after a later endpoint that sorts first.
 
-    Two addresses on one port are one endpoint, and nothing of an address that could be secret is told.
+    Two addresses on one host and port are one endpoint, and no secret part of an address is reported.
     """
 
     def script(request: bytes, before: int) -> ModelResponse | ModelError:
@@ -165,13 +165,13 @@ def test_metrics_of_an_endpoint_are_its_own() -> None:
     [("https://key@api.openai.com/v1?api_key=x", "api.openai.com"), ("127.0.0.1:8000", "127.0.0.1:8000"),
      ("", "default"), ("http://[::1", UNNAMED), ("http://host:port/", UNNAMED), ("http:///path", UNNAMED)],
 )  # fmt: skip
-def test_what_an_endpoint_is_called(base_url: str, called: str) -> None:
-    """Host and port alone: an address may have a key in it."""
+def test_the_name_of_an_endpoint_is_host_and_port(base_url: str, called: str) -> None:
+    """An endpoint's name is its host and port only, because an address may contain a key."""
     assert endpoint_of(base_url) == called
 
 
 def test_without_instruments_nothing_is_measured() -> None:
-    """A process without Ray pays nothing, and nothing fails: no instrument is made, and no count is kept."""
+    """Without Ray no instrument is created, and no count is kept."""
     made = ProcessMetrics(None, placement="shared", node="n")
     made.host(HOST)
     made.gateway(GATEWAY)
@@ -181,10 +181,8 @@ def test_without_instruments_nothing_is_measured() -> None:
     assert made._meters == {}
 
 
-def test_a_look_costs_little() -> None:
-    """After any number of reports, each instrument is made once, and each series is set once: at the second report as
-    at the hundredth.
-    """
+def test_a_metrics_report_is_cheap() -> None:
+    """Each instrument is created once; the second report sets as many series as the hundredth."""
     told: list[tuple[str, float, dict[str, str]]] = []
     names: list[str] = []
 
@@ -209,7 +207,7 @@ class Clock:
 
 
 def noted(*what: str, environment: dict[str, str] | None = None) -> list[dict[str, str]]:
-    """The notes as a collector reads them."""
+    """Return the notes, parsed as a collector would parse them."""
     out = io.StringIO()
     notes = StructuredLogger("supervisor", "10.0.0.7", clock=Clock(), environment=environment or {}, out=lambda: out)
     for text in what:
@@ -218,7 +216,7 @@ def noted(*what: str, environment: dict[str, str] | None = None) -> list[dict[st
 
 
 def test_a_note_that_cannot_be_written_stops_no_work() -> None:
-    """With a full disk for notes, the noted work continues."""
+    """A note that cannot be written, for example to a full disk, raises no error."""
 
     class Full(io.StringIO):
         def write(self, line: str) -> int:
@@ -233,7 +231,9 @@ def test_a_note_that_cannot_be_written_stops_no_work() -> None:
 
 
 def test_a_note_is_one_line_of_json() -> None:
-    """Time, level, place, node and what happened; line ends and control characters do not break the line."""
+    """A note has time, level, place, node and text; line ends and control characters in the text do not break the
+    line.
+    """
     (line,) = noted("the host of 'sam'\n(process 4711) died\x1b[2J;\u2028another goes on")
     assert line == {
         "time": "2023-11-14T22:13:20.123456Z", "level": "warning", "place": "supervisor", "node": "10.0.0.7",
@@ -241,8 +241,8 @@ def test_a_note_is_one_line_of_json() -> None:
     }  # fmt: skip
 
 
-def test_a_note_has_no_end_of_its_own() -> None:
-    """A note that is too long is cut, and one of exactly the limit is not."""
+def test_a_long_note_is_cut() -> None:
+    """The text of a note beyond the limit is cut; a text of exactly the limit is not."""
     long, whole = noted("x" * (WHAT_CHARS_MAX + 1), "y" * WHAT_CHARS_MAX)
     assert len(long["what"]) == WHAT_CHARS_MAX
     assert long["what"].endswith("…")
@@ -255,7 +255,7 @@ def test_a_note_has_no_end_of_its_own() -> None:
      "GET /v1?api_key=hush-hush-hush&x=1", "the value hush-hush-hush itself"],
 )  # fmt: skip
 def test_a_note_has_no_secret(secret: str) -> None:
-    """Keys in addresses and headers, and the secrets of the process's own environment, are taken out."""
+    """Keys in addresses and headers, and secrets of the process's environment, are replaced."""
     environment = {"OPENAI_API_KEY": "hush-hush-hush"} if "itself" in secret else {"MY_KEY": "is"}
     (line,) = noted(secret, environment=environment)
     assert "hush" not in line["what"]

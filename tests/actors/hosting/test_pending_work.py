@@ -1,4 +1,4 @@
-"""Pending work is read from the logs, in any partition and any file format."""
+"""Pending work is read from the logs, in any partition and either file format."""
 
 import asyncio
 from pathlib import Path
@@ -14,7 +14,9 @@ NAMES = ("ann", "bob", "sam")
 
 
 async def shard_of_three(folder: Path) -> FileStore:
-    """Ann and Bob were always in the shard, Sam came later; all have a timer, and Bob an input that waits."""
+    """Return a store in which ann and bob were created in the shard, and sam was moved to it. All have a timer, and bob
+    has a waiting input.
+    """
     store = FileStore.create(folder, now, "test", shards=1)
     world = World(after=say("Yes."), store=store)
     for name in NAMES:
@@ -33,8 +35,8 @@ def told(found: list[PendingWork]) -> dict[str, tuple[bool, list[str]]]:
     return {one.agent_id: (one.unfinished, [timer.timer for timer in one.timers]) for one in found}
 
 
-def test_what_is_to_be_done_comes_along_when_an_agent_moves(tmp_path: Path) -> None:
-    """A timer that was set where the agent came from is as good as those of the others; so it is after sealing."""
+def test_pending_work_moves_with_an_agent(tmp_path: Path) -> None:
+    """A timer that an agent set before it moved to the shard is found with the others, before and after sealing."""
     store = asyncio.run(shard_of_three(tmp_path / "store"))
     notes: list[str] = []
     before = list(pending_work(store, notes.append))

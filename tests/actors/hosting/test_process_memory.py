@@ -1,4 +1,4 @@
-"""Measures of a host that keep the memory of an idle agent small."""
+"""Measures that keep the memory of a host with idle agents small."""
 
 import platform
 
@@ -11,7 +11,7 @@ from everlog.projections import Projections
 @pytest.mark.skipif(
     (platform.system(), platform.machine()) != ("Linux", "x86_64"), reason="DuckDB brings jemalloc on Linux x86-64 only"
 )
-def test_what_duckdb_keeps_in_reserve_can_be_given_back() -> None:
-    """Its allocator is found under the name that we know. Were it not, a host at rest would keep more than it needs."""
+def test_the_allocator_of_duckdb_is_found() -> None:
+    """DuckDB's allocator is found under its expected name. If it were not, an idle host would keep unneeded memory."""
     with Projections():
         assert purge_duckdb()

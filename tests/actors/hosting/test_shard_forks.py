@@ -1,4 +1,4 @@
-"""An agent and its forks in one shard: each continues on its own, from the past before the cut."""
+"""An agent and its forks in one shard: each continues on its own from the shared past."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from tests.support.agents.virtual_time_shard import SharedHome
 
 
 class Asked(SharedHome):
-    """Keeps what the model was asked last by each agent."""
+    """Keeps the last request of each agent."""
 
     async def ask(self, name, base_url, request, agent_id, *_, **__):
         self.asked = {**getattr(self, "asked", {}), agent_id: request.decode()}
@@ -19,7 +19,7 @@ class Asked(SharedHome):
         return await super().ask(name, base_url, request, agent_id)
 
     def fork(self, parent: str, name: str) -> None:
-        """At the parent's head, and into the shard."""
+        """Fork the agent at its head and move the fork to the shard."""
         self._system_of(SessionCapabilities()).fork(parent, name)
         log = self.store.open(name, "test")
         self.store.begin_move(log, name, SHARD)
@@ -27,7 +27,7 @@ class Asked(SharedHome):
 
 
 def test_a_parent_and_its_forks_in_one_shard_continue_apart() -> None:
-    """A fork is activated with its past, also after it was unloaded and its parent has continued."""
+    """A fork is activated with its inherited past, also after it was unloaded and its parent has continued."""
 
     async def main() -> None:
         home = Asked(idle_s=60)

@@ -1,4 +1,6 @@
-"""The journal of many agents: waiting commits form one group, failures reach the affected callers, nothing hangs."""
+"""The journal of many agents: waiting commits form one group, failures reach the affected callers, and no caller waits
+for ever.
+"""
 
 import asyncio
 import errno
@@ -19,7 +21,7 @@ NAMES = [f"agent {number}" for number in range(8)]
 
 
 def at_desk(scenario: Callable[[Desk], Coroutine[Any, Any, None]]) -> Callable[[], None]:
-    """A scenario at a desk in virtual time; nothing pending and nothing unheard of may be left."""
+    """Return a test that runs the scenario with a new desk in virtual time, and checks that no task is left over."""
 
     def test() -> None:
         async def main() -> None:
@@ -34,7 +36,7 @@ def at_desk(scenario: Callable[[Desk], Coroutine[Any, Any, None]]) -> Callable[[
 
 
 def failing(error: Exception, times: int = 1) -> Callable[..., Any]:
-    """A method that fails so often, and is then what it was."""
+    """Return a decorator for a method: its first `times` calls raise `error`, later calls are passed on."""
     left = [error] * times
 
     def wrapped(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -49,7 +51,7 @@ def failing(error: Exception, times: int = 1) -> Callable[..., Any]:
 
 
 def broken(desk: Desk, name: str, error: Exception, times: int = 1) -> Any:
-    """While the block runs the engine's method `name` fails `times` times."""
+    """Let the engine's method `name` fail `times` times while the block runs."""
     engine = desk.ticks.projections
     return patch.object(engine, name, failing(error, times)(getattr(engine, name)))
 
@@ -59,7 +61,7 @@ async def seated(desk: Desk, *names: str) -> None:
 
 
 @at_desk
-async def test_what_waits_is_one_frame_and_one_sync(desk: Desk) -> None:
+async def test_waiting_commits_are_one_frame_and_one_sync(desk: Desk) -> None:
     """Appends of eight agents that wait together are one group: one write, one sync, eight commits."""
     writes, syncs = desk.done("write"), desk.done("sync")
     commits = await asyncio.gather(*(desk.commit(name, 0, "Hi") for name in NAMES))
@@ -69,8 +71,8 @@ async def test_what_waits_is_one_frame_and_one_sync(desk: Desk) -> None:
 
 
 @at_desk
-async def test_what_comes_during_a_sync_is_the_next_group(desk: Desk) -> None:
-    """There is no third group to wait for: commits that arrive during a write are written right after it."""
+async def test_commits_during_a_sync_form_the_next_group(desk: Desk) -> None:
+    """Commits that arrive during a write are written in the next group, right after it."""
     first = asyncio.create_task(desk.commit(NAMES[0], 0, "Hi"))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -94,7 +96,7 @@ async def test_rows_see_the_commit_before_them(desk: Desk) -> None:
 
 @at_desk
 async def test_commits_of_one_agent_keep_their_order(desk: Desk) -> None:
-    """Two commits of one agent in one tick follow each other in the order in which they were asked for."""
+    """Three commits of one agent in one batch are written in the order of the calls."""
     await all_of(desk.commit("ada", 0, "one"), desk.commit("ada", 1, "two", "three"), desk.commit("ada", 3, "four"))
     assert desk.kept("ada") == ["one", "two", "three", "four"]
     assert desk.counts.ticks == 1
@@ -102,7 +104,7 @@ async def test_commits_of_one_agent_keep_their_order(desk: Desk) -> None:
 
 @at_desk
 async def test_rows_as_of_two_moments_in_one_tick(desk: Desk) -> None:
-    """One agent asks twice the same and once as of before, all at once, and hears each answer."""
+    """Four queries of one agent for three moments, made at once, are each answered for their own moment."""
     await seated(desk, "ada")
     await desk.commit("ada", 0, "one", "two", "three")
     asks = [desk.ticks.rows("standing", "ada", as_of) for as_of in (HEAD, 2, 1, HEAD)]
@@ -111,13 +113,13 @@ async def test_rows_as_of_two_moments_in_one_tick(desk: Desk) -> None:
 
 @at_desk
 async def test_a_bad_append_harms_no_other_agent(desk: Desk) -> None:
-    """One append of a wrong shape among eight is refused, and the seven others cost a few syncs, not one each."""
+    """One invalid append among eight is refused; the seven others are committed with three syncs."""
     syncs = desk.done("sync")
     wide = desk.ticks.commit(NAMES[3], 0, [])
     results = await all_of(*(wide if name == NAMES[3] else desk.commit(name, 0, "Hi") for name in NAMES))
     assert kinds_of(results) == ["Commit"] * 3 + ["BadInput"] + ["Commit"] * 4
     assert isinstance(results[3], BadInput)
-    assert desk.done("sync") - syncs == 3  # of 4, of 2 and of the one beside it
+    assert desk.done("sync") - syncs == 3  # of groups of 4, 2 and 1: the bad append is isolated by halving
     assert not desk.lost
     assert await desk.commit(NAMES[3], 0, "Hi")
 
@@ -133,7 +135,7 @@ async def test_a_wrong_sequence_reaches_its_agent_only(desk: Desk) -> None:
 
 @at_desk
 async def test_a_repeated_append_is_projected_once(desk: Desk) -> None:
-    """The same ids again give the same commit, in one tick or in two, and its rows are there once."""
+    """Repeated appends with the same ids return the same commit, in one batch or later, and have their rows once."""
     await seated(desk, "ada")
     said = desk.said("one")
     results = await all_of(*(desk.ticks.commit("ada", 0, said) for _ in range(2)))
@@ -144,8 +146,8 @@ async def test_a_repeated_append_is_projected_once(desk: Desk) -> None:
 
 @pytest.mark.parametrize("operation", ["write", "sync"])
 def test_a_failed_sync_fails_its_group(operation: str) -> None:
-    """A disk error reaches every commit of the group; sent again with the same ids to the reopened log, each counts
-    once.
+    """A disk error reaches every caller of the group; each commit that is sent again to the reopened log, with the same
+    ids, counts once.
     """
 
     async def main() -> None:
@@ -167,8 +169,8 @@ def test_a_failed_sync_fails_its_group(operation: str) -> None:
 
 
 @at_desk
-async def test_what_waits_behind_a_failed_group_can_be_sent_again(desk: Desk) -> None:
-    """Appends that gathered while the disk failed are not written: their callers hear HostLost. Who enters, as well."""
+async def test_commits_behind_a_failed_group_can_be_sent_again(desk: Desk) -> None:
+    """Appends and activations that waited during the disk failure get HostLost, and nothing of them is written."""
     desk.disk.fail("sync", errno.EIO)
     first = asyncio.create_task(all_of(desk.commit("ada", 0, "Hi")))
     await asyncio.sleep(0)
@@ -183,7 +185,7 @@ async def test_what_waits_behind_a_failed_group_can_be_sent_again(desk: Desk) ->
 
 
 @at_desk
-async def test_a_newer_owner_ends_it(desk: Desk) -> None:
+async def test_a_newer_owner_ends_the_journal(desk: Desk) -> None:
     """If another process owns the partition, all callers get HostLost, and the loss is reported once."""
     other = desk.store.open_partition(SHARD, "other", take_over=True)
     results = await all_of(*(desk.commit(name, 0, "Hi") for name in NAMES))
@@ -195,8 +197,8 @@ async def test_a_newer_owner_ends_it(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("name", ["add", "answers", "load", "forget_many"])
-def test_a_bug_reaches_all_who_wait(name: str) -> None:
-    """An unexpected exception ends the journal: waiting callers get it, and acknowledged records stay."""
+def test_a_bug_in_the_engine_reaches_all_waiting_callers(name: str) -> None:
+    """An unexpected exception of the engine ends the journal: waiting callers get it, and acknowledged records stay."""
 
     async def main() -> None:
         desk = Desk()
@@ -223,8 +225,8 @@ def test_a_bug_reaches_all_who_wait(name: str) -> None:
 
 
 @at_desk
-async def test_a_bug_in_the_log_reaches_all_who_wait(desk: Desk) -> None:
-    """The group that met it, and those who came meanwhile; nothing that waited is written afterwards."""
+async def test_a_bug_in_the_log_reaches_all_waiting_callers(desk: Desk) -> None:
+    """An unexpected exception of the log reaches the group being written and all later callers; nothing is written."""
     with patch.object(FileLog, "append_group", failing(ZeroDivisionError("a bug"))(FileLog.append_group)):
         results = await all_of(desk.commit("ada", 0, "one"), desk.ticks.rows("standing", "ada", HEAD))
     assert kinds_of(results) == ["ZeroDivisionError"] * 2
@@ -233,8 +235,8 @@ async def test_a_bug_in_the_log_reaches_all_who_wait(desk: Desk) -> None:
 
 
 @at_desk
-async def test_agents_are_built_again_where_the_engine_refuses_their_records(desk: Desk) -> None:
-    """A transaction that fails costs its agents a look at the log; all hear of their commit and read it."""
+async def test_agents_are_reloaded_if_the_engine_refuses_their_records(desk: Desk) -> None:
+    """After a failed transaction, the agents are reloaded from the log; their commits are acknowledged and visible."""
     await seated(desk, "ada", "ben")
     await desk.commit("ada", 0, "zero")
     with broken(desk, "add", duckdb.OutOfMemoryException("no")):
@@ -244,7 +246,7 @@ async def test_agents_are_built_again_where_the_engine_refuses_their_records(des
 
 @at_desk
 async def test_an_engine_that_is_broken_is_thrown_away(desk: Desk) -> None:
-    """Records on the disk are acknowledged; a caller that waits for rows may ask again in the next engine."""
+    """Durable records are acknowledged; a caller that waits for rows gets HostLost and can ask the next engine."""
     await seated(desk, "ada", "ben")
     desk.ticks.projections.close()
     results = await all_of(desk.commit("ada", 0, "one"), desk.ticks.rows("standing", "ben", HEAD))
@@ -254,9 +256,7 @@ async def test_an_engine_that_is_broken_is_thrown_away(desk: Desk) -> None:
 
 @pytest.mark.parametrize(("name", "asks"), [("answers", "rows"), ("load", "enter")])
 def test_an_agent_that_the_engine_cannot_answer_harms_no_other(name: str, asks: str) -> None:
-    """A caller whose records cannot be projected learns that they are in the log; the others of the query are
-    answered.
-    """
+    """A caller whose agent cannot be projected gets StoreError; the other callers of the same query are answered."""
 
     async def main() -> None:
         desk = Desk()
@@ -285,7 +285,7 @@ def test_an_agent_that_the_engine_cannot_answer_harms_no_other(name: str, asks: 
 
 @at_desk
 async def test_close_while_a_tick_runs(desk: Desk) -> None:
-    """The group that is being written is acknowledged, later ones are refused, and the next owner can have the log."""
+    """The group being written is acknowledged, later commits are refused, and the next owner can open the log."""
     first = asyncio.create_task(desk.commit("ada", 0, "one"))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -300,8 +300,8 @@ async def test_close_while_a_tick_runs(desk: Desk) -> None:
 
 
 @at_desk
-async def test_who_leaves_and_comes_back_in_one_tick_is_there_once(desk: Desk) -> None:
-    """Leaving is done before entering, whichever was asked for last; no row is there twice."""
+async def test_an_agent_reactivated_in_one_batch_is_there_once(desk: Desk) -> None:
+    """If an agent is unloaded and activated again in one batch, it is unloaded first; no row is there twice."""
     await seated(desk, "ada")
     await desk.commit("ada", 0, "one")
     desk.ticks.leave("ada")
@@ -313,8 +313,8 @@ async def test_who_leaves_and_comes_back_in_one_tick_is_there_once(desk: Desk) -
 
 
 @pytest.mark.parametrize("steps", range(6))
-def test_who_gives_up_entering_leaves_nothing(steps: int) -> None:
-    """At any stage of activation the engine ends up without rows of the agent, and the agent can be activated again."""
+def test_a_cancelled_activation_leaves_no_rows(steps: int) -> None:
+    """A cancelled activation leaves no rows of the agent at any stage, and the agent can be activated again."""
 
     async def main() -> None:
         desk = Desk()
@@ -338,8 +338,8 @@ def test_who_gives_up_entering_leaves_nothing(steps: int) -> None:
 
 @pytest.mark.parametrize("steps", range(8))
 def test_an_agent_interrupted_during_a_commit_is_activated_again(steps: int) -> None:
-    """It is unknown whether that was kept: further commits of the agent are refused until it is unloaded, and records
-    that were kept are there once when it is activated again.
+    """After an interrupted commit its outcome is unknown: further commits of the agent are refused until it is
+    unloaded. After the next activation the records that were kept are there once.
     """
 
     async def main() -> None:
@@ -369,7 +369,7 @@ def test_an_agent_interrupted_during_a_commit_is_activated_again(steps: int) -> 
 
 @at_desk
 async def test_nothing_is_written_after_the_end_of_an_agent(desk: Desk) -> None:
-    """A message that waits behind a deletion is refused, so that it can be sent to a new agent of the name."""
+    """A message that waits behind a deletion gets HostLost, so that it can be sent to a new agent of the name."""
     await seated(desk, "ada")
     ended = draft(AgentDeleted(), event_id=desk.ids.new(0), recorded_at=0, turn=0, step=0)
     await desk.ticks.commit("ada", 0, [ended])
@@ -379,8 +379,8 @@ async def test_nothing_is_written_after_the_end_of_an_agent(desk: Desk) -> None:
     assert await desk.ticks.enter("ada") == 1
 
 
-def test_in_threads_all_of_it_is_there() -> None:
-    """With real threads and real time: forty agents commit and read their own writes, in far fewer groups."""
+def test_real_threads_lose_no_commit() -> None:
+    """With real threads and time, forty agents commit and read their own writes in far fewer groups than commits."""
 
     async def main() -> None:
         desk = Desk(aside=asyncio.to_thread)

@@ -1,4 +1,4 @@
-"""Shards whose log is lost, by a disk or to another process, and worlds of shards from seeds."""
+"""Shards that lose their log to a disk error or to another process, and simulated shards from seeds."""
 
 import asyncio
 from contextlib import suppress
@@ -21,12 +21,14 @@ NAMES = [f"agent {number}" for number in range(6)]
 
 
 async def slow() -> None:
-    """A step of a plain agent takes ten seconds."""
+    """Delay a step of a plain agent by ten seconds."""
     await asyncio.sleep(10)
 
 
-def test_agents_beside_a_failed_group_continue() -> None:
-    """A disk that fails once costs those in the group an error, and their neighbours, at work or not, none at all."""
+def test_agents_outside_a_failed_group_continue() -> None:
+    """After one disk error, the callers of the failed group get an error; the other agents, busy or idle, are not
+    affected.
+    """
 
     async def main() -> None:
         home = SharedHome()
@@ -49,7 +51,7 @@ def test_agents_beside_a_failed_group_continue() -> None:
 
 
 def test_a_turn_without_a_caller_is_finished_after_a_failure() -> None:
-    """Its caller has gone away, and the disk fails in its midst: the shard finishes it by itself, a little later."""
+    """A turn whose caller has left, interrupted by a disk error, is finished by the shard a little later."""
 
     async def main() -> None:
         home = SharedHome()
@@ -66,8 +68,8 @@ def test_a_turn_without_a_caller_is_finished_after_a_failure() -> None:
     run_plain(main, slow)
 
 
-def test_a_timer_goes_off_after_the_log_was_lost() -> None:
-    """An idle agent whose disk failed is opened again by its timer: no earlier request is repeated."""
+def test_a_timer_fires_after_the_log_was_lost() -> None:
+    """An idle agent whose log was lost and reopened is activated by its timer, and no earlier command is repeated."""
 
     async def main() -> None:
         home = SharedHome()
@@ -84,7 +86,7 @@ def test_a_timer_goes_off_after_the_log_was_lost() -> None:
 
 
 def test_a_log_is_reopened_when_the_old_one_is_closed() -> None:
-    """Closing takes a while; commands that arrive meanwhile wait for it, and the shard never blocks itself."""
+    """Commands that arrive while the old log is being closed wait until the log is open again."""
 
     async def main() -> None:
         async def slowly(work: Any, /, *arguments: Any) -> Any:
@@ -104,7 +106,7 @@ def test_a_log_is_reopened_when_the_old_one_is_closed() -> None:
 
 
 def test_a_shard_that_another_process_owns_gives_up() -> None:
-    """It says so once; every caller hears HostLost, now and later, and nothing more is written by it."""
+    """The shard reports the loss once, every later command gets HostLost, and the shard writes no more records."""
 
     async def main() -> None:
         fenced: list[None] = []
@@ -145,8 +147,8 @@ def test_a_shard_that_is_fenced_while_it_rests_gives_up() -> None:
     run_plain(main)
 
 
-def test_what_was_unfinished_is_finished_a_few_at_a_time() -> None:
-    """After a death every turn is finished, in the order given, no more at once than there is room for."""
+def test_unfinished_turns_are_finished_a_few_at_a_time() -> None:
+    """After a crash all unfinished turns are finished in the given order, at most SHARD_RECOVERIES_MAX at a time."""
 
     async def main() -> None:
         home = SharedHome()
@@ -178,13 +180,15 @@ def test_no_seed_breaks_a_promise_of_a_shard(seed: int) -> None:
 @pytest.mark.hosts
 @pytest.mark.parametrize("first", range(0, 3000, 60))
 def test_no_seed_of_many_breaks_a_promise_of_a_shard(first: int) -> None:
-    """The same for all of three thousand worlds."""
+    """The promises hold in all of three thousand worlds."""
     for seed in range(first, first + 60):
         simulate(seed)
 
 
-def test_the_worlds_of_shards_are_worth_simulating() -> None:
-    """Logs are lost, processes come and go, there is no room, and people hear of it."""
+def test_the_simulated_shards_cover_all_cases() -> None:
+    """In the simulated worlds logs are lost, processes end and begin, and the loss of a log to another process
+    occurs.
+    """
     worlds = [simulate(seed) for seed in range(15)]
     assert sum(world.failures for world in worlds) > 10
     assert sum(len(world.homes) > 1 for world in worlds) > 5
@@ -193,8 +197,8 @@ def test_the_worlds_of_shards_are_worth_simulating() -> None:
 
 
 @pytest.mark.parametrize("guard", split([*BREAKS], 2, label="guards of shards", part="hosts"))
-def test_a_seed_finds_out_that_a_guard_of_a_shard_is_missing(guard: str) -> None:
-    """With the guard the seed passes, without it the seed fails."""
+def test_a_seed_detects_a_missing_guard_of_a_shard(guard: str) -> None:
+    """A world with all guards passes, and the same world without one guard fails."""
     seed = BREAKS[guard][0]
     if fails(seed) or not fails(seed, guard):
         assert any(fails(other, guard) and not fails(other) for other in range(seed, seed + 30)), (

@@ -1,4 +1,4 @@
-"""The host of many agents at the moments where two things happen at once."""
+"""The shard host when two things happen at the same moment."""
 
 import asyncio
 import gc
@@ -26,12 +26,12 @@ NAMES = [f"agent {number}" for number in range(6)]
 
 
 async def slow() -> None:
-    """A step of a plain agent takes ten seconds."""
+    """Delay a step of a plain agent by ten seconds."""
     await asyncio.sleep(10)
 
 
 def rows(home: SharedHome) -> list[str]:
-    """Of which agents the engine holds anything."""
+    """Return the names of the agents of which the engine holds rows."""
     ticks: Any = home.shard._ticks
     return sorted(ticks.projections._records)
 
@@ -59,8 +59,8 @@ def test_an_idle_agent_leaves_nothing() -> None:
     run_plain(main)
 
 
-def test_who_was_used_longest_ago_makes_room() -> None:
-    """With room for three agents no more are in memory once they rest, and those used last are."""
+def test_the_least_recently_used_agent_is_unloaded() -> None:
+    """With room for three agents, the three most recently used ones stay in memory, and the others are unloaded."""
 
     async def main() -> None:
         home = SharedHome(agents_max=3)
@@ -78,7 +78,9 @@ def test_who_was_used_longest_ago_makes_room() -> None:
 
 
 def test_more_agents_at_work_than_there_is_room_for() -> None:
-    """Beyond twice the room a command is refused with when to try again, and nothing of it is kept."""
+    """With twice as many busy agents as there is room for, a further command is refused with the time to retry, and
+    nothing of it is recorded.
+    """
 
     async def main() -> None:
         home = SharedHome(agents_max=2)
@@ -99,7 +101,7 @@ def test_more_agents_at_work_than_there_is_room_for() -> None:
 
 
 def test_the_status_counts_what_was_said() -> None:
-    """The records of a new agent are no message; the answer to its first message is one call of the model."""
+    """The records of a new agent count as no message; one answered message counts as one message and one model call."""
 
     async def main() -> None:
         home = SharedHome()
@@ -115,7 +117,9 @@ def test_the_status_counts_what_was_said() -> None:
 
 
 def test_more_commands_than_a_shard_takes() -> None:
-    """Every command counts, those that only watch too; one too many is refused, and the next may come when one ends."""
+    """All commands count, `watch` commands too; one beyond the limit is refused, and when a command ends the next is
+    accepted.
+    """
 
     async def main() -> None:
         home = SharedHome()
@@ -137,7 +141,9 @@ def test_more_commands_than_a_shard_takes() -> None:
 
 @pytest.mark.parametrize("limit", [(subscribers, "LISTENERS_MAX"), (event_writer, "INBOX_MAX")])
 def test_more_callers_or_inputs_than_an_agent_takes(limit: tuple[Any, str]) -> None:
-    """One too many is refused with when to try again, keeps nothing, and does not disturb those before it."""
+    """A caller or input beyond the limit is refused with the time to retry, leaves no record, and does not affect the
+    earlier ones.
+    """
 
     async def main() -> None:
         home = SharedHome()
@@ -179,7 +185,9 @@ def test_a_slow_watcher_is_served_from_the_log() -> None:
 
 
 def test_an_agent_with_a_thousand_messages_does_not_starve_the_others() -> None:
-    """While one agent works off a long queue, each of its neighbours answers as fast as if it were alone."""
+    """While one agent processes a queue of a thousand messages, the other agents of the shard get their turns as
+    well.
+    """
 
     async def main() -> None:
         home = SharedHome()
@@ -205,8 +213,10 @@ def test_an_agent_with_a_thousand_messages_does_not_starve_the_others() -> None:
 
 
 @pytest.mark.parametrize("after", split(range(10), 3, label="the end", part="hosts"))
-def test_a_message_that_meets_the_end_of_its_agent(after: int) -> None:
-    """Said while the agent is deleted, it is answered before the end, or the agent is unknown; not written after it."""
+def test_a_message_during_deletion_is_answered_or_refused(after: int) -> None:
+    """A message that is sent while the agent is deleted is either answered before the deletion or fails; it is never
+    written after the deletion.
+    """
 
     async def main() -> None:
         home = SharedHome()
@@ -226,8 +236,8 @@ def test_a_message_that_meets_the_end_of_its_agent(after: int) -> None:
 
 
 @pytest.mark.parametrize("after", split(range(14), 4, label="on its way out", part="hosts"))
-def test_a_message_that_meets_an_agent_on_its_way_out(after: int) -> None:
-    """A message that arrives while the shard closes is answered once; the log has one owner at any moment."""
+def test_a_message_during_unloading_is_answered(after: int) -> None:
+    """A message that arrives while the shard unloads is answered once; the log has one owner at any moment."""
 
     async def main() -> None:
         home = SharedHome()
@@ -248,7 +258,7 @@ def test_a_message_that_meets_an_agent_on_its_way_out(after: int) -> None:
 
 
 def test_no_busy_agent_is_unloaded() -> None:
-    """`release` refuses while a turn runs, and the turn continues to its end."""
+    """`unload` returns False while a turn runs, and the turn continues to its end."""
 
     async def main() -> None:
         home = SharedHome()
@@ -265,8 +275,8 @@ def test_no_busy_agent_is_unloaded() -> None:
     run_plain(main, slow)
 
 
-def test_what_one_agent_is_lent_no_other_has() -> None:
-    """Functions of one agent of a shard are in its configuration alone, also after it was unloaded."""
+def test_functions_of_one_agent_are_available_to_no_other() -> None:
+    """Functions of one agent of a shard are available to no other agent, also after it was unloaded."""
 
     @tool(effect="read_only")
     def grow() -> str:
@@ -295,7 +305,7 @@ def test_what_one_agent_is_lent_no_other_has() -> None:
 
 
 def test_an_unused_shard_reports_it() -> None:
-    """The shard closes when its last agent is idle, and not before."""
+    """The shard reports that it is unused when its last agent has become idle, and not before."""
 
     async def main() -> None:
         idle: list[int] = []

@@ -1,4 +1,4 @@
-"""Times at which the host of many agents seals its log: after many frames at work, after few at rest."""
+"""Times at which a shard seals its log: above a high limit while commands run, above a low limit when none do."""
 
 import asyncio
 from collections.abc import Iterator
@@ -16,12 +16,12 @@ from tests.support.agents.virtual_time_shard import SharedHome, all_heard
 
 
 async def slow() -> None:
-    """A step of a plain agent takes ten seconds."""
+    """Delay a step of a plain agent by ten seconds."""
     await asyncio.sleep(10)
 
 
 class Frames:
-    """A stand-in for the frames of a log in memory: the given number of `unsealed` bytes."""
+    """A stand-in for the unsealed frames of a log in memory: `unsealed` is the number of their bytes."""
 
     def __init__(self) -> None:
         self.unsealed = 0
@@ -30,7 +30,7 @@ class Frames:
         self.fails: StoreError | None = None
 
     def seal(self, *_: Any) -> None:
-        """All of them."""
+        """Seal all frames, or raise `fails`."""
         if self.fails is not None:
             raise self.fails
         self.sealed.append(self.unsealed)
@@ -46,8 +46,8 @@ def frames() -> Iterator[Frames]:
         yield found
 
 
-def test_a_shard_at_work_seals_when_much_has_gathered() -> None:
-    """Below SHARD_SEAL_BYTES nothing is sealed while a command is under way; from there on it is at the next look."""
+def test_a_busy_shard_seals_above_a_high_limit() -> None:
+    """While a command runs, nothing is sealed below SHARD_SEAL_BYTES; from there on, the next check seals."""
 
     async def main() -> None:
         home = SharedHome()
@@ -67,8 +67,8 @@ def test_a_shard_at_work_seals_when_much_has_gathered() -> None:
     run_plain(main, slow)
 
 
-def test_a_shard_at_rest_seals_what_is_worth_it() -> None:
-    """Once no command is under way it seals from SEAL_BYTES_MIN on, at the next look; less stays as it is."""
+def test_an_idle_shard_seals_above_a_low_limit() -> None:
+    """When no command runs, the next check seals from SEAL_BYTES_MIN on; fewer bytes stay unsealed."""
 
     async def main() -> None:
         home = SharedHome()
@@ -88,8 +88,8 @@ def test_a_shard_at_rest_seals_what_is_worth_it() -> None:
     run_plain(main, slow)
 
 
-def test_what_a_killed_host_left_is_sealed_before_its_agents_come() -> None:
-    """The next host seals it as it opens the log: no agent is read out of many frames."""
+def test_the_frames_of_a_killed_host_are_sealed_before_activation() -> None:
+    """The next host seals the frames of a killed host when it opens the log, before any agent is activated."""
 
     async def main() -> None:
         home = SharedHome()
@@ -107,8 +107,8 @@ def test_what_a_killed_host_left_is_sealed_before_its_agents_come() -> None:
     run_plain(main)
 
 
-def test_a_shard_that_is_fenced_while_it_opens_its_log() -> None:
-    """Waiting callers are told that the host is lost, and the log is closed."""
+def test_a_shard_fenced_while_opening_its_log_fails_its_callers() -> None:
+    """If sealing finds the shard fenced, waiting callers get HostLost, and the log is closed."""
 
     async def main() -> None:
         home = SharedHome()
@@ -124,7 +124,7 @@ def test_a_shard_that_is_fenced_while_it_opens_its_log() -> None:
 
 
 def test_a_shard_that_releases_its_log_seals_it() -> None:
-    """The next owner has few frames to read, though the shard was at work all the time."""
+    """A shard that releases its log seals it first, so that the next owner reads few frames."""
 
     async def main() -> None:
         home = SharedHome()

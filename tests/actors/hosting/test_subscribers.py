@@ -1,4 +1,4 @@
-"""Delivery to subscribers: a caller that reconnects gets the whole turn, in order and once, with any events in
+"""Delivery to subscribers: a caller that reconnects gets its whole turn, in order and once, with any events in
 between.
 """
 
@@ -22,7 +22,7 @@ def record(seq: int, turn: int = 1) -> Record:
 
 
 def heard(listener: StreamSubscriber) -> list[int]:
-    """The seqs that have come, in order."""
+    """Return the seqs of the delivered records, in order."""
     found: list[Sequence[Record] | None] = []
     while not listener.collected.empty():
         found.append(listener.collected.get_nowait())
@@ -33,8 +33,10 @@ def run(main: Callable[[Subscribers], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(main(Subscribers()))
 
 
-def test_what_happens_while_the_log_is_read_comes_after_it() -> None:
-    """A commit that is told before the caller's turn is known neither overtakes what the log has, nor comes twice."""
+def test_commits_during_a_log_read_come_after_it() -> None:
+    """Commits that are published before the caller's turn is known are delivered once, after the records that were read
+    from the log.
+    """
 
     async def main(audience: Subscribers) -> None:
         one, two, three = record(1), record(2), record(3)
@@ -50,8 +52,8 @@ def test_what_happens_while_the_log_is_read_comes_after_it() -> None:
     run(main)
 
 
-def test_a_caller_who_waits_for_nothing_hears_at_once() -> None:
-    """A command that opens no turn has nothing to wait for."""
+def test_a_command_without_a_turn_gets_records_at_once() -> None:
+    """A command that opens no turn gets records immediately."""
 
     async def main(audience: Subscribers) -> None:
         with audience.joined("id", "asker", held=False) as listener:
@@ -62,7 +64,7 @@ def test_a_caller_who_waits_for_nothing_hears_at_once() -> None:
 
 
 def test_a_command_that_fails_early_still_gets_its_records() -> None:
-    """The end passes on what was held back."""
+    """When a command ends before its turn is known, the records that were held back are delivered."""
 
     async def main(audience: Subscribers) -> None:
         with audience.joined("id", "asker", held=True) as listener:
@@ -74,7 +76,7 @@ def test_a_command_that_fails_early_still_gets_its_records() -> None:
 
 
 def test_records_of_a_departed_caller_go_to_watchers_only() -> None:
-    """The answer is delivered to no other caller, now or later."""
+    """Records of a turn whose caller has left are delivered to watchers and to no other caller."""
 
     async def main(audience: Subscribers) -> None:
         with audience.joined("a", "asker", held=False) as gone:
@@ -89,7 +91,9 @@ def test_records_of_a_departed_caller_go_to_watchers_only() -> None:
 
 
 def test_a_collector_gets_all_records_once_and_in_order() -> None:
-    """Records before its turn was known, those in the log and the later ones are all there when the turn has ended."""
+    """A collector has the records before its turn was known, those from the log and the later ones, up to the end of
+    the turn.
+    """
 
     async def main(audience: Subscribers) -> None:
         found: list[Record] = []
@@ -110,8 +114,8 @@ def test_a_collector_gets_all_records_once_and_in_order() -> None:
     run(main)
 
 
-def test_who_went_away_does_not_hear_the_end() -> None:
-    """The end of a turn whose caller has left is no error."""
+def test_ending_the_turn_of_a_departed_caller_is_no_error() -> None:
+    """Ending the turn of a caller that has left raises no error."""
 
     async def main(audience: Subscribers) -> None:
         gatherer = Collector("id", "asker", held=False, collected=[])

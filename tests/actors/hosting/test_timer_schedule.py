@@ -1,4 +1,4 @@
-"""Timed heartbeats: exactly those that are due, once each, whatever the clock and the process do."""
+"""Timed heartbeats: exactly those that are due, once each, with any clock and any restart."""
 
 import asyncio
 from collections import Counter
@@ -17,7 +17,9 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
 async def a_day(every_s: int) -> list[tuple[float, bool]]:
-    """A timer from 00:10 on, a pause of 45 minutes from 08:00:30 on, and no process from 15:00:10 to 15:17:10."""
+    """Run a timer for a day from 00:10 on, with a pause of 45 minutes from 08:00:30 on and no process from 15:00:10 to
+    15:17:10. Return the heartbeats.
+    """
     pause = completion(calls=[("pause_heartbeats", {"minutes": 45})])
     home = Home()
     sam = await home.open()
@@ -44,8 +46,8 @@ async def a_day(every_s: int) -> list[tuple[float, bool]]:
     ],
 )
 def test_a_day_of_heartbeats(run: Any, every_s: int) -> None:
-    """Every few minutes (of a plain agent; every half hour of a whole one) over a day, a pause and a restart in it: one
-    each time, one when the pause ends, and one, marked late, for all that were missed.
+    """A timer of a few minutes (half an hour for a full agent) gives one heartbeat each time over a day, one when the
+    pause ends, and one marked late for all that were missed.
     """
     pause, gone = (8 * HOUR + 30, 8 * HOUR + 45 * MINUTE + 30), (15 * HOUR + 10, 15 * HOUR + 17 * MINUTE + 10)
     times = [t for t in range(10 * MINUTE, DAY, every_s) if not any(a < t < b for a, b in (pause, gone))]
@@ -53,7 +55,9 @@ def test_a_day_of_heartbeats(run: Any, every_s: int) -> None:
 
 
 def test_a_pause_continues_over_a_restart() -> None:
-    """A process that comes back during a pause sends nothing before it is over, and then one, which is not late."""
+    """A process that restarts during a pause sends no heartbeat before the pause is over, and then one that is not
+    late.
+    """
 
     async def main() -> list[tuple[float, bool]]:
         home = Home()
@@ -72,7 +76,9 @@ def test_a_pause_continues_over_a_restart() -> None:
 
 
 def test_timers_that_fire_once_and_timers_of_the_past() -> None:
-    """One of the past comes at once; within a minute it is not late but for a schedule that began after it was due."""
+    """A timer in the past fires at once; it is marked late only if it is overdue by more than a minute, or was due
+    before the schedule began.
+    """
 
     async def main() -> Home:
         home = Home()
@@ -91,7 +97,7 @@ def test_timers_that_fire_once_and_timers_of_the_past() -> None:
 
 
 def test_two_timers_of_one_agent_and_timers_of_several() -> None:
-    """Each timer keeps its own time, also where two are due in the same moment."""
+    """Each timer keeps its own times, also when two are due at the same moment."""
 
     async def main() -> Home:
         home = Home()
@@ -110,7 +116,7 @@ def test_two_timers_of_one_agent_and_timers_of_several() -> None:
 
 
 def test_a_missed_heartbeat_comes_once_after_days() -> None:
-    """Ids of more than a day ago are refused by the log, and a heartbeat that was due then is not."""
+    """After days without a process one late heartbeat is sent, with a new id: the log refuses ids older than a day."""
 
     async def main() -> list[tuple[float, bool]]:
         home = Home()
@@ -129,8 +135,8 @@ def test_a_missed_heartbeat_comes_once_after_days() -> None:
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_timer_is_cancelled_or_replaced_while_it_is_due(whole: bool) -> None:
-    """Of a timer that is cancelled while its agent is at work nothing comes; one that is set again is another, even at
-    the same due time as one that went off.
+    """A timer that is cancelled before the due time has no heartbeat; a timer that is set again is a new timer, even
+    with the due time of one that has fired.
     """
 
     async def main() -> Home:
@@ -154,7 +160,7 @@ def test_a_timer_is_cancelled_or_replaced_while_it_is_due(whole: bool) -> None:
 
 
 def test_two_schedules_of_one_store_make_one_heartbeat() -> None:
-    """A second report of a due timer, in any wording, is answered that it is no longer due."""
+    """Further reports of a due timer, marked late or not, add no heartbeat."""
 
     async def main() -> tuple[Home, list[bool]]:
         home = Home()
@@ -182,8 +188,10 @@ def test_two_schedules_of_one_store_make_one_heartbeat() -> None:
 
 @pytest.mark.parametrize("skew_s", [-5, 5])
 @pytest.mark.parametrize("run", [run_plain, virtual_time.run])
-def test_a_host_whose_clock_is_another(run: Any, skew_s: int) -> None:
-    """A host's clock may be behind the schedule's: a heartbeat is not due again because it was recorded too early."""
+def test_heartbeats_are_correct_with_a_skewed_host_clock(run: Any, skew_s: int) -> None:
+    """With a host's clock behind or ahead of the schedule's clock, each heartbeat is recorded once, and not before its
+    due time.
+    """
 
     async def main() -> Home:
         home = Home()
@@ -200,7 +208,9 @@ def test_a_host_whose_clock_is_another(run: Any, skew_s: int) -> None:
 
 
 def test_an_agent_that_cannot_be_opened_is_tried_again_later() -> None:
-    """While another process has the agent, one look a minute, and one heartbeat when it is free."""
+    """While another process owns the agent, the schedule tries once a minute; when the agent is free, one heartbeat is
+    sent.
+    """
 
     async def main() -> tuple[Home, int]:
         home = Home(idle_s=1)
@@ -223,7 +233,7 @@ def test_an_agent_that_cannot_be_opened_is_tried_again_later() -> None:
     assert len(home.notes) == 6
 
 
-def test_an_agent_that_was_deleted_sends_nothing_until_it_sets_a_timer_in_its_next_life() -> None:
+def test_a_recreated_agent_has_no_timers_of_the_deleted_one() -> None:
     """A deleted agent's timers are gone, no schedule reads them, and an agent created again under the name has none."""
 
     async def main() -> Home:
@@ -252,7 +262,9 @@ def test_an_agent_that_was_deleted_sends_nothing_until_it_sets_a_timer_in_its_ne
 
 
 def test_a_clock_that_jumps() -> None:
-    """Set far ahead, one heartbeat comes within a minute for all that was left out; set back, the next one waits."""
+    """When the clock jumps ahead, one late heartbeat comes within a minute; when it jumps back, the next heartbeat
+    waits for its time.
+    """
 
     async def main() -> list[tuple[float, bool]]:
         home = Home()

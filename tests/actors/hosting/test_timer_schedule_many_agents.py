@@ -1,4 +1,4 @@
-"""The schedule of many agents: what it costs, how much of it is under way at once, and that none is lost or doubled."""
+"""The schedule with many agents: cost, concurrency, and no lost or doubled heartbeat."""
 
 import asyncio
 import tracemalloc
@@ -42,7 +42,7 @@ class Sent:
 
 
 class Looked(WallClock):
-    """An agent's timers that count how often they are read."""
+    """A clock that counts how often it is read."""
 
     looks = 0
 
@@ -52,7 +52,7 @@ class Looked(WallClock):
 
 
 def scheduled(sent: Sent, known: dict[str, list[DueTimer]], for_s: float) -> None:
-    """Keep the schedule for so long."""
+    """Run the schedule for `for_s` seconds."""
 
     async def main() -> None:
         for agent_id, timers in known.items():
@@ -65,8 +65,10 @@ def scheduled(sent: Sent, known: dict[str, list[DueTimer]], for_s: float) -> Non
     virtual_time.run(main)
 
 
-def test_a_thousand_agents_cost_what_is_due() -> None:
-    """With a heartbeat each ten minutes, a thousand agents are not all looked at whenever one of them is due."""
+def test_the_cost_of_a_heartbeat_does_not_depend_on_the_number_of_agents() -> None:
+    """With a thousand agents and a heartbeat each ten minutes, the work for each heartbeat does not depend on the
+    number of agents.
+    """
     sent = Sent(every_s=600)
     compared = Counter[str]()
 
@@ -87,8 +89,10 @@ def test_a_thousand_agents_cost_what_is_due() -> None:
     assert len(sent.schedule._heap) < 3000
 
 
-def test_what_cannot_be_sent_does_not_spin() -> None:
-    """An agent whose timers stay as they were after a heartbeat is tried again a minute later, and told late."""
+def test_a_timer_that_stays_due_is_retried_after_a_minute() -> None:
+    """A timer that is still due after its heartbeat was sent is tried again a minute later, marked late and with a new
+    id.
+    """
     sent = Sent(every_s=0)
     scheduled(sent, {"sam": [due(10)]}, 310)
     assert [command.late for _, command in sent.sent] == [False, True, True, True, True]
@@ -117,7 +121,7 @@ def test_a_change_just_before_a_heartbeat_counts() -> None:
 
 
 def test_ten_thousand_in_one_second_do_not_start_as_many_tasks() -> None:
-    """They go in calls of many, so many at once and no more; each once, and none is lost."""
+    """Ten thousand due timers are sent in batches with a bounded number in flight; each is sent once."""
     sent = Sent(every_s=3600, takes_s=5)
     scheduled(sent, {f"agent-{n}": [due(10 + n / 10_000)] for n in range(10_000)}, 600)
     assert Counter(agent for agent, _ in sent.sent) == Counter({f"agent-{n}": 1 for n in range(10_000)})
@@ -126,8 +130,8 @@ def test_ten_thousand_in_one_second_do_not_start_as_many_tasks() -> None:
     assert sent.calls < 1000
 
 
-def test_one_that_takes_for_ever_holds_up_itself_only() -> None:
-    """The timers of the other agents of the call continue."""
+def test_a_hanging_heartbeat_delays_no_other() -> None:
+    """A delivery that never ends delays no other agent, not even those of the same batch."""
 
     async def main() -> Counter[str]:
         sent = Sent()
@@ -154,7 +158,7 @@ def test_one_that_takes_for_ever_holds_up_itself_only() -> None:
 
 
 def test_a_hosts_report_is_newer_than_a_read_of_the_log() -> None:
-    """Logs are read while agents live: their hosts' word counts, whichever arrives first."""
+    """Timers that a host reports replace those that are read from the log, whichever arrives first."""
     sent = Sent()
 
     async def main() -> None:
@@ -176,17 +180,15 @@ def test_a_hosts_report_is_newer_than_a_read_of_the_log() -> None:
     ]
 
 
-def test_a_timer_of_the_first_moment_of_all_goes_off() -> None:
-    """No due time is taken for another thing than a time."""
+def test_a_timer_due_at_time_zero_fires() -> None:
+    """A timer that is due at time 0 fires: no due time has a special meaning."""
     sent = Sent(every_s=0)
     scheduled(sent, {"sam": [DueTimer(0, "tea")]}, 30)
     assert [agent for agent, _ in sent.sent] == ["sam"]
 
 
 def test_too_many_timers_are_reported() -> None:
-    """Timers of an agent beyond the limit stay in its log, noted once and counted; with room again they are
-    scheduled.
-    """
+    """Agents beyond the limit are counted, and one note reports them; when there is room again, they are scheduled."""
     notes: list[str] = []
 
     async def main() -> None:
@@ -205,8 +207,8 @@ def test_too_many_timers_are_reported() -> None:
 @pytest.mark.long
 @pytest.mark.hosts
 def test_a_hundred_thousand_timers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each goes off once an hour over a restart; one takes a few hundred bytes, and is put in order once, and not again
-    with each that comes after it.
+    """Each of 100,000 timers fires once an hour, also across a restart. A timer takes less than 500 bytes, and each is
+    pushed once onto the heap while loading.
     """
     pushed: list[object] = []
     ordered: list[object] = []
@@ -227,7 +229,7 @@ def test_a_hundred_thousand_timers(monkeypatch: pytest.MonkeyPatch) -> None:
     halves: list[Sent] = [sent, Sent(every_s=3600)]
 
     async def main() -> None:
-        for half in halves:  # the second one begins with what the first one left
+        for half in halves:  # the second starts with the timers of the first
             half.schedule._began = half.clock.now()
             for name, kept in [] if half is sent else list(sent.schedule._kept.items()):
                 half.schedule.load_timers(name, kept.timers)

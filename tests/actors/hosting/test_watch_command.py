@@ -1,4 +1,4 @@
-"""A watch delivers the records that belong to no caller: once, in order, and no answers of other callers."""
+"""A watch delivers the records that belong to no caller: once, in order, and without the answers to other callers."""
 
 import asyncio
 
@@ -9,18 +9,18 @@ from tests.support.agents.virtual_time_runtime import Home, moment, run_plain
 
 
 async def short() -> None:
-    """A step of a plain agent takes a second."""
+    """Delay a step of a plain agent by a second."""
     await asyncio.sleep(1)
 
 
 async def watch(ref: AgentRef, heard: list[Record]) -> None:
-    """Remember everything that is heard, for ever."""
+    """Collect everything that is delivered, for ever."""
     async for record in ref.subscribe():
         heard.append(record)
 
 
-def test_a_watcher_hears_what_timers_lead_to_and_no_answer_to_others() -> None:
-    """Over many renewals a watch delivers each record of each timer's turn once, and no answer of a caller."""
+def test_a_watch_delivers_timer_turns_and_no_answers_to_callers() -> None:
+    """Over many renewals a watch delivers each record of each timer's turn once, and no answer to a caller."""
 
     async def main() -> None:
         home = Home()
@@ -45,7 +45,7 @@ def test_a_watcher_hears_what_timers_lead_to_and_no_answer_to_others() -> None:
 
 
 def test_a_timer_that_fired_before_the_watch_is_delivered() -> None:
-    """It was due when the agent was opened, and its turn is over when the watch begins."""
+    """The heartbeat of a timer that fired before the watch began is delivered when the watch begins."""
 
     async def main() -> None:
         home = Home()
@@ -67,7 +67,7 @@ def test_a_timer_that_fired_before_the_watch_is_delivered() -> None:
 
 
 def test_an_answer_whose_caller_left_goes_to_no_other_caller() -> None:
-    """The next caller hears its own turn alone; who watches hears the rest of the other."""
+    """After a caller left, the next caller gets its own turn only; a watcher gets the rest of the first turn."""
 
     async def main() -> None:
         home = Home()

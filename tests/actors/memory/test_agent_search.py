@@ -1,4 +1,6 @@
-"""Searches of an agent: what filters are passed on, what answers where no archive does, and what the model is told."""
+"""Searches of an agent: the filters that reach the archive, the results without an archive, and the texts for the
+model.
+"""
 
 import asyncio
 import json
@@ -25,7 +27,7 @@ HIT = Hit(
 
 
 class FakeArchive:
-    """Answers with what it was given, or not at all; remembers what it was asked."""
+    """An archive that returns a given page, or raises ArchiveDown, and records the queries."""
 
     def __init__(self, page: Page | None) -> None:
         self.page = page
@@ -52,7 +54,7 @@ def call(world: World, *calls: tuple[str, dict[str, Any]]) -> list[str]:
 
 
 def searching(archive: FakeArchive | None) -> World:
-    """A world with an agent that knows one source, whose searches ask this archive."""
+    """Return a world with an agent that is attached to one source and searches this archive."""
     world = World(say("Hi."))
     world.system = LocalSystem(
         world.store,
@@ -73,7 +75,7 @@ def searching(archive: FakeArchive | None) -> World:
 
 
 def test_every_filter_reaches_the_archive() -> None:
-    """Tags, source, days in the agent's zone, the page; and the agent's own sources, as of the request."""
+    """Tags, source, days in the agent's zone, and page are passed on, with the agent's sources as of the request."""
     archive = FakeArchive(Page(12, 1, 3, [HIT], by_meaning=True))
     world = searching(archive)
     arguments = {
@@ -83,7 +85,7 @@ def test_every_filter_reaches_the_archive() -> None:
     head = len(world.log())
     (text,) = call(world, ("archival_memory_search", arguments))
     (wanted,) = archive.asked
-    midnight = START - 9 * 3600 * SECOND  # of the first of January in Tokyo
+    midnight = START - 9 * 3600 * SECOND  # midnight before the first of January in Tokyo
     assert (wanted.after, wanted.before) == (midnight, midnight + 2 * 86_400 * SECOND)
     assert (wanted.tags, wanted.source, wanted.sources) == (("sea", "moon"), "almanac", ["almanac"])
     assert (wanted.first, wanted.count, wanted.as_of) == (5, 5, head + 1)
@@ -93,8 +95,10 @@ def test_every_filter_reaches_the_archive() -> None:
     assert not verify(world.system.view("sam"), world.system.tools).faults
 
 
-def test_words_alone_answer_where_the_archive_does_not_and_say_so() -> None:
-    """The agent's own memories are found, under every filter, and the model is told that documents are not searched."""
+def test_without_the_archive_a_search_by_words_says_so() -> None:
+    """Without an answer of the archive, the agent's own memories are searched by words, under every filter, and the
+    result says that documents were not searched.
+    """
     world = searching(FakeArchive(None))
     (text,) = call(world, ("archival_memory_search", {"query": "tide", "tags": ["sea"]}))
     assert "page 0/0; by words alone, without documents: the archive does not answer): " in text
@@ -106,7 +110,7 @@ def test_words_alone_answer_where_the_archive_does_not_and_say_so() -> None:
 
 
 def test_no_archive_is_mentioned_where_there_is_none() -> None:
-    """Words alone are all there is, and that is no news."""
+    """In a system without an archive, results do not mention one."""
     world = searching(None)
     for name in ("archival_memory_search", "conversation_search"):
         (text,) = call(world, (name, {"query": "tide hello"}))
@@ -115,7 +119,7 @@ def test_no_archive_is_mentioned_where_there_is_none() -> None:
 
 
 def test_an_unknown_source_is_refused_with_the_known_ones() -> None:
-    """A misspelt source is no empty result."""
+    """An unknown source is an error with the known names, not an empty result."""
     world = searching(FakeArchive(Page(0, 0, 0, [])))
     (text,) = call(world, ("archival_memory_search", {"query": "tide", "source": "almanach"}))
     assert "There is no source 'almanach' to search; there are 'almanac'." in text
@@ -123,7 +127,7 @@ def test_an_unknown_source_is_refused_with_the_known_ones() -> None:
 
 @pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/Los_Angeles", "Europe/Oslo"])
 def test_both_days_count_whole_in_the_zone_of_the_agent(zone: str) -> None:
-    """The first and the last second of a day belong to it, also on the days on which clocks are changed."""
+    """The first and the last second of a day belong to the day, also when the clocks change."""
     world = World(say("Hi."))
     world.settings = type(world.settings)(model="scripted", window=8192, zone=zone)
     asyncio.run(world.tell("Hello"))
@@ -146,8 +150,8 @@ def test_both_days_count_whole_in_the_zone_of_the_agent(zone: str) -> None:
 
 
 @pytest.mark.parametrize("day", ["now", "", "2025-02-30", "2025-13-01", "30.1.2025", "2025-01-31T00:00", "0001-01-01"])
-def test_what_is_no_day_is_refused_at_either_end(day: str) -> None:
-    """In words that say how a day is written."""
+def test_an_invalid_day_is_refused_at_either_end(day: str) -> None:
+    """The error says how a date is written."""
     world = World(say("Hi."))
     asyncio.run(world.tell("Hello"))
     for start, end in ((day, "2025-01-01"), ("2025-01-01", day)):
@@ -158,7 +162,7 @@ def test_what_is_no_day_is_refused_at_either_end(day: str) -> None:
 
 
 def test_roles_and_days_are_passed_to_the_search_of_what_was_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As filters; any other role is refused before anything is searched."""
+    """Role and days reach the archive; an unknown role is refused before the search."""
     world = World(say("Hi."))
     asyncio.run(world.tell("Hello"))
     asked: list[Any] = []
@@ -175,8 +179,8 @@ def test_roles_and_days_are_passed_to_the_search_of_what_was_said(monkeypatch: p
     assert len(asked) == 1
 
 
-def test_what_a_crash_left_in_the_log_is_known_to_the_calls_after_it() -> None:
-    """A memory that was kept before an effect outside is recognised by the call after it, in the next process too."""
+def test_calls_after_a_crash_know_the_memories_before_it() -> None:
+    """A memory that was stored before an outside effect is recognised by the next call, also after a restart."""
     posted: list[str] = []
 
     @tool(effect="idempotent")

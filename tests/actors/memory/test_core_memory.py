@@ -1,4 +1,4 @@
-"""The memory functions: what they change, refuse and say. Each edit is an event with the whole value."""
+"""The memory functions: their edits, refusals and results. Each edit is an event with the whole new value."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from tests.support.agent_world import World, completion, kinds, say
 
 
 def call(world: World, function: str, **arguments: Any) -> tuple[str, bool]:
-    """The result of one function call: its words, and whether it went well."""
+    """Return the result of one function call: its text, and True if it succeeded."""
     world.model.lines = [completion(calls=[(function, arguments)]), completion("Oh.")]
     left = asyncio.run(world.tell("go"))
     result = next(event_of(record) for record in left if record.type == "function_result")
@@ -34,14 +34,14 @@ def edits(world: World) -> list[Record]:
 
 
 def test_append_joins_with_a_newline(world: World) -> None:
-    """The value is the old text, a line break, and the new text; the result is "None" as in MemGPT."""
+    """The new value is the old text, a line break and the new text; the result is "None", as in MemGPT."""
     before = human(world)
     assert call(world, "core_memory_append", name="human", content="Name: Chad") == ("None", True)
     assert human(world) == f"{before}\nName: Chad"
 
 
 def test_replace_changes_every_occurrence_and_empty_deletes(world: World) -> None:
-    """Exact text, all of it; an empty new text deletes."""
+    """Every exact occurrence is replaced; an empty new text deletes."""
     call(world, "core_memory_append", name="human", content="red red")
     call(world, "core_memory_replace", name="human", old_content="red", new_content="blue")
     assert human(world).endswith("blue blue")
@@ -50,7 +50,7 @@ def test_replace_changes_every_occurrence_and_empty_deletes(world: World) -> Non
 
 
 def test_remove_deletes_a_line(world: World) -> None:
-    """core_memory_remove takes the text away, and the line that held nothing else."""
+    """core_memory_remove removes the text, and the line if nothing else is on it."""
     before = human(world)
     call(world, "core_memory_append", name="human", content="Likes tea.")
     call(world, "core_memory_remove", name="human", content="Likes tea.")
@@ -58,7 +58,7 @@ def test_remove_deletes_a_line(world: World) -> None:
 
 
 def test_a_text_that_is_not_there_or_empty_is_refused(world: World) -> None:
-    """Nothing is replaced in silence, and an empty old text does not match between all letters."""
+    """A missing or empty old text is refused; an empty text does not match between letters."""
     before = len(edits(world))
     text, ok = call(world, "core_memory_replace", name="human", old_content="Mars", new_content="x")
     assert "Content not found in 'human' (make sure to use the exact string)" in text
@@ -68,7 +68,7 @@ def test_a_text_that_is_not_there_or_empty_is_refused(world: World) -> None:
 
 
 def test_a_value_over_the_limit_is_refused_and_unchanged(world: World) -> None:
-    """MemGPT's words with both numbers; the value is as it was (MemGPT 0.3 kept the long one)."""
+    """The error has MemGPT's words with both numbers, and the value is unchanged (MemGPT 0.3 kept the long one)."""
     before = human(world)
     text, ok = call(world, "core_memory_append", name="human", content="x" * 2000)
     assert f"Edit failed: Exceeds 2000 character limit (requested {len(before) + 2001})" in text
@@ -77,7 +77,7 @@ def test_a_value_over_the_limit_is_refused_and_unchanged(world: World) -> None:
 
 
 def test_a_failed_call_leaves_no_part_of_itself(world: World) -> None:
-    """A call that fails after one that went well leaves the first edit and nothing of its own."""
+    """A failed call after a successful one leaves the first edit and nothing of its own."""
     world.model.lines = [
         completion(
             calls=[
@@ -98,8 +98,8 @@ def test_the_old_names_are_accepted(world: World) -> None:
     assert "Showing 1 of 1 results (page 0/0)" in call(world, "recall_memory_search", query="sail")[0]
 
 
-def test_search_sees_what_was_really_said_with_right_totals_and_pages(world: World) -> None:
-    """Words of send_message are found; totals count all pages; system and function messages are not searched."""
+def test_search_finds_sent_messages_with_correct_totals(world: World) -> None:
+    """The words of send_message are found; totals count all results; system and function messages are not searched."""
     for number in range(7):
         world.model.lines = [say(f"Whale number {number}.")]
         asyncio.run(world.tell(f"message {number}"))
@@ -112,15 +112,15 @@ def test_search_sees_what_was_really_said_with_right_totals_and_pages(world: Wor
 
 
 def test_percent_and_underscore_are_letters(world: World) -> None:
-    """A query is text, not a pattern."""
+    """A query is plain text: percent and underscore are not patterns."""
     world.model.lines = [say("It is 100% sure.")]
     asyncio.run(world.tell("how sure?"))
     assert call(world, "conversation_search", query="100%")[0].startswith("Showing 1 of 1")
     assert call(world, "conversation_search", query="_")[0] == "No results found."
 
 
-def test_search_by_date_includes_both_days_and_refuses_what_is_no_date(world: World) -> None:
-    """The end day counts whole; "now" is an error in words, not a crash."""
+def test_search_by_date_includes_both_days_and_refuses_invalid_dates(world: World) -> None:
+    """The end day counts whole; a date such as "now" gives an error, not a crash."""
     assert "of 2 results" in call(world, "conversation_search_date", start_date="2026-01-01", end_date="2026-01-01")[0]
     assert (
         call(world, "conversation_search_date", start_date="2025-01-01", end_date="2025-12-31")[0]
@@ -131,8 +131,8 @@ def test_search_by_date_includes_both_days_and_refuses_what_is_no_date(world: Wo
     assert not ok
 
 
-def test_what_is_archived_is_found_at_once_with_its_own_time(world: World) -> None:
-    """No cache hides an insert, and the time is that of the insertion."""
+def test_a_new_memory_is_found_at_once_with_its_time(world: World) -> None:
+    """A new memory is found at once, with the time of its insertion."""
     assert call(world, "archival_memory_search", query="gold")[0] == "No results found."
     assert call(world, "archival_memory_insert", content="The gold is under the oak.") == ("None", True)
     world.clock.skip(86_400)
@@ -142,7 +142,7 @@ def test_what_is_archived_is_found_at_once_with_its_own_time(world: World) -> No
 
 
 def test_a_pause_is_capped_and_survives_a_restart(world: World) -> None:
-    """360 minutes at most, and the log remembers until when (MemGPT forgot at exit)."""
+    """A pause lasts 360 minutes at most, and a restart does not end it (MemGPT forgot it at exit)."""
     assert call(world, "pause_heartbeats", minutes=1000)[0] == "Pausing timed heartbeats for 360 min"
     paused = event_of(next(record for record in world.restarted().log() if record.type == "heartbeats_paused"))
     assert paused.minutes == 360
@@ -150,7 +150,7 @@ def test_a_pause_is_capped_and_survives_a_restart(world: World) -> None:
 
 
 def test_the_header_counts_are_those_of_the_last_change(world: World) -> None:
-    """After an edit the header tells how much recall and archival memory hold."""
+    """After an edit the header of the system message has the new sizes of recall and archival memory."""
     call(world, "archival_memory_insert", content="kept")
     call(world, "core_memory_append", name="human", content="x")
     world.model.lines = [say("Ok.")]

@@ -1,4 +1,6 @@
-"""Memory blocks of any label: what the model is told of them, what a person changes, and what the agent may not."""
+"""Memory blocks of any label: what the model sees of them, how a person edits them, and which edits an agent cannot
+make.
+"""
 
 import asyncio
 import json
@@ -26,28 +28,28 @@ def world() -> World:
 
 
 def new(world: World, kind: type[Command], label: str, **fields: Any) -> Any:
-    """A command of a person about a block."""
+    """Return a person's command for a block."""
     return kind(id=world.ids.new(world.clock.now()), label=label, **fields)
 
 
 def do(world: World, kind: type[Command], label: str, **fields: Any) -> bool:
-    """Have it carried out; whether it changed anything."""
+    """Run a person's command. Return True if it changed anything."""
     command = new(world, kind, label, **fields)
     return bool(during(world, lambda agent: edit_blocks.change(agent, command)))
 
 
 def block(world: World, label: str) -> dict[str, Any]:
-    """A row of the projection; empty where there is no such block."""
+    """Return the block's row of the projection, or an empty dict."""
     return next((row for row in world.system.view("sam").rows("core_memory") if row["label"] == label), {})
 
 
 def system(world: World) -> str:
-    """The system message of the last request."""
+    """Return the system message of the last request."""
     return str(world.model.messages()[0]["content"])
 
 
 def test_the_model_sees_a_blocks_purpose_and_that_it_is_read_only(world: World) -> None:
-    """As attributes, escaped; a block without either reads as it always did."""
+    """Description and `read_only` are escaped attributes; a block without them has none."""
     shown = '<rules characters="10/40" description="How to &quot;behave&quot;" read_only="true">\nBe <kind>.\n</rules>'
     assert shown in system(world)
     assert '<human characters="19/2000">\n' in system(world)
@@ -63,7 +65,7 @@ def test_the_model_sees_a_blocks_purpose_and_that_it_is_read_only(world: World) 
     ],
 )
 def test_the_agents_functions_refuse_a_read_only_block(world: World, function: str, arguments: dict[str, str]) -> None:
-    """With an error that says so, and nothing is edited."""
+    """The error says that the block is read-only, and no edit is recorded."""
     world.model.lines = [completion(calls=[(function, arguments)]), completion("Oh.")]
     left = asyncio.run(world.tell("go"))
     (result,) = [event_of(record) for record in left if record.type == "function_result"]
@@ -73,7 +75,9 @@ def test_the_agents_functions_refuse_a_read_only_block(world: World, function: s
 
 
 def test_a_person_adds_changes_and_removes_blocks_each_by_one_event(world: World) -> None:
-    """Read-only ones too. What is not named stays, and what is so already leaves no event."""
+    """Each change is one event, also for a read-only block. Omitted fields stay, and a change to the present value
+    leaves no event.
+    """
     head = len(world.log())
     assert do(world, AddBlock, "plan", value="Sail.", limit=100, description="What next")
     assert do(world, ChangeBlock, "plan", limit=5)
@@ -95,14 +99,14 @@ def test_a_person_adds_changes_and_removes_blocks_each_by_one_event(world: World
 
 
 def test_a_block_that_was_removed_can_be_added_again(world: World) -> None:
-    """With what it is given then."""
+    """The block has the fields that are given when it is added again."""
     assert do(world, RemoveBlock, "rules")
     assert do(world, AddBlock, "rules", value="New.", limit=9)
     assert (block(world, "rules")["value"], block(world, "rules")["read_only"]) == ("New.", False)
 
 
 def test_a_change_of_a_block_that_is_sent_twice_counts_once(world: World) -> None:
-    """By its id, though the block is gone or there by then."""
+    """A command is recognised by its id, although the block has been removed or added since."""
     made: dict[tuple[type, str], Any] = {}
 
     def again(kind: type[Command], label: str, **fields: Any) -> None:
@@ -135,8 +139,8 @@ REFUSED: dict[str, tuple[type[Command], str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_block_that_cannot_be_is_refused_and_nothing_changes(world: World, name: str) -> None:
-    """BadInput, and the log is as it was."""
+def test_an_invalid_block_is_refused_and_nothing_changes(world: World, name: str) -> None:
+    """An invalid block raises BadInput, and the log is unchanged."""
     kind, label, fields = REFUSED[name]
     log = world.log()
     with pytest.raises(BadInput):
@@ -160,7 +164,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_setting_out_of_its_range_is_refused_and_nothing_changes(world: World, name: str) -> None:
-    """The error says what it may be."""
+    """The error has the valid range."""
     from everlog.events import Sampling
 
     given, why = SETTINGS[name]
@@ -173,7 +177,9 @@ def test_a_setting_out_of_its_range_is_refused_and_nothing_changes(world: World,
 
 
 def test_a_window_smaller_than_prompt_and_functions_loses_nothing(world: World) -> None:
-    """The turn is given up with the figures, the words are kept, and a larger window answers the next."""
+    """The turn is abandoned with the sizes, the message is kept, and with a larger window the next message is
+    answered.
+    """
     during(world, lambda agent: agent.configure(Settings(window=4096, system="x" * 300_000)))
     world.settings = Settings()
     asyncio.run(world.tell("Are you there?"))

@@ -1,4 +1,4 @@
-"""Shared memory blocks: what agents see of each other's edits, that none is lost, and what is told to whom."""
+"""Shared memory blocks: each agent sees the others' edits, and no edit is lost."""
 
 import asyncio
 from itertools import groupby
@@ -31,7 +31,7 @@ def copies(records: list[Record]) -> list[MemoryEdited]:
 
 @alive
 async def test_fifty_agents_edit_one_block_at_once() -> None:
-    """Every edit is in the block's log and none is lost; who was too late is told; all see the same at the end."""
+    """Every accepted edit is in the block's log, late edits fail with an error, and at the end all agents agree."""
     crew = Crew()
     await crew.people.create("team", "Captain: nobody", limit=5000)
     names = [f"agent-{number:02}" for number in range(MANY)]
@@ -59,7 +59,7 @@ async def test_fifty_agents_edit_one_block_at_once() -> None:
 
 @alive
 async def test_of_two_edits_of_a_sentence_one_wins_and_the_other_is_refused() -> None:
-    """The second one fails with the author and the newest value, and its agent's copy is that value."""
+    """The second edit fails with the name of the author and the newest value, and its agent's copy gets that value."""
     team = Team()
     await team.people.create("team", "The gate is open.")
     async with team.opened("sam") as sam, team.opened("kim") as kim:
@@ -82,8 +82,10 @@ async def test_of_two_edits_of_a_sentence_one_wins_and_the_other_is_refused() ->
 
 
 @alive
-async def test_what_a_person_changes_is_in_the_next_request() -> None:
-    """A copy by value stands in the agent's log before its next call, under its own label; a step more costs none."""
+async def test_a_persons_edit_is_in_the_next_request() -> None:
+    """A person's edit is copied to the agent's log before the next model call, under the agent's label for the block; a
+    further step makes no copy.
+    """
     team = Team()
     await team.people.create("team", "one", description="What we know", limit=100)
     async with team.opened("sam") as sam:
@@ -101,7 +103,7 @@ async def test_what_a_person_changes_is_in_the_next_request() -> None:
 
 @alive
 async def test_an_addition_to_a_newer_version_is_merged() -> None:
-    """Both lines are kept, and the agent is told that others had changed the block."""
+    """Two appended lines are both kept, and the second agent is informed that the block had changed."""
     team = Team()
     await team.people.create("team", "one")
     async with team.opened("sam") as sam:
@@ -120,7 +122,7 @@ async def test_an_addition_to_a_newer_version_is_merged() -> None:
 
 @alive
 async def test_limits_and_protection_are_those_of_the_shared_block() -> None:
-    """An edit beyond the limit is refused, and so is an edit of a read-only block; neither leaves an edit."""
+    """An edit beyond the limit or of a read-only block fails, and the block's log has no record of it."""
     team = Team()
     await team.people.create("team", "0123456789", limit=12)
     async with team.opened("sam") as sam:
@@ -155,7 +157,7 @@ def note(memory: Memory, text: str) -> str:
 
 @alive
 async def test_a_users_function_edits_its_own_and_shared_blocks_in_one_call() -> None:
-    """All of its edits are made, the block's in the block's stream, and verify finds nothing."""
+    """All edits of the function are recorded, shared ones in the block's stream, and verify finds no fault."""
     team = Team(tools=[note])
     await team.people.create("team", "one")
     async with team.opened("sam") as sam:
@@ -170,7 +172,7 @@ async def test_a_users_function_edits_its_own_and_shared_blocks_in_one_call() ->
 
 @alive
 async def test_two_calls_of_one_reply_build_on_each_other() -> None:
-    """The second call finds what the first one wrote."""
+    """The second call sees the edit of the first."""
     team = Team()
     await team.people.create("team", "one")
     calls = [("core_memory_append", {"name": "team", "content": "two"}),
@@ -183,9 +185,9 @@ async def test_two_calls_of_one_reply_build_on_each_other() -> None:
 
 
 @alive
-async def test_a_block_that_is_gone_stays_as_it_was_and_cannot_be_edited() -> None:
-    """An agent attached to a deleted block keeps its text, is notified once, and follows the block again when it is
-    recreated.
+async def test_a_deleted_block_keeps_its_text_and_cannot_be_edited() -> None:
+    """After the block is deleted, the agent keeps its copy and is informed once; its edits fail. When the block is
+    created again, the copy is updated.
     """
     team = Team()
     await team.people.create("team", "one")
@@ -209,7 +211,7 @@ async def test_a_block_that_is_gone_stays_as_it_was_and_cannot_be_edited() -> No
 
 @alive
 async def test_an_agent_in_a_store_without_the_block_keeps_its_copy() -> None:
-    """It is told that the block is gone, and its edits fail in words that say so: nothing is made up."""
+    """In a store without the block, the agent is informed and its edits fail; no block is created."""
     here, there = Team(), Team()
     await here.people.create("team", "one")
     async with here.opened("sam") as sam:
@@ -228,7 +230,7 @@ async def test_an_agent_in_a_store_without_the_block_keeps_its_copy() -> None:
 
 @alive
 async def test_an_agent_in_another_store_follows_the_block_of_that_name_there() -> None:
-    """Its copy is replaced before the next call though the version is the same, and nothing else is taken for it."""
+    """In another store, the agent's copy is replaced by the block of that name, although the versions are equal."""
     here, there = Team(), Team()
     await here.people.create("team", "A's secret")
     async with here.opened("sam") as sam:
@@ -246,8 +248,8 @@ async def test_an_agent_in_another_store_follows_the_block_of_that_name_there() 
 
 
 @alive
-async def test_a_block_is_not_rewritten_by_who_saw_another_of_its_name() -> None:
-    """The version is the same and what was seen is not: the edit is refused, and the block stays."""
+async def test_an_edit_based_on_another_block_of_the_name_is_refused() -> None:
+    """An edit that is based on another value of the same version is refused, and the block stays."""
     team = Team()
     await team.people.create("team", "one")
     seen = msgspec.structs.replace(team.block(), value="another")
@@ -261,9 +263,7 @@ async def test_a_block_is_not_rewritten_by_who_saw_another_of_its_name() -> None
 @alive
 @pytest.mark.parametrize("label", ['</t1><x y="1">', "new\nline", "weird label", "x" * 65])
 async def test_a_followed_block_has_a_label_as_any_block_has(label: str) -> None:
-    """A value that could be read as a part of the prompt is refused, and so is a name of more than one line for a new
-    block.
-    """
+    """A label that could be read as part of the prompt is refused, and so is a new block with a name of two lines."""
     team = Team()
     await team.people.create("team", "one")
     async with team.opened("sam") as sam:
@@ -278,7 +278,7 @@ async def test_a_followed_block_has_a_label_as_any_block_has(label: str) -> None
 
 @alive
 async def test_an_agent_follows_no_more_blocks_than_it_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks that an agent is attached to count together with its own."""
+    """Attached shared blocks and the agent's own blocks are counted together."""
     monkeypatch.setattr("everlog.actors.prompt.setting_limits.BLOCKS_MAX", 3)
     team = Team()
     for name in ("one", "two"):
@@ -290,7 +290,7 @@ async def test_an_agent_follows_no_more_blocks_than_it_may_have(monkeypatch: pyt
 
 
 def _move(here: Team, there: Team) -> None:
-    """Have the agent sam in another store, as a restored export has it."""
+    """Copy the agent sam to another store, as a restored export does."""
     there.store.register("sam")
     log = there.store.open("sam", "test")
     for _, commit in groupby(here.store.reader("sam").read("sam"), key=attrgetter("commit")):
@@ -305,7 +305,7 @@ def _draft(record: Record) -> Draft:
 
 @alive
 async def test_a_fork_follows_from_its_cut_on() -> None:
-    """It begins with the copy of its parent then, and has the newest value before its next call; so has its parent."""
+    """A fork begins with the copy at its fork point, gets the newest value before its next call, and can edit it."""
     team = Team()
     await team.people.create("team", "one")
     async with team.opened("sam") as sam:
@@ -324,8 +324,8 @@ async def test_a_fork_follows_from_its_cut_on() -> None:
 
 
 @alive
-async def test_an_erased_edit_is_no_longer_what_the_block_says() -> None:
-    """The block is what it was before, and who follows it is told; its copies are erased with the agent's records."""
+async def test_an_erased_edit_is_removed_from_the_block() -> None:
+    """After an erasure the block has its earlier value; copies are erased with the agent's records."""
     team = Team()
     await team.people.create("team", "one")
     async with team.opened("sam") as sam:
@@ -346,7 +346,7 @@ async def test_an_erased_edit_is_no_longer_what_the_block_says() -> None:
 
 @alive
 async def test_a_detached_agent_gets_no_more_edits() -> None:
-    """The block is taken out of the agent's core memory, and stays for the others."""
+    """Detaching removes the block from the agent's core memory and leaves it for other agents."""
     team = Team()
     await team.people.create("team", "one")
     async with team.opened("sam") as sam:
@@ -366,7 +366,7 @@ async def test_a_detached_agent_gets_no_more_edits() -> None:
 
 @alive
 async def test_streams_of_blocks_are_no_agents() -> None:
-    """They are not listed among agents, and no agent is made of such a name."""
+    """Streams of blocks are not listed as agents, and no agent with such a name can be created."""
     team = Team()
     await team.people.create("team", "one")
     assert team.store.agents() == []
@@ -384,7 +384,7 @@ async def test_streams_of_blocks_are_no_agents() -> None:
 
 @alive
 async def test_a_block_is_shown_as_it_was() -> None:
-    """By version and by time; a rewrite on an old version is refused."""
+    """A block can be read as of a version; a rewrite that is based on an old version is refused."""
     team = Team()
     await team.people.create("team", "one")
     await team.people.set("team", "two", base=1)

@@ -1,4 +1,4 @@
-"""Shared memory blocks and what goes wrong: processes that die, owners that stay, ids that are too old, disks."""
+"""Shared memory blocks with crashes, busy owners, stale ids and disk failures."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ AGENTS = ("sam", "kim", "max")
 
 
 class Dead(BaseException):
-    """The process of the agents is gone."""
+    """The process of the agents dies here."""
 
 
 class Dying:
@@ -49,7 +49,7 @@ class Dying:
 
 
 class Lives:
-    """Agents of one store that die and come back until all of them have said everything."""
+    """Agents of one store that crash and restart until all of them have played their lines."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -57,14 +57,14 @@ class Lives:
         self.team = Team(self.store)
 
     def again(self) -> None:
-        """A new process; what the models will say stays."""
+        """Start a new process; the models' remaining lines stay."""
         voices = self.team.voices
         self.team = Team(self.store)
         self.team.voices = voices
         self.team.system.blocks = Dying(self.team.sharing, self.chance)
 
     async def run(self, agent_id: str, lines: Sequence[str]) -> int:
-        """Have an agent say all of it; how often it died."""
+        """Have an agent play its lines. Return the number of its crashes."""
         died = 0
         try:
             async with self.team.opened(agent_id) as agent:
@@ -84,7 +84,7 @@ class Lives:
 
 
 async def lived(worlds: Sequence[int]) -> None:
-    """Worlds from seeds: what was edited once stands there once, and the logs of all agents verify."""
+    """Run worlds from seeds. Check that each edit is in the block once, and that the logs of all agents verify."""
     died = 0
     for seed in worlds:
         lives = Lives(seed)
@@ -107,7 +107,7 @@ async def lived(worlds: Sequence[int]) -> None:
 
 @alive
 async def test_an_edit_is_made_once_whenever_the_agents_process_dies() -> None:
-    """Before the edit or after it: the block has each line once, the agent knows it, and its log verifies."""
+    """A crash before or after an edit: the block has each line once, and the agent's log verifies."""
     await lived(seeds(2, label="edits", below=40))
 
 
@@ -116,17 +116,17 @@ async def test_an_edit_is_made_once_whenever_the_agents_process_dies() -> None:
 @pytest.mark.parametrize("first", range(0, 40, 5))
 @alive
 async def test_an_edit_is_made_once_in_many_worlds(first: int) -> None:
-    """The same for all seeds: on average each world has one crash."""
+    """The same holds for forty seeds, with one crash or more in the average world."""
     await lived(range(first, first + 5))
 
 
 @alive
 @pytest.mark.parametrize("written", [False, True])
-async def test_an_edit_whose_fate_is_not_known_is_not_said_to_be_made(
+async def test_an_edit_with_unknown_outcome_is_reported_as_unknown(
     written: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk fails before or after the edit is written: the agent is told that the outcome is unknown, and then sees
-    it.
+    """If the disk fails before or after the edit is written, the result says that the outcome is unknown; the next
+    request shows the outcome.
     """
     team = Team()
     await team.people.create("team", "one")
@@ -159,7 +159,7 @@ def edit(number: int, **more: Any) -> BlockEdit:
 
 @alive
 async def test_the_same_edit_counts_once_after_days_too() -> None:
-    """An id that the log no longer remembers is known from the block's own records; the edit still has it as cause."""
+    """An id that is older than the log's memory is found in the block's own records; a new edit has its id as cause."""
     team = Team()
     await team.people.create("team", "one")
     old, other = edit(1, content="two"), edit(2, content="three")
@@ -174,7 +174,9 @@ async def test_the_same_edit_counts_once_after_days_too() -> None:
 
 @alive
 async def test_a_block_that_another_process_owns_is_waited_for_and_then_refused(tmp_path: Path) -> None:
-    """The edit waits as long as a busy owner may take, is told as a failure of now, and is made when it is free."""
+    """An edit waits for a busy owner for a limited time, then fails, and succeeds when the owner has closed the
+    block.
+    """
     store = FileStore.create(tmp_path, CLOCK.now, "s")
     waits: list[float] = []
 
@@ -195,7 +197,9 @@ async def test_a_block_that_another_process_owns_is_waited_for_and_then_refused(
 
 @alive
 async def test_two_processes_see_each_others_edits(tmp_path: Path) -> None:
-    """Each takes the block for as long as it edits; what the other did is seen a moment later, and never undone."""
+    """Each process owns the block only while it edits; edits of the other process are seen within seconds and never
+    undone.
+    """
     one, two = (Team(FileStore.create(tmp_path, CLOCK.now, "s")) for _ in range(2))
     await one.people.create("team", "one")
     async with two.opened("sam") as sam:
@@ -210,7 +214,9 @@ async def test_two_processes_see_each_others_edits(tmp_path: Path) -> None:
 
 @alive
 async def test_a_step_reads_nothing_where_nothing_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither who follows no block nor, for a moment, who follows one: what is known of it is in memory."""
+    """An agent without shared blocks never reads the log of a block, and an agent with one reads it once a moment at
+    most.
+    """
     team = Team()
     await team.people.create("team", "one")
     reads: list[str] = []
@@ -231,8 +237,10 @@ async def test_a_step_reads_nothing_where_nothing_changed(monkeypatch: pytest.Mo
 
 
 @alive
-async def test_an_owner_that_keeps_its_blocks_knows_them_without_looking(tmp_path: Path) -> None:
-    """Others cannot edit them meanwhile, and can when it has let go."""
+async def test_an_owner_that_keeps_its_blocks_open_answers_from_memory(tmp_path: Path) -> None:
+    """A process that keeps its blocks open answers from memory; other processes can edit a block after it was
+    unloaded.
+    """
     store = FileStore.create(tmp_path, CLOCK.now, "s")
     team = Team(store, keeps=True)
     await team.people.create("team", "one")
@@ -249,12 +257,12 @@ async def test_an_owner_that_keeps_its_blocks_knows_them_without_looking(tmp_pat
 
 
 async def _at_once(_: float) -> None:
-    """Time passes by itself."""
+    """Return without waiting."""
 
 
 @alive
 async def test_a_rerun_edits_no_block_of_others() -> None:
-    """The fork's edits are made to its own copies; the block, and who follows it, have none of them."""
+    """The fork edits its own copies; the shared block, and the agents that are attached to it, do not change."""
     team = Team()
     await team.people.create("team", "one")
     async with team.opened("sam") as sam:
@@ -272,7 +280,7 @@ async def test_a_rerun_edits_no_block_of_others() -> None:
 
 
 def test_an_impossible_edit_is_reported() -> None:
-    """Deleting, changing or making what cannot be is refused in words, for the model and for people."""
+    """An invalid edit raises FunctionError with a plain text."""
     now = SharedBlock("team", 3, "one", 10)
     for refused in (
         BlockEdit(name="team", operation="created", id="x", limit=10),

@@ -1,4 +1,4 @@
-"""Sources: what a load writes, whatever it is interrupted by, and which agents can search what it loaded."""
+"""Sources: the records of a load, interrupted loads, and the agents that can search a source."""
 
 import asyncio
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ from tests.support.law import law
 
 FOLDER = "/handbook"
 CLOCK, IDS = TickingClock(), CountingIds()
-"""Of all tests here: a process that begins again has other ids than the one before."""
+"""Shared by all tests of this file, so that a restarted process makes ids that were not used before."""
 
 
 def sources_of(store: Store) -> Sources:
@@ -43,7 +43,7 @@ def sources_of(store: Store) -> Sources:
 
 
 def texts(store: Store, source: str = "sea") -> dict[str, str]:
-    """The fold that the projection must equal: what was loaded under each name last, less what was removed."""
+    """Return the documents that the log implies: the last text of each name, without the removed ones."""
     stream, found = stream_of(source), {}
     for record in store.reader(stream).read(stream):
         event = event_of(record)
@@ -68,9 +68,9 @@ LOADS = st.lists(
 
 @law(LOADS, few=4, many=60)
 def test_the_documents_of_a_source_are_the_fold_of_its_log(loads: Sequence[tuple[dict[str, str], bool]]) -> None:
-    """After any loads: the projection says of each document what its log says, then and now, and nothing is twice.
+    """After any loads, the projection equals the documents of the log, now and as of earlier moments.
 
-    What a load says that it did is what it wrote: a record for each new, changed or removed document.
+    The report of a load equals its records: one for each new, changed or removed document.
     """
     store = MemoryStore()
     known, then = sources_of(store), []
@@ -101,7 +101,7 @@ class Killed(BaseException):
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("batch", range(5))
 def test_a_load_that_is_killed_continues_where_it_was(batch: int, after: bool, tmp_path: Path, monkeypatch) -> None:
-    """Killed before or after any commit: whole batches are there, and saying it again writes only what is missing."""
+    """After a kill before or after any commit, only whole batches are there, and a second load adds only the rest."""
     monkeypatch.setattr(module, "BATCH_DOCUMENTS", 10)
     store = FileStore.create(tmp_path, TickingClock().now, "a store")
     brought = docs(**{f"{number:02d}": f"The tide turns {number} times." for number in range(45)})
@@ -129,8 +129,8 @@ def test_a_load_that_is_killed_continues_where_it_was(batch: int, after: bool, t
     assert texts(store) == {document.name: document.text for document in brought}
 
 
-def test_what_is_interrupted_by_its_own_documents_keeps_what_was_committed(monkeypatch) -> None:
-    """A query that fails in its middle, or a disk that is full: the batches before stay, nothing is removed."""
+def test_an_interrupted_load_keeps_its_committed_batches(monkeypatch) -> None:
+    """If the documents or the disk fail in the middle, earlier batches stay, and nothing is removed."""
     monkeypatch.setattr(module, "BATCH_DOCUMENTS", 2)
     store = MemoryStore()
     known = sources_of(store)
@@ -151,7 +151,7 @@ def test_what_is_interrupted_by_its_own_documents_keeps_what_was_committed(monke
 
 
 def test_batches_are_bounded_by_bytes(monkeypatch) -> None:
-    """A commit holds no more than a batch and one document, however many there are."""
+    """A commit exceeds the limit of bytes by one document at most."""
     monkeypatch.setattr(module, "BATCH_BYTES", 1000)
     store = MemoryStore()
     sources_of(store).load("sea", docs(**{f"{n}": "x" * 400 for n in range(7)}))
@@ -177,8 +177,10 @@ def test_a_document_that_no_source_can_hold_is_reported_and_the_rest_continues(d
     assert texts(store) == {"b": "fog"}
 
 
-def test_what_is_in_a_folder_that_cannot_be_read_has_not_vanished() -> None:
-    """Nor has a document whose file cannot be read; what has only a name like it has."""
+def test_unreadable_documents_are_not_removed() -> None:
+    """A document whose folder or file could not be read is not removed; a document whose name only begins like the
+    folder's is.
+    """
     store = MemoryStore()
     known = sources_of(store)
     known.load("sea", docs(**{"a/1": "x", "a/2": "x", "ab": "x", "b": "x"}))
@@ -199,7 +201,7 @@ def test_one_process_loads_into_a_source_at_a_time() -> None:
 
 
 def test_the_log_of_a_source_is_sealed_and_read_as_before(tmp_path: Path) -> None:
-    """Sealed with its states, its documents are the same; a state of it is only its last record."""
+    """Sealing does not change the documents; the state of a source holds its last record only."""
     store = FileStore.create(tmp_path, TickingClock().now, "a store")
     known = sources_of(store)
     known.load("sea", docs(a="fog " * 1000, b="tide", c="rain"))
@@ -214,7 +216,7 @@ def test_the_log_of_a_source_is_sealed_and_read_as_before(tmp_path: Path) -> Non
 
 
 def test_attaching_is_an_event_of_the_agent_that_counts_from_then_on(tmp_path: Path) -> None:
-    """Attached twice is once, also by the same command sent again; what search covers is as of any moment."""
+    """A second attach, or a repeated command, changes nothing; the searched sources are correct as of any moment."""
     from everlog.actors.agent import commands
     from everlog.actors.api import open_system
 
@@ -247,8 +249,8 @@ def test_attaching_is_an_event_of_the_agent_that_counts_from_then_on(tmp_path: P
     assert covered == [["sea"], ["land", "sea"], ["land"], ["land", "letters"]]
 
 
-def test_nothing_that_makes_agents_makes_one_of_a_sources_name(tmp_path: Path) -> None:
-    """Not one, not many, not by sending: the name is refused before anything is registered."""
+def test_no_agent_can_have_the_name_of_a_source(tmp_path: Path) -> None:
+    """Creating one agent or many, and sending, refuse the name of a source before anything is registered."""
     from everlog.actors.api import open_system
 
     async def tried() -> None:

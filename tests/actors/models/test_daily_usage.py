@@ -1,4 +1,4 @@
-"""An agent's usage of today is in its log: a restarted gateway knows it, and so does a restarted agent."""
+"""An agent's usage of today is in its log, so a restarted gateway and a restarted agent know it."""
 
 import asyncio
 from typing import Any
@@ -17,7 +17,7 @@ from tests.support.agent_world import World, completion, say
 URL = "http://127.0.0.1:1/v1"
 DAY_S = DAY_US // 1_000_000
 TOTAL = 10_000
-"""Tokens of each answer, all but ten of them of the request; a request is guessed at about 4,000."""
+"""Tokens of each answer, all but ten of them for the request; a request is estimated at about 4,000."""
 
 
 def a_world(**settings: Any) -> World:
@@ -27,14 +27,16 @@ def a_world(**settings: Any) -> World:
 
 
 def behind(world: World, **limits: Any) -> None:
-    """The agents of this world ask through a new gateway from now on."""
+    """Give the agents of this world a new gateway."""
     gateway = Gateway(lambda *_: world.model, GatewayLimits(**limits), clock=world.clock)
     services = AgentServices(models_of=lambda agent_id: lambda name: GatewayModel(name, URL, gateway.ask, agent_id))
     world.system = LocalSystem(world.store, services=services, ports=world.ports)
 
 
-def test_a_gateway_that_was_started_again_knows_what_was_used_up() -> None:
-    """Three answers of 10,000 tokens, each through a gateway of its own: a fourth is beyond 30,000 and is not sent."""
+def test_a_restarted_gateway_knows_the_usage_of_today() -> None:
+    """Three answers of 10,000 tokens are counted, each by a new gateway; a fourth request would exceed 30,000 and is
+    not sent.
+    """
     world = a_world()
     for _ in range(3):
         behind(world, agent_tokens_max=30_000)
@@ -53,7 +55,9 @@ def test_a_gateway_that_was_started_again_knows_what_was_used_up() -> None:
     ],
 )
 def test_an_agents_own_budget_outlives_gateway_and_agent(settings: dict[str, Any], budget: str, spent: float) -> None:
-    """Its configuration limits a day, and its log says what was used up: which budget it was is in the log at last."""
+    """The daily limit in the agent's configuration is checked against the usage in its log, and `budget_exceeded` names
+    the budget.
+    """
     world = a_world(**settings)
     for _ in range(3):
         behind(world)
@@ -69,7 +73,7 @@ def test_an_agents_own_budget_outlives_gateway_and_agent(settings: dict[str, Any
 
 
 def test_an_open_agent_keeps_counting_and_resets_at_midnight() -> None:
-    """Two answers are within its budget, a third is not, and tomorrow it is; the log is read once for each day."""
+    """Two answers fit the budget, a third does not, and the next day one does again."""
     world = a_world(day_tokens_max=20_000)
     behind(world)
 
@@ -91,7 +95,9 @@ def test_an_open_agent_keeps_counting_and_resets_at_midnight() -> None:
 
 
 def test_summaries_and_refused_replies_count_by_the_model_that_was_asked() -> None:
-    """A summary is the summarizer's, a refused first message the agent's own, whatever the endpoint calls itself."""
+    """A summary counts for the summarizer and a rejected first message for the agent's model, whatever name the
+    endpoint reports.
+    """
     world = World(
         completion("No call.", total=500), after=say("Yes.", total=700), summaries=[completion("S.", total=90)]
     )
@@ -111,8 +117,8 @@ def test_summaries_and_refused_replies_count_by_the_model_that_was_asked() -> No
     assert {name: usage.total for name, usage in found.items()} == {"big": 500 + 4 * 700, "small": 90}
 
 
-def test_a_fork_has_not_used_up_what_its_parent_did() -> None:
-    """Calls in an inherited past were paid for once, by the agent that made them."""
+def test_a_fork_does_not_inherit_the_usage_of_its_parent() -> None:
+    """Calls in the inherited past count for the parent only."""
     world = a_world(day_tokens_max=12_000)
     behind(world)
     asyncio.run(world.tell("Hello"))

@@ -1,4 +1,4 @@
-"""A model that stands in for another is called in its own way, and what failed answers cost is not forgotten."""
+"""A fallback model is called in its own calling format, and failed answers count as usage."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ FILTERED = completion("I", finish="content_filter", total=5000)
 
 
 def knowing(world: World, **known: ModelDefaults) -> World:
-    """The same world, where so much is known of models."""
+    """Return the same world, with these model defaults."""
     world.system = LocalSystem(
         world.store, models=lambda _: world.model, ports=world.ports, services=AgentServices(known=known.__getitem__)
     )
@@ -32,9 +32,9 @@ def events(world: World, kind: type) -> list[Any]:
     return [event for record in world.log() if isinstance(event := event_of(record), kind)]
 
 
-def test_a_fallback_is_called_in_its_own_way() -> None:
-    """Its calling, window, sampling and stream are recorded with the switch, and are those of the request and of the
-    reading; the next turn goes by the agent's own again, and the log verifies.
+def test_a_fallback_uses_its_own_calling_format() -> None:
+    """The switch records the fallback's calling format, window, sampling and streaming, which the request and the
+    reader use. The next turn uses the agent's own again, and the log verifies.
     """
     own = ModelDefaults(calling="native")
     other = ModelDefaults(calling="schema", window=16_000, sampling=Sampling(temperature=0.25), stream=True)
@@ -54,7 +54,7 @@ def test_a_fallback_is_called_in_its_own_way() -> None:
 
 
 def test_a_fallback_that_is_the_model_itself_is_asked_once() -> None:
-    """A model that is its own fallback fails twice, and the turn ends."""
+    """If a model is its own fallback, it is called twice, and the turn ends."""
     world = World(after=ModelError("Down.", kind="server"))
     world.settings = Settings(model="one", window=8192, fallback="one")
     with pytest.raises(ModelError):
@@ -62,8 +62,10 @@ def test_a_fallback_that_is_the_model_itself_is_asked_once() -> None:
     assert len(world.model.requests) == 2
 
 
-def test_a_summarizer_that_is_down_is_stood_in_for() -> None:
-    """The agent's own model writes the summary, the turn is answered, the log says why, and it verifies."""
+def test_a_failing_summarizer_is_replaced_by_the_agents_model() -> None:
+    """If the summarizer fails, the agent's own model writes the summary, the turn is answered, the log has the reason,
+    and it verifies.
+    """
     text = "The sea was calm and the wind came from the west all day. " * 12
     world = World(after=lambda request: counted(request, say("Go on.")))
     world.settings = Settings(model="one", window=8192, summarizer="small")
@@ -77,8 +79,8 @@ def test_a_summarizer_that_is_down_is_stood_in_for() -> None:
     assert not verify(world.system.view("sam"), world.system.tools).faults
 
 
-def test_the_agents_own_model_that_stood_in_has_a_fallback_still() -> None:
-    """The summarizer is down and then the agent's own model: the fallback is asked."""
+def test_a_model_that_replaced_the_summarizer_has_a_fallback() -> None:
+    """If the summarizer and then the agent's own model fail, the fallback is called."""
     text = "The sea was calm and the wind came from the west all day. " * 12
     world = World(after=lambda request: counted(request, say("Go on.")))
     world.settings = Settings(model="one", window=8192, summarizer="small", fallback="other")
@@ -89,8 +91,8 @@ def test_the_agents_own_model_that_stood_in_has_a_fallback_still() -> None:
 
 
 def test_a_failed_answer_that_was_paid_for_counts() -> None:
-    """Of a filtered answer the tokens are in the event, in `model_calls`, and in what the agent used up today, by the
-    model that gave it; in a switch as well.
+    """The tokens of a filtered answer are in `model_failed` or `model_switched`, in `model_calls`, and in today's usage
+    of the model that gave it.
     """
     world = World(FILTERED, FILTERED, say("Yes.", total=7))
     with pytest.raises(ModelError):
@@ -107,7 +109,7 @@ def test_a_failed_answer_that_was_paid_for_counts() -> None:
 
 
 def test_a_failed_answer_that_was_paid_for_counts_at_the_gateway() -> None:
-    """The tokens of a truncated reply count against the budget at once, as they do after a restart."""
+    """The gateway counts the tokens of a truncated answer at once."""
     from everlog.events import BadReply
 
     async def main() -> None:
@@ -120,7 +122,7 @@ def test_a_failed_answer_that_was_paid_for_counts_at_the_gateway() -> None:
 
 
 def test_an_answer_that_overflowed_is_kept_with_its_cost() -> None:
-    """A reply that ran out of the window is refused with its raw bytes and its tokens, and the log verifies."""
+    """An answer that exceeded the window is rejected, but its bytes and tokens are recorded, and the log verifies."""
     cut = completion("word " * 20, finish="length", prompt=8000, total=8192)
     world = World(cut)
     asyncio.run(world.tell("Hello"))
@@ -130,8 +132,8 @@ def test_an_answer_that_overflowed_is_kept_with_its_cost() -> None:
 
 
 @pytest.mark.parametrize("kind", ["server", "overloaded", "loading"])
-def test_a_server_that_wants_to_be_left_alone_for_long_is_not_waited_for(kind: str) -> None:
-    """A Retry-After of an hour fails the request at once, so that the fallback is asked."""
+def test_a_long_retry_after_fails_the_request_at_once(kind: str) -> None:
+    """A Retry-After of an hour fails the request at once, so that the fallback can be called."""
 
     async def main() -> None:
         model = SlowModel(lambda *_: ModelError("Later.", kind=kind, retry_after_s=3600), seconds=0)

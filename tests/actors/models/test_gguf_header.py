@@ -1,4 +1,4 @@
-"""A file that is no complete GGUF file is refused in words, before llama.cpp sees it."""
+"""A file that is not a complete GGUF file is refused with a plain error before llama.cpp reads it."""
 
 import struct
 from pathlib import Path
@@ -21,7 +21,7 @@ WHOLE = written(KEYS)
 
 
 def test_a_header_says_what_the_file_is() -> None:
-    """Architecture, name, length and template are those of the file, behind arrays too."""
+    """Architecture, name, context length and template are read, also behind arrays."""
     header = header_of(WHOLE, "small.gguf")
     assert (header.architecture, header.name, header.context_length) == ("llama", "Small", 2048)
     assert header.chat_template == KEYS["tokenizer.chat_template"]
@@ -30,7 +30,7 @@ def test_a_header_says_what_the_file_is() -> None:
 
 
 def test_a_file_truncated_anywhere_is_reported_as_truncated() -> None:
-    """Of each length but the whole one it is said that something is missing, and no other error comes."""
+    """For every shorter length the error says that the file is truncated."""
     for length in range(1, len(WHOLE), 7):
         with pytest.raises(BadInput, match=r"is cut off|is no GGUF file"):
             header_of(WHOLE[:length], "small.gguf")
@@ -49,15 +49,15 @@ def test_a_file_truncated_anywhere_is_reported_as_truncated() -> None:
         (b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + struct.pack("<Q", 1) + b"a" + struct.pack("<I", 77), "type 77"),
     ],
 )
-def test_what_is_no_model_is_refused_by_what_it_is(content: bytes, said: str) -> None:
-    """A web page, a pointer, another format, an unknown version and nonsense are each called what they are."""
+def test_files_that_are_no_model_are_named_in_the_error(content: bytes, said: str) -> None:
+    """A web page, a Git LFS pointer, another format, an unknown version and nonsense are each named in the error."""
     with pytest.raises(BadInput, match=said):
         header_of(content, "small.gguf")
 
 
 @pytest.mark.parametrize("length", [None, 0, 2**31, "many"])
 def test_a_file_that_was_made_for_no_tokens_is_refused(length: int | str | None) -> None:
-    """A context length that is missing or no number of tokens never reaches llama.cpp: it would end the process."""
+    """A missing or invalid context length is refused: it would make llama.cpp end the process."""
     keys = {name: value for name, value in KEYS.items() if name != "llama.context_length"}
     with pytest.raises(BadInput, match=r"small.gguf cannot be run as a model: llama.context_length is"):
         header_of(written(keys if length is None else {**keys, "llama.context_length": length}), "small.gguf")
@@ -71,7 +71,7 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_window_is_the_files_own_up_to_a_limit(tmp_path: Path) -> None:
-    """A model made for fewer tokens has a smaller window; its template says how functions are called."""
+    """The window is the file's context length, up to a limit; its template decides the calling format."""
     path = tmp_path / "small.gguf"
     path.write_bytes(written({**KEYS, "llama.context_length": 4096}))
     known = gguf_model.defaults_of(str(path), Catalogue())

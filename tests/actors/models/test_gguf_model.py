@@ -1,4 +1,4 @@
-"""A real model in a real llama.cpp, in this process: whatever it says, nothing crashes and the log has all of it."""
+"""A real model in llama.cpp, in this process: any reply is recorded, and no reply causes a crash."""
 
 import asyncio
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ You can call:{% for tool in tools %} {{ tool.function.name }}{% endfor %}.<|im_e
 
 
 def talk(store: Path, settings: Settings, messages: Sequence[str]) -> tuple[list[Record], list[ModelError]]:
-    """Return the log's records after a conversation, and the user's errors of failed models."""
+    """Return the log's records of a conversation, and the errors of failed turns."""
 
     async def talked() -> tuple[list[Record], list[ModelError]]:
         failed = []
@@ -54,7 +54,7 @@ def settings(way: str, **more: object) -> Settings:
 
 
 def holds(store: Path, records: Sequence[Record], failed: Sequence[ModelError], turns: int) -> list[ModelReply]:
-    """Hold a log against what must be true of it; the replies that the model gave."""
+    """Check a log after a conversation, and return the model's replies."""
     kinds = [record.type for record in records]
     assert kinds.count("user_message") == turns
     assert kinds.count("model_failed") == len(failed)
@@ -69,7 +69,7 @@ def holds(store: Path, records: Sequence[Record], failed: Sequence[ModelError], 
 
 
 def tools_template(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the model be put questions with a template that shows it its functions."""
+    """Let the model use a chat template that shows the functions."""
     (store.parent / "tools.jinja").write_text(TEMPLATE)
     described = store.parent / "models.toml"
     template = store.parent / "tools.jinja"
@@ -80,17 +80,15 @@ def tools_template(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @real
 @pytest.mark.parametrize("way", split(WAYS, 1, label="ways", part="models"))
 @pytest.mark.xdist_group("gguf")
-def test_three_turns_in_each_way_leave_a_log_that_verifies(
-    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each turn is answered or its failure is an event; counts are the server's, and it has most of a prompt in its
-    cache.
+def test_three_turns_in_each_calling_format_verify(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each turn is answered or its failure is an event; the tokens are counted by the server, which takes most of each
+    prompt from its cache.
     """
     store = tmp_path / "store"
     tools_template(store, monkeypatch)
     records, failed = talk(store, settings(way), [f"Message {n}: I sail to Bergen." for n in range(3)])
     replies = holds(store, records, failed, 3)
-    if way == "schema":  # what is not cut off keeps to the schema
+    if way == "schema":  # a reply that is not truncated follows the schema
         assert any(reply.calls and not reply.lossy for reply in replies)
 
 
@@ -99,10 +97,8 @@ def test_three_turns_in_each_way_leave_a_log_that_verifies(
 @pytest.mark.models
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.xdist_group("gguf")
-def test_thirty_turns_in_each_way_leave_a_log_that_verifies(
-    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same over 30 turns with longer replies, in a window that fills: summaries are made or the turn is ended."""
+def test_thirty_turns_in_each_calling_format_verify(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thirty turns with longer replies fill the window: summaries are made, or the turn ends with an event."""
     store = tmp_path / "store"
     tools_template(store, monkeypatch)
     asked = settings(way, sampling=Sampling(temperature=0.7, seed=1, max_tokens=64))
@@ -115,7 +111,7 @@ def test_thirty_turns_in_each_way_leave_a_log_that_verifies(
 @pytest.mark.long
 @pytest.mark.models
 @pytest.mark.xdist_group("gguf")
-def test_an_overflow_that_the_server_tells_leads_to_a_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_overflow_reported_by_the_server_leads_to_a_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server with a smaller window than the agent's refuses a long request; the oldest part is then summarized, and
     the turn continues.
     """
@@ -138,8 +134,8 @@ def test_an_overflow_that_the_server_tells_leads_to_a_summary(tmp_path: Path, mo
 
 @real
 @pytest.mark.xdist_group("gguf")
-def test_what_llama_cpp_cannot_load_is_a_failure_in_words(tmp_path: Path) -> None:
-    """A file with a whole header and no model in it ends the turn with an event that says what may help."""
+def test_a_file_that_llama_cpp_cannot_load_ends_the_turn(tmp_path: Path) -> None:
+    """A file with a valid header but no model ends the turn with an event that says what may help."""
     path = tmp_path / "none.gguf"
     path.write_bytes(written({"general.architecture": "llama", "llama.context_length": 4096}))
     records, failed = talk(tmp_path / "store", Settings(model=str(path)), ["Hello."])
@@ -151,7 +147,7 @@ def test_what_llama_cpp_cannot_load_is_a_failure_in_words(tmp_path: Path) -> Non
 @real
 @pytest.mark.xdist_group("gguf")
 def test_a_file_is_set_up_by_what_its_header_says(tmp_path: Path) -> None:
-    """Its window is the file's own up to 8,192, and as its template shows no functions replies are kept to a schema."""
+    """The window is that of the file, up to 8,192; because its template shows no functions, replies follow a schema."""
     records, _ = talk(tmp_path / "store", Settings(model=str(gemma())), [])
     events = [decode(record.type, record.version, record.text, record.payload) for record in records]
     configured = next(event for event in events if isinstance(event, AgentConfigured))

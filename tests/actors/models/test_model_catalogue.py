@@ -1,4 +1,4 @@
-"""Names that lead to endpoints, settings of an agent for a model, and the content of a models.toml."""
+"""Names of models and their endpoints, an agent's settings for a model, and the file models.toml."""
 
 from pathlib import Path
 
@@ -62,17 +62,19 @@ FOUND_HERE = ProbeFindings(
         ("other", "", "other", "", OPENAI_KEY),
     ],
 )
-def test_a_name_leads_to_one_place(name: str, base_url: str, asked: str, url: str, key: str) -> None:
+def test_a_model_name_resolves_to_one_endpoint(name: str, base_url: str, asked: str, url: str, key: str) -> None:
     """A model's own entry comes first, then patterns of endpoints, then ENDPOINT/MODEL, then --base-url, then the
-    endpoint found to serve it; the key is the one of that address and no other.
+    probed endpoint that serves the model. The key is that of the address.
     """
     place = catalogue(TOML, FOUND_HERE).place(name, base_url)
     assert (place.name, place.url) == (asked, url)
     assert catalogue().key_of(place.url) == key
 
 
-def test_what_is_described_goes_before_what_was_found_and_that_before_what_is_shipped() -> None:
-    """Each source says only what the ones before it leave open."""
+def test_models_toml_precedes_findings_and_findings_precede_defaults() -> None:
+    """models.toml takes precedence over probe findings, and these over the shipped defaults; each fills in what the
+    earlier ones leave open.
+    """
     office = "http://10.0.0.5:8000/v1"
     found = ProbeFindings(
         url=office, model="qwen3", at=1, window=9000, abilities=Abilities(tools=True, stream_usage=False)
@@ -99,8 +101,8 @@ def test_what_is_described_goes_before_what_was_found_and_that_before_what_is_sh
         (Abilities(), None),
     ],
 )
-def test_the_way_of_calling_follows_from_abilities(abilities: Abilities, way: str | None) -> None:
-    """Tools if it can, else a schema, else text; with nothing known, nothing is said."""
+def test_the_calling_format_follows_from_abilities(abilities: Abilities, way: str | None) -> None:
+    """Tools are preferred, then a schema, then text; without known abilities there is no preference."""
     assert abilities.preferred_format == way
 
 
@@ -119,7 +121,7 @@ def test_the_way_of_calling_follows_from_abilities(abilities: Abilities, way: st
         ("[endpoints.a]\nurl = 'http://x/v1'\n[endpoints.b]\nurl = 'http://x/v1/'\n", "line 4: .*'a' has this address"),
     ],
 )
-def test_a_description_that_cannot_be_is_refused_by_line_and_field(text: str, said: str) -> None:
+def test_an_invalid_description_is_refused_with_line_and_field(text: str, said: str) -> None:
     """The error names the file, the line, the field and what was expected."""
     with pytest.raises(BadInput, match=f"models.toml.*{said}"):
         parse_models(text, "models.toml")
@@ -136,8 +138,8 @@ SECRETS = (
 
 @pytest.mark.parametrize("secret", SECRETS)
 @pytest.mark.parametrize("field", ["key", "note", "url"])
-def test_what_looks_like_a_key_is_refused_and_not_repeated(secret: str, field: str) -> None:
-    """In any place, keys stay in the environment, and out of messages."""
+def test_a_text_like_a_key_is_refused_and_not_repeated(secret: str, field: str) -> None:
+    """A text that looks like a key is refused in any field, and the error does not repeat it."""
     fields = {"url": "http://127.0.0.1:8000/v1", field: f"http://x/{secret}" if field == "url" else secret}
     text = "[endpoints.a]\n" + "".join(f'{name} = "{value}"\n' for name, value in fields.items())
     with pytest.raises(BadInput, match=f"endpoints.a.{field}") as told:
@@ -147,14 +149,16 @@ def test_what_looks_like_a_key_is_refused_and_not_repeated(secret: str, field: s
 
 @pytest.mark.parametrize("url", ["http://me:secretword@x/v1", "http://x/v1?api_key=secretword"])
 def test_an_address_holds_no_password(url: str) -> None:
-    """It would be shown in messages."""
+    """A password or key in an address is refused, because addresses are shown in messages."""
     with pytest.raises(BadInput, match="without a name, password or query") as told:
         parse_models(f'[endpoints.a]\nurl = "{url}"\n', "models.toml")
     assert "secretword" not in str(told.value)
 
 
 def test_a_file_is_read_again_when_it_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process knows the models of its files, and EVERLOG_MODELS names another file of descriptions."""
+    """Changes of the probe findings and of models.toml take effect without a restart; EVERLOG_MODELS names another
+    models.toml.
+    """
     assert defaults_at(tmp_path, "tiny", "http://127.0.0.1:8080/v1") == ModelDefaults()
     save_probe(tmp_path, FOUND_HERE)
     assert defaults_at(tmp_path, "tiny", "http://localhost:8080/v1/").calling == "text"
@@ -167,16 +171,18 @@ def test_a_file_is_read_again_when_it_has_changed(tmp_path: Path, monkeypatch: p
         catalogue_of(tmp_path)
 
 
-def test_a_newer_finding_takes_the_place_of_an_older_one(tmp_path: Path) -> None:
-    """There is one for each model at each address."""
+def test_a_newer_finding_replaces_an_older_one(tmp_path: Path) -> None:
+    """There is one finding for each model at each address, the newest."""
     for at in (1, 2):
         save_probe(tmp_path, ProbeFindings(url="http://x/v1", model="a", at=at))
         save_probe(tmp_path, ProbeFindings(url="http://y/v1", model="a", at=at))
     assert [(each.url, each.at) for each in catalogue_of(tmp_path).found] == [("http://x/v1", 2), ("http://y/v1", 2)]
 
 
-def test_another_model_brings_what_is_known_of_it_and_the_same_one_changes_nothing() -> None:
-    """Window, calling and streaming go with the model; what the caller asks for goes before."""
+def test_a_changed_model_brings_its_defaults() -> None:
+    """A changed model brings its window, calling format and streaming; the caller's settings take precedence. The same
+    model again changes nothing.
+    """
     found = ModelDefaults(window=5000, calling="text", stream=True)
 
     def known_of(name: str) -> ModelDefaults:
@@ -192,7 +198,7 @@ def test_another_model_brings_what_is_known_of_it_and_the_same_one_changes_nothi
 
 
 def test_a_file_is_asked_for_with_its_window_and_by_its_whole_path() -> None:
-    """So it reaches the server; a path that means another file elsewhere is refused."""
+    """The file's path and its window are in the name that the server gets; a relative path is refused."""
     assert file_of(served_name("/m/a.gguf", 4096)) == ("/m/a.gguf", 4096)
     assert file_of("/m/a.gguf") == ("/m/a.gguf", 0)
     assert file_of(served_name("gpt-4o", 4096)) == ("", 0)
@@ -209,13 +215,13 @@ def test_a_file_is_asked_for_with_its_window_and_by_its_whole_path() -> None:
         Settings(model="tiny", calling="text", summarizer="offline"),
     ],
 )
-def test_the_offline_model_is_not_asked_in_a_way_that_it_does_not_know(settings: Settings) -> None:
-    """It reads and writes tool calls alone: each other way is refused when it is set, not when it is asked."""
+def test_the_offline_model_refuses_other_calling_formats(settings: Settings) -> None:
+    """The offline model supports tool calls only: another calling format is refused when it is configured."""
     with pytest.raises(BadInput, match="`native` only"):
         configuration(settings, None, {}, {})
 
 
-def test_a_summary_is_asked_of_the_offline_model_as_of_any_where_calls_are_held_to_a_schema() -> None:
-    """Summaries are plain text then."""
+def test_the_offline_model_can_be_the_summarizer_in_any_calling_format() -> None:
+    """The offline model can be the summarizer in any calling format, because summaries are plain text."""
     asked = Settings(model="tiny", calling="schema", summarizer="offline")
     assert configuration(asked, None, {}, {}).summarizer == "offline"

@@ -1,4 +1,6 @@
-"""A real client against a real server on this machine: what is sent is what was hashed, and every failure has words."""
+"""The real client against a real server on this machine: sent bytes equal hashed bytes, and every failure has a plain
+error.
+"""
 
 import asyncio
 import hashlib
@@ -21,19 +23,21 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def world_of(server: Loopback, world: World | None = None) -> World:
-    """A world whose model is the server."""
+    """Return a world whose model is the server."""
     world = world or World()
     world.system._models = lambda name: ChatEndpoint(name, server.url)
     return world
 
 
 def everything(world: World) -> str:
-    """All that the log holds, as text."""
+    """Return everything that the log holds, as text."""
     return "".join(f"{record.text}{record.payload}" for record in world.log())
 
 
 def test_the_bytes_that_the_server_receives_are_the_bytes_that_were_hashed() -> None:
-    """context_sha256 and context_bytes are those of the HTTP body, canonical JSON with tools, and verify agrees."""
+    """context_sha256 and context_bytes are those of the HTTP body, which is canonical JSON with tools; verify
+    agrees.
+    """
     with serving((200, say("Hello."))) as server:
         world = world_of(server)
         asyncio.run(world.tell("one", "two"))
@@ -65,7 +69,9 @@ FAILURES = [
 
 @pytest.mark.parametrize(("reply", "failure", "words"), FAILURES)
 def test_a_failing_endpoint_is_reported_recorded_and_survived(reply: tuple[int, str], failure: str, words: str) -> None:
-    """One clear paragraph, a model_failed in the log without the key, and the next message is answered with both."""
+    """One clear paragraph, a `model_failed` in the log without the key; the next message is answered together with the
+    first.
+    """
     with serving(reply) as server:
         world = world_of(server)
         with pytest.raises(ModelError, match=words) as caught:
@@ -82,7 +88,7 @@ def test_a_failing_endpoint_is_reported_recorded_and_survived(reply: tuple[int, 
 
 
 def test_an_endpoint_that_is_down_is_survived() -> None:
-    """Without a server the message is kept; it is answered when there is one."""
+    """Without a server the message is kept; it is answered when the server is back."""
     with serving((200, say("x"))) as gone:
         pass
     world = world_of(gone)
@@ -96,7 +102,7 @@ def test_an_endpoint_that_is_down_is_survived() -> None:
 
 
 def test_a_request_that_the_endpoint_finds_too_long_is_made_shorter() -> None:
-    """context_length_exceeded summarizes and asks again."""
+    """After context_length_exceeded the agent summarizes and sends the request again."""
     too_long = (400, '{"error":{"message":"maximum context length is 10","code":"context_length_exceeded"}}')
     with serving((200, say("Yes."))) as server:
         world = world_of(server)
@@ -115,7 +121,7 @@ def test_a_request_that_the_endpoint_finds_too_long_is_made_shorter() -> None:
      {"id": "a", "function": {"name": "send_message", "arguments": '{"message": "Hi."}'}}],
 ])  # fmt: skip
 def test_calls_as_servers_really_send_them_are_read(calls: list[dict[str, object]]) -> None:
-    """Without ids, with the same id twice, with arguments as an object: each call has its own result."""
+    """Calls without ids, with the same id twice, or with arguments as an object each get their own result."""
     body = json.dumps({"choices": [{"message": {"tool_calls": calls}, "finish_reason": "stop"}]})
     with serving((200, body), (200, say("Again."))) as server:
         world = world_of(server)
@@ -127,7 +133,7 @@ def test_calls_as_servers_really_send_them_are_read(calls: list[dict[str, object
 
 
 def test_a_legacy_function_call_is_read() -> None:
-    """`function_call` instead of `tool_calls`."""
+    """A reply with `function_call` instead of `tool_calls` is read."""
     legacy = {"content": None, "function_call": {"name": "send_message", "arguments": '{"message": "Old."}'}}
     with serving((200, json.dumps({"choices": [{"message": legacy, "finish_reason": "function_call"}]}))) as server:
         left = asyncio.run(world_of(server).tell("hi"))

@@ -1,4 +1,4 @@
-"""Costs of tokens: the price that counts for a model, and how tokens and prices are read."""
+"""Costs of tokens: which price applies to a model, and how prices and tokens are read."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from everlog.events import BadInput, Usage
 
 
 class Said(msgspec.Struct, frozen=True):
-    """Return the prices that a table of models.toml gives."""
+    """Return the prices of a models.toml table."""
 
     price_in: float | None = None
     price_out: float | None = None
@@ -24,7 +24,7 @@ class Said(msgspec.Struct, frozen=True):
 
 
 def test_the_shipped_list_has_a_day_and_a_currency() -> None:
-    """It ages, so it says when it held; a cached token never costs more than another."""
+    """The shipped list has its date and currency; a cached token never costs more than another."""
     listed = prices.shipped()
     assert date.fromisoformat(listed.date).year >= 2025 and re.fullmatch("[A-Z]{3}", listed.currency)
     assert all((price.cached or 0) <= price.input <= price.output for price in listed.models.values())
@@ -47,12 +47,14 @@ def test_the_shipped_list_has_a_day_and_a_currency() -> None:
     ],
 )
 def test_a_name_stands_for_its_dated_versions_and_for_nothing_else(model: str, name: str | None) -> None:
-    """A model whose name only begins like one of the list is another model, without a known price."""
+    """A model whose name only begins like a listed one has no known price."""
     assert PriceList().of(model) == (prices.shipped().models[name] if name else None)
 
 
-def test_a_users_price_comes_before_one_for_all_and_that_before_the_list() -> None:
-    """By the exact name in models.toml, then the variables, then the list; the offline model is free."""
+def test_prices_have_an_order_of_precedence() -> None:
+    """Prices are taken from the exact name in models.toml, then the variables, then the shipped list; the offline model
+    is free.
+    """
     known = PriceList({"gpt-4o": Price(1, 2)}, Price(3, 4))
     assert [known.of(name) for name in ("gpt-4o", "gpt-4o-2024-08-06", "offline")] == [
         Price(1, 2),
@@ -62,20 +64,22 @@ def test_a_users_price_comes_before_one_for_all_and_that_before_the_list() -> No
 
 
 def test_prices_of_models_toml() -> None:
-    """Tables without a price have none, a price of 0 is one, and what cannot be names its table."""
+    """A table without a price gives none, a price of 0 is a price, and the error for an invalid price names the
+    table.
+    """
     assert own_prices({"a": Said(0, 0), "b": Said()}) == {"a": Price(0, 0)}
     assert own_prices({"c": Said(1, 2, 0.5)}) == {"c": Price(1, 2, 0.5)}
 
 
 @pytest.mark.parametrize("said", [Said(1), Said(None, 1), Said(None, None, 1), Said(-1, 1), Said(1, float("inf"))])
-def test_prices_that_cannot_be_are_refused(said: Said) -> None:
-    """Half a price, a negative one, an endless one."""
+def test_invalid_prices_are_refused(said: Said) -> None:
+    """Half a price, a negative price and an infinite price are refused."""
     with pytest.raises(BadInput, match=r'\[models\."c"\]'):
         own_prices({"c": said})
 
 
 def test_cached_tokens_cost_their_own_price() -> None:
-    """Tokens of neither prompt nor reply cost as much as prompt tokens."""
+    """Cached tokens have their own price; tokens of neither prompt nor reply cost as much as prompt tokens."""
     assert Price(10, 20, 1).cost(Usage(prompt=100, completion=10, total=120, cached=50)) == pytest.approx(
         (60 * 10 + 50 * 1 + 10 * 20) / 1e6
     )
@@ -101,12 +105,14 @@ def test_cached_tokens_cost_their_own_price() -> None:
     ],
 )
 def test_cached_tokens_go_by_many_names(usage: dict[str, object], more: dict[str, object], cached: int) -> None:
-    """OpenAI's, DeepSeek's, that of proxies, llama.cpp's timings; what cannot be is none, and never more than all."""
+    """The names of OpenAI, DeepSeek, proxies and llama.cpp's timings are read; an invalid count is ignored, and a count
+    is at most the prompt's tokens.
+    """
     told = {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107, **usage}
     assert usage_of(json.dumps({"usage": told, **more})) == Usage(prompt=100, completion=7, total=107, cached=cached)
 
 
 @pytest.mark.parametrize("name", [OFFLINE, MODEL])
 def test_the_offline_model_is_free_by_whichever_name(name: str) -> None:
-    """It is asked as `offline`, calls itself otherwise in its replies, and costs nothing all the same."""
+    """The offline model costs nothing, under the name `offline` and under the name in its replies."""
     assert PriceList(other=Price(1, 2)).of(name) == Price(0, 0)

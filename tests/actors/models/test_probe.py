@@ -1,4 +1,4 @@
-"""Abilities of an endpoint are found by small requests, and every answer is a finding."""
+"""The abilities of an endpoint are found with small requests; every answer is a finding."""
 
 import asyncio
 from pathlib import Path
@@ -28,7 +28,7 @@ def found(server: Server) -> ProbeFindings:
 
 
 def test_a_server_that_can_do_everything_is_known_to() -> None:
-    """VLLM's answers: every ability is found, and its window, and each question is small."""
+    """With the answers of vLLM, every ability and the window are found, and each request is small."""
     server = Server("vllm", row={"max_model_len": 32768})
     told = found(server)
     assert told.abilities == ALL
@@ -38,7 +38,9 @@ def test_a_server_that_can_do_everything_is_known_to() -> None:
 
 
 def test_a_model_whose_template_knows_no_tools_answers_in_prose() -> None:
-    """llama.cpp with such a model: no tools, but schemas and grammars; the window is that of /props."""
+    """llama.cpp with a model without tool support: no tools, but schemas and grammars; the window is read from
+    /props.
+    """
     props = {"default_generation_settings": {"n_ctx": 4096}}
     told = found(Server("llamacpp", tools=PROSE, paths={"/props": props}))
     assert (told.server, told.window) == ("llama.cpp", 4096)
@@ -47,16 +49,18 @@ def test_a_model_whose_template_knows_no_tools_answers_in_prose() -> None:
     assert "Hello there!" in told.said["tools"]
 
 
-def test_what_refuses_tools_is_one_that_has_none() -> None:
-    """VLLM without a parser of tools answers with status 400 and says so."""
+def test_a_server_that_refuses_tools_has_none() -> None:
+    """VLLM without a tool parser answers with status 400: the model has no tools, and the reason is kept."""
     said = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
     told = found(Server("vllm", tools=reply({"error": {"message": said}}, 400)))
     assert told.abilities.tools is False
     assert "--enable-auto-tool-choice" in told.said["tools"]
 
 
-def test_a_server_that_ignores_what_it_is_asked_for_is_found_out() -> None:
-    """Prose in the place of a call and of JSON, a whole reply in the place of a stream, no counts: text is left."""
+def test_a_server_that_ignores_parameters_is_detected() -> None:
+    """Prose instead of a call or JSON, a whole reply instead of a stream, and no usage: only the text format is
+    left.
+    """
     plain = message("Hello there!", usage=False)
     told = found(Server(tools=plain, schema=plain, stream=plain))
     assert told.abilities == Abilities(tools=False, json_schema=False, streaming=False, usage=False)
@@ -65,7 +69,9 @@ def test_a_server_that_ignores_what_it_is_asked_for_is_found_out() -> None:
 
 @pytest.mark.parametrize("thought", [None, "<think>Let me see: the user"])
 def test_a_model_that_thinks_before_it_answers_is_given_the_time(thought: str | None) -> None:
-    """One that is still thinking at the limit is asked again with a higher one, and what it then does counts."""
+    """A model that is still thinking at the limit of tokens is called again with a higher limit, and that answer
+    counts.
+    """
     server = Server()
 
     def send(method: str, url: str, body: bytes | None) -> ProbeResponse:
@@ -79,8 +85,8 @@ def test_a_model_that_thinks_before_it_answers_is_given_the_time(thought: str | 
 
 
 @pytest.mark.parametrize("said", [None, "Okay, so the user wants me to"])
-def test_what_a_reply_that_was_cut_off_leaves_out_is_not_known(said: str | None) -> None:
-    """A model that never comes to an end is not taken for one that can call no functions and keeps to no schema."""
+def test_a_truncated_reply_leaves_abilities_unknown(said: str | None) -> None:
+    """Abilities are unknown, not absent, if the model's reply never ends."""
     cut = message(said, finish="length")
     told = found(Server("llamacpp", tools=cut, schema=cut, grammar=cut))
     assert told.abilities == msgspec.structs.replace(ALL, tools=None, json_schema=None, parallel_calls=None)
@@ -89,7 +95,7 @@ def test_what_a_reply_that_was_cut_off_leaves_out_is_not_known(said: str | None)
 
 
 def test_streams_with_and_without_counts_are_distinguished() -> None:
-    """An agent whose counts would be lost is not set up to stream."""
+    """A stream without usage is reported, so that an agent is not configured to stream from such a server."""
     assert found(Server(stream=streamed(usage=False))).abilities.stream_usage is False
 
 
@@ -106,16 +112,18 @@ def test_streams_with_and_without_counts_are_distinguished() -> None:
         ("", {"/props": "<html>", "/api/ps": [1, 2]}, "", None),
     ],
 )  # fmt: skip
-def test_each_kind_of_server_says_its_window_elsewhere(
+def test_the_window_is_found_for_each_kind_of_server(
     owner: str, paths: dict[str, object], server: str, window: int | None
 ) -> None:
-    """It is the one that the model was loaded with; a server that does not say it has none, and no answer harms."""
+    """The window is that of the loaded model; a server that does not report it has none, and unexpected answers raise
+    no error.
+    """
     told = found(Server(owner, paths=paths))
     assert (told.server, told.window, told.fault) == (server, window, "")
 
 
-def test_newer_models_are_asked_with_the_limit_that_they_want() -> None:
-    """OpenAI's refuse max_tokens and name max_completion_tokens; from then on they are asked so."""
+def test_newer_models_get_max_completion_tokens() -> None:
+    """Newer models of OpenAI refuse max_tokens; the probe then uses max_completion_tokens for all further requests."""
     server = Server("system")
     refusal = {"error": {"message": "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."}}
 
@@ -139,8 +147,8 @@ def test_newer_models_are_asked_with_the_limit_that_they_want() -> None:
         (Server(paths={"/v1/models": ProbeResponse(0, "Connection refused")}), "cannot be reached"),
     ],
 )  # fmt: skip
-def test_where_nothing_can_be_found_out_the_reason_is_said(server: Server, said: str) -> None:
-    """A web page, a wrong key, a model that is not there, a broken server and a dead port: each in its words."""
+def test_a_failed_probe_names_the_reason(server: Server, said: str) -> None:
+    """A web page, a wrong key, a missing model, a broken server and a dead port each have their own error."""
     told = found(server)
     assert told.abilities == Abilities()
     with pytest.raises(AssertionError, match=said):
@@ -148,7 +156,7 @@ def test_where_nothing_can_be_found_out_the_reason_is_said(server: Server, said:
 
 
 def test_a_server_without_a_list_of_models_can_still_be_asked() -> None:
-    """/v1/models is not everywhere."""
+    """The probe works without /v1/models."""
     told = found(Server(paths={"/v1/models": reply({"detail": "Not Found"}, 404)}))
     assert told.abilities == ALL
     assert "does not say" in told.said["models"]
@@ -157,15 +165,17 @@ def test_a_server_without_a_list_of_models_can_still_be_asked() -> None:
 @pytest.mark.parametrize(
     "broken", ["", "null", "[]", '{"choices": []}', '{"choices": [null]}', '{"choices": 7}', "\xff"]
 )
-def test_no_answer_is_a_crash(broken: str) -> None:
-    """With anything in the place of any reply, the probe completes."""
+def test_no_answer_crashes_the_probe(broken: str) -> None:
+    """With invalid content as any of the replies, the probe completes."""
     for question in ("tools", "schema", "stream", "grammar"):
         found(Server("llamacpp", **{question: ProbeResponse(200, broken)}, paths={"/props": broken}))  # type: ignore[arg-type]
     found(Server(paths={"/v1/models": broken}))
 
 
-def test_the_key_goes_to_the_endpoint_and_does_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variable that is named is sent; what an endpoint repeats of it is taken out. Without a name none is sent."""
+def test_the_key_is_sent_and_removed_from_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key is read from the named variable and removed from the endpoint's answer; without a name, no key is
+    sent.
+    """
     key = "a-secret-that-is-long-enough"
     monkeypatch.setenv("OFFICE_KEY", key)
     with serving((400, f'{{"error": {{"message": "{key} is wrong"}}}}')) as server:
@@ -175,8 +185,8 @@ def test_the_key_goes_to_the_endpoint_and_does_not_come_back(monkeypatch: pytest
     assert [headers.get("authorization") for headers in server.headers] == [f"Bearer {key}", None]
 
 
-def test_a_dead_port_is_an_answer_too() -> None:
-    """Without a server: status 0, and the reason."""
+def test_a_dead_port_is_reported_as_status_0() -> None:
+    """Without a server the answer is status 0 with the reason."""
     with serving((200, "{}")) as server:
         pass
     assert sender("")("GET", f"{server.url}/models", None).status == 0
@@ -185,7 +195,7 @@ def test_a_dead_port_is_an_answer_too() -> None:
 def test_an_error_names_the_variable_that_the_key_is_taken_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A gateway sends the key that is described for an address, to that address, and says which one was refused."""
+    """The gateway sends the key that models.toml names for an address, and the error names the variable of that key."""
     monkeypatch.setenv("OPENAI_API_KEY", "one-that-is-for-somebody-else")
     monkeypatch.setenv("OFFICE_KEY", "one-that-is-for-the-office")
     with serving((401, '{"error": {"message": "no"}}')) as server:
@@ -205,15 +215,15 @@ def test_an_error_names_the_variable_that_the_key_is_taken_from(
 
 
 def test_a_probe_follows_no_redirect(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The key is for one address: a redirect is an answer, and what it names is asked nothing."""
+    """A redirect is an answer and is not followed, because the key is for one address."""
     monkeypatch.setenv("OFFICE_KEY", "a-secret-that-is-long-enough")
     with serving((200, "{}")) as elsewhere, serving((307, ""), location=f"{elsewhere.url}/models") as here:
         answer = sender("OFFICE_KEY")("POST", f"{here.url}/chat/completions", b"{}")
     assert (answer.status, elsewhere.bodies) == (307, [])
 
 
-def test_of_an_answer_without_an_end_only_the_beginning_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A text beyond the limit is cut, and the part before the limit is complete."""
+def test_a_long_probe_answer_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer beyond the limit is cut at the limit."""
     monkeypatch.setattr(probe_http, "BODY_BYTES_MAX", 1000)
     with serving((200, "x" * 2000)) as server:
         assert sender("")("POST", server.url, b"{}") == ProbeResponse(200, "x" * 1000)

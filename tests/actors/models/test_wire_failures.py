@@ -1,4 +1,4 @@
-"""Failures of servers in their own words: the class, the message, and no key in it."""
+"""Failures in the words of real servers: their class, their message, and no key in it."""
 
 import asyncio
 import re
@@ -91,8 +91,10 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("status", "body", "kind"), FAILED)
-def test_a_refusal_is_of_its_class_whatever_its_words(status: int, body: str, kind: str) -> None:
-    """One line that says what was found and what to do; an overflow is one that a shorter context answers."""
+def test_each_refusal_has_its_class(status: int, body: str, kind: str) -> None:
+    """The error is one line that says what was found and what to do; only a failure that a shorter context can mend is
+    an overflow.
+    """
     failed = refusal(status, {"location": "https://elsewhere/v1"}, body, name="m", url="http://x/v1/")
     assert failed.kind == kind and "\n" not in str(failed)
     assert isinstance(failed, ContextOverflow) == (kind == "overflow")
@@ -101,9 +103,9 @@ def test_a_refusal_is_of_its_class_whatever_its_words(status: int, body: str, ki
     assert "<html" not in str(failed)
 
 
-def test_every_class_of_refusal_is_met() -> None:
-    """The same over the wire: with each body, the key in it, in one connection; the key is in no message and at no
-    other host.
+def test_each_refusal_has_its_class_over_a_connection() -> None:
+    """Over a real connection, each body gives its class; the key, which is in each body, is in no message and is sent
+    to no other host.
     """
 
     async def main() -> None:
@@ -130,8 +132,10 @@ def test_every_class_of_refusal_is_met() -> None:
     (error("Provider returned error", 502), "server"), ('{"error": "overloaded"}', "overloaded"),
     (error(MAX, 400), "overflow"),
 ])  # fmt: skip
-def test_what_is_no_completion_is_recorded_as_it_came(body: str, kind: str) -> None:
-    """With a status of success: HTML, other JSON, no choices are `garbage`; an error inside is of its class."""
+def test_invalid_completions_keep_their_raw_body(body: str, kind: str) -> None:
+    """With a success status, HTML, other JSON and a reply without choices are `garbage`; an error in the body has its
+    own class.
+    """
 
     async def main() -> None:
         async with serving(plain(body)) as wire:
@@ -146,8 +150,8 @@ def test_what_is_no_completion_is_recorded_as_it_came(body: str, kind: str) -> N
     asyncio.run(main())
 
 
-def test_when_to_come_again_may_be_in_the_words() -> None:
-    """The time in a body counts where no header gives one; a header counts more."""
+def test_the_retry_time_is_read_from_the_body() -> None:
+    """The time to retry is read from the body if no header has it; a header takes precedence."""
     words = error("Rate limit reached. Please try again in 250ms.")
     assert refusal(429, {}, words, name="m", url="u").retry_after_s == 0.25
     assert refusal(429, {"retry-after": "3"}, words, name="m", url="u").retry_after_s == 3
@@ -156,7 +160,7 @@ def test_when_to_come_again_may_be_in_the_words() -> None:
 
 
 def test_tls_to_a_plain_server_fails_at_once() -> None:
-    """It is not tried again: it cannot help; the message names the address."""
+    """A TLS failure is not retried, because a retry cannot help; the message names the address."""
 
     async def main() -> None:
         async with serving(plain("{}")) as wire:
@@ -170,7 +174,7 @@ def test_tls_to_a_plain_server_fails_at_once() -> None:
 
 
 def test_a_failure_leaves_the_connection_of_use() -> None:
-    """After any refusal the next request is answered, over the same connection."""
+    """After any failure the next request is answered over the same connection."""
 
     async def main() -> None:
         async with serving(*(plain(body, status) for status, body, _ in FAILED), plain(DIALECTS[0].whole)) as wire:

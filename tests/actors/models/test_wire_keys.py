@@ -1,4 +1,4 @@
-"""The key of an endpoint in pieces of a reply, silence that only keeps a line open, and an address with a query."""
+"""The endpoint's key in chunks of a reply, comments that keep a connection open, and an address with a query."""
 
 import asyncio
 import json
@@ -27,10 +27,8 @@ def event(content: str, finish: str | None = None) -> bytes:
 
 
 @pytest.mark.parametrize("size", [1, 7, 100])
-def test_pieces_never_show_the_key(size: int) -> None:
-    """In any split of the body, the key is in no chunk and in no sum of chunks; all else is delivered, to the last
-    letter.
-    """
+def test_chunks_never_contain_the_key(size: int) -> None:
+    """In any split of the body, the key is in no chunk and in no sum of chunks; all other text is delivered."""
     said = f"It is {KEY}, I say: {KEY[:5]}. sk-"
 
     async def main() -> str:
@@ -46,7 +44,9 @@ def test_pieces_never_show_the_key(size: int) -> None:
 
 
 def test_each_call_is_delivered_in_order_without_the_key() -> None:
-    """Text held back of one call is delivered before the next begins, and the key is removed from arguments too."""
+    """Held-back text of one call is delivered before the next call begins, and the key is removed from arguments
+    too.
+    """
     heard: list[ReplyDelta] = []
     keyless = KeyRedactor(heard.append, KEY)
     for piece in (
@@ -62,7 +62,7 @@ def test_each_call_is_delivered_in_order_without_the_key() -> None:
 
 
 def test_comments_that_keep_the_line_open_are_no_reply(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that sends nothing but comments is given up in the time in which something must come: `timeout`."""
+    """A server that sends only comments fails with `timeout`."""
     monkeypatch.setattr(openai_client, "GATEWAY_TIMEOUT_S", 0.2)
 
     async def main() -> None:
@@ -77,7 +77,9 @@ def test_comments_that_keep_the_line_open_are_no_reply(monkeypatch: pytest.Monke
 
 
 def test_the_query_of_an_address_goes_with_every_path() -> None:
-    """`/v1?api-version=1` is asked at `/v1/chat/completions?api-version=1`, and shown without what may be a secret."""
+    """`/v1?api-version=1` becomes `/v1/chat/completions?api-version=1`; the displayed address has no query, which may
+    be secret.
+    """
 
     async def main() -> None:
         async with serving(plain(DIALECTS[0].whole)) as wire:

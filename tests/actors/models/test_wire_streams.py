@@ -1,4 +1,4 @@
-"""Replies as four servers stream them: read as if they had not been streamed, cut and cancelled at each place."""
+"""Replies as four servers stream them: assembled like unstreamed replies, and interrupted at each place."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def read(raw: str) -> ModelReply:
-    """Return the assembled completion, without the bytes themselves."""
+    """Return the reply of the assembled completion, without its raw bytes."""
     return msgspec.structs.replace(parse_reply.reply(raw, 8192), raw="")
 
 
@@ -38,7 +38,7 @@ def reading(heard: list[ReplyDelta] | None = None) -> ResponseReader:
 
 
 def outcome(parts: list[bytes], heard: list[ReplyDelta] | None = None) -> str | ModelError:
-    """Return the outcome of a body in these parts, without a network."""
+    """Return the completion or the error for a body in these parts, without a network."""
     one = reading(heard)
     try:
         for part in parts:
@@ -58,15 +58,15 @@ async def asked(one: ChatEndpoint | Gateway, url: str, heard: list[ReplyDelta]) 
 
 
 def said(heard: list[ReplyDelta]) -> tuple[str, str, str]:
-    """Text, name and arguments that pieces add up to, since the last restart."""
+    """Return the text, name and arguments of all deltas since the last restart."""
     since = max((n for n, piece in enumerate(heard) if piece.restart), default=-1) + 1
     rest = heard[since:]
     return "".join(p.text for p in rest), "".join(p.name for p in rest), "".join(p.arguments for p in rest)
 
 
 @each
-def test_a_stream_is_read_as_if_it_had_not_been_one(dialect: Dialect) -> None:
-    """The completion put together gives the same reply as the one sent whole; the pieces add up to it."""
+def test_a_stream_is_read_like_an_unstreamed_reply(dialect: Dialect) -> None:
+    """The assembled completion gives the same reply as the unstreamed one, and the deltas add up to it."""
 
     async def main() -> None:
         async with serving(plain(dialect.whole), streaming(*dialect.events)) as wire:
@@ -85,8 +85,8 @@ def test_a_stream_is_read_as_if_it_had_not_been_one(dialect: Dialect) -> None:
 
 
 @each
-def test_where_the_network_cuts_it_into_parts_does_not_matter(dialect: Dialect) -> None:
-    """In two parts at each byte, inside of characters too, and byte by byte, with other ends of lines: the same."""
+def test_a_stream_may_be_split_at_any_byte(dialect: Dialect) -> None:
+    """A body in two parts split at any byte, or byte by byte with CRLF line ends, gives the same reply."""
     body = b"".join(dialect.events)
     expected = read(dialect.whole)
     for at in range(len(body)):
@@ -98,8 +98,10 @@ def test_where_the_network_cuts_it_into_parts_does_not_matter(dialect: Dialect) 
 
 
 @each
-def test_a_stream_cut_at_each_chunk_is_no_message(dialect: Dialect) -> None:
-    """Cut off or ended after each chunk: `cut` with what had come, or the whole reply where all of it had."""
+def test_a_stream_broken_after_each_chunk_is_an_error(dialect: Dialect) -> None:
+    """A stream that breaks or ends after any chunk gives an error with the received part, or the reply if it was
+    complete.
+    """
 
     async def main() -> None:
         ended = next(n for n, part in enumerate(dialect.events) if b'"finish_reason": "tool_calls"' in part)
@@ -123,8 +125,8 @@ def test_a_stream_cut_at_each_chunk_is_no_message(dialect: Dialect) -> None:
     asyncio.run(main())
 
 
-def test_a_stream_cut_at_each_byte_is_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a short one: before the byte with which its reason to end is whole it is an error, from then on the reply."""
+def test_a_stream_broken_after_each_byte_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream that breaks before the finish reason is complete is an error; afterwards it is the reply."""
     chunks = [event({"choices": [{"delta": {"content": "Grüße"}}]}),
               event({"choices": [{"delta": {}, "finish_reason": "stop"}]}), DONE]  # fmt: skip
     body = b"".join(chunks)
@@ -147,9 +149,7 @@ def test_a_stream_cut_at_each_byte_is_no_message(monkeypatch: pytest.MonkeyPatch
 
 @each
 def test_cancelled_at_each_chunk_the_connection_is_closed(dialect: Dialect) -> None:
-    """A reader that leaves after any chunk leaves no request open, and the server sees the connection closed before its
-    end.
-    """
+    """A cancel after any chunk leaves no request under way, and the server sees the connection closed."""
 
     async def main() -> None:
         acts = [streaming(*dialect.events[:count], then="hang") for count in range(len(dialect.events) - 1)]
@@ -173,8 +173,8 @@ def test_cancelled_at_each_chunk_the_connection_is_closed(dialect: Dialect) -> N
     asyncio.run(main())
 
 
-def test_a_cut_stream_is_asked_for_again_and_says_so() -> None:
-    """The pieces told before count for nothing: a restart is told, and then all of the reply."""
+def test_a_broken_stream_is_retried_with_a_restart() -> None:
+    """Deltas of the broken stream are void: a restart follows, and then the whole reply."""
     dialect = DIALECTS[0]
 
     async def main() -> None:
@@ -192,7 +192,7 @@ def test_a_cut_stream_is_asked_for_again_and_says_so() -> None:
 
 @each
 def test_an_error_in_the_middle_of_a_stream_is_of_its_class(dialect: Dialect) -> None:
-    """With what had come; the key is in none of it."""
+    """An error inside a stream has its own class and the part that had arrived, without the key."""
     inside = event({"error": {"message": f"Overloaded, {KEY}", "code": 503}})
     named = b"event: error\ndata: " + error("slow down", kind="rate_limit_error").encode() + b"\n\n"
     older = b"error: " + error("the request exceeds the available context size", 400).encode() + b"\n\n"
@@ -230,14 +230,14 @@ USED = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
     [chunk({"reasoning": "Hm", "role": "assistant"}), *HELLO, chunk({"content": "late"}).replace(b"late", b"")],
 ])  # fmt: skip
 def test_streams_as_servers_really_send_them(parts: list[bytes]) -> None:
-    """With comments, pings, ids, data on several lines, without spaces, without an end, without [DONE]: it is read."""
+    """Comments, pings, ids, data on several lines, missing spaces, a missing end and a missing [DONE] are accepted."""
     heard: list[ReplyDelta] = []
     came = outcome(parts, heard)
     assert isinstance(came, str) and parse_reply.reply(came, 100).text.endswith("Hello") and said(heard)[0] == "Hello"
 
 
 def test_usage_is_the_last_one_in_the_stream_or_none() -> None:
-    """In each chunk, growing; in the last only; never."""
+    """Usage may grow with each chunk, come only at the end, or be missing."""
     growing = [chunk({"content": "a"}, usage={"total_tokens": 1}), chunk({}, "stop", usage=USED)]
     last = [*HELLO, event({"choices": [], "usage": USED}), DONE]
     for parts, total in ((growing, 7), (last, 7), ([*HELLO, DONE], 0)):
@@ -249,15 +249,17 @@ def test_usage_is_the_last_one_in_the_stream_or_none() -> None:
     [chunk({"content": "Dear user, I will not delete "}, ""), chunk({"content": "your"}, "")],
     [event({"choices": [{"text": "I will not delete ", "finish_reason": ""}]})],
 ])  # fmt: skip
-def test_an_empty_reason_is_none(parts: list[bytes]) -> None:
-    """A stream whose chunks all say that they end for the reason "" and that is cut is no whole reply."""
+def test_an_empty_finish_reason_is_no_end(parts: list[bytes]) -> None:
+    """A stream whose chunks have an empty finish reason is incomplete until it ends properly."""
     came = outcome(parts)
     assert isinstance(came, BadReply) and came.kind == "cut"
     assert isinstance(outcome([*parts, DONE]), str)
 
 
-def test_an_empty_text_beside_a_message_is_nothing() -> None:
-    """A chat whose chunks have both fields is a chat, with its calls; one that says its words in `text` is read too."""
+def test_an_empty_text_next_to_a_message_is_ignored() -> None:
+    """A chunk with an empty `text` and a message is read as a chat with its calls; if the words are in `text`, they are
+    read from there.
+    """
 
     def both(text: str, delta: dict[str, Any], finish: str | None = None) -> bytes:
         return event({"choices": [{"text": text, "delta": delta, "finish_reason": finish}]})
@@ -272,8 +274,8 @@ def test_an_empty_text_beside_a_message_is_nothing() -> None:
     assert isinstance(came, str) and parse_reply.reply(came, 100).text == "Hello"
 
 
-def test_a_mark_of_byte_order_before_a_stream_is_no_part_of_it() -> None:
-    """The first event is read."""
+def test_a_byte_order_mark_before_a_stream_is_skipped() -> None:
+    """A byte order mark before the first event is skipped."""
     came = outcome([b"\xef\xbb\xbf" + HELLO[0], *HELLO[1:], DONE])
     assert isinstance(came, str) and parse_reply.reply(came, 100).text == "Hello"
 
@@ -285,7 +287,7 @@ def called(*deltas: Any) -> list[tuple[str, str]]:
 
 
 def test_calls_are_kept_apart_for_any_numbering() -> None:
-    """By index; without one; all of index 0 with ids of their own; a name repeated in each chunk; arguments as JSON."""
+    """Calls are told apart by index, by id, or by position; a repeated name is one call; arguments may be an object."""
 
     def part(index: int | None, call_id: str | None = None, **function: Any) -> dict[str, Any]:
         return {"index": index, "id": call_id, "function": function}
@@ -311,8 +313,10 @@ def test_calls_are_kept_apart_for_any_numbering() -> None:
     assert isinstance(came, str) and [call.name for call in parse_reply.reply(came, 100).calls] == ["f"]
 
 
-def test_a_request_for_text_goes_to_the_place_for_text() -> None:
-    """A body that begins with its prompt: /completions, whose chunks hold `text`; all others: /chat/completions."""
+def test_a_prompt_request_goes_to_the_completions_path() -> None:
+    """A body that begins with its prompt is sent to /completions, whose chunks hold `text`; others go to
+    /chat/completions.
+    """
     texts = [event({"object": "text_completion", "choices": [{"index": 0, "text": text, "finish_reason": reason}]})
              for text, reason in (("Gr", None), ("üß", None), ("", "stop"))]  # fmt: skip
 
@@ -331,8 +335,8 @@ def test_a_request_for_text_goes_to_the_place_for_text() -> None:
 
 
 @pytest.mark.parametrize("kind", ["text/event-stream", "application/json", "text/plain"])
-def test_what_comes_counts_and_not_what_it_is_called(kind: str) -> None:
-    """A server that ignores `stream`, or streams under another name, is read all the same."""
+def test_the_body_decides_and_not_its_content_type(kind: str) -> None:
+    """The body decides, not its content type: an unstreamed reply or an unexpected type is read."""
 
     async def main() -> None:
         dialect = DIALECTS[0]
@@ -347,8 +351,8 @@ def test_what_comes_counts_and_not_what_it_is_called(kind: str) -> None:
 
 @pytest.mark.parametrize(("events", "kind"), [
     ([], "timeout"), (DIALECTS[0].events[:5], "timeout"), (DIALECTS[0].events[:-2], "")])  # fmt: skip
-def test_silence_is_not_waited_for(events: list[bytes], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No byte for too long is `timeout`, with what had come; after the whole reply it is none."""
+def test_silence_of_a_server_is_a_timeout(events: list[bytes], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Silence beyond the limit is `timeout`, with the received part; after a complete reply it is no error."""
     monkeypatch.setattr(openai_client, "GATEWAY_TIMEOUT_S", 0.1)
 
     async def main() -> None:
@@ -364,8 +368,8 @@ def test_silence_is_not_waited_for(events: list[bytes], kind: str, monkeypatch: 
     asyncio.run(main())
 
 
-def test_an_answer_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """More bytes than any reply has: `garbage`, and the connection is closed."""
+def test_an_endless_reply_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reply beyond the limit of bytes is `garbage`."""
     monkeypatch.setattr("everlog.actors.models.response_body.REPLY_BYTES_MAX", 1000)
     came = outcome([chunk({"content": "word " * 50})] * 10)
     assert isinstance(came, BadReply) and came.kind == "garbage" and "1,000" in str(came)
@@ -376,6 +380,6 @@ def test_an_answer_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
     b"data: " + b"[" * 100_000 + b"\n\n",
 ])  # fmt: skip
 def test_a_stream_of_garbage_is_garbage(body: bytes) -> None:
-    """Nothing of it is taken for a reply, and what came is kept."""
+    """Invalid events are `garbage`, and the received bytes are kept."""
     came = outcome([body])
     assert isinstance(came, BadReply) and came.kind == "garbage" and came.raw

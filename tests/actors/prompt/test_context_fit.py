@@ -1,4 +1,4 @@
-"""Everything that can make a context too long, and that the algorithm ends each time with nothing lost."""
+"""Contexts that are too long for the window: in every case the turn ends and nothing is lost."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from tests.support.agent_world import World, completion, counted, kinds, say
 
 
 def answering(body: str = "") -> World:
-    """A world whose model counts tokens as a provider does: one for four bytes."""
+    """Return a world whose model counts a token for four bytes of request."""
     world = World()
     world.model.after = lambda request: counted(request, body or say("Go on."))
     return world
@@ -28,14 +28,16 @@ def told(world: World, *texts: str) -> list[Record]:
 
 
 def fits(world: World) -> None:
-    """Every request that was sent fits the window, and no call in it is without its result."""
+    """Check that every request fits the window, and that each call in it has its result."""
     for request in world.model.requests:
         assert len(request) // 4 <= world.settings.window
         assert_well_formed(json.loads(request)["messages"])
 
 
 def assert_well_formed(messages: Sequence[dict]) -> None:
-    """Each tool message answers a call of the assistant message right before it, and each call is answered."""
+    """Check that each tool message answers a call of the assistant message before it, and that each call is
+    answered.
+    """
     open_calls: list[str] = []
     for message in messages:
         if message["role"] == "tool":
@@ -69,7 +71,7 @@ def test_a_long_conversation_is_summarized_and_continues() -> None:
 
 
 def test_a_cut_never_parts_a_call_from_its_result() -> None:
-    """With a summary cut at any place, the request stays well-formed."""
+    """Wherever a summary ends, the requests after it are well-formed."""
     world = answering()
     search = completion(calls=[("conversation_search", {"query": "sea", "request_heartbeat": True})])
     for number in range(25):
@@ -80,7 +82,7 @@ def test_a_cut_never_parts_a_call_from_its_result() -> None:
 
 
 def test_one_message_larger_than_the_window_is_kept_whole_and_shown_cut() -> None:
-    """The message is in recall in full, the model sees its beginning and a handle, and the turn ends with an answer."""
+    """Recall memory has the whole message, the model sees its beginning and a handle, and the turn is answered."""
     world = answering()
     huge = "whale " * 20_000
     left = told(world, "Hello", huge, "Still there?")
@@ -96,7 +98,7 @@ def test_one_message_larger_than_the_window_is_kept_whole_and_shown_cut() -> Non
 
 
 def test_a_core_memory_larger_than_the_window_is_shown_cut_and_kept_whole() -> None:
-    """The block keeps its value; the model sees a part of it and where the whole is."""
+    """The block keeps its value; the model sees a part of it and is told where to read the rest."""
     world = answering()
     value = "fact. " * 10_000
     world.settings = msgspec.structs.replace(world.settings, blocks=[InitialBlock("notes", value, 100_000)])
@@ -108,8 +110,8 @@ def test_a_core_memory_larger_than_the_window_is_shown_cut_and_kept_whole() -> N
     assert f'<notes characters="{len(value)}/100000">' in world.model.messages()[0]["content"]
 
 
-def test_a_model_whose_summary_does_not_shrink_is_replaced_by_a_mechanical_one() -> None:
-    """Two refused summaries are recorded with their requests, then the last resort ends it."""
+def test_a_summary_that_does_not_shrink_is_replaced_by_a_mechanical_one() -> None:
+    """Two rejected summaries are recorded with their requests, then a mechanical summary is made."""
     world = answering()
     endless = completion("blah " * 30_000)
     world.model.summaries = [endless] * 100
@@ -130,7 +132,7 @@ def test_a_model_whose_summary_does_not_shrink_is_replaced_by_a_mechanical_one()
 
 @pytest.mark.parametrize("turns", [100, pytest.param(500, marks=[pytest.mark.long, pytest.mark.agents])])
 def test_hundreds_of_turns_without_a_pause_stay_inside_the_window(turns: int) -> None:
-    """Every request fits, every turn is answered, summaries come again and again."""
+    """Every request fits, every turn is answered, and summaries are made repeatedly."""
     world = answering()
     left = told(world, *[f"{number}: {LONG[:200]}" for number in range(turns)])
     fits(world)
@@ -139,8 +141,8 @@ def test_hundreds_of_turns_without_a_pause_stay_inside_the_window(turns: int) ->
     assert {turn["status"] for turn in world.system.view("sam").rows("turns")} == {"done"}
 
 
-def test_a_provider_that_says_too_long_is_believed() -> None:
-    """The endpoint's refusal is recorded, the context is summarized, the turn is answered."""
+def test_an_overflow_reported_by_the_provider_leads_to_a_summary() -> None:
+    """The endpoint's error is recorded, the context is summarized, and the turn is answered."""
     world = answering()
     told(world, *[f"{number}: {LONG[:300]}" for number in range(8)])
     world.model.lines = [ContextOverflow("maximum context length"), say("Better.")]
@@ -150,8 +152,8 @@ def test_a_provider_that_says_too_long_is_believed() -> None:
     ]  # fmt: skip
 
 
-def test_a_provider_that_always_says_too_long_ends_the_turn_in_words() -> None:
-    """Nothing helps: the turn is given up after every measure, the message is kept, the next one is answered."""
+def test_a_permanent_overflow_ends_the_turn() -> None:
+    """If no measure helps, the turn is abandoned, the message is kept, and the next message is answered."""
     world = answering()
     told(world, *[f"{number}: {LONG[:300]}" for number in range(8)])
     world.model.lines = [ContextOverflow("maximum context length")] * 200
@@ -164,7 +166,9 @@ def test_a_provider_that_always_says_too_long_ends_the_turn_in_words() -> None:
 
 
 def test_a_summary_can_be_taken_back_and_made_again() -> None:
-    """Expanding shows what was hidden, as-of the summary still shows the summary, and summarizing again works."""
+    """Expanding shows the summarized messages again, a view as of the summary still shows it, and a new summary can be
+    made.
+    """
     world = answering()
     told(world, *[f"{number}: {LONG[:300]}" for number in range(6)])
 
@@ -187,7 +191,7 @@ def test_a_summary_can_be_taken_back_and_made_again() -> None:
 
 @pytest.mark.parametrize("keep", [1, 3, 5])
 def test_the_last_messages_stay(keep: int) -> None:
-    """A summary leaves at least the configured number of messages alone."""
+    """A summary leaves at least the configured number of newest messages in view."""
     world = answering()
     told(world, *[f"{number}: {LONG[:300]}" for number in range(6)])
     context = world.system.view("sam").context()

@@ -15,15 +15,19 @@ ZONES = ("UTC", "Europe/Oslo", "America/St_Johns", "Africa/Monrovia", "Asia/Kath
 
 
 @given(seconds=st.integers(-10_000_000_000, 10_000_000_000), zone=st.sampled_from(ZONES))
-@example(seconds=-2_500_000_000, zone="Africa/Monrovia")  # when its offset had seconds
+@example(seconds=-2_500_000_000, zone="Africa/Monrovia")  # at that time its UTC offset had seconds
 def test_the_time_is_formatted_as_strftime_does(seconds: int, zone: str) -> None:
-    """No moment in any zone reads otherwise than by the format that the first requests were rendered with."""
+    """For any moment and zone the fast formatter gives the same text as strftime, which the first requests were
+    rendered with.
+    """
     expected = datetime.fromtimestamp(seconds, ZoneInfo(zone)).strftime("%Y-%m-%d %I:%M:%S %p %Z%z")
     assert format_time(seconds * MICROSECONDS, zone) == expected
 
 
 def test_agents_that_are_set_up_alike_share_their_configuration() -> None:
-    """A thousand agents with the same prompt and functions hold one copy of them."""
+    """Agents with equal prompt and functions share one configuration object, so that a thousand of them hold one
+    copy.
+    """
     configurations = []
     for _ in range(2):
         world = World(say("Hello."))

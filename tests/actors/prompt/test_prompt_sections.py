@@ -1,4 +1,4 @@
-"""The system prompt as sections: what is shown, when templates are rendered, and that a wrong one changes nothing."""
+"""The system prompt in sections: order, templates, variables, and the refusal of wrong templates."""
 
 import asyncio
 import hashlib
@@ -29,17 +29,17 @@ def gives(text: str) -> str:
 
 
 def configured(world: World) -> AgentConfigured:
-    """The newest configuration."""
+    """Return the newest configuration."""
     return cast("AgentConfigured", next(event_of(r) for r in reversed(world.log()) if r.type == "agent_configured"))
 
 
 def prompt(*texts: str, **more: Any) -> Settings:
-    """Settings with sections a, b and so on."""
+    """Return settings with sections named a, b and so on."""
     return Settings(sections=[Section("abcdef"[number], text) for number, text in enumerate(texts)], **more)
 
 
-def test_a_preset_is_its_sections_and_reads_as_it_always_did() -> None:
-    """Byte for byte: the digests are those of the texts before they had sections."""
+def test_the_presets_have_not_changed() -> None:
+    """The digests are those of the texts before they were divided into sections."""
     digests = {name: hashlib.sha256(presets.system(name).encode()).hexdigest()[:8] for name in presets.names("system")}
     assert digests == {"chat": "408c7dfa", "docs": "8a2fa16c", "extras": "34827083"}
     for name in digests:
@@ -51,7 +51,7 @@ def test_a_preset_is_its_sections_and_reads_as_it_always_did() -> None:
 
 
 def test_sections_are_shown_in_their_order_and_hidden_ones_are_kept() -> None:
-    """An empty line between two; one that is hidden or gives nothing leaves none."""
+    """Sections are separated by an empty line; a hidden or empty section adds none."""
     parts = [
         Section("b", "Two\n"),
         Section("x", "no", visible=False),
@@ -131,7 +131,7 @@ WRONG: dict[str, tuple[str, str]] = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_template_is_refused_with_its_section_and_its_line(name: str) -> None:
-    """Soon: the suite has no time for another. What was refused says why."""
+    """The error names the section, the line and the reason; endless templates are refused quickly."""
     text, why = WRONG[name]
     with pytest.raises(BadInput) as refused:
         gives(text)
@@ -140,7 +140,7 @@ def test_a_wrong_template_is_refused_with_its_section_and_its_line(name: str) ->
 
 @pytest.mark.parametrize("text", [DOUBLING, LISTS, REPLACING, JOINING, WRONG["a long text"][0], WRONG["a width"][0]])
 def test_a_template_that_grows_is_refused_before_it_takes_much_memory(text: str) -> None:
-    """Some megabytes, where it asks for a thousand times as much or more."""
+    """Templates that would need gigabytes are refused with less than ten megabytes used."""
     tracemalloc.start()
     try:
         with pytest.raises(BadInput):
@@ -152,7 +152,7 @@ def test_a_template_that_grows_is_refused_before_it_takes_much_memory(text: str)
 
 
 def test_a_wrong_template_changes_nothing() -> None:
-    """Not of a new agent, which is not made, and not of one that lives."""
+    """A wrong template creates no agent, and does not change an existing one."""
     world = World()
     world.settings = prompt("{{ nobody }}", model="scripted")
     with pytest.raises(BadInput, match="nobody"):
@@ -167,7 +167,9 @@ def test_a_wrong_template_changes_nothing() -> None:
 
 
 def test_an_activation_renders_nothing_and_writes_nothing_where_nothing_changed() -> None:
-    """The recorded text holds; a blocks' change alone does not touch it, another model does, and it verifies."""
+    """The recorded prompt is used again; it is rendered anew only for a change such as another model, and the log
+    verifies.
+    """
     world = World()
     world.settings = prompt("{{ agent }}, {{ model }}, {{ blocks|join(' ', 'label') }}", model="scripted")
     asyncio.run(world.tell("Hi"))
@@ -185,7 +187,7 @@ def test_an_activation_renders_nothing_and_writes_nothing_where_nothing_changed(
 
 
 def test_a_new_agents_blocks_are_given_to_its_templates() -> None:
-    """With its description, before it is in the log."""
+    """The blocks of a new agent, with their descriptions, can be used in its templates."""
     world = World()
     world.settings = prompt("{% for b in blocks if b.description %}{{ b.label }}: {{ b.description }}{% endfor %}",
                             model="scripted", blocks=(InitialBlock("notes", "", 9, "What to note", True),))  # fmt: skip
@@ -198,13 +200,13 @@ VALUES = ('O "x" {% raw %} %} }}', "ä 😀\n\t\\", "")
 
 @pytest.mark.parametrize("value", VALUES)
 def test_a_variable_of_the_users_own_is_written_into_the_template(value: str) -> None:
-    """A copied template holds its includes, so that it needs no other file later."""
+    """The value of a variable becomes part of the template's text, so that no other file is needed later."""
     (made,) = prompt_sections.with_variables([Section("base", "a\n{{ who }}!")], {"who": value})
     assert gives(made.text) == f"a\n{value}!"
 
 
-def test_a_new_value_of_a_variable_takes_the_place_of_the_one_before() -> None:
-    """Variables that the template sets at its beginning are replaced; another variable's value stays."""
+def test_a_new_value_of_a_variable_replaces_the_old_one() -> None:
+    """A variable that the template sets at its beginning is replaced; other variables keep their values."""
     (old,) = prompt_sections.with_variables([Section("base", "{{ city }}, {{ who }}")], {"city": 'Os"lo', "who": "Ann"})
     (new,) = prompt_sections.with_variables([old], {"city": "Paris"})
     assert gives(new.text) == "Paris, Ann"
@@ -214,8 +216,8 @@ def test_a_new_value_of_a_variable_takes_the_place_of_the_one_before() -> None:
 
 
 @pytest.mark.parametrize("name", ["agent", "1x", "a-b", "nobody"])
-def test_a_variable_that_cannot_be_or_that_none_names_is_refused(name: str) -> None:
-    """A name of ours, no name at all, or a value that would be lost."""
+def test_an_invalid_or_unused_variable_is_refused(name: str) -> None:
+    """A reserved name, an invalid name, and a variable that the template does not use are refused."""
     with pytest.raises(BadInput):
         prompt_sections.with_variables([Section("base", "{{ who }} {{ agent }}")], {name: "x"})
 
@@ -230,14 +232,14 @@ def test_a_variable_that_cannot_be_or_that_none_names_is_refused(name: str) -> N
         [Section(f"a{number}", "") for number in range(101)],
     ],
 )
-def test_sections_that_cannot_be_are_refused(parts: list[Section]) -> None:
-    """Two of one name, a name that is none, one that is too long, too many."""
+def test_invalid_sections_are_refused(parts: list[Section]) -> None:
+    """Two sections of one name, an invalid name, a text that is too long, and too many sections are refused."""
     with pytest.raises(BadInput):
         prompt_sections.check_sections(parts)
 
 
-def test_sections_and_a_text_are_not_given_together_and_each_takes_the_place_of_the_other() -> None:
-    """A text ends sections, a preset ends both, and no sections at all is the preset again."""
+def test_sections_and_text_exclude_and_replace_each_other() -> None:
+    """A text replaces sections, sections replace a preset, and an empty list of sections restores the preset."""
     world = World()
     world.settings = prompt("One", model="scripted")
     asyncio.run(world.tell())
@@ -255,7 +257,9 @@ def test_sections_and_a_text_are_not_given_together_and_each_takes_the_place_of_
 
 
 def test_a_host_loads_no_template_library_before_the_first_template() -> None:
-    """Neither the hosts nor the command line import it, nor does a prompt without signs."""
+    """Importing the host and the command line does not import jinja2, and neither does a section without template
+    syntax.
+    """
     probe = (
         "import sys, everlog.interfaces.cli.main, everlog.actors.hosting.host, everlog.actors.agent.agent_setup as s\n"
         "from everlog.events import Section\n"

@@ -1,4 +1,6 @@
-"""The estimate for a request depends on the called model, and on nothing that is unknown before the call."""
+"""The token estimate of a request depends on the model that is called, and on facts that are recorded before the
+call.
+"""
 
 import asyncio
 import json
@@ -16,7 +18,7 @@ from tests.support.agent_world import World, say
 
 
 def costing(tokens_per_byte: float, **more: Any) -> Any:
-    """A reply whose usage says that a byte of request cost so much."""
+    """Return a model reply whose usage counts `tokens_per_byte` for each byte of request."""
 
     def reply(request: bytes) -> str:
         body = json.loads(say("Yes."))
@@ -37,15 +39,15 @@ def told(world: World, **settings: Any) -> None:
 
 
 def test_a_cached_prompt_counts_whole() -> None:
-    """Tokens that came from a cache take as much of the window as others."""
+    """Cached tokens take as much of the window as others."""
     world = World(after=costing(0.2, prompt_tokens_details={"cached_tokens": 2000}))
     told(world, model="one")
     assert seen(world).tokens_per_byte == pytest.approx(0.2, rel=0.01)
 
 
-def test_another_model_is_not_estimated_by_the_one_before() -> None:
-    """After a change of model its family's estimate holds until it has answered; the measure of the same model is
-    kept.
+def test_a_changed_model_has_its_own_estimate() -> None:
+    """After a change of model the family's estimate is used until the new model has answered; a change of other
+    settings keeps the measured value.
     """
     world = World(after=costing(0.2))
     told(world, model="one")
@@ -66,7 +68,7 @@ def test_another_model_is_not_estimated_by_the_one_before() -> None:
 
 
 def test_a_fallback_is_estimated_by_itself_and_the_agents_own_model_by_its_own() -> None:
-    """In the turn of the switch nothing is known of the fallback; the next turn goes by the agent's own model again."""
+    """In the turn of the switch the fallback has its own estimate; the next turn uses that of the agent's own model."""
     world = World(costing(0.2), ModelError("Down.", kind="server"), after=costing(0.4))
     told(world, model="one", fallback="other")
     told(world, model="one", fallback="other")
@@ -81,8 +83,8 @@ def test_a_fallback_is_estimated_by_itself_and_the_agents_own_model_by_its_own()
 
 
 @pytest.mark.parametrize("wrong", [{"prompt_tokens": 10**9}, {"prompt_tokens": 0}])
-def test_a_figure_that_cannot_be_gives_way_to_the_one_before(wrong: dict[str, int]) -> None:
-    """More tokens than the window holds, or none: the newest figure that can be counts."""
+def test_an_impossible_token_count_is_ignored(wrong: dict[str, int]) -> None:
+    """A count beyond the window, or of zero, is ignored: the newest valid count is used."""
     world = World(costing(0.2), after=costing(0.3, **wrong))
     told(world, model="one")
     told(world, model="one")

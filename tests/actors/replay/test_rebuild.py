@@ -1,4 +1,4 @@
-"""Rebuild finds what is wrong with derived state: with what is made at once, and with the states that are kept."""
+"""Rebuild finds faults in derived state: in live tables and in stored states."""
 
 import asyncio
 from typing import Any
@@ -15,7 +15,7 @@ LINES = [completion(calls=[("core_memory_append", {"name": "human", "content": "
 
 
 class Stale:
-    """A reader whose newest state is not of all records before it: those of one kind are missing."""
+    """A reader whose newest state lacks the records of one kind."""
 
     def __init__(self, reader: LogReader, kind: str) -> None:
         self._reader = reader
@@ -30,8 +30,8 @@ class Stale:
         return State(seq, DERIVER(None, table.filter(pc.not_equal(table.column("type"), self._kind))))
 
 
-def test_a_state_that_is_not_what_the_records_say_is_found() -> None:
-    """An agent is activated with its state, so it is the state that is held against the records."""
+def test_a_wrong_stored_state_is_found() -> None:
+    """Rebuild compares the newest stored state, from which an agent is activated, with the records."""
     world = World()
     world.model.lines = [*LINES, say("Noted.")]
     asyncio.run(world.tell("I sail"))

@@ -1,4 +1,4 @@
-"""Eight ways in which replaying an agent has gone wrong for others, each as what must be true here."""
+"""Eight known pitfalls of replaying an agent, each as a test."""
 
 import asyncio
 import json
@@ -16,8 +16,8 @@ from tests.support.agents.tampered_log import Change, calls, conversed, first, l
 
 
 def test_a_request_holds_no_clock_of_today_and_no_id_of_ours() -> None:
-    """Two agents with the same inputs at the same times send the same bytes, with any record ids; requests that are
-    rendered again on another day are the same.
+    """Two agents with the same inputs at the same times send the same bytes, whatever their record ids; rendering again
+    on another day gives the same bytes.
     """
     one, other = World(), World()
     other.ids.count = 10_000
@@ -33,7 +33,7 @@ def test_a_request_holds_no_clock_of_today_and_no_id_of_ours() -> None:
 
 
 def test_an_unsent_request_is_a_mismatch_and_no_other_call_replaces_it() -> None:
-    """The hash of some other recorded call is not good enough: each call is held against its own."""
+    """The hash of another recorded call does not count: each call is compared with its own."""
     world = conversed()
     earlier, call = calls(world)[1:3]
     wrong = replaced(call.seq, payload_of(call)["context_sha256"], payload_of(earlier)["context_sha256"])
@@ -42,7 +42,7 @@ def test_an_unsent_request_is_a_mismatch_and_no_other_call_replaces_it() -> None
 
 
 def test_the_same_request_twice_is_two_calls_with_an_answer_each() -> None:
-    """A reply that was refused is asked for again with the same bytes: both calls are checked, each by its reply."""
+    """A rejected reply is requested again with the same bytes: both calls are checked, each against its own reply."""
     world = World(completion("No call."), say("Hello."))
     world.settings = msgspec.structs.replace(world.settings, verify_first=True)
     asyncio.run(world.tell("Hi"))
@@ -54,7 +54,7 @@ def test_the_same_request_twice_is_two_calls_with_an_answer_each() -> None:
 
 
 def test_erased_records_are_reported_as_erased_and_not_as_a_mismatch() -> None:
-    """A call that was made of erased words cannot be checked; those before it can, and the chain still stands."""
+    """A call whose request contained erased text cannot be checked; earlier calls can, and the chain still holds."""
     world = conversed()
     gone = first(world, "user_message", "I sail")
     report = verified(world, lambda record: tombstone(record) if record.seq == gone.seq else record)
@@ -66,7 +66,7 @@ def test_erased_records_are_reported_as_erased_and_not_as_a_mismatch() -> None:
 
 
 def test_the_hash_is_of_the_very_bytes_that_are_sent() -> None:
-    """Not of a template, nor of some JSON that means the same: the body as the endpoint got it, and its length."""
+    """The recorded hash and length are those of the sent body, and the order of the schemas does not change it."""
     world = conversed()
     sent = [(sha256(body).hexdigest(), len(body)) for body in world.model.requests]
     assert [(p["context_sha256"], p["context_bytes"]) for p in map(payload_of, calls(world))] == sent
@@ -76,8 +76,10 @@ def test_the_hash_is_of_the_very_bytes_that_are_sent() -> None:
     assert render_request.request(view.context(), schemas) == render_request.request(view.context(), backwards)
 
 
-def test_a_reply_is_kept_as_it_came_before_anybody_read_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """White space, order and unknown fields are in the log to the byte; reading them differently is found."""
+def test_a_reply_is_recorded_byte_for_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+    """White space, order and unknown fields of a reply are recorded byte for byte; a different reading of the reply is
+    a mismatch.
+    """
     body = say("Hello.").replace("{", '{\n  "unheard_of": [1.50, null],', 1)
     world = World(body)
     asyncio.run(world.tell("Hi"))
@@ -93,8 +95,8 @@ def test_a_reply_is_kept_as_it_came_before_anybody_read_it(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_request_is_whole_and_leans_on_nothing_that_a_provider_keeps(seed: int) -> None:
-    """It has these keys and no other: no earlier response, no stored conversation, no cache is named."""
+def test_a_request_depends_on_no_state_of_a_provider(seed: int) -> None:
+    """Requests have exactly these keys: none refers to an earlier response, a stored conversation or a cache."""
     for body in map(json.loads, lived(seed).model.requests):
         assert set(body) in ({"model", "messages", "tools", "tool_choice"}, {"model", "messages"})
         assert body["messages"][0]["role"] == "system"

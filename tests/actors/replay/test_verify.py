@@ -1,4 +1,4 @@
-"""Verify names the call in which anything is not what it was, and which part of it; and it never cries wolf."""
+"""Verify names the call and the part in which a log or the code differs, and reports no mismatch otherwise."""
 
 import asyncio
 import random
@@ -28,8 +28,10 @@ def world() -> World:
 
 
 @pytest.mark.parametrize("seed", some(2, 12, "accused"))
-def test_no_agent_of_chance_is_accused(seed: int) -> None:
-    """Every request is the same to the byte, every reply leads to the same, every measure would be taken again."""
+def test_random_agents_verify_without_faults(seed: int) -> None:
+    """For random agents, every request has the same bytes, every reply the same effects, and every decision is the
+    same.
+    """
     world = lived(seed)
     report = verified(world)
     assert report.faults == [] and report.notes == []
@@ -37,8 +39,8 @@ def test_no_agent_of_chance_is_accused(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", some(2, 12, "changed"))
-def test_whatever_record_is_changed_the_chain_says_so(seed: int, world: World) -> None:
-    """One character of one record, any: the chain is not that of the log any more."""
+def test_a_change_of_any_record_breaks_the_chain(seed: int, world: World) -> None:
+    """A change of one character in any record breaks the chain."""
     chance = random.Random(seed)
     chosen = chance.choice([record for record in world.log() if record.text])
     at = chance.randrange(len(chosen.text or ""))
@@ -52,8 +54,8 @@ def test_whatever_record_is_changed_the_chain_says_so(seed: int, world: World) -
     assert "the chain of records 1 to" in verified(world, change).faults[0]
 
 
-def test_the_chain_is_held_against_every_place_where_it_is_known() -> None:
-    """An agent that moved wrote its chain down: what was changed before that is told apart from what came after."""
+def test_the_chain_is_checked_at_each_recorded_chain_value() -> None:
+    """An agent that moved recorded its chain value: a change before the move is told apart from a change after it."""
     world = World(store=MemoryStore(shards=1))
     asyncio.run(world.tell("Before"))
     world.system.move("sam", shared=True)
@@ -67,8 +69,8 @@ def test_the_chain_is_held_against_every_place_where_it_is_known() -> None:
     assert verified(world).faults == []
 
 
-def test_marks_are_read_as_they_were_written(world: World) -> None:
-    """Every request leaves them in the order of its body, and what the log says of them comes back."""
+def test_fingerprints_are_decoded_as_they_were_encoded(world: World) -> None:
+    """Every request has fingerprints in the order of its body; decoding and encoding them gives the recorded text."""
     for call in calls(world):
         written = payload_of(call)["parts"]
         marks = request_fingerprints.decode_fingerprints(written)
@@ -111,7 +113,7 @@ def wording(patch: Patch, _: World) -> None:
         (wording, "summary", "the instructions"),
     ],
 )
-def test_code_that_writes_one_character_otherwise_is_found_in_the_first_call(
+def test_a_changed_renderer_is_found_in_the_first_call(
     mutate: Callable[[Patch, World], None], kind: str, part: str, world: World, monkeypatch: Patch
 ) -> None:
     mutate(monkeypatch, world)
@@ -120,8 +122,8 @@ def test_code_that_writes_one_character_otherwise_is_found_in_the_first_call(
     assert found.difference is not None and found.difference.part == part
 
 
-def test_an_envelope_that_is_worded_otherwise_is_found_at_its_message(world: World, monkeypatch: Patch) -> None:
-    """The first call that shows a requested heartbeat is named, and the heartbeat in it."""
+def test_a_changed_envelope_is_found_at_its_message(world: World, monkeypatch: Patch) -> None:
+    """The mismatch names the first call that shows a requested heartbeat, and the heartbeat's record."""
     beat = first(world, "heartbeat", "requested")
     heartbeat(monkeypatch, world)
     found = verified(world).mismatches[0]
@@ -140,10 +142,10 @@ def test_an_envelope_that_is_worded_otherwise_is_found_at_its_message(world: Wor
         ("function_result", "Content not found", "found", "bound", "the message of record"),
     ],
 )
-def test_a_log_of_which_one_character_was_changed_is_found_in_the_first_call_that_shows_it(
+def test_a_changed_record_is_found_in_the_first_call_that_shows_it(
     kind: str, holding: str, old: str, new: str, part: str, world: World
 ) -> None:
-    """The chain says that something is not what was written; the first call that was made of it says what."""
+    """The chain check reports a change; the first call whose request contains the record shows it."""
     record = first(world, kind, holding)
     report = verified(world, replaced(record.seq, old, new))
     assert "the chain of records" in report.faults[0]
@@ -153,7 +155,7 @@ def test_a_log_of_which_one_character_was_changed_is_found_in_the_first_call_tha
 
 
 def test_a_summary_that_was_changed_is_named_itself_and_so_is_the_next_call() -> None:
-    """Its words are not those of the raw reply any more, and the next request shows them."""
+    """The summary no longer matches its raw reply, and the next request shows the changed text."""
     world = next(w for w in map(lived, range(40)) if _summarized(w))
     record = next(r for r in world.log() if r.type == "summary" and '"raw"' in r.payload)
     report = verified(world, replaced(record.seq, "We talked", "He talked"))
@@ -163,18 +165,16 @@ def test_a_summary_that_was_changed_is_named_itself_and_so_is_the_next_call() ->
 
 
 def _summarized(world: World) -> bool:
-    """A summary of the model's stands in a later call."""
+    """Return True if a model reply follows a summary that a model made."""
     log = world.log()
     seqs = [r.seq for r in log if r.type == "summary" and '"raw"' in r.payload]
     return bool(seqs) and any(r.type == "model_reply" and r.seq > seqs[0] for r in log)
 
 
 @pytest.mark.parametrize("times", [0.4, 3])
-def test_an_estimator_that_counts_otherwise_is_found_where_it_would_decide_otherwise(
-    times: float, monkeypatch: Patch
-) -> None:
-    """The bytes are the same, and yet other ones would be sent: too many tokens are named at the call that would not
-    be sent, too few at the summary that would not be made.
+def test_a_changed_estimator_is_found_at_a_different_decision(times: float, monkeypatch: Patch) -> None:
+    """With equal bytes another decision is a mismatch: too high an estimate at a call that would not be sent, too low
+    an estimate at a summary that would not be made.
     """
     world = next(w for w in map(lived, range(40)) if any(r.type == "summary" and r.step for r in w.log()))
     count = context_fit.tokens_of
@@ -188,8 +188,8 @@ def test_an_estimator_that_counts_otherwise_is_found_where_it_would_decide_other
         assert "would not be sent" in found[0].text
 
 
-def test_what_a_later_everlog_ships_changes_nothing_of_what_was_sent(world: World, monkeypatch: Patch) -> None:
-    """Prompts and functions are in the log: other ones today are no mismatch."""
+def test_new_presets_do_not_change_recorded_requests(world: World, monkeypatch: Patch) -> None:
+    """Prompts and functions are recorded in the log, so other ones in a later version are no mismatch."""
     text = presets._text
     monkeypatch.setattr(presets, "_text", lambda kind, name: text(kind, name) + ".")
     assert presets.system("chat") not in {event_of(record).text for record in world.log()}
@@ -208,7 +208,7 @@ def test_a_difference_is_shown_against_the_last_call_that_is_the_same(world: Wor
 
 
 def test_a_lasting_mismatch_is_reported_once(world: World, monkeypatch: Patch) -> None:
-    """Forty calls that differ in the same part are one fault, and forty mismatches for a program."""
+    """Calls that differ in the same part are one fault, and a mismatch each for programs."""
     header(monkeypatch, world)
     report = verified(world)
     replies = [call.seq for call in calls(world) if call.type == "model_reply"]
@@ -216,8 +216,8 @@ def test_a_lasting_mismatch_is_reported_once(world: World, monkeypatch: Patch) -
     assert len(report.faults) == 1 and f"seq {replies[1]} to {replies[-1]}" in report.faults[0]
 
 
-def test_a_renderer_that_is_gone_is_no_mismatch(world: World) -> None:
-    """Calls of another renderer are counted apart, and nothing else is said of them."""
+def test_a_missing_renderer_is_no_mismatch(world: World) -> None:
+    """Calls of a renderer that no longer exists are counted separately, with a note and without a mismatch."""
     record = first(world, "agent_configured")
     report = verified(world, replaced(record.seq, f'"renderer":{RENDERER}', '"renderer":999'))
     assert report.mismatches == []
@@ -235,7 +235,7 @@ def test_a_missing_function_is_reported_and_the_request_still_checked(world: Wor
 
 
 def test_a_sample_is_spread_and_the_same_each_time(world: World) -> None:
-    """One call of each stretch of the agent's life; another seed, other calls; the chain is checked whole."""
+    """A sample has one call of each section of the log, chosen by a seed; the chain is checked whole."""
     total = len(calls(world))
     report = verified(world, sample=3)
     assert report.calls.chosen == len(report.calls.equal) == 3

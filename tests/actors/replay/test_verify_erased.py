@@ -1,4 +1,4 @@
-"""Erased records excuse in verify the differences that they may have caused, and no others."""
+"""In verify, erased records excuse the differences that they may have caused, and no others."""
 
 import random
 
@@ -36,16 +36,16 @@ TELLING = {
     "agent_configured", "context_trimmed", "memory_edited", "message_sent", "reply_rethought", "summary",
     "summary_expanded", "turns_hidden",
 }  # fmt: skip
-"""Kinds of records that tell how others are shown, or that are shown apart from turns."""
+"""Kinds of records that decide how other records are shown, or that are shown apart from turns."""
 
 
 def erased(*seqs: int) -> Change:
-    """Return those records as an erasure leaves them."""
+    """Return a change that replaces those records by tombstones."""
     return lambda record: tombstone(record) if record.seq in seqs else record
 
 
 def other_prompt(patch: Patch) -> None:
-    """Code that writes one character of the system prompt otherwise."""
+    """Patch the code to write one character of the system prompt differently."""
     from_export = render_request.system_parts
     patch.setattr(
         render_request,
@@ -55,7 +55,7 @@ def other_prompt(patch: Patch) -> None:
 
 
 def test_a_change_of_the_prompt_is_found_though_a_result_was_erased(world: World, monkeypatch: Patch) -> None:
-    """One result of the first turn is gone: every call that was sent with another prompt is a mismatch all the same."""
+    """With one result of the first turn erased, every call with a changed prompt is still a mismatch."""
     gone = first(world, "function_result")
     assert verified(world, erased(gone.seq)).faults == []
     other_prompt(monkeypatch)
@@ -67,7 +67,7 @@ def test_a_change_of_the_prompt_is_found_though_a_result_was_erased(world: World
 
 
 def test_a_block_that_was_changed_is_found_though_a_message_was_erased(world: World) -> None:
-    """The block has a record of its own, which is there: what it says must be what it said."""
+    """The changed block has a record of its own that is not erased, so the difference is found."""
     edited, gone = first(world, "memory_edited", "Sails"), first(world, "user_message", "I am Chad")
     report = verified(world, erased(gone.seq), replaced(edited.seq, "Sails", "Soils"))
     found = [m for m in report.mismatches if m.what == "request"]
@@ -76,7 +76,7 @@ def test_a_block_that_was_changed_is_found_though_a_message_was_erased(world: Wo
 
 
 def test_a_message_that_was_changed_is_found_though_another_was_erased(world: World) -> None:
-    """The newest messages have marks of their own: the erased one does not stand for the others."""
+    """Each of the newest messages has its own fingerprint, so a changed message is found next to an erased one."""
     changed, gone = first(world, "user_message", "Forget Mars"), first(world, "user_message", "I am Chad")
     report = verified(world, erased(gone.seq), replaced(changed.seq, "Mars", "Mark"))
     found = [m for m in report.mismatches if m.what == "request"]
@@ -86,7 +86,9 @@ def test_a_message_that_was_changed_is_found_though_another_was_erased(world: Wo
 
 
 def test_a_block_of_which_the_newest_change_was_erased_is_no_fault(world: World, monkeypatch: Patch) -> None:
-    """The content of the erased record is unknown; the other calls, and the other parts of these, must match."""
+    """The content of the erased change is unknown; the other calls, and the other parts of the affected calls, must
+    match.
+    """
     gone = first(world, "memory_edited", "Sails")
     report = verified(world, erased(gone.seq))
     assert report.faults == []
@@ -98,7 +100,7 @@ def test_a_block_of_which_the_newest_change_was_erased_is_no_fault(world: World,
 
 
 def test_calls_after_a_summary_that_hides_what_was_erased_are_checked(monkeypatch: Patch) -> None:
-    """Such a request holds nothing of it but the counts of the memory header, and of a result not even those."""
+    """A request after the summary contains nothing of the erased result, so it is checked fully."""
     world, gone, later = next(filter(None, map(_hidden, range(40))))
     report = verified(world, erased(gone))
     assert report.mismatches == []
@@ -108,7 +110,7 @@ def test_calls_after_a_summary_that_hides_what_was_erased_are_checked(monkeypatc
 
 
 def _hidden(seed: int) -> tuple[World, int, list[int]] | None:
-    """An agent, a result that a summary of it hides, and the calls for replies after that."""
+    """Return a world, a result that a summary covers, and the later calls for replies; None if the seed has none."""
     world = lived(seed)
     log = world.log()
     for summary in (record for record in log if record.type == "summary"):
@@ -122,7 +124,7 @@ def _hidden(seed: int) -> tuple[World, int, list[int]] | None:
 
 @pytest.mark.parametrize("seed", some(3, 12, "erased"))
 def test_no_erased_record_causes_a_mismatch(seed: int) -> None:
-    """Ranges of records of an agent of chance are erased: no call is a mismatch, and each has its verdict."""
+    """After erasing random ranges of a random agent's records, no call is a mismatch, and each has a verdict."""
     world = lived(seed)
     chance = random.Random(seed)
     for _ in range(4):
@@ -140,7 +142,7 @@ def test_no_erased_record_causes_a_mismatch(seed: int) -> None:
     "kind", split(sorted({record.type for record in conversed().log()}), 4, label="erased kinds", part="agents")
 )
 def test_no_erased_kind_causes_a_mismatch(kind: str, world: World) -> None:
-    """The first of its kind, the last, and all of them."""
+    """Erasing the first record of a kind, the last, or all of them is no fault."""
     seqs = [record.seq for record in world.log() if record.type == kind]
     for gone in ([seqs[0]], [seqs[-1]], seqs):
         assert verified(world, erased(*gone)).faults == []
@@ -148,7 +150,9 @@ def test_no_erased_kind_causes_a_mismatch(kind: str, world: World) -> None:
 
 @pytest.mark.parametrize("seed", some(1, 8, "edited"))
 def test_erased_edits_of_the_past_cause_no_mismatch(seed: int) -> None:
-    """Turns that were hidden, replies reworded, summaries taken back, imports, configurations, a life before."""
+    """Erased undos, reworded replies, expanded summaries, imports, configurations, and records of an earlier agent of
+    the name cause no mismatch.
+    """
     world = edited(seed)
     log, chance = world.log(), random.Random(seed)
     assert verified(world).faults == []
@@ -167,8 +171,8 @@ def _ranges(chance: random.Random, world: World) -> set[int]:
 
 
 @pytest.mark.parametrize("seed", some(1, 8, "otherwise"))
-def test_a_prompt_that_is_written_otherwise_is_found_whatever_else_is_erased(seed: int, monkeypatch: Patch) -> None:
-    """All calls for replies that are left are mismatches, as long as the configuration is there."""
+def test_a_changed_prompt_is_found_whatever_is_erased(seed: int, monkeypatch: Patch) -> None:
+    """As long as the configuration is not erased, all remaining calls for replies are mismatches."""
     world = lived(seed)
     configured = {record.seq for record in world.log() if record.type == "agent_configured"}
     gone = _ranges(random.Random(seed), world) - configured
@@ -182,9 +186,7 @@ def test_a_prompt_that_is_written_otherwise_is_found_whatever_else_is_erased(see
     assert set(replies) - gone <= set(report.calls.mismatch)
 
 
-def test_an_envelope_that_is_worded_otherwise_is_found_though_an_older_message_was_erased(
-    world: World, monkeypatch: Patch
-) -> None:
+def test_a_changed_envelope_is_found_though_an_older_message_was_erased(world: World, monkeypatch: Patch) -> None:
     beat, gone = first(world, "heartbeat", "requested"), first(world, "user_message", "I am Chad")
     reasons = {**message_format._REASONS, "requested": message_format._REASONS["requested"] + "."}
     monkeypatch.setattr(message_format, "_REASONS", reasons)
@@ -194,10 +196,10 @@ def test_an_envelope_that_is_worded_otherwise_is_found_though_an_older_message_w
     assert found.difference.part == f"the message of record {beat.seq} (heartbeat)"
 
 
-def test_a_reply_that_is_read_otherwise_is_found_though_another_step_was_erased(
+def test_a_different_reading_of_a_reply_is_found_though_another_step_was_erased(
     world: World, monkeypatch: Patch
 ) -> None:
-    """The consequences depend on its own step, the blocks and the configuration, which are there."""
+    """The effects of a reply depend on its own step, the blocks and the configuration, none of which were erased."""
     from everlog.actors.formats import parse_reply
 
     gone, reply = first(world, "function_result"), first(world, "model_reply", "The Ada.")
@@ -213,7 +215,9 @@ def test_a_reply_that_is_read_otherwise_is_found_though_another_step_was_erased(
 
 
 def test_only_calls_that_were_sent_are_counted_as_erased(world: World) -> None:
-    """The events of an agent's creation were no model's reply."""
+    """The records of an agent's creation include a reply that no model gave; erasing it is not counted as an erased
+    call.
+    """
     boot = first(world, "model_reply")
     assert not boot.turn
     report = verified(world, erased(boot.seq))
@@ -221,8 +225,8 @@ def test_only_calls_that_were_sent_are_counted_as_erased(world: World) -> None:
     assert report.calls.calls == len(calls(world))
 
 
-def test_the_verdicts_of_a_sample_are_of_those_that_were_chosen(world: World) -> None:
-    """Calls that were erased themselves cannot be chosen, and are not counted among what became of the sample."""
+def test_a_sample_counts_only_chosen_calls(world: World) -> None:
+    """Erased calls cannot be chosen for a sample, and are not counted in its verdicts."""
     gone = [call.seq for call in calls(world)][:3]
     checked = verified(world, erased(*gone), sample=3).calls
     assert checked.chosen == 3 == len(checked.equal) + len(checked.mismatch) + len(checked.erased)

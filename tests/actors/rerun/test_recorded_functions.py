@@ -1,4 +1,4 @@
-"""Reruns: what calls of functions are answered with."""
+"""Results of function calls in a rerun: recorded, live or refused."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.support.agents.rerun_world import BIRTH, Outside, again, lived, pays,
 
 
 def test_a_recorded_call_gets_its_recorded_result_and_no_effect():
-    """The counter outside stays where it was; each occurrence has its own result, in order."""
+    """Each occurrence of a call gets its own recorded result, in order, and the function does not run."""
     outside = Outside()
     world = lived(pays("ann"), pays("ann"), say("Done."), tools=(outside.tool,))
     done = again(world, pays("ann"), pays("ann"), say("Well."), tools=(outside.tool,))
@@ -19,8 +19,8 @@ def test_a_recorded_call_gets_its_recorded_result_and_no_effect():
     assert outside.paid == ["ann", "ann"]
 
 
-def test_arguments_in_another_order_or_left_at_their_default_are_the_same_call():
-    """The parameters that the function would get are compared, not the model's text."""
+def test_argument_order_and_defaults_do_not_distinguish_calls():
+    """Calls are compared by the parameters that the function would get, not by the model's text."""
     outside = Outside()
     world = lived(pays("ann", sum=1), say("Done."), tools=(outside.tool,))
     done = again(world, completion(calls=[("pay", '{"to":"ann"}')]), tools=(outside.tool,))
@@ -28,8 +28,8 @@ def test_arguments_in_another_order_or_left_at_their_default_are_the_same_call()
 
 
 @pytest.mark.parametrize("given", [True, False])
-def test_a_call_that_was_not_made_then_is_refused(given: bool):
-    """Other arguments, or once more than then: never the next best result, whether the function is there or not."""
+def test_a_call_without_a_recorded_result_is_refused(given: bool):
+    """A call with other arguments, or one more than recorded, is refused, whether the function is given or not."""
     outside = Outside()
     world = lived(pays("ann"), say("Done."), tools=(outside.tool,))
     tools = (outside.tool,) if given else ()
@@ -38,11 +38,11 @@ def test_a_call_that_was_not_made_then_is_refused(given: bool):
     assert results(done) == [refused, ("paid ann 1, receipt 1", "recorded"), refused]
     assert outside.paid == ["ann"]
     assert done.comparison.answered == {"own": 0, "recorded": 1, "ran": 0, "refused": 2}
-    assert refused[0] in str(world.model.messages())  # the model is told
+    assert refused[0] in str(world.model.messages())  # the model gets the error
 
 
-def test_live_tools_run_for_calls_that_were_not_made_then():
-    """Only new calls run: a recorded call keeps its recorded result."""
+def test_live_tools_run_for_new_calls():
+    """With `live_tools`, a recorded call gets its recorded result, and only new calls run."""
     outside = Outside()
     world = lived(pays("ann"), say("Done."), tools=(outside.tool,))
     done = again(world, pays("ann"), pays("bob"), say("Well."), tools=(outside.tool,), live_tools=True)
@@ -50,8 +50,8 @@ def test_live_tools_run_for_calls_that_were_not_made_then():
     assert outside.paid == ["ann", "bob"]
 
 
-def test_what_only_reads_runs_where_it_is_there():
-    """A miss of a read_only function is run; without the function it is refused."""
+def test_new_calls_of_read_only_functions_run():
+    """A new call of a read_only function is run if the function is given, and refused otherwise."""
     outside = Outside("read_only")
     world = lived(pays("ann"), say("Done."), tools=(outside.tool,))
     done = again(world, pays("bob"), say("Well."), tools=(outside.tool,))
@@ -61,7 +61,7 @@ def test_what_only_reads_runs_where_it_is_there():
 
 
 def test_a_recorded_failure_is_a_failure_again():
-    """The recorded result is returned as it was, a failure too."""
+    """A recorded failed result is returned as a failure."""
 
     @tool
     def knock() -> str:
@@ -75,7 +75,7 @@ def test_a_recorded_failure_is_a_failure_again():
 
 
 def test_a_function_that_edits_memory_must_be_given():
-    """Its result alone is not what it did: it is asked for before a fork is made."""
+    """A function that edits memory must run in the fork, so its absence is an error before a fork is made."""
     from everlog.actors.memory.core_memory import Memory
 
     @tool
@@ -96,7 +96,7 @@ def test_a_function_that_edits_memory_must_be_given():
 
 
 def test_memory_functions_run_on_the_fork():
-    """Core and archival memory are the fork's own; its parent's are as they were."""
+    """Memory functions edit the fork's own memory; the parent does not change."""
     keep = completion(calls=[("archival_memory_insert", {"content": "Rex is a dog", "request_heartbeat": True})])
     find = completion(calls=[("archival_memory_search", {"query": "Rex", "request_heartbeat": True})])
     world = lived(say("Hello."))
@@ -107,8 +107,8 @@ def test_memory_functions_run_on_the_fork():
     assert world.log() == log
 
 
-def test_functions_that_are_given_as_they_were_change_no_configuration():
-    """One that is new does: the agent is set up with it."""
+def test_unchanged_functions_change_no_configuration():
+    """The recorded functions leave the configuration unchanged; a further function is added to it."""
     outside = Outside()
     world = lived(pays("ann"), tools=(outside.tool,))
     again(world, tools=(outside.tool,))
@@ -124,8 +124,8 @@ def test_functions_that_are_given_as_they_were_change_no_configuration():
     assert {"pay", "knock"} <= set(names)
 
 
-def test_results_are_taken_once_each_by_the_call_that_they_are_of():
-    """A key that is missing gives nothing, however many results are left."""
+def test_each_recorded_result_is_taken_once():
+    """Each recorded result is taken once, by a call with the same key; an unknown key gets none."""
     results = RecordedResults()
     for text in ("first", "second"):
         results.add(("pay", canonical({"to": "ann"})), FunctionResult(text=text, call_id="1", name="pay"))
@@ -135,7 +135,7 @@ def test_results_are_taken_once_each_by_the_call_that_they_are_of():
 
 
 def test_a_stand_in_has_the_schema_and_the_defaults_of_the_function():
-    """Its name in the configuration is the same, and so are the keys of its calls."""
+    """A function that is rebuilt from its schema has the same hash and the same keys for its calls."""
     outside = Outside()
     made = schema_only_tool(outside.tool.schema, "at_most_once")
     assert made.sha256 == outside.tool.sha256

@@ -1,4 +1,4 @@
-"""Reruns: what is done again, what is otherwise, and what is told of it."""
+"""Reruns: repeated inputs, changed settings, and the report."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -16,8 +16,10 @@ from tests.support.agent_world import World, completion, say
 from tests.support.agents.rerun_world import BIRTH, Outside, again, lived, pays, stage_of
 
 
-def test_the_inputs_come_again_at_their_times_and_requested_heartbeats_by_themselves():
-    """Make inputs with their speakers and timed heartbeats; the request shows the recorded hours."""
+def test_inputs_are_repeated_at_their_recorded_times():
+    """Messages with their speakers and timed heartbeats are sent at their recorded times; requested heartbeats follow
+    from the replies.
+    """
     world = World(pays("ann"), say("Good day."))
 
     async def life() -> None:
@@ -41,8 +43,8 @@ def test_the_inputs_come_again_at_their_times_and_requested_heartbeats_by_themse
 
 
 def test_another_model_prompt_and_memory_are_in_the_log_of_the_fork_before_the_first_turn():
-    """An edit keeps the block's limit; nothing else of the configuration changes, and the functions are the recorded
-    ones.
+    """The fork records the changed blocks and configuration before its first turn. A block keeps its limit, and the
+    functions are the recorded ones.
     """
     outside = Outside()
     world = lived(say("Hello."), tools=(outside.tool,))
@@ -62,15 +64,15 @@ def test_another_model_prompt_and_memory_are_in_the_log_of_the_fork_before_the_f
     view.close()
 
 
-def test_nothing_is_written_where_nothing_is_to_be_otherwise():
-    """The fork goes by the configuration that it has."""
+def test_an_unchanged_rerun_adds_no_configuration():
+    """Without changed settings the fork adds no configuration."""
     world = lived(say("Hello."))
     again(world, say("Hello."))
     assert [record.type for record in world.log("tom")[BIRTH : BIRTH + 2]] == ["agent_forked", "user_message"]
 
 
-def test_from_inside_a_turn_is_from_its_beginning():
-    """And from inside the birth of the agent, from its end."""
+def test_a_seq_inside_a_turn_means_its_beginning():
+    """A seq inside a turn is moved to the beginning of the turn, and a seq inside the agent's creation to its end."""
     world = lived(pays("ann"), say("A."), say("B."), said=("one", "two"))
     begins = [record.seq for record in world.log() if record.type == "user_message"]
     for from_seq, cut in ((3, BIRTH), (begins[0] + 2, BIRTH), (begins[1] - 1, BIRTH), (begins[1], begins[1] - 1)):
@@ -78,8 +80,10 @@ def test_from_inside_a_turn_is_from_its_beginning():
         assert done.comparison.cut == cut, from_seq
 
 
-def test_from_a_time_is_from_the_first_record_at_or_after_it():
-    """At the very moment of a record, just before it, and without a zone; after the newest there is nothing."""
+def test_a_time_means_the_first_record_at_or_after_it():
+    """A time selects the first record at or after it, with or without a zone; a time after the newest record is
+    refused.
+    """
     world = lived(say("A."), say("B."), said=("one", "two"))
     second = [record for record in world.log() if record.type == "user_message"][1]
     at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=second.recorded_at)
@@ -93,7 +97,7 @@ def test_from_a_time_is_from_the_first_record_at_or_after_it():
 
 
 def test_turns_are_run_up_to_the_number_asked_for():
-    """And no others are compared."""
+    """Only the requested number of turns is run and compared."""
     world = lived(said=("one", "two", "three"))
     told: list[TurnPair] = []
     done = again(world, turns=2, told=told)
@@ -115,16 +119,16 @@ def test_turns_are_run_up_to_the_number_asked_for():
         ({"settings": Settings(sections=[Section("base", "{{ agent }}")])}, "as a text, not as sections"),
     ],
 )
-def test_what_cannot_be_is_said_before_anything_is_made(what: dict[str, Any], said: str):
-    """No fork is left behind."""
+def test_invalid_arguments_are_refused_before_a_fork_is_made(what: dict[str, Any], said: str):
+    """Invalid arguments are refused before a fork is made."""
     world = lived(say("Hello."))
     with pytest.raises(BadInput, match=said):
         again(world, **({"from_seq": 8} | what))
     assert world.system.agents() == ["sam"]
 
 
-def test_where_nothing_is_to_be_done_again_the_last_input_is_named():
-    """An edit by hand after it is no input."""
+def test_a_rerun_without_inputs_names_the_last_input():
+    """The error names the last input; a manual change after it is no input."""
     world = lived(say("Hello."))
 
     async def attach() -> None:
@@ -137,8 +141,8 @@ def test_where_nothing_is_to_be_done_again_the_last_input_is_named():
     assert world.system.agents() == ["sam"]
 
 
-def test_a_model_that_fails_ends_it_with_what_ran():
-    """The turn that it failed is in the report, and those after it are not run."""
+def test_a_failing_model_ends_the_rerun_with_a_report():
+    """The failed turn is in the report, and later turns are not run."""
     world = lived(said=("one", "two", "three"))
     done = again(world, say("First."), ModelError("nobody is there", kind="unreachable"))
     assert str(done.error) == "nobody is there"
@@ -146,7 +150,7 @@ def test_a_model_that_fails_ends_it_with_what_ran():
 
 
 def test_costs_are_reported_where_prices_are_known():
-    """Of both sides, at the same prices; the sum is that of the turns."""
+    """Both sides have costs at the same prices; without prices there are none."""
     world = lived(say("Hello.", total=100), said=("one",))
     done = again(world, say("Hello.", total=200), prices=TokenPrices(sent=1.0, replied=10.0))
     then, now = done.comparison.then, done.comparison.now
@@ -155,8 +159,8 @@ def test_costs_are_reported_where_prices_are_known():
     assert again(world, fork="ann").comparison.now.cost is None
 
 
-def test_a_recorded_rerun_stops_at_the_first_request_that_is_another_one():
-    """It names the call and what differs, asks no model, and leaves the turn ended."""
+def test_a_recorded_rerun_stops_at_the_first_different_request():
+    """The report names the call and the difference, no model is called, and the turn is ended."""
     world = lived(say("A."), say("B."), said=("one", "two"))
     asked = len(world.model.requests)
     done = again(world, recorded=True, settings=Settings(blocks=(InitialBlock("human", "Bob."),)))
@@ -168,8 +172,8 @@ def test_a_recorded_rerun_stops_at_the_first_request_that_is_another_one():
 
 
 @pytest.mark.parametrize("effect", ["at_most_once", "read_only"])
-def test_what_came_while_the_agent_was_at_work_comes_at_the_same_place_again(effect: Effect):
-    """An input that arrives while a function runs lands, by the record, where it landed."""
+def test_an_input_during_a_function_is_repeated_at_the_same_place(effect: Effect):
+    """An input that arrived while a function ran is repeated at the same place."""
     agents: list[Agent] = []
 
     async def wait() -> str:
@@ -192,8 +196,8 @@ def test_what_came_while_the_agent_was_at_work_comes_at_the_same_place_again(eff
     assert [pair.said for pair in done.comparison.turns] == ["Wait", "Are you there?"]
 
 
-def test_what_was_erased_is_left_out_and_named():
-    """The turns after it are still beside those that they repeat."""
+def test_erased_inputs_are_left_out_and_named():
+    """An erased input is listed as left out, and the turns after it are still compared with their originals."""
     world = lived(say("A."), say("B."), say("C."), said=("one", "two", "three"))
     second = [record.seq for record in world.log() if record.type == "user_message"][1]
     world.system.erase("sam", second, second)
@@ -203,7 +207,7 @@ def test_what_was_erased_is_left_out_and_named():
 
 
 def test_a_recorded_rerun_refuses_a_result_that_is_not_there():
-    """A function never runs in it, live tools or not."""
+    """In a recorded rerun no function runs, even with `live_tools`."""
     outside = Outside()
     world = lived(pays("ann"), say("Done."), tools=(outside.tool,))
     done = again(world, recorded=True, live_tools=True, tools=(outside.tool,))
@@ -212,7 +216,7 @@ def test_a_recorded_rerun_refuses_a_result_that_is_not_there():
 
 
 def test_the_report_can_be_made_again_from_the_logs():
-    """`compare` gives the rerun's own comparison; of an agent that is no fork it says so."""
+    """`compare` computes the rerun's own comparison from the logs; an agent that is no fork is refused."""
     outside = Outside()
     world = lived(pays("ann"), say("Done."), say("Bye."), said=("one", "two"), tools=(outside.tool,))
     blocks = (InitialBlock("human", "Bob."),)
@@ -223,7 +227,7 @@ def test_the_report_can_be_made_again_from_the_logs():
 
 
 def test_a_rerun_of_a_rerun_is_a_rerun():
-    """A fork can be told again what it was told."""
+    """A rerun's fork can be rerun itself."""
     world = lived(say("A."), said=("one",))
     again(world, say("B."))
     done = again(world, agent_id="tom", fork="ann", recorded=True, from_seq=9)

@@ -1,4 +1,4 @@
-"""A rerun asks its models through the gateway of its system, and searches in the archive of its system."""
+"""A rerun calls its models through the gateway of its system, and searches the archive of its system."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -23,28 +23,28 @@ from tests.support.agent_world import CountingIds, TickingClock, completion, say
 from tests.support.models.virtual_time_models import SlowModel, gateway
 
 AGAIN = 8
-"""Seq of the first record that is done again."""
+"""Seq of the first record of the rerun."""
 
 
 MODEL = Settings(model="m", window=200_000)
 
 
 def dear() -> SlowModel:
-    """A model whose every answer takes 60,000 tokens."""
+    """Return a model whose every answer takes 60,000 tokens."""
     return SlowModel(lambda *_: ModelResponse(say("Hello.", total=60_000), 1), seconds=0)
 
 
 def here(
     folder: Path, model: SlowModel, limits: GatewayLimits | None = None
 ) -> AbstractAsyncContextManager[AgentSystem]:
-    """Agents in this process that ask this model."""
+    """Open a system of agents in this process that call this model."""
     ports = Ports(clock=TickingClock(), ids=CountingIds())
     services = ServiceOptions(models=lambda *_: model, limits=limits)
     return open_system(folder, runtime="local", services=services, ports=ports, timers=False)
 
 
-def test_what_a_rerun_asks_counts_for_the_budgets_of_its_system(tmp_path: Path) -> None:
-    """A turn and its rerun used more than the budget of all agents: neither another rerun nor another turn is sent."""
+def test_a_rerun_counts_for_the_budgets_of_its_system(tmp_path: Path) -> None:
+    """After a turn and its rerun exceed the budget of all agents, neither another rerun nor another turn is sent."""
 
     async def main() -> None:
         model = dear()
@@ -63,21 +63,23 @@ def test_what_a_rerun_asks_counts_for_the_budgets_of_its_system(tmp_path: Path) 
 
 
 class Remote:
-    """A method of an actor, as Ray's handles have it: what it gives is waited for."""
+    """A method of an actor as a Ray handle offers it: its result must be awaited."""
 
     def __init__(self, method: Callable[..., Awaitable[Any]]) -> None:
         self.remote = method
 
 
 class Handle:
-    """The gateway of a cluster, in this process."""
+    """A handle of a cluster's gateway that runs in this process."""
 
     def __init__(self, actor: GatewayActor) -> None:
         self.ask = Remote(actor.ask)
 
 
 def test_on_a_cluster_a_rerun_asks_the_gateway_of_the_cluster(tmp_path: Path) -> None:
-    """Its requests go the way of a host's, count there as the fork's, and are held against the cluster's budgets."""
+    """The rerun's requests go through the cluster's gateway, count for the fork, and are subject to the cluster's
+    budgets.
+    """
 
     async def main() -> None:
         model, ports = dear(), Ports(clock=TickingClock(), ids=CountingIds())
@@ -104,7 +106,7 @@ def test_on_a_cluster_a_rerun_asks_the_gateway_of_the_cluster(tmp_path: Path) ->
 
 
 def test_a_rerun_searches_in_the_archive_of_its_system(tmp_path: Path) -> None:
-    """Its searches are answered by the index that its system has open, and no other is opened for it."""
+    """The rerun's searches are answered by the archive of its system, and no other archive is opened."""
     lines = [say("Hello."), completion(calls=[("archival_memory_search", {"query": "Rex"})]), say("None.")]
 
     async def main() -> None:

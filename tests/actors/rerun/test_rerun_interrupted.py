@@ -1,4 +1,4 @@
-"""A rerun that did not come to its end leaves nothing that would be run with the functions of now."""
+"""An interrupted rerun leaves no turn that would later run with real functions."""
 
 import asyncio
 from collections.abc import Callable
@@ -24,13 +24,13 @@ HEARTBEAT = {"request_heartbeat": True}
 
 
 class Abroad:
-    """A bank and a post office: what is asked of them is counted."""
+    """A bank and a post office outside the log, which record their calls."""
 
     def __init__(self) -> None:
         self.done: list[str] = []
 
     def tools(self) -> tuple[Tool, ...]:
-        """One function of each class that acts."""
+        """Return one function of each effect class that has an outside effect."""
 
         @tool
         def pay(to: str) -> str:
@@ -72,7 +72,7 @@ LINES: list[Line] = [acts("ann"), say("A."), acts("bob"), say("B."), say("C.")]
 
 
 def lived() -> tuple[World, Abroad]:
-    """A world in which sam acted, in two turns of three."""
+    """Return a world in which sam's functions had effects in two of three turns."""
     abroad = Abroad()
     world = World(*LINES, tools=abroad.tools())
     asyncio.run(world.tell(*SAID))
@@ -80,13 +80,15 @@ def lived() -> tuple[World, Abroad]:
 
 
 def own(world: World) -> list[list[Record]]:
-    """The commits of the fork, its `agent_forked` first."""
+    """Return the fork's own commits, `agent_forked` first."""
     mine = [record for record in world.log("tom") if record.agent_id == "tom"]
     return [list(commit) for _, commit in groupby(mine, key=lambda record: record.commit)]
 
 
 def killed(world: World, commits: int, abroad: Abroad, *lines: Line) -> World:
-    """A new process over a store that holds sam, and so many commits of its fork; the functions there are real."""
+    """Return a new process over a store with sam and the first `commits` commits of the fork; its functions are
+    real.
+    """
     store = MemoryStore()
     store.register("sam")
     write(store, "sam", [list(one) for _, one in groupby(world.log(), key=lambda record: record.commit)])
@@ -99,7 +101,7 @@ def killed(world: World, commits: int, abroad: Abroad, *lines: Line) -> World:
 
 
 def write(store: MemoryStore, name: str, commits: list[list[Record]]) -> None:
-    """Write these commits once more."""
+    """Append these commits to the log of another store."""
     log = store.open(name, "copy")
     for commit in commits:
         drafts = [Draft(**{field: getattr(record, field) for field in FIELDS}) for record in commit]
@@ -108,14 +110,14 @@ def write(store: MemoryStore, name: str, commits: list[list[Record]]) -> None:
 
 
 def sealed(world: World) -> None:
-    """As after an owner that sealed the log: the next one wakes from a state."""
+    """Seal the fork's log, so that the next owner activates it from a state."""
     log = world.store.open("tom", "seal")
     log.seal(DERIVER)
     log.close()
 
 
 def assert_at_rest(world: World) -> None:
-    """No turn is open, and verify finds no fault."""
+    """Check that no turn is open and that verify finds no fault."""
     with closing(world.system.view("tom")) as view:
         assert not view.rows("open_turns")
         assert verify(view, world.system.tools).faults == []
@@ -132,8 +134,8 @@ RERUNS: list[tuple[dict[str, Any], Callable[[World], None]]] = [
 def test_opening_the_fork_after_a_kill_runs_nothing_of_the_rerun(
     what: dict[str, Any], then: Callable[[World], None]
 ) -> None:
-    """After a crash at any commit the open turn is ended, no effect happens outside, no model is called, and the fork
-    continues.
+    """After a crash at any commit of the rerun, opening the fork ends the open turn, has no outside effect and calls no
+    model; later messages work.
     """
     world, abroad = lived()
     again(
@@ -164,8 +166,10 @@ def test_opening_the_fork_after_a_kill_runs_nothing_of_the_rerun(
     assert left_open > 8
 
 
-def test_a_call_that_had_begun_gets_a_result_that_says_so() -> None:
-    """Killed between `function_started` and the result: unknown, and the turn ends as an open one of a fork does."""
+def test_an_interrupted_call_gets_an_unknown_result() -> None:
+    """A call that was interrupted between `function_started` and its result gets the outcome unknown, and its turn is
+    abandoned as forked.
+    """
     world, abroad = lived()
     again(world, *LINES, tools=abroad.tools())
     begun = next(n for n, commit in enumerate(own(world), 1) if commit[-1].type == "function_started")
@@ -179,13 +183,15 @@ def test_a_call_that_had_begun_gets_a_result_that_says_so() -> None:
 
 
 async def opened(world: World) -> None:
-    """Open the fork, and do nothing."""
+    """Open the fork and close it."""
     async with world.system.agent("tom", create=False):
         pass
 
 
-def test_a_turn_that_is_no_rerun_s_is_finished_in_such_a_fork_as_anywhere() -> None:
-    """The mark is on the turn, not on the fork: what it was told since then is worked off after a crash."""
+def test_later_turns_of_a_reruns_fork_are_finished_after_a_crash() -> None:
+    """Only the rerun's own turns are abandoned: a message that was sent to the fork later is processed after a
+    crash.
+    """
     world, abroad = lived()
     again(world, *LINES, tools=abroad.tools())
     abroad.done.clear()
@@ -206,7 +212,7 @@ def test_a_turn_that_is_no_rerun_s_is_finished_in_such_a_fork_as_anywhere() -> N
 
 @pytest.mark.parametrize("error", [asyncio.CancelledError(), RuntimeError("our bug")], ids=["ctrl-c", "crash"])
 def test_a_rerun_that_is_stopped_ends_its_own_turn(error: BaseException) -> None:
-    """Ctrl-C and a fault of a function's or model's: nothing is left open in the log."""
+    """After Ctrl-C, or an exception of a function or model, no turn is left open."""
     world, abroad = lived()
     with pytest.raises(type(error)):
         again(world, acts("ann"), error, tools=abroad.tools())
@@ -215,7 +221,7 @@ def test_a_rerun_that_is_stopped_ends_its_own_turn(error: BaseException) -> None
 
 
 def test_turns_that_wait_when_a_rerun_ends_are_ended() -> None:
-    """Two inputs came at once then: the recorded rerun diverges in the first, and the second is not left to others."""
+    """Two inputs are open when the recorded rerun diverges in the first: both turns are ended."""
     world = World(*LINES, tools=Abroad().tools())
 
     async def life() -> None:
@@ -235,7 +241,7 @@ def test_turns_that_wait_when_a_rerun_ends_are_ended() -> None:
 
 
 def test_a_model_that_fails_leaves_no_open_turn() -> None:
-    """Messages of the fork after that are sent once, by the next model."""
+    """After a model failure the turn is ended, so opening the fork runs nothing."""
     world, abroad = lived()
     assert again(world, acts("ann"), ModelError("nobody is there", kind="unreachable")).error is not None
     abroad.done.clear()
@@ -245,7 +251,9 @@ def test_a_model_that_fails_leaves_no_open_turn() -> None:
 
 
 def test_a_fork_of_an_interrupted_rerun_runs_nothing_of_it_either() -> None:
-    """The turn is open at its cut, and is closed there; a rerun of the fork begins with what is its own."""
+    """A turn that is open at the fork point is closed in the new fork; a rerun of the fork begins with its own
+    inputs.
+    """
     world, abroad = lived()
     again(world, *LINES, tools=abroad.tools())
     begun = next(n for n, commit in enumerate(own(world), 1) if commit[-1].type == "function_started")

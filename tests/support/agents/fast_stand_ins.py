@@ -1,7 +1,9 @@
-"""Stand-ins for what makes an agent slow, its projections and its turns, in plain Python: a second opinion on the SQL.
+"""Stand-ins in plain Python for an agent's projections and turns, which are slow: also a second implementation of the
+SQL.
 
-An agent with them opens in a millisecond, so that thousands of worlds can be simulated. What a turn does stands in the
-words of its input: `[steps=3]` so many commits, `[fail]` the model fails at last, `[pause=2]` minutes of no heartbeats.
+An agent with them opens in a millisecond, so that thousands of worlds can be simulated. The text of an input decides
+its turn: `[steps=3]` is the number of commits, `[fail]` lets the model fail, `[pause=2]` is a pause of heartbeats in
+minutes.
 """
 
 import re
@@ -26,7 +28,7 @@ Wait = Callable[[], Any]
 
 
 def told(text: str, what: str, default: int = 0) -> int:
-    """Commands in the words of an input to its turn."""
+    """Return the number of a command such as `[steps=3]` in an input's text, 1 without a number, or the default."""
     found = re.search(rf"\[{what}(?:=(\d+))?\]", text)
     return int(found[1] or 1) if found else default
 
@@ -41,13 +43,13 @@ def _decoded(text: str) -> dict[str, Any]:
 
 
 def living(records: Sequence[Record]) -> list[Record]:
-    """The records of an agent's present life."""
+    """Return the records since the agent was last created."""
     born = max((r.seq for r in records if r.type == "agent_created"), default=1)
     return [r for r in records if r.seq >= born]
 
 
 def timers(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """The timers that will still send a heartbeat, and when, from all records of one agent."""
+    """Return the timers that will still send a heartbeat, with their due times, from all records of one agent."""
     found: dict[str, dict[str, Any]] = {}
     until = 0
     for record in living(records):
@@ -79,7 +81,7 @@ def turn_ended(records: Sequence[Record]) -> bool:
 
 
 def turns(records: Sequence[Record]) -> dict[int, list[Record]]:
-    """The records of each turn, its input first."""
+    """Return the records of each turn, its input first."""
     found: dict[int, list[Record]] = {}
     for record in living(records):
         if record.turn in found and record.step:
@@ -90,7 +92,7 @@ def turns(records: Sequence[Record]) -> dict[int, list[Record]]:
 
 
 def waking(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Return the facts that an agent needs at its activation, from all its records: those of an open turn wait."""
+    """Return the facts for an agent's activation from all its records. Inputs of open turns are marked as waiting."""
     born = living(records)[0].seq
     waiting = {of[0].seq for of in turns(records).values() if not turn_ended(of)}
     return [
@@ -163,7 +165,7 @@ class PlainProjections:
 
 
 class PlainTurns:
-    """Runs turns as their inputs say."""
+    """Runs turns as the texts of their inputs say."""
 
     def __init__(self, agent: Agent, wait: Wait) -> None:
         self._agent = agent
@@ -190,7 +192,7 @@ class PlainTurns:
 
 
 class PlainSystem(LocalSystem):
-    """A system of plain agents. It names none: their logs are no whole agents', and would not verify."""
+    """A system of plain agents. It lists no agents, because their logs would not verify."""
 
     def agents(self) -> list[str]:
         return []
@@ -198,7 +200,7 @@ class PlainSystem(LocalSystem):
 
 @contextmanager
 def plain(wait: Wait) -> Iterator[None]:
-    """Agents that are opened while the block runs are plain ones; `wait()` is awaited before each of their steps."""
+    """Let agents that are opened while the block runs be plain ones; `wait()` is awaited before each of their steps."""
 
     def activate(projections: PlainProjections, reader: Any, agent_id: str) -> None:
         projections.add(list(reader.read(agent_id)))

@@ -1,4 +1,4 @@
-"""The world of the tests of batches and shards: a disk that fails on request, and readers of the result."""
+"""A shard journal over a disk that fails on request, and readers of the result."""
 
 import asyncio
 from collections import Counter
@@ -18,7 +18,7 @@ SHARD = "shard-000"
 
 
 async def in_place(work: Callable[..., Any], /, *arguments: Any) -> Any:
-    """`aside` without a thread: others run before it and after it, as they would meanwhile."""
+    """Run the work in this thread, with a switch to other tasks before and after it, as `aside` would."""
     await asyncio.sleep(0)
     try:
         return work(*arguments)
@@ -27,7 +27,7 @@ async def in_place(work: Callable[..., Any], /, *arguments: Any) -> Any:
 
 
 class Desk:
-    """A store on a bad disk with one shared partition, and a journal over it for many agents."""
+    """A store on a faulty disk with one shared partition, and a journal over it for many agents."""
 
     def __init__(self, disk: FaultyDisk | None = None, *, aside: Any = in_place) -> None:
         self.clock, self.ids = WallClock(), CountingIds()
@@ -41,18 +41,18 @@ class Desk:
         )
 
     def said(self, *texts: str) -> list[Draft]:
-        """Return a user's message: one commit."""
+        """Return drafts of users' messages, one for each text."""
         now = self.clock.now()
         return [
             draft(UserMessage(text=text), event_id=self.ids.new(now), recorded_at=now, turn=1, step=0) for text in texts
         ]
 
     async def commit(self, agent_id: str, expected_seq: int, *texts: str) -> Any:
-        """Append what a user said."""
+        """Append users' messages in one commit."""
         return await self.ticks.commit(agent_id, expected_seq, self.said(*texts))
 
     async def open_anew(self) -> None:
-        """Open the log as the next owner; the lost one is closed."""
+        """Close the lost journal and open the log as the next owner."""
         await self.ticks.close()
         self.log = self.store.open_partition(SHARD, "test")
         self.ticks = ShardJournal(
@@ -60,7 +60,7 @@ class Desk:
         )
 
     def kept(self, agent_id: str) -> list[str | None]:
-        """Return the records in the log of an agent."""
+        """Return the texts of an agent's records in the log."""
         return [record.text for record in self.log.read(agent_id)]
 
     def rows(self) -> Counter[str]:
@@ -69,15 +69,15 @@ class Desk:
         return Counter(row["agent_id"] for row in found)
 
     def done(self, operation: str) -> int:
-        """Return the number of requests for that table."""
+        """Return the number of operations of that kind on the disk."""
         return sum(name == operation for name, _ in self.disk.log)
 
 
 async def all_of(*works: Any) -> list[Any]:
-    """Run these awaitables at once. Return values and errors."""
+    """Run these awaitables at once. Return their values, with errors as values."""
     return await asyncio.gather(*works, return_exceptions=True)
 
 
 def kinds_of(results: Sequence[Any]) -> list[str]:
-    """Return the types of the results."""
+    """Return the type names of the results."""
     return [type(result).__name__ for result in results]

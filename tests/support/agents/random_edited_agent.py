@@ -13,7 +13,9 @@ from tests.support.agents.tampered_log import by_hand, input_of, line_of
 
 
 def edited(seed: int) -> World:
-    """As `lived`, with what a person may do to the past of an agent, and perhaps a life before."""
+    """Return a world as `lived` does, with random edits of the agent's past, and sometimes an earlier agent of the
+    name.
+    """
     chance = random.Random(seed)
     world = World()
     world.settings = msgspec.structs.replace(world.settings, window=chance.choice([4096, 8192]))

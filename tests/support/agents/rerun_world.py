@@ -1,4 +1,4 @@
-"""A world in which an agent lived, and lives again: what it paid outside is counted."""
+"""A world with an agent and reruns of it; the agent's payments outside are counted."""
 
 import asyncio
 from typing import Any
@@ -10,11 +10,11 @@ from tests.support.agent_world import Line, World, completion
 
 UNKNOWN = TokenPrices()
 BIRTH = 7
-"""Seq of the last record of an agent's birth."""
+"""Seq of the last record of an agent's creation."""
 
 
 class Outside:
-    """A counter of what happened outside."""
+    """An outside service that records its payments."""
 
     def __init__(self, effect: Effect = "at_most_once") -> None:
         self.paid: list[str] = []
@@ -38,7 +38,7 @@ def pays(to: str, **more: Any) -> str:
 
 
 def lived(*lines: Line, said: tuple[str, ...] = ("Hi",), tools: tuple[Tool, ...] = ()) -> World:
-    """A world in which sam was told these things, and the model said these lines."""
+    """Return a world in which sam got these messages and the model gave these replies."""
     world = World(*lines, tools=tools)
     asyncio.run(world.tell(*said))
     return world
@@ -52,19 +52,19 @@ def again(
     told: list[TurnPair] | None = None,
     **what: Any,
 ) -> RerunOutcome:
-    """Sam again, as `tom`, with a model that says these lines."""
+    """Rerun sam as `tom`, with a model that gives these replies."""
     world.model.lines = list(lines)
     asked = RerunOptions(**{"agent_id": "sam", "from_seq": BIRTH + 1, "fork": "tom", **what})
     return asyncio.run(rerun(asked, stage_of(world, tools, prices), [].append if told is None else told.append))
 
 
 def stage_of(world: World, tools: tuple[Tool, ...] = (), prices: TokenPrices = UNKNOWN) -> RerunEnvironment:
-    """Ports of the reruns in that world."""
+    """Return the environment for reruns in that world."""
     return RerunEnvironment(
         store=world.store, ports=world.ports, models=lambda _: world.model, tools=tools, prices=prices
     )
 
 
 def results(done: RerunOutcome) -> list[tuple[str, str | None]]:
-    """Result of each call of the fork, and how it was answered."""
+    """Return the result of each call of the fork, and how it was answered (`recorded`, `ran`, `refused` or `own`)."""
     return [(call.result, call.answered) for pair in done.comparison.turns if pair.now for call in pair.now.calls]

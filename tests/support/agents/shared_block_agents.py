@@ -1,4 +1,4 @@
-"""Agents that follow shared blocks, for tests: many of them in one process, each with lines of its own."""
+"""Agents that are attached to shared blocks: many of them in one process, each with a scripted model of its own."""
 
 import asyncio
 import inspect
@@ -24,7 +24,7 @@ from tests.support.agents.virtual_time_shard import SharedHome
 
 CLOCK, IDS = TickingClock(), CountingIds()
 PORTS = Ports(clock=CLOCK, ids=IDS)
-"""Of all tests: a process that begins again has other ids than the one before."""
+"""Ports of all tests, so that a restarted process makes ids that were not used before."""
 
 
 def append(content: str, name: str = "team") -> str:
@@ -37,7 +37,7 @@ def replace(old: str, new: str, name: str = "team") -> str:
 
 
 class Voice:
-    """The model of one agent: its lines, then "Yes." for ever."""
+    """The model of one agent: it gives its lines, then "Yes." for ever."""
 
     name = "scripted"
 
@@ -45,7 +45,7 @@ class Voice:
         self.lines: list[Any] = []
         self.requests: list[bytes] = []
         self.together: asyncio.Barrier | None = None
-        """Each first answer waits until all others are asked."""
+        """Barrier at which an answer waits until all other agents have called their models."""
 
     async def ask(self, request: bytes, **_: object) -> ModelResponse:
         self.requests.append(request)
@@ -64,7 +64,7 @@ class Voice:
 
     @property
     def seen(self) -> str:
-        """The system message of the newest request."""
+        """System message of the newest request."""
         return str(json.loads(self.requests[-1])["messages"][0]["content"])
 
 
@@ -94,7 +94,7 @@ class Team:
         return await unfollow(agent, block, IDS.new(CLOCK.now()))
 
     async def tell(self, agent: Agent, *lines: Any, text: str = "go on") -> list[Record]:
-        """Have the agent answer with these lines; the records that this leaves."""
+        """Have the agent answer with these lines. Return the new records."""
         self.voice(agent.agent_id).lines.extend(lines)
         before = agent.head
         await agent.receive(UserMessage(text=text))
@@ -119,7 +119,7 @@ class Team:
 
 
 class Crew(SharedHome):
-    """Many agents in one shard, each with a voice of its own, and shared blocks."""
+    """Many agents in one shard, each with its own model, and shared blocks."""
 
     def __init__(self) -> None:
         self.voices: dict[str, Voice] = {}
@@ -135,7 +135,7 @@ class Crew(SharedHome):
         return await self.voice(agent_id).ask(request)
 
     async def following(self, names: Sequence[str], block: str = "team") -> list[AgentRef]:
-        """Agents of these names, which follow a block."""
+        """Create agents of these names, attached to a block."""
         self.store.register_many(names, shared=True)
         agents = [self.ref(name) for name in names]
         settings = Settings(model="scripted", window=8192, verify_first=False)

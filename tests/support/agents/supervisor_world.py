@@ -1,4 +1,4 @@
-"""A supervisor over places of which the test says who dies."""
+"""A supervisor over hosts that a test lets die."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from tests.support.virtual_time import WallClock
 
 
 class Places:
-    """Placement of hosts as the test sets it. A host is its key."""
+    """Hosts as the test controls them. A host is represented by its key."""
 
     def __init__(self) -> None:
         self.living: dict[HostedPartition, HostHandle] = {}
@@ -84,12 +84,12 @@ class Places:
 
 
 async def read(*pending_batches: PendingWork) -> AsyncIterator[Sequence[PendingWork]]:
-    """Content of the logs."""
+    """Yield the pending work as the logs would give it."""
     yield pending_batches
 
 
 class Run:
-    """A supervisor that has begun, its places, and what it noted; ended at the end of the block."""
+    """A running supervisor with its hosts and its notes, ended at the end of the block."""
 
     def __init__(self, *pending_batches: PendingWork, **options: Any) -> None:
         self.places = Places()

@@ -1,4 +1,4 @@
-"""A log of which records were changed behind everlog's back, and agents that did everything, for verify to look at."""
+"""A log whose records were changed by other means than everlog, and random agents, as input for verify."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ Change = Callable[[Record], Record]
 
 
 class Tampered:
-    """A reader of what the log would hold if records were changed in it; what the log is known to end with is not."""
+    """A reader of a log with changed records; head and chain are those of the original log."""
 
     def __init__(self, reader: LogReader, change: Change) -> None:
         self._reader = reader
@@ -46,7 +46,9 @@ class Tampered:
 
 
 def replaced(seq: int, old: str, new: str) -> Change:
-    """Record `seq` with the first `old` in its words, or else in its payload, put otherwise. It must be there."""
+    """Return a change that replaces the first `old` in the text of record `seq`, or else in its payload. `old` must be
+    there.
+    """
 
     def change(record: Record) -> Record:
         if record.seq != seq:
@@ -60,7 +62,7 @@ def replaced(seq: int, old: str, new: str) -> Change:
 
 
 def verified(world: World, *changes: Change, **options: Any) -> ReplayReport:
-    """Return verify's report of sam, with the log's records as the changes leave them."""
+    """Return verify's report of sam after these changes."""
 
     def change(record: Record) -> Record:
         for one in changes:
@@ -75,24 +77,24 @@ def verified(world: World, *changes: Change, **options: Any) -> ReplayReport:
 
 
 def conversed() -> World:
-    """An agent that answered, edited, kept, searched, failed, paused and summarized."""
+    """Return a world whose agent answered, edited memory, stored, searched, failed, paused and summarized."""
     world = World()
     asyncio.run(converse(world))
     return world
 
 
 def calls(world: World) -> list[Record]:
-    """The records of sam that name a request."""
+    """Return sam's records that name a request."""
     return [record for record in world.log() if getattr(event_of(record), "context_sha256", "")]
 
 
 def first(world: World, kind: str, holding: str = "") -> Record:
-    """The first record of that kind, whose words or payload hold something."""
+    """Return the first record of that kind whose text or payload contains `holding`."""
     return next(r for r in world.log() if r.type == kind and holding in f"{r.text}{r.payload}")
 
 
 def lived(seed: int) -> World:
-    """An agent whose life chance made: what it is told, what its model does, when it is summarized by hand."""
+    """Return a world with a random agent: its inputs, its model's replies and manual summaries depend on the seed."""
     chance = random.Random(seed)
     world = World()
     world.settings = msgspec.structs.replace(
@@ -141,11 +143,11 @@ async def by_hand(agent: Agent, chance: random.Random) -> None:
 
 
 def payload_of(record: Record) -> dict[str, Any]:
-    """The payload of a record."""
+    """Return the payload of a record."""
     found: dict[str, Any] = json.loads(record.payload)
     return found
 
 
 def some(few: int, many: int, label: str) -> list[Any]:
-    """Seeds: a few that the commit draws for every run, the others for the deep one."""
+    """Return seeds: a few that the commit selects for every run, the others for the deep suite."""
     return split(range(many), few, label=label, part="agents")

@@ -1,4 +1,4 @@
-"""Agents of one process in virtual time: a store, and runtimes over it that come and go."""
+"""Agents of one process in virtual time: a store, and one runtime after the other over it."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -21,23 +21,23 @@ from tests.support.virtual_time import WallClock
 
 
 async def at_once() -> None:
-    """A step of a plain agent takes no time."""
+    """Let a step of a plain agent take no time."""
     await asyncio.sleep(0)
 
 
 def run_plain(main: Callable[[], Coroutine[Any, Any, Any]], wait: Callable[[], Any] = at_once) -> Any:
-    """Run with plain agents, in virtual time."""
+    """Run `main` with plain agents, in virtual time."""
     with fast_stand_ins.plain(wait):
         return virtual_time.run(main)
 
 
 async def no_search(*_: object) -> Any:
-    """Stands in for the search of an agent: none of these tests searches."""
+    """Stand in for the search of an agent: none of these tests searches."""
     raise AssertionError("a search was not expected")
 
 
 class Home:
-    """One process: `leave` is its end, and another Home over the same store is the next one."""
+    """One process: `leave` ends it, and another Home over the same store is the next process."""
 
     def __init__(self, store: Any = None, *, idle_s: float = 300, lines: Sequence[Line] = (), skew: int = 0) -> None:
         self.store = store or MemoryStore()
@@ -53,7 +53,7 @@ class Home:
 
     @property
     def ports(self) -> Ports:
-        """Ports of its agents besides the model."""
+        """Ports of the agents, apart from the model."""
         return Ports(clock=self.clock, ids=self.ids, note=self.notes.append)
 
     async def ask(
@@ -80,18 +80,18 @@ class Home:
         return list(self.store.reader(agent_id).read(agent_id))
 
     def beats(self, agent_id: str = "sam", timer: str = "") -> list[tuple[float, bool]]:
-        """The timed heartbeats in the log: seconds since START, and whether each is marked late."""
+        """Return the timed heartbeats in the log: seconds since START, and True if marked late."""
         found = [(r, fast_stand_ins.payload(r)) for r in self.log(agent_id) if r.type == "heartbeat"]
         return [(seconds(r.recorded_at), w.get("late", False)) for r, w in found if timer in ("", w["timer"])]
 
 
 def seconds(at: int) -> float:
-    """Seconds since START."""
+    """Return the seconds between START and a time in microseconds."""
     return (at - START) / SECOND
 
 
 def moment(after_s: float) -> int:
-    """Microseconds UTC, so many seconds after START."""
+    """Return the time `after_s` seconds after START, in microseconds UTC."""
     return START + round(after_s * SECOND)
 
 

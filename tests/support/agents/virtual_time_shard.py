@@ -1,4 +1,4 @@
-"""A home whose agents share one partition, in virtual time."""
+"""A process whose agents share one partition, in virtual time."""
 
 import asyncio
 import gc
@@ -50,7 +50,7 @@ class SharedHome(Home):
         await self.shard.close()
 
     async def open_all(self, *names: str) -> None:
-        """Register agents of the shard, and bring them into memory."""
+        """Register agents of the shard, and open them."""
         self.store.register_many(names, shared=True)
         await asyncio.gather(*map(self.open, names))
 
@@ -58,7 +58,7 @@ class SharedHome(Home):
         return SendInput(id=self.ids.new(self.clock.now()), event=UserMessage(text=text))
 
     def said(self, agent_id: str) -> list[str | None]:
-        """Return the users' messages to an agent, as its log has them."""
+        """Return the users' messages in an agent's log."""
         return [record.text for record in self.log(agent_id) if record.type == "user_message"]
 
     def answers(self, agent_id: str) -> list[str | None]:
@@ -68,7 +68,7 @@ class SharedHome(Home):
         return [BatchCommand(number, *each) for number, each in enumerate(commands)]
 
     def fail_next(self, times: int = 1) -> None:
-        """The next groups are not written, and their log is of no use any more."""
+        """Let the next groups fail; the journal then gives up its log."""
         log: Any = self.shard._ticks and self.shard._ticks.log
         left = [StoreError("the disk is broken")] * times
         real: Callable[[Sequence[Append]], Any] = log.append_group

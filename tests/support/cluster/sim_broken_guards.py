@@ -1,6 +1,6 @@
-"""Guards of hosts, worker, supervisor and schedule, broken on purpose, and the seeds of worlds that find out.
+"""Guards of host, worker, supervisor and schedule, each broken on purpose, and a seed for each that detects it.
 
-`python -m tests.support.cluster.sim_broken_guards [NAME ...]` looks for the first seed that does, and prints it.
+`python -m tests.support.cluster.sim_broken_guards [NAME ...]` searches and prints the first such seed.
 """
 
 import sys
@@ -34,7 +34,7 @@ async def _whenever(self: Agent, event: Any, *, event_id: str | None = None, **_
 
 
 async def _twice(self: Any, command: Any) -> Any:
-    """`AgentRef._sent`, which tells everything again."""
+    """Replace `AgentRef._sent`: after a lost host, deliver all records again."""
     while True:
         try:
             async for heard in self._runtime.perform(self.agent_id, command, 0):
@@ -83,11 +83,11 @@ BREAKS: dict[str, tuple[int, Callable[[], Patch]]] = {
     "the newest epoch": (2, lambda: patch.object(MemoryLog, "_raise_if_unusable", lambda _: None)),
     "starts at once": (6, lambda: patch.object(StartQueue, "__init__", _boundless)),
 }
-"""By guard: the seed that finds out that it is missing, and how it is taken away."""
+"""By guard: the seed that detects its absence, and a patch that removes it."""
 
 
 def fails(seed: int, guard: str = "") -> str:
-    """Return how the world of a seed fails without a guard; empty if it does not."""
+    """Return the error of a seed's world without a guard, or an empty string."""
     with ExitStack() as broken:
         if guard:
             broken.enter_context(BREAKS[guard][1]())

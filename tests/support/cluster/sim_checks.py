@@ -1,4 +1,4 @@
-"""Checks after a simulated run, from the logs and from the answers that callers got, and nothing else."""
+"""Checks after a simulated run, based on the logs and the callers' answers only."""
 
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 LATELY_US = 120_000_000
-"""A turn that began so shortly before the end may have been under way still."""
+"""Microseconds before the end: a turn that began later may still be open."""
 
 
 def check(world: "World") -> None:
-    """Everything. Raises AssertionError."""
+    """Check everything. Raises AssertionError."""
     from tests.support.cluster.sim_world import AGENTS
 
     cluster = world.cluster
@@ -48,7 +48,7 @@ def check(world: "World") -> None:
 
 
 def check_turns(world: "World", records: list[Record]) -> None:
-    """Every turn has ended, and no step of it happened twice."""
+    """Check that every turn has ended, and that no step happened twice."""
     for turn, of in fast_stand_ins.turns(records).items():
         if of[0].recorded_at > world.ended_at - LATELY_US:
             continue
@@ -61,7 +61,9 @@ def check_turns(world: "World", records: list[Record]) -> None:
 
 
 def check_heartbeats(records: list[Record], now: int) -> None:
-    """Each timed heartbeat was due when it came, there is one for each due time, and none is owed."""
+    """Check that each timed heartbeat was due when it was recorded, that there is one for each due time, and that none
+    is missing.
+    """
     for number, record in enumerate(records):
         what = fast_stand_ins.payload(record)
         if record.type == "heartbeat" and what["reason"] == "timer":
@@ -75,7 +77,9 @@ def check_heartbeats(records: list[Record], now: int) -> None:
 
 
 def check_said(said: "Said", records: list[Record]) -> None:
-    """It is in the log once if anybody heard so, and who listened to the end heard its turn, all of it and in order."""
+    """Check that an input is in the log at most once, and that each caller that listened to the end got its whole turn
+    in order.
+    """
     inputs = [record for record in records if record.event_id == said.event_id]
     texts = Counter(r.text for r in records if r.type == "user_message")
     assert texts[said.text] == len(inputs) <= 1, f"{said.text}: {texts[said.text]} times in the log"

@@ -1,5 +1,5 @@
-"""A cluster of one event loop: hosts and supervisors that live in nodes, nodes that die at any moment, messages that
-take time. What Ray does for us is played here, from a seed; what runs in the nodes is the real code.
+"""A cluster simulated in one event loop from a seed: nodes that die at any moment, with hosts and supervisors, and
+messages that take time. It stands in for Ray; the code that runs in the nodes is real.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from tests.support.virtual_time import WallClock
 
 
 class SimPlaces:
-    """Placement of hosts for a supervisor."""
+    """Hosts of the simulated cluster, for a supervisor."""
 
     def __init__(self, cluster: "Cluster") -> None:
         self._cluster = cluster
@@ -90,7 +90,7 @@ class SimPlaces:
                 work.cancel()
 
     async def recover(self, placed: HostHandle, lent: Mapping[str, SessionCapabilities]) -> None:
-        """A host that shares its place looks through its logs, and finishes one agent after the other."""
+        """Resume the unfinished turns of a shard's agents, one agent after the other."""
         cluster: Any = self._cluster
         for standing in pending_work(cluster.store, cluster.note):
             if standing.unfinished and cluster.place_of(standing.agent_id) == placed.handle.place:
@@ -103,7 +103,7 @@ class SimPlaces:
 
 
 async def either(*works: Coroutine[Any, Any, Any]) -> None:
-    """Until one of them is done."""
+    """Wait until one of the works is done, and cancel the others."""
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -125,7 +125,7 @@ class SupervisorNode(Node):
 
 
 class Cluster:
-    """Everything, from a seed. `chance` decides what happens; the clients share it."""
+    """The simulated cluster. `chance` decides all events; the clients use it too."""
 
     def __init__(self, chance: random.Random, ask: Callable[[str, str, bytes], Awaitable[Any]]) -> None:
         self.chance = chance
@@ -139,13 +139,13 @@ class Cluster:
         self.before_append, self.after_append = chance.choice([(0, 0), (0.01, 0.03), (0.03, 0.08)])
         self.pids = self.started = self.most_starting = 0
         self.shares: set[str] = set()
-        """Agents that live in the shared place."""
+        """Agents of the shared partition."""
         self.moves = False
         """True if agents are moved."""
         self.nodes: dict[HostedPartition, HostNode] = {}
         self.owners: dict[str, HostNode] = {}
         self.acknowledged: dict[tuple[str, int], set[int]] = defaultdict(set)
-        """By agent and epoch: which processes acknowledged in it."""
+        """Process ids that acknowledged an append, by agent and epoch."""
         self.notes: list[str] = []
         self.node = SupervisorNode(self)
         self.up = asyncio.Event()
@@ -175,31 +175,31 @@ class Cluster:
         yield found
 
     async def unfinished(self, agents: Sequence[str]) -> Collection[str]:
-        """Of which of the agents the logs say that they have unfinished turns."""
+        """Return which of the agents have unfinished turns in their logs."""
         store: Any = self.store
         await self.jitter()
         return {standing.agent_id for standing in pending_work(store, self.note, agents) if standing.unfinished}
 
     async def jitter(self, seconds: float | None = None) -> None:
-        """A message is on its way."""
+        """Delay by the travel time of a message."""
         longest = self.delay_s if seconds is None else seconds
         await asyncio.sleep(self.chance.random() * longest if longest else 0)
 
     def strikes(self, node: HostNode, probability: float) -> bool:
-        """Return True if the node dies just now."""
+        """Kill the node with this probability. Return True if it was killed."""
         if self.chance.random() >= probability:
             return False
         node.kill()
         return True
 
     def message(self, node: HostNode, deliver: Callable[[Supervisor], None]) -> None:
-        """A host tells the supervisor something; messages of one host arrive in the order in which it sent them."""
+        """Deliver a message of a host to the supervisor; messages of one host arrive in the order of sending."""
         loop = asyncio.get_running_loop()
 
         def arrive() -> None:
             if node.lost.is_set():
                 return
-            if self.node.dead:  # sent again until one is there
+            if self.node.dead:  # try again until there is a supervisor
                 loop.call_later(1, arrive)
             else:
                 self.node.context.copy().run(deliver, self.node.supervisor)
@@ -209,7 +209,7 @@ class Cluster:
         loop.call_at(at, arrive, context=contextvars.Context())
 
     async def performed(self, node: HostNode, agent_id: str, command: Command, seen: int) -> AsyncIterator[StreamItem]:
-        """Return a host's answer as its caller gets it. Raises HostLost, or the command's error."""
+        """Yield a host's answer as its caller gets it. Raises HostLost, or the command's error."""
         await self.jitter()
         if node.lost.is_set():
             raise HostLost(f"{node.pid} is gone")
@@ -231,7 +231,7 @@ class Cluster:
             node.calls.pop(call, None)
 
     async def place(self, agent_id: str, capabilities: SessionCapabilities | None, lost: str) -> HostHandle:
-        """`Supervisor.place` of the supervisor that lives; asked again when it dies meanwhile."""
+        """Call `Supervisor.place` of the running supervisor, and again if it dies meanwhile."""
         while True:
             await self.jitter()
             await self.up.wait()
@@ -250,7 +250,7 @@ class Cluster:
             return error
 
     async def restart(self) -> None:
-        """The supervisor dies, and another one begins."""
+        """Kill the supervisor and start another one."""
         self.node.kill()
         self.up.clear()
         await self.jitter(5)
@@ -258,7 +258,7 @@ class Cluster:
         self.up.set()
 
     async def stop(self) -> None:
-        """The end of everything."""
+        """Kill all nodes."""
         self.node.kill()
         for node in self.nodes.values():
             node.kill()
@@ -266,14 +266,14 @@ class Cluster:
 
 
 class SimRuntime:
-    """A client's way to the hosts."""
+    """A client's connection to the hosts."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._placed: dict[str, HostHandle] = {}
         self._lost: dict[str, str] = {}
         self.losses = 0
-        """Number of times that a host was lost during a command of ours."""
+        """Number of times that a host was lost during a command of this client."""
 
     async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[StreamItem]:
         if agent_id not in self._placed:

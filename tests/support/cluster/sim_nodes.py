@@ -25,12 +25,12 @@ Task = asyncio.Task[Any]
 
 
 class Node:
-    """A process: its tasks, which are cancelled when it dies and never heard again."""
+    """A process: its tasks are cancelled when it dies."""
 
     def __init__(self) -> None:
         self.dead = False
         self.tasks: dict[Task, None] = {}
-        """In the order in which they were made: nothing here depends on where an object lies in memory."""
+        """The tasks in order of creation, so that nothing depends on addresses of objects."""
         self.context = contextvars.copy_context()
         self.context.run(NODE.set, self)
 
@@ -47,7 +47,7 @@ class Node:
 
 
 def follow_tasks() -> None:
-    """From now on the event loop notes the node of each task."""
+    """Let the event loop record the node of each task from now on."""
 
     def factory(loop: Any, work: Any, *, context: contextvars.Context | None = None) -> Task:
         task: Task = asyncio.Task(work, loop=loop, context=context)
@@ -63,11 +63,11 @@ def follow_tasks() -> None:
 
 
 SHARED = HostedPartition("shard-000")
-"""Places of agents without a host of their own."""
+"""Shard of the agents without a dedicated host."""
 
 
 class HostNode(Node):
-    """The process of one place, and what Ray's actor around it does: a host for each of its agents."""
+    """The process of one partition, which stands in for Ray's actor: it has a host for each of its agents."""
 
     def __init__(self, cluster: "Cluster", place: HostedPartition, fence: str) -> None:
         super().__init__()
@@ -81,13 +81,13 @@ class HostNode(Node):
         self._ports = Ports(clock=self.clock, ids=cluster.ids, note=cluster.note)
         self.left = False
         self.lost = asyncio.Event()
-        """Let it answer no caller any more; it may live on without knowing it."""
+        """Set when the node is unreachable; its process may still run."""
         self.ready = asyncio.Event()
         self.calls: dict[asyncio.Queue[Any], None] = {}
         self.hosts: dict[str, Host] = {}
 
     def host(self, agent_id: str) -> Host:
-        """The host of an agent that lives here. Raises HostLost for another."""
+        """Return the host of an agent of this partition. Raises HostLost for another agent."""
         if self.left or self.cluster.place_of(agent_id) != self.place:
             raise HostLost("it has let go")
         if agent_id not in self.hosts:
@@ -101,10 +101,10 @@ class HostNode(Node):
         return session_system(store, lent, self.cluster.ask, ports=self._ports)
 
     def lose(self) -> None:
-        """Make it unreachable."""
+        """Make the node unreachable: it answers no caller, but may still run."""
         self.lost.set()
         for call in self.calls:
-            if self.cluster.chance.random() < 0.5:  # what it said last may be on its way, or not
+            if self.cluster.chance.random() < 0.5:  # its last messages may still arrive, or not
                 while not call.empty():
                     call.get_nowait()
             call.put_nowait(HostLost(f"{self.pid} is gone"))
@@ -133,7 +133,7 @@ class HostNode(Node):
             self.kill()
 
     async def perform(self, agent_id: str, command: Command, seen: int, heard: asyncio.Queue[Any]) -> None:
-        """Carry a command out and put what follows from it into `heard`; an error is a value."""
+        """Carry a command out and put its records and its result into `heard`, with an error as a value."""
         await self.cluster.jitter()
         try:
             async for item in self.host(agent_id).perform(command, seen):
@@ -143,7 +143,7 @@ class HostNode(Node):
 
 
 class NodeLog(MemoryLog):
-    """A log that a node has open. When the node dies it is neither closed nor written to any more."""
+    """The log of a node. When the node has died, the log is neither closed nor written to."""
 
     node: HostNode
 
@@ -173,8 +173,8 @@ class NodeStore:
         return getattr(self._cluster.store, name)
 
     def open(self, agent_id: str, command: str, *, take_over: bool = False) -> NodeLog:
-        """Return the partition's owner: a living owner keeps its partition, even if it is unreachable; a dead one's is
-        free.
+        """Return the partition's log for this node. A living owner keeps its partition, even if it is unreachable; a
+        dead owner's partition is free.
         """
         if self._node.dead:
             raise asyncio.CancelledError

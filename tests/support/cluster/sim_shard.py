@@ -1,6 +1,6 @@
-"""A shard from a seed: people who talk to its agents, a disk that fails, processes that come and go, room for few.
+"""A simulated shard from a seed: callers, a disk that fails, restarted processes, and little room in memory.
 
-`python -m tests.support.cluster.sim_shard [NAME ...]` looks for the first seed that finds out that a guard is missing.
+`python -m tests.support.cluster.sim_shard [NAME ...]` searches the first seed that detects each missing guard.
 """
 
 import asyncio
@@ -70,7 +70,7 @@ async def _awaited(what: Awaitable[Any]) -> None:
 
 
 class World:
-    """One life of a shard, in one process after the other."""
+    """One shard, in one process after the other."""
 
     real = False
 
@@ -92,23 +92,23 @@ class World:
         return self.homes[-1]
 
     def begin(self) -> None:
-        """The next process; an owner before it that does not know that it is over is fenced."""
+        """Start the next process; it fences an earlier owner that does not know about it."""
         home = SharedHome(self.store, idle_s=self.idle_s, agents_max=self.agents_max)
         home.ids = self.ids
         self.homes.append(home)
 
     async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[StreamItem]:
-        """Actions of the running process."""
+        """Perform a command in the running process."""
         async for heard in self.home.runtime.perform(agent_id, command, seen):
             yield heard
 
     def expect(self, error: EverlogError) -> None:
-        """People may hear this: of a process before, which lives on, that it has the log."""
+        """Check that callers may get this error: PartitionBusy only if an earlier process can still own the log."""
         busy = isinstance(error, PartitionBusy) and len(self.homes) > 1
         assert busy or isinstance(error, (HostLost, Busy)) or "the disk is broken" in str(error), error
 
     async def befall(self) -> None:
-        """Cause troubles of processes and disks, until it is cancelled."""
+        """Cause random failures of processes and disks, until the task is cancelled."""
         pace = self.chance.choice([1, 5, 30])
         while True:
             await asyncio.sleep(self.chance.random() * pace)
@@ -125,14 +125,14 @@ class World:
                     self.begin()
                     await self.leave(before)
                     await self.home.shard.recover(AGENTS, {})
-                case "fence":  # the one before lives on for a while
+                case "fence":  # the previous process continues for a while
                     before = self.home
                     self.store.open_partition(SHARD, "other", take_over=True).close()
                     self.begin()
                     self.later.append(asyncio.create_task(self.leave(before, 30)))
 
     async def leave(self, home: SharedHome, after_s: float = 0) -> None:
-        """The end of a process that was."""
+        """End a process."""
         await asyncio.sleep(after_s)
         await home.leave()
 
@@ -165,7 +165,7 @@ class World:
             pass
 
     def check(self) -> None:
-        """Nothing is lost or done twice; what is in memory is what the log says."""
+        """Check that nothing is lost or done twice, and that memory agrees with the log."""
         simple: Any = self
         for agent_id in AGENTS:
             records = list(self.store.reader(agent_id).read(agent_id))
@@ -180,7 +180,7 @@ class World:
 
 
 def simulate(seed: int) -> World:
-    """The world of a seed, lived and checked."""
+    """Simulate and check the world of a seed."""
     world = World(seed)
     with fast_stand_ins.plain(world.think):
         virtual_time.run(world.live, collect=False)
@@ -212,11 +212,11 @@ BREAKS: dict[str, tuple[int, Callable[[], Patch]]] = {
     "not let go of at work": (0, lambda: patch.object(Shard, "passivate", _merciless)),
     "who leaves is forgotten": (0, lambda: patch.object(ShardJournal, "leave", lambda *_: None)),
 }
-"""By guard: the seed that finds out that it is missing, and how it is taken away."""
+"""By guard: the seed that detects its absence, and a patch that removes it."""
 
 
 def fails(seed: int, guard: str = "") -> str:
-    """Return how the world of a seed fails without a guard; empty if it does not."""
+    """Return the error of a seed's world without a guard, or an empty string."""
     with ExitStack() as broken:
         if guard:
             broken.enter_context(BREAKS[guard][1]())

@@ -1,4 +1,4 @@
-"""Actions of people in a simulated cluster, its troubles, and the checks afterwards."""
+"""A simulated cluster with clients and failures, from a seed."""
 
 import asyncio
 import random
@@ -22,7 +22,7 @@ from tests.support.cluster.sim_nodes import follow_tasks
 
 AGENTS = ("ada", "ben")
 SETTLED_S = 600
-"""So long after the last trouble everything that can be done by itself is done."""
+"""Seconds after the last failure within which all pending work is finished."""
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Hearing:
 
 @dataclass
 class Said:
-    """One input that a client gave, under one id, as often as it had to."""
+    """One input of a client with its id, and all attempts to send it."""
 
     agent_id: str
     event_id: str
@@ -45,7 +45,7 @@ class Said:
 
 
 class Client:
-    """A caller that talks to all agents."""
+    """A caller that sends inputs to all agents."""
 
     def __init__(self, number: int, cluster: Cluster) -> None:
         self.number = number
@@ -59,7 +59,7 @@ class Client:
         return AgentRef(agent_id, self.runtime, capabilities=None, ports=ports, on_commit=None, search=no_search)
 
     async def live(self, count: int, settings: Settings) -> None:
-        """Open every agent, then do `count` things."""
+        """Open every agent, then perform `count` random actions."""
         chance, ends = self.cluster.chance, []
         for agent_id in AGENTS:
             opening = self.ref(agent_id)
@@ -72,7 +72,7 @@ class Client:
         await asyncio.gather(*ends)
 
     async def until(self, attempt: Callable[[], Awaitable[Any]]) -> Any:
-        """Try until the cluster lets us: these are what it may say in between."""
+        """Repeat the attempt until it succeeds; these errors may happen in between."""
         while True:
             try:
                 return await attempt()
@@ -103,20 +103,20 @@ class Client:
         said = Said(agent_id, self.cluster.ids.new(self.cluster.clock.now()), " ".join(words))
         self.said.append(said)
         how = chance.random()
-        if how < 0.1:  # does not listen to the end
+        if how < 0.1:  # leaves before the end
             task = asyncio.create_task(self.hear(said))
             await asyncio.sleep(chance.random() * 3)
             task.cancel()
             await asyncio.wait([task])
             if not task.cancelled() and isinstance(task.exception(), (HostLost, ClusterError, PartitionBusy)):
                 return
-        elif how < 0.3:  # twice, a little apart
+        elif how < 0.3:  # sends it twice, a little apart
             await asyncio.gather(self.until(lambda: self.hear(said)), self.until(lambda: self.hear(said, 2)))
         else:
             await self.until(lambda: self.hear(said))
 
     async def hear(self, said: Said, after_s: float = 0) -> None:
-        """Say it, and note what is heard."""
+        """Send the input, and record the answer."""
         await asyncio.sleep(after_s * self.cluster.chance.random())
         preview_for = Hearing()
         said.hearings.append(preview_for)
@@ -129,7 +129,7 @@ class Client:
 
 
 async def trouble(cluster: Cluster) -> None:
-    """Cause troubles of a cluster, until it is cancelled."""
+    """Cause random failures of a cluster, until the task is cancelled."""
     chance = cluster.chance
     pace = chance.choice([2, 10, 60])
     while True:
@@ -139,11 +139,11 @@ async def trouble(cluster: Cluster) -> None:
             case "kill" if node is not None:
                 node.kill()
             case "lose" if node is not None and not node.lost.is_set():
-                node.lose()  # it lives on, and only the fence keeps it from writing
+                node.lose()  # it still runs, and only the fence keeps it from writing
                 asyncio.get_running_loop().call_later(chance.random() * 30, node.kill)
             case "supervisor":
                 await cluster.restart()
-            case "machine" if pace > 2:  # everything on it at the same instant
+            case "machine" if pace > 2:  # all nodes die at the same instant
                 for each in list(cluster.nodes.values()):
                     each.kill()
             case "move" if cluster.moves:
@@ -153,7 +153,7 @@ async def trouble(cluster: Cluster) -> None:
 
 
 class World:
-    """One simulated life of a cluster."""
+    """One simulated cluster with its clients."""
 
     def __init__(self, seed: int, *, real: bool = False) -> None:
         self.chance = random.Random(seed)
@@ -187,7 +187,9 @@ class World:
         await cluster.stop()
 
     async def calm_down(self) -> None:
-        """No more trouble: what was begun comes to its end by itself, save where the supervisor has given up."""
+        """Let pending work end without further failures; if the supervisor has given up restarting a host, resume its
+        agents.
+        """
         cluster = self.cluster
         cluster.before_append = cluster.after_append = cluster.failing_starts = 0
         if cluster.node.dead:
@@ -200,7 +202,7 @@ class World:
             await asyncio.sleep(SETTLED_S)
 
     def system(self) -> LocalSystem:
-        """Everything that was left, for reading."""
+        """Return a system that reads the final logs."""
         return LocalSystem(self.cluster.store)
 
     def log(self, agent_id: str) -> list[Record]:
@@ -208,7 +210,7 @@ class World:
 
 
 def simulate(seed: int, *, real: bool = False, collect: bool = False) -> World:
-    """The world of a seed, lived and checked."""
+    """Simulate and check the world of a seed."""
     from tests.support.cluster.sim_checks import check
 
     world = World(seed, real=real)

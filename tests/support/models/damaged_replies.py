@@ -1,5 +1,5 @@
-"""Replies of models, damaged by chance, and what can be said of a reading without reading: the letters of what was
-written are all in it, every text stands between quotes in what was written, and no others do.
+"""Randomly damaged replies of models, and a check of a reading that does not use the reader: all letters of the reply
+must be in the reading, and every text of the reading must be quoted in the reply.
 """
 
 import json
@@ -48,7 +48,7 @@ DIALECTS = {
 
 
 def truth(chance: random.Random, way: str | None = None) -> Truth:
-    """A reply as a model means it."""
+    """Return a random intended reply, in one of the formats and dialects."""
     way = way or chance.choice(list(DIALECTS))
     dialect = chance.choice(DIALECTS[way])
     calls: list[tuple[str, dict[str, Any]]] = [("send_message", {"message": chance.choice(MESSAGES)})]
@@ -85,7 +85,7 @@ def _written(way: str, dialect: str, thought: str, calls: Calls, chance: random.
 
 
 def _inside(name: str, arguments: dict[str, Any], chance: random.Random) -> dict[str, Any]:
-    """A call as an object in an object, which share some of the words of their formats."""
+    """Return a call as an object in an object, which share some field names."""
     inner: dict[str, Any] = {}
     outer: dict[str, Any] = {}
     for side in (inner, outer):
@@ -97,7 +97,7 @@ def _inside(name: str, arguments: dict[str, Any], chance: random.Random) -> dict
 
 
 def body(one: Truth, text: str, finish: str = "stop") -> str:
-    """The answer of a server in which the text came."""
+    """Return the server's response that contains the text."""
     if one.preferred_format == "text":
         choice: dict[str, Any] = {"text": text}
     elif one.dialect == "arguments":
@@ -114,7 +114,7 @@ def read(one: Truth, text: str, finish: str = "stop") -> ModelReply:
 
 
 def arguments_of(reply: ModelReply) -> list[dict[str, Any]] | None:
-    """The arguments of its calls as they would be run; None where one cannot be read."""
+    """Return the arguments of the calls as they would be run; None if one cannot be read."""
     try:
         return [parse_reply.arguments(call.arguments) for call in reply.calls]
     except (ValueError, TypeError):
@@ -128,7 +128,7 @@ def is_whole(one: Truth, reply: ModelReply, *, thought: bool = True) -> bool:
     return names and same and (not thought or one.thought in reply.text)
 
 
-# What can be undone: the reading must be what was meant, and say that nothing was lost.
+# Damage that can be undone: the reading must be the intended reply, and be marked as lossless.
 
 
 def fence(text: str, _: random.Random) -> str:
@@ -140,7 +140,7 @@ def words(text: str, _: random.Random) -> str:
 
 
 def unclosed(text: str, chance: random.Random) -> str:
-    """Some of the closing braces at its end are missing, behind a text or a word."""
+    """Remove some of the closing braces at the end, after a text or a word."""
     bare = text.rstrip("} \n")
     closers = text[len(bare) :]
     gone = chance.randint(1, max(1, closers.count("}")))
@@ -151,7 +151,7 @@ def unclosed(text: str, chance: random.Random) -> str:
 
 
 def comma(text: str, _: random.Random) -> str:
-    """A comma before a closing brace."""
+    """Insert a comma before a closing brace."""
     places = [place for place in outside_strings(text) if text[place] in "}]"]
     return f"{text[: places[0]]},{text[places[0] :]}" if places else text
 
@@ -173,11 +173,11 @@ def braces(text: str, _: random.Random) -> str:
 
 
 UNDONE: Sequence[Callable[[str, random.Random], str]] = (unclosed, comma, breaks, underscores, fence, words)
-"""Damages that can be combined, in the order in which they can be done."""
+"""Damages that can be combined, in the order in which they are applied."""
 
 
 def undoable(one: Truth, chance: random.Random) -> str:
-    """The text with one or several things done to it that can be undone."""
+    """Return the text after one or several damages that can be undone."""
     if one.dialect == "inside" and one.preferred_format == "native":
         return one.text
     if one.dialect in ("hermes", "mistral", "llama"):
@@ -197,17 +197,17 @@ def undoable(one: Truth, chance: random.Random) -> str:
     return text
 
 
-# What cannot be undone: the reading must say so, or lean on nothing but what is left.
+# Damage that cannot be undone: the reading must be marked as lossy, or depend only on the remaining text.
 
 
 def outside_strings(text: str) -> list[int]:
-    """Places of the characters of JSON that are in no text."""
+    """Return the positions of the characters of JSON outside strings."""
     inside = {place for match in re.finditer(r'"(?:[^"\\]|\\.)*"', text) for place in range(*match.span())}
     return [place for place in range(len(text)) if place not in inside]
 
 
 def unstructured(text: str, chance: random.Random) -> str:
-    """One character of its structure is gone: a brace, a bracket, a colon, a comma or a quote."""
+    """Remove one structural character: a brace, a bracket, a colon, a comma or a quote."""
     quotes = [match.span() for match in re.finditer(r'"(?:[^"\\]|\\.)*"', text)]
     places = [place for place in outside_strings(text) if text[place] in "{}[]:,"]
     places += [place for begin, end in quotes for place in (begin, end - 1)]
@@ -245,12 +245,12 @@ def doubled(text: str, chance: random.Random) -> str:
 
 
 def unescaped(text: str, _: random.Random) -> str:
-    """Quotes inside of texts have no backslash."""
+    """Remove the backslashes before quotes inside texts."""
     return text.replace('\\"', '"')
 
 
 def wordless(text: str, _: random.Random) -> str:
-    """A monologue is a number."""
+    """Replace a monologue by a number."""
     return re.sub(r'("inner_thoughts":\s*)"(?:[^"\\]|\\.)*"', r"\g<1>7", text)
 
 
@@ -264,14 +264,14 @@ DAMAGE: Sequence[Callable[[str, random.Random], str]] = (
 
 
 def damaged(text: str, chance: random.Random) -> str:
-    """The text after one to three kinds of damage."""
+    """Return the text after one to three kinds of damage."""
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
         if len(text) > 2:
             text = chance.choice(DAMAGE)(text, chance)
     return text
 
 
-# What must be true of a reading that claims to have lost nothing.
+# Conditions for a reading that is marked as lossless.
 
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ID = re.compile(r'"id"\s*:\s*"[^"]*"')
@@ -286,7 +286,7 @@ _PLAIN = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': "\ue000"}
 
 
 def _decoded(text: str) -> str:
-    """Text in which escapes are what they stand for, and an escaped quote is told from one that ends a text."""
+    """Return the text with escapes decoded; escaped quotes become another character than quotes that end a text."""
 
     def plain(match: re.Match[str]) -> str:
         code = match.group(1)
@@ -328,7 +328,7 @@ def _unconserved(one: Truth, decoded: str, reply: ModelReply, arguments: Sequenc
     names: list[str] = []
     if one.dialect == "inside":
         names = [one.calls[0][0]]
-        bare = Counter(_LETTERS.findall(_ID.sub('"id"', decoded)))  # an id of a call is whatever a server makes up
+        bare = Counter(_LETTERS.findall(_ID.sub('"id"', decoded)))  # a server may invent any id for a call
         if bare & found != found or not _explained(bare - found, decoded, (*_WORDS, *names)):
             bare = written
         rest = bare - found
@@ -336,7 +336,7 @@ def _unconserved(one: Truth, decoded: str, reply: ModelReply, arguments: Sequenc
 
 
 def _explained(rest: Counter[str], decoded: str, words: Sequence[str]) -> bool:
-    """Return True if the text outside of the reading is the words of the format and no more."""
+    """Return True if the rest of the letters consists of the format's own words."""
     counts = [min(decoded.count(word), 4) for word in words]
     if not rest:
         return True
@@ -352,7 +352,7 @@ def _explained(rest: Counter[str], decoded: str, words: Sequence[str]) -> bool:
 
 
 def _plain(value: Any) -> str:
-    """All that is in a value, as it would be written, without quotes or escapes."""
+    """Return the content of a value as text, without quotes or escapes."""
     if isinstance(value, dict):
         return " ".join(f"{key} {_plain(item)}" for key, item in value.items())
     if isinstance(value, list):

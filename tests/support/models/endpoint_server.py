@@ -1,4 +1,4 @@
-"""A server of model endpoints inside the test's own event loop: it sends the bytes it is told to, cuts and hangs."""
+"""A server of model endpoints inside the test's event loop: it sends given bytes, breaks connections, and hangs."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -12,7 +12,7 @@ SSE = "text/event-stream"
 
 @dataclass(frozen=True)
 class Act:
-    """The answer to one request: a status, headers, the parts of the body, and then: `end`, `cut` or `hang`."""
+    """The answer to one request: a status, headers, parts of the body, and then: `end`, `cut` or `hang`."""
 
     parts: Sequence[bytes] = ()
     status: int = 200
@@ -22,18 +22,18 @@ class Act:
 
 
 def streaming(*events: bytes, then: str = "end", kind: str = SSE) -> Act:
-    """A stream of these events."""
+    """Return an answer that streams these events."""
     return Act(events, kind=kind, then=then)
 
 
 def plain(body: str, status: int = 200, **headers: str) -> Act:
-    """A body in one piece."""
+    """Return an answer with the whole body in one part."""
     return Act([body.encode()], status, [(name.replace("_", "-"), value) for name, value in headers.items()])
 
 
 @dataclass
 class Wire:
-    """The server: what it was sent, and what it will do; the last act for ever."""
+    """The server: received requests and its answers; the last answer is repeated."""
 
     acts: list[Act]
     url: str = ""
@@ -46,7 +46,7 @@ class Wire:
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def until(self, left: int) -> None:
-        """Wait until so many have left."""
+        """Wait until clients have closed `left` connections early."""
         async with asyncio.timeout(10):
             while self.left < left:
                 self.news.clear()
@@ -66,7 +66,7 @@ class Wire:
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         first = await reader.readexactly(1)
-        if first == b"\x16":  # the beginning of TLS
+        if first == b"\x16":  # the first byte of a TLS handshake
             writer.write(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
             return False
         head = (first + await reader.readuntil(b"\r\n\r\n")).decode()
@@ -92,7 +92,7 @@ class Wire:
 
 @asynccontextmanager
 async def serving(*acts: Act) -> AsyncIterator[Wire]:
-    """Run a server on 127.0.0.1 while the block runs; at its end no client may be connected, except idly."""
+    """Run a server on 127.0.0.1 while the block runs, and wait at its end until all clients have disconnected."""
     wire = Wire(list(acts))
     server = await asyncio.start_server(wire.serve, "127.0.0.1", 0, backlog=1024)
     wire.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"

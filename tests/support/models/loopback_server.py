@@ -1,4 +1,4 @@
-"""A chat-completions server on this machine: it remembers the requests byte for byte and answers from a script."""
+"""A chat-completions server on this machine: it records the requests byte for byte and answers from a script."""
 
 import threading
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ Reply = tuple[int, str]
 
 
 class Loopback:
-    """The received requests, and the answers: (status, body), the last one repeated for ever."""
+    """Received requests, and the answers: (status, body), the last one repeated."""
 
     def __init__(self, *replies: Reply) -> None:
         self.replies = list(replies)
@@ -20,7 +20,7 @@ class Loopback:
         self._news = threading.Condition()
 
     def wait_for(self, requests: int, seconds: float = 60) -> None:
-        """Wait until so many requests have come, in all."""
+        """Wait until the server has received `requests` requests in total."""
         with self._news:
             assert self._news.wait_for(lambda: len(self.bodies) >= requests, seconds), f"{len(self.bodies)} came"
 
@@ -34,7 +34,7 @@ class Loopback:
 
 @contextmanager
 def serving(*replies: Reply, location: str = "") -> Iterator[Loopback]:
-    """A server on 127.0.0.1 for as long as the block runs; each answer says that it moved to `location`, if given."""
+    """Run a server on 127.0.0.1 while the block runs; each answer has a Location header with `location`, if given."""
     script = Loopback(*replies)
 
     class Handler(BaseHTTPRequestHandler):
@@ -60,7 +60,7 @@ def serving(*replies: Reply, location: str = "") -> Iterator[Loopback]:
             pass
 
     class Server(ThreadingHTTPServer):
-        request_queue_size = 128  # as many may come at once as a gateway sends
+        request_queue_size = 128  # a gateway may open that many connections at once
 
     server = Server(("127.0.0.1", 0), Handler)
     script.url = f"http://127.0.0.1:{server.server_port}/v1"

@@ -1,4 +1,4 @@
-"""Requests as the offline stand-in sees them, made by hand, and its answers taken apart."""
+"""Requests to the offline model, made by hand, and readers of its answers."""
 
 import asyncio
 import json
@@ -56,7 +56,7 @@ SPOKEN = (called("send_message", "c0", message="Hi."), result("None", "c0"))
 
 
 def request(*chat: Chat, human: str | None = "First name: unknown", fresh: bool = False) -> bytes:
-    """A request as render.py makes it; an agent that has spoken before, unless `fresh`."""
+    """Return a request as the agent renders it; the agent has sent a message before, unless `fresh`."""
     block = "" if human is None else f'\n<human characters="{len(human)}/2000">\n{human}\n</human>'
     system = (
         "You are an agent with <human characters blocks.\n\n### Memory [last modified: ...]\n"
@@ -71,7 +71,7 @@ def request(*chat: Chat, human: str | None = "First name: unknown", fresh: bool 
 
 
 def typed(body: bytes) -> ModelReply:
-    """The answer as the agent reads it."""
+    """Return the answer as the agent reads it."""
     return parse_reply.reply(reply(body).decode(), WINDOW_TOKENS)
 
 
@@ -91,7 +91,7 @@ BLOCK = "Name: Chad\nTo do: buy milk\nThe user said: I sail\nThe user said: my d
 
 
 def talk(lines: Sequence[str], before: Sequence[UserMessage | MessageSent] = ()) -> list[list[tuple[str, Any]]]:
-    """The calls that each line leads to, in an agent of its own, after imported messages."""
+    """Return the calls that each line leads to, in a new agent, after imported messages."""
     records: list[Record] = []
 
     async def run() -> None:

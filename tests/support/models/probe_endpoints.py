@@ -1,4 +1,4 @@
-"""Endpoints that exist only as functions: each answers a probe as a server of its kind does."""
+"""Endpoints as plain functions: each answers a probe as one kind of server does."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ def reply(value: object, status: int = 200) -> ProbeResponse:
 
 
 def message(content: str | None = None, *words: str, usage: bool = True, finish: str = "stop") -> ProbeResponse:
-    """A completion with words, or with calls of `report`."""
+    """Return a completion with text, or with calls of `report`."""
     calls = [
         {"id": f"c{n}", "type": "function", "function": {"name": "report", "arguments": json.dumps({"word": word})}}
         for n, word in enumerate(words)
@@ -35,7 +35,7 @@ def streamed(*, usage: bool = True) -> ProbeResponse:
 
 
 class Server:
-    """Answers by path, and of a chat by its question; received requests are kept."""
+    """Answers by path, or by field for chat requests; records the received requests."""
 
     def __init__(
         self, owner: str = "", *, row: Mapping[str, Any] | None = None, paths: Mapping[str, object] | None = None,

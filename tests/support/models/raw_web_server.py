@@ -30,29 +30,29 @@ AwIDSQAwRgIhAO7iKydqvXxmTbPOcaRSM3yibcInIz8GXjfhfQdruIZAAiEA0XZM
 OWdbXQN4AJvFlRE/tTLW2ly7qNL5+ykok08xwV0=
 -----END CERTIFICATE-----
 """
-"""A key that protects nothing, and its certificate for `shop.test`, signed with it."""
+"""A key that protects nothing, and its self-signed certificate for `shop.test`."""
 
 
 def certificate(folder: Path) -> Path:
-    """A file of the folder with the certificate for `shop.test` and its key."""
+    """Write the certificate for `shop.test` with its key to a file. Return its path."""
     path = folder / "shop.test.pem"
     path.write_text(_CERTIFICATE, encoding="ascii")
     return path
 
 
 def ok(body: bytes = b"hello", *headers: str, status: str = "200 OK") -> bytes:
-    """An answer with a length."""
+    """Return a response with a Content-Length."""
     lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers]
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
 def moved(to: str, status: str = "302 Found") -> bytes:
-    """A redirect."""
+    """Return a redirect."""
     return ok(b"", f"Location: {to}", status=status)
 
 
 class Server:
-    """The received requests, and the answer to each path; an answer may need the port."""
+    """Received requests, and the answer for each path; an answer may be a function of the port."""
 
     def __init__(self, answers: Mapping[str, Answer]) -> None:
         self.answers = dict(answers)
@@ -61,7 +61,7 @@ class Server:
         self.closed = asyncio.Event()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection: the request is kept, the answer sent; without one the connection stays open and silent."""
+        """Record a request and send its answer; without an answer the connection stays open and silent."""
         try:
             head = await reader.readuntil(b"\r\n\r\n")
             length = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
@@ -81,7 +81,7 @@ class Server:
 
 @asynccontextmanager
 async def serving(answers: Mapping[str, Answer], secured: Path | None = None) -> AsyncIterator[Server]:
-    """The server, for as long as the block runs; over TLS with the certificate of the file `secured`."""
+    """Run the server while the block runs; over TLS if `secured` is the file of a certificate."""
     server = Server(answers)
     context = None
     if secured is not None:
@@ -97,7 +97,7 @@ async def serving(answers: Mapping[str, Answer], secured: Path | None = None) ->
 
 
 class Names:
-    """A resolver: each look-up of a host takes the next of its answers, the last one for ever."""
+    """A resolver: each look-up of a host takes the next of its answers, and the last one is repeated."""
 
     def __init__(self, **answers: Sequence[Sequence[str]]) -> None:
         self._answers = {name.replace("_", "."): list(lists) for name, lists in answers.items()}
@@ -110,11 +110,13 @@ class Names:
 
 
 def here(address: Address) -> bool:
-    """This machine's address alone: what a test admits in place of the public network."""
+    """Return True for this machine's address, which a test accepts instead of public addresses."""
     return address == ip_address("127.0.0.1")
 
 
 def web(server: Server, names: Names | None = None, *more: str, timeout_s: float = 20) -> WebAccess:
-    """Requests to `shop.test` on the server's port, which stands for a public host; and to the hosts in `more`."""
+    """Return web access to `shop.test` on the server's port, which stands for a public host, and to the hosts in
+    `more`.
+    """
     names = names or Names(shop_test=[["127.0.0.1"]])
     return WebAccess([f"shop.test:{server.port}", *more], names, here, timeout_s)

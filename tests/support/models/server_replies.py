@@ -14,7 +14,7 @@ DONE = b"data: [DONE]\n\n"
 
 @dataclass(frozen=True)
 class Dialect:
-    """One server's way to say it."""
+    """One server's response, whole and as a stream of events."""
 
     name: str
     whole: str
@@ -43,7 +43,7 @@ def _whole(head: dict[str, Any], message: dict[str, Any], usage: dict[str, Any],
 
 
 def _said(first: dict[str, Any], begun: dict[str, Any], part: Any) -> list[tuple[dict[str, Any], str | None]]:
-    """Text, then a call whose arguments come in parts."""
+    """Return deltas for a text and for a call whose arguments come in parts."""
     texts = [({"content": text}, None) for text in TEXTS]
     return [
         (first, None),
@@ -85,7 +85,7 @@ def _vllm() -> Dialect:
 
 
 def _ollama() -> Dialect:
-    """Its calls come whole, beside an empty content; comments keep the connection open."""
+    """Return Ollama's dialect: whole calls next to empty content, and comments that keep the connection open."""
     head = {"id": "chatcmpl-123", "created": 1, "model": "qwen3:8b", "system_fingerprint": "fp_ollama"}
     usage = {"prompt_tokens": 90, "completion_tokens": 9, "total_tokens": 99}
     message = {"content": TEXT, "tool_calls": [_call("call_x1", index=0)]}
@@ -99,7 +99,7 @@ def _ollama() -> Dialect:
 
 
 def _llamacpp() -> Dialect:
-    """Its content begins as null, and the last chunk has what it took."""
+    """Return llama.cpp's dialect: content begins as null, and the last chunk has the timings."""
     head = {"id": "chatcmpl-Zz", "created": 1, "model": "gemma-3", "system_fingerprint": "b6000-abc"}
     usage = {"completion_tokens": 9, "prompt_tokens": 90, "total_tokens": 99}
     timings = {"prompt_n": 90, "prompt_ms": 1.5, "predicted_n": 9, "predicted_ms": 2.5, "cache_n": 0}
@@ -119,5 +119,5 @@ DIALECTS = [_openai(), _vllm(), _ollama(), _llamacpp()]
 
 
 def error(message: str, status: int | str | None = None, kind: str = "invalid_request_error") -> str:
-    """The body of an error as most servers shape it."""
+    """Return the body of an error as most servers send it."""
     return json.dumps({"error": {"message": message, "type": kind, "param": None, "code": status}})

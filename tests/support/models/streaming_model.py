@@ -1,4 +1,4 @@
-"""A model that is heard while it speaks, and a process whose agents ask it."""
+"""A model that streams its replies, and a process whose agents call it."""
 
 import asyncio
 import json
@@ -20,11 +20,11 @@ from tests.support.agents.virtual_time_shard import SharedHome
 from tests.support.virtual_time import WallClock
 
 CUT = "cut"
-"""Among what a model says: the stream breaks in the middle, and the same is said again."""
+"""A line at which the stream breaks in the middle, and the reply is then sent again."""
 
 
 def pieces_of(body: str, size: int = 6) -> Iterator[ReplyDelta]:
-    """A chat completion as it would be streamed, so many characters at once."""
+    """Yield the deltas of a chat completion, `size` characters at a time."""
     message = json.loads(body)["choices"][0]["message"]
     for part in _split(message["content"] or "", size):
         yield ReplyDelta(text=part)
@@ -39,16 +39,16 @@ def _split(text: str, size: int) -> list[str]:
 
 
 class Streamer:
-    """Says its lines in order, then "Yes."; a line is a body, or an exception that comes after half of "Yes."."""
+    """Gives its lines in order, then "Yes."; a line is a body, or an exception that is raised after half of "Yes."."""
 
     name = "streamer"
 
     def __init__(self, *lines: str | BaseException) -> None:
         self.lines = list(lines)
         self.open = 0
-        """Connections on which an answer is awaited."""
+        """Number of calls that are under way."""
         self.heard = 0
-        """Answers with a subscriber."""
+        """Number of calls."""
 
     async def ask(self, request: bytes, *, on_delta: DeltaCallback | None = None, **_: object) -> ModelResponse:
         hear = on_delta or (lambda _: None)
@@ -83,7 +83,7 @@ SPEAKS = Settings(model="streamer", window=8192, stream=True)
 
 
 def streaming(model: Streamer, tools: Sequence[Tool] = ()) -> Home:
-    """A process whose agents, each with a log of its own, ask this model."""
+    """Return a process whose agents, each with its own log, call this model."""
     home = Home()
     home.runtime = LocalRuntime(
         lambda _: LocalSystem(home.store, models=lambda _: model, tools=tools, ports=home.ports),
@@ -93,7 +93,7 @@ def streaming(model: Streamer, tools: Sequence[Tool] = ()) -> Home:
 
 
 def streaming_shared(model: Streamer, tools: Sequence[Tool] = ()) -> SharedHome:
-    """The same with agents that share a log."""
+    """Return a process whose agents share a log and call this model."""
     home = SharedHome()
     home.store.register_many(["sam"], shared=True)
     home.shard._make_system = lambda _, enter: LocalSystem(
@@ -103,14 +103,14 @@ def streaming_shared(model: Streamer, tools: Sequence[Tool] = ()) -> SharedHome:
 
 
 async def opened(home: Home) -> Any:
-    """The agent of a process, set up for a stream."""
+    """Open the agent of a process, configured to stream."""
     ref = home.ref()
     await ref.open(SPEAKS, create=True, take_over=False, command="test")
     return ref
 
 
 def faults(home: Home, tools: Sequence[Tool] = ()) -> list[Any]:
-    """Return the faults of the log: of its order, its requests, its tables."""
+    """Return the faults that verify and rebuild find, and the open turns."""
     system = LocalSystem(home.store, tools=tools, ports=Ports(clock=WallClock(), ids=CountingIds()))
     view = system.view("sam")
     found = [*verify(view, system.tools).faults, *rebuild(view).faults]

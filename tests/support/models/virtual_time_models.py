@@ -1,4 +1,4 @@
-"""Models for a gateway in virtual time: they take a while, remember what they were asked and when, and can fail."""
+"""Models for a gateway in virtual time: they take some time, record their requests with times, and can fail."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -13,16 +13,16 @@ from tests.support.virtual_time import WallClock
 from tests.support.virtual_time import run as run_virtual
 
 Script = Callable[[bytes, int], ModelResponse | ModelError]
-"""From a request, and how many came before it, to what comes of it."""
+"""Function of a request and the number of earlier requests; returns an answer or an error."""
 
 
 def answered(request: bytes, before: int) -> ModelResponse:
-    """Ten tokens, whatever was asked."""
+    """Return an answer of ten tokens to any request."""
     return ModelResponse(completion(total=10, prompt=8), 1000)
 
 
 def failing(kind: str, times: int, after_s: float = 0) -> Script:
-    """Fails so many times, then answers."""
+    """Return a script that fails `times` times, then answers."""
 
     def script(request: bytes, before: int) -> ModelResponse | ModelError:
         error = ModelError(f"It is {kind}.", kind=kind, retry_after_s=after_s)
@@ -32,7 +32,7 @@ def failing(kind: str, times: int, after_s: float = 0) -> Script:
 
 
 class SlowModel:
-    """Takes `seconds` for each request."""
+    """A model that takes `seconds` for each request."""
 
     def __init__(self, script: Script = answered, seconds: float = 1) -> None:
         self.name = "slow"
@@ -62,7 +62,7 @@ class SlowModel:
 
 
 def gateway(model: SlowModel, **limits: Any) -> Gateway:
-    """A gateway whose every model is this one, without chance."""
+    """Return a gateway that always uses this model, without random jitter."""
     return Gateway(lambda *_: model, GatewayLimits(**limits), clock=WallClock(), chance=lambda: 0.0)
 
 
@@ -75,10 +75,10 @@ async def outcome(asking: Coroutine[Any, Any, ModelResponse]) -> ModelResponse |
 
 
 def seconds() -> float:
-    """Virtual seconds since the test began."""
+    """Return the virtual seconds since the test began."""
     return asyncio.get_running_loop().time()
 
 
 def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a test in virtual time, which leaves nothing behind."""
+    """Run a test in virtual time, and check that no task is left."""
     run_virtual(main, collect=False)

@@ -1,4 +1,4 @@
-"""The offline stand-in, from request bytes to answer bytes; nothing of it needs a key, a network or a clock."""
+"""The offline model, from request bytes to response bytes, without key, network or clock."""
 
 import asyncio
 import json
@@ -26,14 +26,14 @@ from tests.support.models.offline_requests import (
 
 
 def test_the_same_request_has_the_same_answer() -> None:
-    """The answer is a function of the bytes: no clock, no chance."""
+    """The answer depends on the bytes of the request only."""
     body = request(user("Hi there"))
     assert reply(body) == reply(body)
     assert reply(body) != reply(request(user("Hi you")))
 
 
 def test_the_answer_is_a_chat_completion() -> None:
-    """Ids come from the request, usage counts a quarter of its bytes, and the model says what it is."""
+    """Ids come from the request, usage counts a token for four bytes, and the answer names the model."""
     body = request(user("my name is Chad and I sail"))
     answer = json.loads(reply(body))
     ids = [call["id"] for call in answer["choices"][0]["message"]["tool_calls"]]
@@ -48,7 +48,7 @@ def test_the_answer_is_a_chat_completion() -> None:
 
 
 def test_offline_is_a_model() -> None:
-    """`ask` gives the pure reply with its latency, and closing twice is fine."""
+    """`ask` returns the reply with its latency, and a second close has no effect."""
     model = OfflineModel()
     body = request(user("hi"))
     answer = asyncio.run(model.ask(body))
@@ -59,8 +59,8 @@ def test_offline_is_a_model() -> None:
     assert answer.latency_us >= 0
 
 
-def test_what_is_no_request_is_a_model_error() -> None:
-    """Bytes that are no request are refused with the one error that a model may raise."""
+def test_invalid_request_bytes_are_a_model_error() -> None:
+    """Bytes that are no request raise ModelError."""
     for body in (b"", b"{", b"[]", b'{"messages": 3}', b"\xff"):
         with pytest.raises(ModelError, match="no chat-completions request"):
             reply(body)
@@ -72,7 +72,7 @@ FIRST = ["hi", "my name is Chad and I sail", "What is the capital of France?", "
 
 @pytest.mark.parametrize("text", FIRST)
 def test_the_first_reply_passes_the_check_of_first_messages(text: str) -> None:
-    """For any first message, the first reply speaks or searches the archive, and its monologue is clean."""
+    """To any first message the reply sends a message or searches the archive, and has a valid monologue."""
     first = typed(request(user(text), fresh=True))
     assert decide.first_message_fault(first) is None
 
@@ -85,7 +85,7 @@ def test_every_first_event_passes_the_check_of_first_messages() -> None:
 
 
 def test_it_says_that_it_is_rule_based() -> None:
-    """Asked what it is, and in its first greeting, it says that it is no language model."""
+    """Asked about itself, and in its first greeting, the model says that it is no language model."""
     for text in ("who are you?", "What are you", "are you a language model?", "Are you human?"):
         assert "not a language model" in said(request(user(text)))
     assert "rule-based" in said(request(user("Hello"), fresh=True))
@@ -93,13 +93,13 @@ def test_it_says_that_it_is_rule_based() -> None:
 
 
 def test_it_greets_by_name() -> None:
-    """A greeting holds the name of the block, and none where it is unknown."""
+    """A greeting contains the name from the block, or none if the block has none."""
     assert "Chad" in said(request(user("hi!"), human="First name: unknown\nName: Chad"))
     assert "unknown" not in said(request(user("hi!")))
 
 
 def test_facts_are_written_and_acknowledged_in_one_reply() -> None:
-    """Facts go into core memory, one line each, beside one message."""
+    """Facts go into core memory, one line each, and the reply sends one message."""
     (append, arguments), (send, message) = calls(request(user("Hi, my name is Chad and I sail"), human=""))
     assert append == "core_memory_append"
     assert arguments == {"name": "human", "content": "Name: Chad\nThe user said: I sail", "request_heartbeat": False}
@@ -123,14 +123,14 @@ def test_facts_are_written_and_acknowledged_in_one_reply() -> None:
     ("add new sails to my to-do list", "To do: new sails"),
 ])  # fmt: skip
 def test_a_fact_becomes_a_line(text: str, line: str) -> None:
-    """Each way of telling a fact gives one short line."""
+    """Each supported wording of a fact gives one short line."""
     name, arguments = calls(request(user(text), human="Note: none"))[0]
     assert (name, arguments["content"]) == ("core_memory_append", line)
 
 
 @pytest.mark.parametrize("text", ["I'm tired", "I think so", "call me later", "ok", "What a day!", "It rained all day"])
-def test_what_is_no_fact_is_said_to_be_not_understood(text: str) -> None:
-    """A message without facts about the user leaves memory alone, and the reply does not pretend otherwise."""
+def test_a_message_without_facts_is_not_understood(text: str) -> None:
+    """A message without facts about the user does not change memory, and the reply says that it was not understood."""
     assert names(request(user(text))) == ["send_message"]
     assert "I do not understand that" in said(request(user(text)))
 
@@ -143,7 +143,7 @@ def test_what_is_no_fact_is_said_to_be_not_understood(text: str) -> None:
     ("My dog is called Tom", "The user said: my dog is called Rex", "The user said: My dog is called Tom"),
 ])  # fmt: skip
 def test_a_changed_value_replaces_the_old_one(text: str, old: str, new: str) -> None:
-    """A fact with one value replaces the old line; an unknown name is filled in."""
+    """A new value of a fact replaces the old line; an unknown name is filled in."""
     edits = calls(request(user(text), human=f"The user said: I sail\n{old}"))
     assert edits[0] == ("core_memory_replace", {
         "name": "human", "old_content": old, "new_content": new, "request_heartbeat": False,
@@ -151,28 +151,28 @@ def test_a_changed_value_replaces_the_old_one(text: str, old: str, new: str) -> 
     assert names(request(user("my dog is old"), human=old)) == ["core_memory_append", "send_message"]
 
 
-def test_a_value_that_changes_at_once_is_written_as_it_is_in_the_end() -> None:
-    """A fact that one message states and corrects is one line: the block has nothing to replace yet."""
+def test_a_value_corrected_in_one_message_is_written_once() -> None:
+    """A message that states and corrects a fact appends one line with the last value."""
     body = request(user("I live in Oslo. Call me Al. I moved to Rome."), human="")
     assert names(body) == ["core_memory_append", "send_message"]
     assert calls(body)[0][1]["content"] == "The user said: I moved to Rome\nName: Al"
 
 
 def test_a_line_is_replaced_as_it_stands() -> None:
-    """Spaces of a hand-written block are kept in what is to be found there."""
+    """The text to replace is taken from the block exactly, with its spaces."""
     edits = calls(request(user("Call me Al"), human=" Name:  Chad "))
     assert edits[0][1]["old_content"] == " Name:  Chad "
 
 
 def test_a_known_fact_is_not_written_twice() -> None:
-    """A fact that is in the block already is only acknowledged, in any case of letters, and a name under either key."""
+    """A fact that is already in the block, in any case of letters, is acknowledged and not appended."""
     for text, human in (("I sail", "The user said: I sail"), ("my name is chad", "First name: Chad")):
         assert names(request(user(text), human=human)) == ["send_message"]
         assert "I know that already" in said(request(user(text), human=human))
 
 
 def test_without_a_human_block_facts_are_archived() -> None:
-    """Without a block for them, facts are still stored."""
+    """Without a `human` block, facts are stored in archival memory."""
     assert names(request(user("I live in Oslo"), human=None)) == ["archival_memory_insert", "send_message"]
 
 
@@ -182,7 +182,7 @@ def test_without_a_human_block_facts_are_archived() -> None:
     ("cross off milk from my to-do list", "To do: buy milk"),
 ])  # fmt: skip
 def test_forgetting_removes_the_line(text: str, line: str) -> None:
-    """A line of the block is removed exactly as it stands; an unknown one is said to be unknown."""
+    """A matching line of the block is removed; if none matches, the reply says so."""
     removed = calls(request(user(text), human=BLOCK))
     assert removed[0] == ("core_memory_remove", {"name": "human", "content": line, "request_heartbeat": False})
     assert "nothing to take out" in said(request(user(text), human="Name: Chad"))
@@ -198,7 +198,7 @@ def test_forgetting_removes_the_line(text: str, line: str) -> None:
     ("What do you know about me?", "you sail"),
 ])  # fmt: skip
 def test_questions_are_answered_from_the_block(question: str, answer: str) -> None:
-    """A question about the block's content is answered at once, without a search."""
+    """A question about the block is answered without a search."""
     body = request(user(question), human=BLOCK)
     assert names(body) == ["send_message"]
     assert answer in said(body)
@@ -213,12 +213,12 @@ def test_questions_are_answered_from_the_block(question: str, answer: str) -> No
     ("who am I?", "First name: unknown", "I know nothing about you yet. Tell me!"),
 ])  # fmt: skip
 def test_the_block_answers_in_good_english(question: str, line: str, answer: str) -> None:
-    """Lines by another hand, and those that hold nothing, are told in one pleasant sentence."""
+    """Lines that a person wrote are quoted in one sentence, and empty lines are skipped."""
     assert said(request(user(question), human=line)) == answer
 
 
 def test_a_fact_and_a_question_are_served_together() -> None:
-    """A question may be answered by what was told in the same message."""
+    """A question may be answered from a fact in the same message."""
     body = request(user("I'm Dana. What is my name?"), human="")
     assert names(body) == ["core_memory_append", "send_message"]
     assert "Your name is Dana." in said(body)
@@ -241,7 +241,7 @@ CHAT = [
 
 
 def test_a_first_hour_reads_well() -> None:
-    """Each answer is to the point, and no turn makes a call twice."""
+    """Each answer of a first conversation is to the point, and no turn makes a call twice."""
     for (line, expected), turn in zip(CHAT, talk([line for line, _ in CHAT]), strict=True):
         assert expected in spoken(turn), line
         made = [(name, str(arguments)) for name, arguments in turn]

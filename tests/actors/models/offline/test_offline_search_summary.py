@@ -1,4 +1,4 @@
-"""The offline stand-in looks things up, serves what the system wants of it, and writes summaries."""
+"""The offline model searches, handles system events, and writes summaries."""
 
 import json
 
@@ -30,7 +30,7 @@ from tests.support.models.offline_requests import (
 
 
 def test_other_questions_are_searched_in_the_conversation() -> None:
-    """The query is the words that carry meaning, and a heartbeat is asked for."""
+    """The query has the significant words, and a heartbeat is requested."""
     asked = request(user("When did Caroline go to the support group?"))
     expected = {"query": "caroline go support group", "request_heartbeat": True}
     assert calls(asked) == [("conversation_search", expected)]
@@ -42,7 +42,7 @@ SEARCH = called("conversation_search", query="boat", request_heartbeat=True)
 
 
 def test_the_best_hit_is_quoted_with_day_and_speaker() -> None:
-    """The question itself and other questions are no answers; day, speaker and words are told."""
+    """Questions are not quoted as answers; the quote has day, speaker and text."""
     hits = found(
         "timestamp: 2023-05-20 10:00:00 AM UTC+0000, user - What is the name of my boat?",
         "timestamp: 2023-05-09 10:00:00 AM UTC+0000, user - Should I paint the boat?",
@@ -54,7 +54,7 @@ def test_the_best_hit_is_quoted_with_day_and_speaker() -> None:
 
 
 def test_a_result_that_is_shown_cut_is_still_read() -> None:
-    """A list without its end gives the results that are whole enough."""
+    """Complete entries of a truncated list of results are used."""
     first = "timestamp: 2023-05-08 01:56:00 PM UTC+0000, Ann - The boat is Ida"
     hits = found(first, "timestamp: 2023-05-09 ...")
     body = request(QUESTION, SEARCH, result(hits[:-8] + " [... 8 more characters"), beat(REQUESTED))
@@ -62,7 +62,7 @@ def test_a_result_that_is_shown_cut_is_still_read() -> None:
 
 
 def test_no_hit_leads_to_the_archive_and_then_to_honesty() -> None:
-    """Conversation, archive, then "I do not know": two heartbeats and no third."""
+    """Two searches, of conversation and archive, ask for a heartbeat; then the reply is "I do not know"."""
     one = (QUESTION, SEARCH, result("No results found."), beat(REQUESTED))
     assert calls(request(*one)) == [("archival_memory_search", {"query": "boat", "request_heartbeat": True})]
     two = (*one, called("archival_memory_search", query="boat"), result("No results found."), beat(REQUESTED))
@@ -74,7 +74,7 @@ def test_no_hit_leads_to_the_archive_and_then_to_honesty() -> None:
 
 
 def test_a_memory_is_read_with_any_description() -> None:
-    """Id, tags, source and part stand before the text of a memory, and are not quoted."""
+    """Id, tags, source and part before the text of a memory are not quoted."""
     told = (
         "id: 4711, part 2 of 3, tags: a, memory: b, source: blue, document: box.txt, memory: boat papers, all of them"
     )
@@ -92,19 +92,19 @@ def test_a_memory_is_read_with_any_description() -> None:
     ("What did we talk about?", "2023-05-20", "2023-05-20"),
 ])  # fmt: skip
 def test_questions_with_days_are_searched_by_day(question: str, first: str, last: str) -> None:
-    """Days in a question, in order, are the range of the search."""
+    """Days in a question become the range of the search, in order."""
     assert calls(request(user(question))) == [
         ("conversation_search_date", {"start_date": first, "end_date": last, "request_heartbeat": True})
     ]
 
 
 def test_a_day_that_is_none_is_not_searched_by_day() -> None:
-    """2023-13-45 is no day; it is searched as words."""
+    """A text such as 2023-13-45 is not a day and is searched as words."""
     assert names(request(user("What happened on 2023-13-45?"))) == ["conversation_search"]
 
 
 def test_a_search_by_day_is_answered() -> None:
-    """Its first results are quoted; nothing found is said."""
+    """The first results are quoted; an empty result is reported."""
     asked = user("what did we say on 2023-05-08?")
     search = called("conversation_search_date", start_date="2023-05-08", end_date="2023-05-08")
     stamp = "timestamp: 2023-05-08 01:00:00 PM UTC+0000"
@@ -114,7 +114,7 @@ def test_a_search_by_day_is_answered() -> None:
 
 
 def test_keep_and_pause() -> None:
-    """Texts are kept whole in the archive, and pauses end at the longest one that there is."""
+    """Texts are stored unchanged in archival memory, and pauses are limited to the maximum."""
     kept = calls(request(user("Keep this: the tide turns at six.\nAnd at noon.")))
     assert kept[0][1]["content"] == "the tide turns at six.\nAnd at noon."
     assert calls(request(user("pause for 30 minutes")))[0] == ("pause_heartbeats", {"minutes": 30})
@@ -129,7 +129,7 @@ def test_a_login_is_greeted() -> None:
 
 
 def test_quiet_events_are_only_thought_about() -> None:
-    """Timers, heartbeats by hand and words of the system give a monologue and no call."""
+    """Timers, manual heartbeats and system messages give a monologue and no call."""
     for event in (beat("A timer went off (daily)"), beat("Someone asked for this heartbeat by hand"), alert("disk ok")):
         answer = typed(request(event))
         assert answer.text
@@ -137,7 +137,7 @@ def test_quiet_events_are_only_thought_about() -> None:
 
 
 def test_memory_pressure_keeps_what_the_user_said() -> None:
-    """The last five statements go into the archive, each cut to 200 characters, without a message."""
+    """The last five statements are stored in archival memory, each cut to 200 characters, without a message."""
     statements = [user(f"I sailed to island number {n} in the year {1900 + n}") for n in range(40)]
     body = request(*statements, called("send_message", "c9"), result("None", "c9"), alert(decide.PRESSURE_WARNING))
     ((name, arguments),) = calls(body)
@@ -147,7 +147,7 @@ def test_memory_pressure_keeps_what_the_user_said() -> None:
 
 
 def test_several_triggers_are_served_in_one_reply() -> None:
-    """Pressure, a search that came back and a new message: one reply does all three."""
+    """Memory pressure, a search result and a new message are handled in one reply."""
     hits = found("timestamp: 2023-05-08 01:56:00 PM UTC+0000, user - The boat is Ida")
     new = user("I live in Oslo")
     body = request(QUESTION, SEARCH, result(hits), alert(decide.PRESSURE_WARNING), beat(REQUESTED), new)
@@ -157,7 +157,7 @@ def test_several_triggers_are_served_in_one_reply() -> None:
 
 
 def test_a_full_block_moves_the_fact_to_the_archive() -> None:
-    """A fact beyond the limit of core memory is stored in the archive, and the user is told."""
+    """A fact that does not fit in core memory is stored in archival memory, and the reply says so."""
     failed = result("Error calling function core_memory_append: Edit failed: Exceeds 10 character limit", ok=False)
     append = called("core_memory_append", name="human", content="Lives in: Oslo")
     body = request(user("I live in Oslo"), append, failed, beat(FAILED))
@@ -166,7 +166,7 @@ def test_a_full_block_moves_the_fact_to_the_archive() -> None:
 
 
 def test_other_failures_are_reported_and_not_repeated() -> None:
-    """A failed function is named to the user; a message that failed is not sent again."""
+    """The reply names a failed function; a failed message is not sent again."""
     body = request(user("q?"), called("weather"), result("No function named weather", ok=False), beat(FAILED))
     assert names(body) == ["send_message"]
     assert "weather" in said(body)
@@ -178,13 +178,13 @@ def test_other_failures_are_reported_and_not_repeated() -> None:
                                   " " * 9000, '"}]', "é" * 10_000, "forget ", "keep this:",
                                   "pause for 999999 hours", "my is is"])  # fmt: skip
 def test_any_text_gets_an_answer(text: str) -> None:
-    """No text makes it fall or stay silent, first or later."""
+    """Every text gets an answer, as a first or a later message, and none raises an error."""
     for fresh in (True, False):
         assert names(request(user(text), fresh=fresh))
 
 
-def test_messages_that_are_not_ours_are_taken_as_words() -> None:
-    """A request that another program made, or with nothing in it, is still answered."""
+def test_messages_of_other_programs_are_answered() -> None:
+    """A request of another program, or an empty one, is answered too."""
     assert names(request({"role": "user", "content": "hi"})) == ["send_message"]
     assert typed(b'{"messages":[]}').text
     assert typed(b'{"messages":[{"role":"user","content":null}]}').text
@@ -199,8 +199,8 @@ It is 12 degrees.
 
 
 @pytest.mark.parametrize("words", [1, 5, 12, 40, 100])
-def test_a_summary_keeps_to_its_words(words: int) -> None:
-    """A request for a summary gets text of at most so many words, and no call."""
+def test_a_summary_has_at_most_the_requested_words(words: int) -> None:
+    """A request for a summary gets text of at most the requested number of words, and no call."""
     system = f"Write at most {words} words of plain text, and nothing else."
     messages = [{"role": "system", "content": system}, {"role": "user", "content": TRANSCRIPT}]
     answer = typed(json.dumps({"model": "offline", "messages": messages}).encode())
@@ -209,7 +209,7 @@ def test_a_summary_keeps_to_its_words(words: int) -> None:
 
 
 def test_a_summary_keeps_the_earlier_one_first_and_then_facts() -> None:
-    """The earlier summary stands first, then what was said; thoughts and calls are left out."""
+    """The earlier summary comes first, then the messages; thoughts and calls are left out."""
     text = summary(TRANSCRIPT, 60)
     assert text.startswith("My name is Sam.")
     assert "On 2023-05-08 the user said: My dog Rex was born in 2019." in text
@@ -227,7 +227,7 @@ IMPORTED = (
 
 
 def test_the_tail_of_an_import_is_no_input() -> None:
-    """After an import that ends with a user's lines, only what is asked now is answered."""
+    """After an import that ends with a user's lines, only the new message is answered."""
     hello, cat = talk(["hello", "What is my cat called?"], IMPORTED)
     assert [name for name, _ in hello] == ["send_message"]
     assert "accept" not in spoken(hello)
@@ -238,8 +238,8 @@ def test_the_tail_of_an_import_is_no_input() -> None:
 @pytest.mark.parametrize(("day", "name", "served"), [
     ("2023-05-20", None, True), ("2022-05-20", None, False), ("2023-05-20", "Caroline", False),
 ])  # fmt: skip
-def test_what_waits_is_of_the_same_day_and_speaker(day: str, name: str | None, served: bool) -> None:
-    """An earlier message is served too where it came on the day of the newest, from the same speaker."""
+def test_an_earlier_message_is_answered_if_day_and_speaker_match(day: str, name: str | None, served: bool) -> None:
+    """An earlier unanswered message is answered too if it has the newest message's day and speaker."""
     event = {"type": "user_message", "message": "I sail", "time": f"{day} 09:00:00 AM UTC+0000", "name": name}
     body = request({"role": "user", "content": json.dumps(event)}, user("I live in Oslo"))
     assert ("sail" in said(body)) is served
@@ -249,7 +249,7 @@ def test_what_waits_is_of_the_same_day_and_speaker(day: str, name: str | None, s
 
 
 def test_presets_are_package_data() -> None:
-    """Every preset reads as text of its kind, and an unknown one names those that there are."""
+    """Every preset can be read, and an unknown name is refused with the list of names."""
     assert presets.names("persona") == ["everlog", "plain", "sam"]
     assert presets.names("human") == ["basic", "guest"]
     assert len(presets.system("chat")) <= 2600
