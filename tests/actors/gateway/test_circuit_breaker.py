@@ -156,7 +156,7 @@ def test_queued_callers_fail_when_the_breaker_opens() -> None:
 
 
 def test_a_fallback_stands_in_until_the_model_answers_again() -> None:
-    """When the model fails, the turn records `model_switched` and the fallback answers. The next turn tries the model
+    """After a failure of the model, the turn records `model_switched` and the fallback answers. The next turn tries the model
     again, unless its breaker is open: then the fallback answers without delay. When the model is available again, it
     answers.
     """

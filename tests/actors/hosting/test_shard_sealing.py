@@ -68,7 +68,7 @@ def test_a_busy_shard_seals_above_a_high_limit() -> None:
 
 
 def test_an_idle_shard_seals_above_a_low_limit() -> None:
-    """When no command runs, the next check seals from SEAL_BYTES_MIN on; fewer bytes stay unsealed."""
+    """Without a running command, the next check seals from SEAL_BYTES_MIN on; fewer bytes stay unsealed."""
 
     async def main() -> None:
         home = SharedHome()

@@ -64,7 +64,7 @@ def test_a_command_without_a_turn_gets_records_at_once() -> None:
 
 
 def test_a_command_that_fails_early_still_gets_its_records() -> None:
-    """When a command ends before its turn is known, the records that were held back are delivered."""
+    """If a command ends before its turn is known, the records that were held back are delivered."""
 
     async def main(audience: Subscribers) -> None:
         with audience.joined("id", "asker", held=True) as listener:

@@ -262,7 +262,7 @@ def test_a_recreated_agent_has_no_timers_of_the_deleted_one() -> None:
 
 
 def test_a_clock_that_jumps() -> None:
-    """When the clock jumps ahead, one late heartbeat comes within a minute; when it jumps back, the next heartbeat
+    """If the clock jumps ahead, one late heartbeat comes within a minute; when it jumps back, the next heartbeat
     waits for its time.
     """
 

@@ -71,7 +71,7 @@ def test_a_long_conversation_is_summarized_and_continues() -> None:
 
 
 def test_a_cut_never_parts_a_call_from_its_result() -> None:
-    """Wherever a summary ends, the requests after it are well-formed."""
+    """For any end of a summary, the requests after it are well-formed."""
     world = answering()
     search = completion(calls=[("conversation_search", {"query": "sea", "request_heartbeat": True})])
     for number in range(25):

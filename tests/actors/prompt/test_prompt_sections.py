@@ -167,7 +167,7 @@ def test_a_wrong_template_changes_nothing() -> None:
 
 
 def test_an_activation_renders_nothing_and_writes_nothing_where_nothing_changed() -> None:
-    """The recorded prompt is used again; it is rendered anew only for a change such as another model, and the log
+    """The recorded prompt is used again; it is rendered again only for a change such as another model, and the log
     verifies.
     """
     world = World()
