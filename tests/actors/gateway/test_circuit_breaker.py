@@ -156,9 +156,9 @@ def test_queued_callers_fail_when_the_breaker_opens() -> None:
 
 
 def test_a_fallback_stands_in_until_the_model_answers_again() -> None:
-    """After a failure of the model, the turn records `model_switched` and the fallback answers. The next turn tries the model
-    again, unless its breaker is open: then the fallback answers without delay. When the model is available again, it
-    answers.
+    """After a failure of the model, the turn records `model_switched` and the fallback answers. The next turn tries the
+    model again, unless its breaker is open: then the fallback answers without delay. When the model is available again,
+    it answers.
     """
 
     def script(request: bytes, before: int) -> ModelResponse | ModelError:

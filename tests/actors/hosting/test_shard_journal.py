@@ -146,7 +146,7 @@ async def test_a_repeated_append_is_projected_once(desk: Desk) -> None:
 
 @pytest.mark.parametrize("operation", ["write", "sync"])
 def test_a_failed_sync_fails_its_group(operation: str) -> None:
-    """A disk error reaches every caller of the group; each commit that is sent again to the reopened log counts once."""
+    """A disk error reaches every caller of the group; a commit that is sent again to the reopened log counts once."""
 
     async def main() -> None:
         desk = Desk()
