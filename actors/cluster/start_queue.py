@@ -61,7 +61,9 @@ class StartQueue:
         return self._count[urgency]
 
     def hurry(self, place: HostedPartition, urgency: StartPriority) -> None:
-        """Raise the priority of a waiting start, if this caller is more urgent. A caller is never refused for that."""
+        """Raise the priority of a waiting start, if this caller is more urgent. The limits of the queue do not apply
+        here.
+        """
         waiting = self._waiting.get(place)
         if waiting is not None and urgency < waiting.urgency:
             self._count[waiting.urgency] -= 1
@@ -71,8 +73,8 @@ class StartQueue:
 
     @asynccontextmanager
     async def turn(self, place: HostedPartition, urgency: StartPriority) -> AsyncIterator[None]:
-        """Hold one of the `at_once_max` starts while the block runs. Raises StartQueueFull. One start for each
-        partition.
+        """Hold one of the `at_once_max` starts while the block runs. Raises StartQueueFull. A partition must not wait
+        twice: the second entry would replace the first.
         """
         if self.under_way < self._at_once_max:
             self.under_way += 1

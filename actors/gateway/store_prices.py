@@ -14,8 +14,8 @@ def prices_of(root: Path, limits: GatewayLimits) -> PriceList:
 
 
 def prices_at(root: Path | None, limits: GatewayLimits) -> PriceList:
-    """Return all prices for a paid request; `root` None: without a store. Raises ModelError, so that the turn has the
-    reason.
+    """Return all prices for a paid request; `root` None: without a store. Raises ModelError instead of BadInput, so
+    that the turn fails with this message.
     """
     if root is None:
         return all_prices(limits)

@@ -120,7 +120,7 @@ class ModelAddress(msgspec.Struct, frozen=True):
 
 
 class ModelDefaults(msgspec.Struct, frozen=True):
-    """Settings of an agent for a model, where nothing else is configured; None: unknown."""
+    """Default settings of an agent that uses this model. None: no default is known."""
 
     window: int | None = None
     calling: CallingFormatName | None = None
@@ -166,8 +166,7 @@ class Catalogue(msgspec.Struct, frozen=True):
         endpoint = self._described(url)
         abilities = self.abilities(name, url)
         window = entry.window or (endpoint.window if endpoint else None) or (found.window if found else None)
-        # A stream without usage figures would leave token estimates and budgets without a measure,
-        # so it is not the default.
+        # Token estimates and budgets need usage figures. A stream without them is therefore not the default.
         stream = None if abilities.streaming is None else abilities.streaming and abilities.stream_usage is not False
         return ModelDefaults(
             window=window,
@@ -217,7 +216,7 @@ class Catalogue(msgspec.Struct, frozen=True):
 
 
 def same_url(one: str, other: str) -> bool:
-    """Return True if two addresses are equal, apart from a final slash and the name of this machine."""
+    """Return True if two addresses are equal. A final slash is ignored, and `localhost` equals `127.0.0.1`."""
     return plain_url(one) == plain_url(other)
 
 

@@ -91,7 +91,7 @@ class PriceList:
             ),
             PriceRow(
                 "offline", r"^offline( \(rule-based\))?$", Price(0, 0), "everlog"
-            ),  # by name, and as it calls itself
+            ),  # name in requests, and in replies
             *([PriceRow("", "", other, "EVERLOG_GATEWAY_PRICE_IN and _OUT")] if other else ()),
             *(PriceRow(name, f"^{re.escape(name)}{DATED}$", price, f"list of {listed.date}") for name, price in named),
         ]

@@ -30,7 +30,7 @@ from everlog.events import (
 )
 
 _CHANGES = frozenset({AgentConfigured.kind, MemoryEdited.kind, BlockRemoved.kind, Summary.kind, SummaryExpanded.kind})
-"""Types of changes of which the newest determines the figures in the memory header."""
+"""The memory header shows the state at the newest record of one of these types."""
 _COUNTED = frozenset({UserMessage.kind, MessageSent.kind, "archival_inserted", "archival_deleted"})
 """Types of records that the memory header counts."""
 _IMPORTED = frozenset({UserMessage.kind, MessageSent.kind})
@@ -55,11 +55,11 @@ class UncertainParts(msgspec.Struct, frozen=True):
     edited: int
     """Seq of the newest erased change of a memory block. A block that changed later is certain."""
     blocks: bool
-    """True if another number of characters may be shown of each block."""
+    """True if blocks may be cut at a different length."""
     messages: Collection[int]
     """Seqs of messages that may differ."""
     torn: Collection[int]
-    """Seqs of messages that form a group with such a message: a reply and its results."""
+    """Seqs of all messages in a group (a reply and its function results) of which one message may differ."""
     context: Context
 
     @property
@@ -117,7 +117,9 @@ class UncertainParts(msgspec.Struct, frozen=True):
         return self.edited > max(seqs, default=0)
 
     def _older_may_differ(self, newest: Sequence[int]) -> bool:
-        """Return True if an uncertain message is not among the newest, or forms a group with the first of them."""
+        """Return True if the part "messages", which holds the older messages, may differ: an uncertain message is one
+        of them, or the group of the first newest message reaches back into them.
+        """
         if self.summary or self.hidden or not set(self.messages) <= set(newest):
             return True
         return bool(newest) and newest[0] in self.torn
@@ -165,7 +167,9 @@ class ErasureEffects:
         return not gone or gone[-1] < self._last(self._configs, index)
 
     def in_step(self, index: int) -> bool:
-        """Return True if an erased record belongs to a reply, or stands before it in its step."""
+        """Return True if the step of the reply at `index` has an erased record: before the reply, or among the records
+        that the reply left.
+        """
         step = [*self._history.of_step(index), *self._history.before_in_step(index)]
         return any(is_erased(record.payload) for record in step)
 

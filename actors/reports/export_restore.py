@@ -12,8 +12,8 @@ from everlog.store import ExportHeader, FileStore, Progress, RestoreReport, expo
 def export_agent(system: LocalSystem, store: FileStore, agent_id: str, path: Path, *, clock: Clock,
                  with_sources: bool = False, replace: bool = False, progress: Progress | None = None
                  ) -> ExportHeader:  # fmt: skip
-    """Export an agent, and all that it needs, into the file `path`. Return the header. Raises as `AgentSystem.export`
-    does.
+    """Export an agent, with the ancestors that a fork needs, into the file `path`; documents of its sources only with
+    `with_sources`. Return the header. Raises as `AgentSystem.export` does.
     """
     view = system.view(agent_id)
     try:

@@ -126,8 +126,8 @@ class Archive:
         return self._follower(partition).has_more(self._positions.get(partition, -1))
 
     def _is_behind(self, partition: str, commit: int) -> bool:
-        """Return True if a partition has commits after `commit`. A follower's `has_more` alone may be wrong before its
-        first read.
+        """Return True if a partition has commits after `commit`. Before its first read, a follower's `has_more` may say
+        True although there is nothing new, so the log is read to make sure.
         """
         if not self._follower(partition).has_more(commit):
             return False
@@ -183,7 +183,7 @@ class Archive:
             self._writer = ArchiveWriter(self._folder, self._store, self._step)
         return self._writer
 
-    # ---- asking
+    # ---- search
 
     def search(self, wanted: ArchiveQuery) -> Matches:
         """Return memories of an agent and documents of its sources, best match first; equal searches give equal
@@ -240,7 +240,7 @@ class Archive:
             self._row_caches = RowCaches(self._folder, self._lineage)
         return self._row_caches if self._row_caches is not None and self._row_caches.renewed() else None
 
-    # ---- the whole of it
+    # ---- rebuild, check, status
 
     def rebuild(self, embedder: Embedder | None = None, progress: RebuildProgress | None = None) -> RebuildReport:
         """Build the index again from the log alone, as a second table; the old one answers until it is replaced.

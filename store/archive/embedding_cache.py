@@ -30,7 +30,7 @@ def content_of(row: ArchiveRow) -> bytes:
 
 
 class TextFeatures(NamedTuple):
-    """Searchable features of some texts, one of each for a text."""
+    """Vectors and words of several texts. Entry n of both belongs to text n."""
 
     vectors: "np.ndarray"
     """Vectors, float16."""

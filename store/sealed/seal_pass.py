@@ -302,8 +302,8 @@ class SealPass:
         )
 
     def _inherited_checkpoints(self, maker: str) -> list[pa.Table]:
-        """Return the checkpoints of the inputs and their states worth keeping as checkpoints, without agents that
-        erased records.
+        """Return the checkpoints of the inputs, and those of their states that are kept as checkpoints. Rows of agents
+        with erased records are left out.
         """
         found = [checkpoints_in(self._where, entry, maker) for entry in self._inputs]
         for entry, far in distant_ends(self._manifest, self._inputs):
@@ -336,7 +336,7 @@ class SealPass:
 
     def _known(self, maker: str, files: Sequence[FileEntry], agents: set[str], arrivals: Mapping[str, int]
                ) -> tuple[pa.Table | None, set[str]]:  # fmt: skip
-        """Return the states of `agents` before the fresh records, and which agents have one; only an agent's newest
+        """Return the last states of `agents` before the fresh records, and the agents that have one; only an agent's newest
         file counts.
 
         A state from before the agent's last arrival is excluded: it lacks the records of the other partition.
@@ -359,8 +359,8 @@ class SealPass:
 
 
 def _arrivals(files: Sequence[FileEntry]) -> dict[str, int]:
-    """Return the last arrival of each agent that arrived from another partition in one of `files`, which are in
-    order.
+    """Return the seq of each agent's last arrival from another partition, by agent. `files` are in order: later ones
+    win.
     """
     return dict(sorted((name, seq) for entry in files for name, seq in entry.arrivals.items()))
 
