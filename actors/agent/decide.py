@@ -146,7 +146,9 @@ class ReplyExecution:
             self._fail_call(outside.call, error, unknown=unknown)
 
     def given(self, result: FunctionResult, left: Sequence[Event] = ()) -> None:
-        """Accept the next call's result and events unchanged: recorded before, or known without running the call."""
+        """Use a result and its events as given, without running the next call: they are in the log already, or known
+        otherwise.
+        """
         self._waiting.pop(0)
         self._events.extend(left)
         for event in left:
@@ -261,7 +263,8 @@ class ReplyExecution:
     def _run_pure(self, call: Call, tool: Tool, bound: Mapping[str, Any]) -> ExternalCall | None:
         """Run a pure call. If it edits shared blocks, undo its changes and return the call."""
         before = self._function_memory.blocks()
-        faults: tuple[type[BaseException], ...] = (*tool.faults, CancelledError)  # no await: not this task's own
+        # Nothing is awaited here, so a CancelledError comes from the function and does not cancel this task.
+        faults: tuple[type[BaseException], ...] = (*tool.faults, CancelledError)
         self._function_memory.call_id = call.id
         try:
             result = tool.function(self._function_memory, **bound)
@@ -351,7 +354,8 @@ def first_message_fault(reply: ModelReply) -> str | None:
 def is_first(context: Context) -> bool:
     """Return True if the agent has never replied, as far as the context or its summary shows.
 
-    After every turn was excluded the next reply is a first one again: the check is for the pattern that it sets.
+    If all turns are excluded, the next reply counts as a first one again: a first reply sets the pattern for later
+    ones, so it is checked again.
     """
     replied = any(message.turn and isinstance(message.event, ModelReply) for message in context.messages)
     return summary_of(context) is None and not replied

@@ -336,8 +336,8 @@ class SealPass:
 
     def _known(self, maker: str, files: Sequence[FileEntry], agents: set[str], arrivals: Mapping[str, int]
                ) -> tuple[pa.Table | None, set[str]]:  # fmt: skip
-        """Return the last states of `agents` before the fresh records, and the agents that have one; only an agent's newest
-        file counts.
+        """Return the last states of `agents` before the fresh records, and the agents that have one. A state is taken
+        only from an agent's newest sealed file.
 
         A state from before the agent's last arrival is excluded: it lacks the records of the other partition.
         """
