@@ -242,7 +242,7 @@ def asking(store: FileStore) -> Iterator[subprocess.Popen[str]]:
 
     Raises RuntimeError if the process died while the block ran.
     """
-    code = f"from bench.analytics import ask_for_ever; ask_for_ever({str(store.root)!r})"
+    code = f"from bench.analytics import ask_forever; ask_forever({str(store.root)!r})"
     child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     try:
         assert child.stdout is not None

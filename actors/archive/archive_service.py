@@ -337,7 +337,7 @@ class ClusterArchiveClient:
     async def meanings(self, agent_id: str, query: str, said_by: int) -> Mapping[int, float]:
         """Return the similarity of each message to the query, by seq. Raises ArchiveDown."""
         loop = asyncio.get_running_loop()
-        # After a timeout, do not make every search wait MEANING_S for an answer that it can do without.
+        # After a timeout, do not make every search wait OPTIONAL_RANKING_S for an answer that it can do without.
         if loop.time() < self._retry_optional_at:
             raise ArchiveDown("the archive gave no answer a moment ago")
         try:

@@ -171,7 +171,7 @@ class RayRuntime:
         self._packed(capabilities)
 
     async def perform_many(self, orders: Sequence[BatchCommand]) -> AsyncIterator[Sequence[BatchOutcome]]:
-        """Carry out many commands; see `Runtime.perform_many`. Each host gets one call for up to ORDERS_MAX
+        """Carry out many commands; see `Runtime.perform_many`. Each host gets one call for up to COMMANDS_PER_CALL_MAX
         commands.
         """
         capabilities = self._packed(orders[0].command.capabilities) if orders else None

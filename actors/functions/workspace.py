@@ -126,7 +126,7 @@ def _check_kind(found: os.stat_result, filename: str) -> None:
 
 
 def _chunks(file: int, filename: str) -> Iterator[bytes]:
-    """Yield the file from its beginning. Raise FunctionError at LOOKED_BYTES_MAX."""
+    """Yield the file from its beginning. Raise FunctionError at SEARCHED_BYTES_MAX."""
     looked = 0
     while chunk := os.read(file, _CHUNK_BYTES):
         yield chunk

@@ -222,7 +222,7 @@ class Subscribers:
             self.leave(listener)
 
     def join(self, caller: Subscriber) -> None:
-        """Add a subscriber until it leaves. Raises Busy if there are LISTENERS_MAX already."""
+        """Add a subscriber until it leaves. Raises Busy if there are SUBSCRIBERS_MAX already."""
         if len(self._callers) >= SUBSCRIBERS_MAX:
             waits = f"The agent has {SUBSCRIBERS_MAX} callers waiting and takes no more now. Try again later."
             raise Busy(waits, retry_after_s=BUSY_S)

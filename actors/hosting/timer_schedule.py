@@ -4,8 +4,8 @@ A timer is an event in its agent's log, and so is each heartbeat that it caused;
 due. The schedule only sends commands. The id of a command is derived from agent, timer and due time, so that two
 schedules of one store cause one heartbeat, and the host drops a heartbeat that is not due any more.
 
-A hundred thousand agents may have timers. Heartbeats that are due together are sent together, up to BEATS_MAX at once;
-the others are sent late, and none is lost.
+A hundred thousand agents may have timers. Heartbeats that are due together are sent together, up to
+HEARTBEATS_IN_FLIGHT_MAX at once; the others are sent late, and none is lost.
 """
 
 import asyncio
@@ -259,5 +259,5 @@ class TimerSchedule:
         if at is None or len(self._firing) >= HEARTBEATS_IN_FLIGHT_MAX:
             await self._bell.wait(None)
         else:
-            # Never longer than TIMER_LOOK_S: the clock may be set, or the machine may sleep.
+            # Never longer than TIMER_CHECK_S: the clock may be set, or the machine may sleep.
             await self._bell.wait(min(max(at - self._clock.now(), 0) / MICROSECONDS, TIMER_CHECK_S))

@@ -308,7 +308,7 @@ SEARCH_S, OPTIONAL_RANKING_S = 15.0, 2.0
 
 ARCHIVE_RETRY_S = 5.0
 """Seconds for which a host skips optional rankings after one got no answer. Without the pause, each search would wait
-for MEANING_S while the archive is down.
+for OPTIONAL_RANKING_S while the archive is down.
 """
 
 ARCHIVE_NICENESS = 5

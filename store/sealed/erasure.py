@@ -60,7 +60,7 @@ def erase_records(table: pa.Table, erasures: Erasures) -> tuple[pa.Table, int]:
 def _erased_rows(table: pa.Table, erasures: Erasures) -> pa.ChunkedArray | None:
     """Return a mask of the rows that `erasures` names and that are not tombstones yet; None if it names none.
 
-    JOINTS are excluded.
+    CONNECTING_KINDS are excluded.
     """
     found = None
     for agent_id, spans in erasures.items():

@@ -41,7 +41,7 @@ def test_no_caller_waits_for_a_failed_loop(monkeypatch: pytest.MonkeyPatch) -> N
         raise OSError("no more")
 
     monkeypatch.setattr(loop_thread._loop, "run_forever", broken)
-    with pytest.raises(RuntimeError, match="loop of the agents has failed"), loop_thread as loop:
+    with pytest.raises(RuntimeError, match="loop of the agents failed"), loop_thread as loop:
         loop.run(asyncio.sleep(0))
 
 

@@ -139,7 +139,7 @@ def test_more_commands_than_a_shard_takes() -> None:
     run_plain(main, slow)
 
 
-@pytest.mark.parametrize("limit", [(subscribers, "LISTENERS_MAX"), (event_writer, "INBOX_MAX")])
+@pytest.mark.parametrize("limit", [(subscribers, "SUBSCRIBERS_MAX"), (event_writer, "INBOX_MAX")])
 def test_more_callers_or_inputs_than_an_agent_takes(limit: tuple[Any, str]) -> None:
     """A caller or input beyond the limit is refused with the time to retry, leaves no record, and does not affect the
     earlier ones.

@@ -229,7 +229,7 @@ def test_attaching_is_an_event_of_the_agent_that_counts_from_then_on(tmp_path: P
                 await sam.attach_source("land"),
             ] == [True, False, True]
             assert [await sam.detach_source("sea"), await sam.detach_source("sea")] == [True, False]
-            with pytest.raises(BadInput, match="a source name has"):
+            with pytest.raises(BadInput, match="a source name must have"):
                 await sam.attach_source(" ")
             again = commands.AttachSource(id=uuid7(TickingClock().now(), 99), source="letters")
             for _ in range(2):

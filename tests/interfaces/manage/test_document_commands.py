@@ -199,8 +199,8 @@ def test_a_source_in_use_is_refused_and_nothing_is_loaded(cli: Line, tmp_path: P
     ("argv", "said"),
     [
         (["load", "sam", "/no/such/folder"], "there is no such file or folder"),
-        (["load", "sam", "x.txt", "--source", " "], "a source name has 1 to 248 bytes"),
-        (["load", "sam", "x.txt", "--source", "s" * 249], "a source name has 1 to 248 bytes"),
+        (["load", "sam", "x.txt", "--source", " "], "a source name must have 1 to 248 bytes"),
+        (["load", "sam", "x.txt", "--source", "s" * 249], "a source name must have 1 to 248 bytes"),
         (["load", "source:sea", "x.txt"], "there is no such file or folder"),
         (["attach", "sam", "sea"], "There is no source 'sea'. Did you mean seas?"),
         (["attach", "nobody", "seas"], "There is no agent 'nobody' here"),

@@ -56,7 +56,7 @@ def test_a_turn_that_was_open_is_reported(sam: Line) -> None:
     ("arguments", "said"),
     [
         (["sam", "--as-of", "999", "--new-name", "tom"], "has records 1 to"),
-        (["sam", "--as-of", "yesterday", "--new-name", "tom"], "neither a seq"),
+        (["sam", "--as-of", "yesterday", "--new-name", "tom"], "is not a moment"),
         (["sam", "--as-of", "2001-01-01", "--new-name", "tom"], "began after"),
         (["sam", "--new-name", "sam"], "There is an agent 'sam' already"),
         (["nobody", "--new-name", "tom"], "no agent 'nobody'"),

@@ -74,7 +74,7 @@ def test_the_users_code_is_in_no_workspace(cli: Line, tmp_path: Path) -> None:
     tools = folder / "mine.py"
     tools.write_text("")
     said = cli.fails("send", "sam", "hi", "--tools", str(tools), "--workspace", str(folder))
-    assert "could change what it runs" in said
+    assert "could change code that is run" in said
 
 
 @pytest.mark.parametrize("flag", ["--preset", "--workspace", "--allow-host", "--helper"])

@@ -146,7 +146,7 @@ def test_ctrl_c_leaves_the_fork_with_what_ran(told: Line, monkeypatch: pytest.Mo
     [
         (("--from", "99", "--new-name", "tom"), "records 1 to"),
         (("--from", "2999-01-01", "--new-name", "tom"), "is older"),
-        (("--from", "soon", "--new-name", "tom"), "neither a seq"),
+        (("--from", "soon", "--new-name", "tom"), "is not a moment"),
         (("--from", "8", "--new-name", "sam"), "already"),
         (("--new-name", "nobody", "--report"), "no agent 'nobody'"),
         (("--from", "8", "--new-name", "tom", "--system", "/no/such/file"), "cannot be read"),
