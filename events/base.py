@@ -3,6 +3,8 @@
 An event is an immutable fact in the past tense. The event says what happened; the envelope says to which agent, when,
 in which turn and why. Human words of an event, if there are any, are always in its field `text`, so that search and
 analytics read one column. Times are integers: microseconds since 1970-01-01 UTC.
+
+Used by all events, the store and the agents. Every field of the envelope is part of a record's digest (see `digest`).
 """
 
 from typing import ClassVar

@@ -1,4 +1,8 @@
-"""Convert typed events into what the log stores (kind, version, text, JSON payload) and back. Nothing else does."""
+"""Convert typed events into what the log stores (kind, version, text, JSON payload) and back. Nothing else does.
+
+Used by agents and hosts to write events, and by all code that reads their fields. No kind is ever removed from
+`CATALOGUE`: logs contain it.
+"""
 
 from collections import deque
 from collections.abc import Callable, Sequence

@@ -2,6 +2,9 @@
 
 `chain_n = sha256(chain_{n-1} + digest_n)`, beginning from 32 zero bytes. The chain value is computed, and not stored
 with the record, so that both cannot be changed together. Manifests store the value at the end of each file.
+
+Used by `store` for every append, seal and export, and by `everlog verify`. The bytes of `canonical_bytes` never change:
+chain values on disk depend on them.
 """
 
 import hashlib

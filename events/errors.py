@@ -27,8 +27,9 @@
     ├── ClusterError        Ray cannot be started, joined or kept
     └── FunctionError       a function of the agent failed: the model gets the error, the turn continues
 
-The exit code of the command line is a table over this tree, in `interfaces`. Messages say whose fault it is, what
-was expected, what was found, and what to do. Every public type has a page: `everlog explain CODE`.
+Raised in all rooms. An error that ends a command gives exit code 1. Scripts and pages name an error by its `code`,
+which is made of the name of its class. Messages say whose fault it is, what was expected, what was found, and what to do.
+Every public type has a page: `everlog explain CODE`.
 """
 
 import re

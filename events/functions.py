@@ -1,4 +1,8 @@
-"""Events of what the agent did: functions that started and ended, messages that reached the user."""
+"""Events of what the agent did: functions that started and ended, messages that reached the user.
+
+Written by `actors/agent`; read by replay, the calling formats and the SQL of projections. Released shapes never change:
+see `upcast`.
+"""
 
 from typing import ClassVar, Literal
 

@@ -1,4 +1,8 @@
-"""Make and read UUIDv7: ids that carry their time. Pure: time and random bits are arguments."""
+"""Make and read UUIDv7: ids that carry their time. Pure: time and random bits are arguments.
+
+Used by clocks of hosts and tests to make ids. The store reads the time out of ids, and refuses appends whose id is too
+old.
+"""
 
 RANDOM_BITS = 74
 """Random bits in a UUIDv7, which also has 48 bits of time and 6 fixed bits (RFC 9562, 5.7)."""

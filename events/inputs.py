@@ -1,5 +1,7 @@
 """Events that reach the agent from outside. An input with step 0 and a turn above 0 opens that turn, and needs an
 answer.
+
+Written by agents, hosts and imports; read by the SQL of projections. Released shapes never change: see `upcast`.
 """
 
 from typing import ClassVar, Literal

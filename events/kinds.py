@@ -1,4 +1,7 @@
-"""Groups of event kinds that all rooms treat alike."""
+"""Groups of event kinds that all rooms treat alike.
+
+Used by turns, replay and rerun in `actors`. The SQL files get `INPUTS` and `STOPS` as `{inputs}` and `{stops}`.
+"""
 
 from everlog.events.inputs import (
     BudgetExceeded,

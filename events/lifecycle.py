@@ -1,4 +1,8 @@
-"""Events about the agent itself: its beginning, configuration, moves and end."""
+"""Events about the agent itself: its beginning, configuration, moves and end.
+
+Written by agents, and by `store` for moves and forks; read by activations and the SQL of projections. Released shapes
+never change: see `upcast`.
+"""
 
 from typing import ClassVar, Literal
 

@@ -1,4 +1,8 @@
-"""Events of what the agent knows: core memory, archival memory, summaries, and how much of each the context shows."""
+"""Events of what the agent knows: core memory, archival memory, summaries, and how much of each the context shows.
+
+Written by functions of the agent, edits of people, and summaries; read by the SQL of projections. Released shapes never
+change: see `upcast`.
+"""
 
 from typing import ClassVar, Literal
 

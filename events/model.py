@@ -1,5 +1,7 @@
 """Events of what the model answered. A request is logged by reference: the sha256 of its exact bytes, its length, and
 short fingerprints of its parts in their order, which show where a request that is rendered again differs first.
+
+Written by `actors/agent`; read by turns, replay and the SQL of projections. Released shapes never change: see `upcast`.
 """
 
 from typing import ClassVar, Literal

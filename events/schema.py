@@ -1,4 +1,7 @@
-"""Write the JSON schema of every event to `events/schema.json`: run `python -m everlog.events.schema`."""
+"""Write the JSON schema of every event to `events/schema.json`: run `python -m everlog.events.schema`.
+
+Run by developers after a change of an event. A test compares the file with the code.
+"""
 
 import json
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""Convert points in time: microseconds UTC, datetimes and text. Pure: nothing here reads a clock."""
+"""Convert points in time: microseconds UTC, datetimes and text. Pure: nothing here reads a clock.
+
+Used wherever times are read or written.
+"""
 
 from datetime import UTC, datetime, timedelta
 

@@ -11,6 +11,8 @@ each with a default, the step returns the payload unchanged. Never edit or delet
 sees upcast records only.
 
 `heartbeats_paused` is the example: `tests/golden/make.py` leaves a record of its version 1.
+
+Used by `codec`.
 """
 
 from collections.abc import Callable

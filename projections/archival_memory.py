@@ -1,4 +1,7 @@
-"""Find what an agent stored, as of any moment: by words, by id, or by the whole text."""
+"""Find what an agent stored, as of any moment: by words, by id, or by the whole text.
+
+Used by `actors/memory/agent_search.py`, for searches of agents and of people.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

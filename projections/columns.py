@@ -1,4 +1,7 @@
-"""Convert columns of an answer that other tools have no type for: they are returned as DuckDB's own texts."""
+"""Convert columns of an answer that other tools have no type for: they are returned as DuckDB's own texts.
+
+Used by `fleet_views`.
+"""
 
 from collections.abc import Sequence
 

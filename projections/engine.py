@@ -1,7 +1,8 @@
 """Run projections in one DuckDB in memory, which is filled from the log.
 
 The engine contains nothing that is not in the log: it can be dropped at any moment and filled again. Rows of a commit
-are added in one transaction. Only SQL decides what the rows mean; see `sql/`.
+are added in one transaction. Only SQL decides what the rows mean; see `sql/`. Used by activations, hosts and replay.
+Not thread-safe: each host has its own engine.
 """
 
 import atexit

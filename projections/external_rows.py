@@ -1,4 +1,8 @@
-"""Read rows from other programs' data: one SELECT over Parquet, CSV, JSON, or a DuckDB database."""
+"""Read rows from other programs' data: one SELECT over Parquet, CSV, JSON, or a DuckDB database.
+
+Used by `interfaces/documents/query_rows.py`, for `everlog load`. The connection must not be able to write or install
+anything.
+"""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""Make small tables of the incarnations and forks of a whole fleet, once, when the views over the fleet are made."""
+"""Make small tables of the incarnations and forks of a whole fleet, once, when the views over the fleet are made.
+
+Used by `fleet_views`.
+"""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence

@@ -3,6 +3,8 @@
 The views are SQL files in `sql/fleet/`, set-oriented: one pass over millions of rows. The files in `sql/` serve a few
 agents at a time, as of a seq. A law checks that both mean the same. The engine has no table of its own, and may open no
 other files than its own sealed ones, so that a query has nothing to change.
+
+Used by `actors/reports` and `everlog sql`.
 """
 
 import tempfile

@@ -1,6 +1,8 @@
 """Report from the logs what became of acknowledged inputs, as an independent check.
 
 The check queries the records themselves, all of a partition at once, and uses no projection.
+
+Used by `interfaces/fleet/load_generator.py`, for `everlog fleet`.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,7 @@
-"""Price calls in SQL: a list of prices as macros and as a view. Only queries that use prices compute them."""
+"""Price calls in SQL: a list of prices as macros and as a view. Only queries that use prices compute them.
+
+Used by `actors/models/prices.py` and `fleet_views`.
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,8 @@
-"""Limits of the projections, with the unit last in the name."""
+"""Limits of the projections, with the unit last in the name.
+
+Used by the files of this folder. Raise `STATE_VERSION` when states change their meaning: stored states of the old
+version are then ignored.
+"""
 
 MEMORY_MB = 512
 """Maximum memory in MB of one DuckDB, before it writes to its temporary directory."""

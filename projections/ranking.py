@@ -8,6 +8,8 @@ two messages right before and after. Texts that contain the query word for word 
 A message is a result if its own words, or the question that it answers, contain a stem of the query; or if it is among
 the 20 nearest in meaning; or if the query names its speaker, such a stem is in it or next to it, and it is among the 20
 best. Names of speakers do not count as stems here, unless the query has no others.
+
+Used by `recall_search`. `tests/laws/ranking_reference.py` has the same formula in plain Python, and both must agree.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

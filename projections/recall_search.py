@@ -1,4 +1,7 @@
-"""Search what was said, as of any moment, ranked by words, and by meaning if the caller has similarities."""
+"""Search what was said, as of any moment, ranked by words, and by meaning if the caller has similarities.
+
+Used by `actors/memory/agent_search.py`, for searches of agents and of people.
+"""
 
 from collections.abc import Container, Mapping, Sequence
 from datetime import datetime, timedelta

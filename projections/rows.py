@@ -1,4 +1,7 @@
-"""Hand out the rows of one query over many agents to each agent, without copying them."""
+"""Hand out the rows of one query over many agents to each agent, without copying them.
+
+Used by the engine, the journal of hosts, and `actors/prompt/context.py`.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, overload

@@ -2,6 +2,9 @@
 
 A document covers the words of a message, its speaker, its day, and what was said right before it, most of all a
 question: an answer seldom repeats the words of its question.
+
+Used by `recall_search` and `ranking`. Weights are multiples of one quarter, so that their sums do not depend on the
+order.
 """
 
 import re

@@ -5,6 +5,9 @@ serves two forms, which are made here only:
 
 - the **batched form**, a query over many (agent, as_of) pairs at once, which hosts use: `batch_query(name)`;
 - the **macro** `name(agent, as_of)`, for people: alone, or as `FROM wanted, LATERAL name(agent_id, as_of)`.
+
+Used by `engine`, `state` and `fleet_views`. A SQL file must not end with a comment, which would hide a closing
+parenthesis.
 """
 
 import re

@@ -2,6 +2,8 @@
 
 A state is a part of the records, with values that the engine computed from them: enough for questions about now, and
 never the only copy of anything. A state names its maker, so that another version of the projections ignores it.
+
+Used by hosts and `everlog log seal`, which hand `DERIVER` to the store, and by activations, which resume from states.
 """
 
 import hashlib

@@ -1,6 +1,8 @@
 """Parse the values of arguments: text in, value out. Raise argparse.ArgumentTypeError for a value that is not accepted.
 
 Imports nothing heavy: every command loads this module before it does anything else.
+
+Used by the `args_*.py` files of `interfaces/cli`, as types of arguments.
 """
 
 import argparse

@@ -1,4 +1,7 @@
-"""Parse the moments of --as-of: a seq, a time, or a length of time before now."""
+"""Parse the moments of --as-of: a seq, a time, or a length of time before now.
+
+Used by the commands that take --as-of.
+"""
 
 import re
 from argparse import ArgumentTypeError, Namespace

@@ -1,4 +1,8 @@
-"""Make the store, the system, and the settings of an agent from the arguments of a command."""
+"""Make the store, the system, and the settings of an agent from the arguments of a command.
+
+Used by nearly every command. `model_choice` writes `args.base_url`, so a command makes its settings before it opens
+agents.
+"""
 
 import asyncio
 import importlib.util

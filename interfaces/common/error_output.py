@@ -4,6 +4,8 @@ Imports nothing heavy.
 
 Text from outside must not control the terminal. Everything that is printed for people goes through `sanitize`, names,
 labels and errors included.
+
+Used by `interfaces/cli` for errors, and by commands that print text of logs, models or users.
 """
 
 import os

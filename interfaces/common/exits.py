@@ -1,4 +1,7 @@
-"""Exit codes of the command line, and Ctrl-C during a query. Imports nothing heavy."""
+"""Exit codes of the command line, and Ctrl-C during a query. Imports nothing heavy.
+
+Used by `interfaces/cli`. Scripts of users depend on the codes.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -3,6 +3,9 @@
 There are two levels of callbacks. An interface gets records: `json_shapes.JsonLines` is one, and so is anything that
 counts, filters or forwards records. A front end gets text for people: `terminal_output.TerminalFrontEnd` is one, and a
 chat bot would be another. `narrator.Narrator` is the interface that translates records for a front end.
+
+Used by every command, for its environment and its output. Tests and the tour replace the environment, so a command
+takes clock, ids and models from it only.
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""Read text that a person gives to a command: typed, from stdin, or in a file. Text that is not UTF-8 is rejected."""
+"""Read text that a person gives to a command: typed, from stdin, or in a file. Text that is not UTF-8 is rejected.
+
+Used by commands that take TEXT or --file. `check_text` runs before anything is written, as its error promises.
+"""
 
 import re
 import sys

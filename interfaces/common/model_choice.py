@@ -1,4 +1,7 @@
-"""Resolve the model that a command names: its name in the log, its address, and, on first use, its abilities."""
+"""Resolve the model that a command names: its name in the log, its address, and, on first use, its abilities.
+
+Used by `bootstrap` and `everlog models`.
+"""
 
 from argparse import Namespace
 from collections.abc import Callable

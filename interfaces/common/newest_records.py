@@ -1,4 +1,7 @@
-"""Read the log of an agent backwards from its head."""
+"""Read the log of an agent backwards from its head.
+
+Used by `everlog chat` and `everlog send`.
+"""
 
 from collections.abc import Iterator
 

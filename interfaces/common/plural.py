@@ -1,4 +1,7 @@
-"""Write a count with its noun for people. Imports nothing heavy."""
+"""Write a count with its noun for people. Imports nothing heavy.
+
+Used by all code that prints counts for people.
+"""
 
 
 def plural(count: int, singular: str, plural: str = "") -> str:

@@ -1,4 +1,8 @@
-"""Limit the memory of a process that runs a query over all agents, and end it cleanly on SIGTERM."""
+"""Limit the memory of a process that runs a query over all agents, and end it cleanly on SIGTERM.
+
+Used by `everlog sql`. The limit is never lifted: the tour, which runs commands in its own process, replaces
+`hold_memory`.
+"""
 
 import re
 import resource

@@ -1,4 +1,7 @@
-"""Make settings from the arguments of `args_shared.settings`, for every command that has them. Files are read here."""
+"""Make settings from the arguments of `args_shared.settings`, for every command that has them. Files are read here.
+
+Used by `bootstrap`, `everlog configure` and `everlog prompt`.
+"""
 
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping

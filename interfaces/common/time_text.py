@@ -1,6 +1,8 @@
 """Write times for people and programs. Pure: the present is an argument, and times are microseconds UTC.
 
 `clock` is the one format of a time for people, with its zone; JSON has `iso`.
+
+Used by all commands that read or print times.
 """
 
 import re

@@ -1,4 +1,7 @@
-"""The type of a page about an error. Imports nothing heavy."""
+"""The type of a page about an error. Imports nothing heavy.
+
+Used by the files of pages here, and by `docs/make_errors.py`.
+"""
 
 from typing import NamedTuple
 

@@ -1,4 +1,8 @@
-"""Pages about errors of model endpoints: the message that was sent is kept, and the turn ends without a reply."""
+"""Pages about errors of model endpoints: the message that was sent is kept, and the turn ends without a reply.
+
+Used by `explain_command`. Run `python -m docs.make_errors` after a change: a test runs the examples, and compares the
+pages in `docs`.
+"""
 
 from everlog.interfaces.explain.error_page import ErrorPage
 

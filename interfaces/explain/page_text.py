@@ -1,4 +1,7 @@
-"""Print pages about errors on a console."""
+"""Print pages about errors on a console.
+
+Used by `explain_command` and `docs/make_errors.py`.
+"""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,8 @@
-"""Pages about errors of the archive, of hosts and clusters, and of the functions of an agent."""
+"""Pages about errors of the archive, of hosts and clusters, and of the functions of an agent.
+
+Used by `explain_command`. Run `python -m docs.make_errors` after a change: a test runs the examples, and compares the
+pages in `docs`.
+"""
 
 from everlog.interfaces.explain.error_page import ErrorPage
 

@@ -1,4 +1,8 @@
-"""Pages about errors of the store: the log could not do what was asked, and has kept nothing of the request."""
+"""Pages about errors of the store: the log could not do what was asked, and has kept nothing of the request.
+
+Used by `explain_command`. Run `python -m docs.make_errors` after a change: a test runs the examples, and compares the
+pages in `docs`.
+"""
 
 from everlog.interfaces.explain.error_page import ErrorPage
 

@@ -1,4 +1,8 @@
-"""Pages about errors of the caller: the request cannot be carried out as it was made."""
+"""Pages about errors of the caller: the request cannot be carried out as it was made.
+
+Used by `explain_command`. Run `python -m docs.make_errors` after a change: a test runs the examples, and compares the
+pages in `docs`.
+"""
 
 from everlog.interfaces.explain.error_page import ErrorPage
 

@@ -1,4 +1,7 @@
-"""Prompt of a conversation: read the next line, and keep a half-typed line intact while other output is printed."""
+"""Prompt of a conversation: read the next line, and keep a half-typed line intact while other output is printed.
+
+Used by `everlog chat`.
+"""
 
 import contextlib
 import sys

@@ -1,6 +1,8 @@
 """Machine-readable output of the command line.
 
 `docs/reference/cli.md` promises these shapes: keys are added, never changed.
+
+Used by the commands that have --json.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,7 @@
-"""Translate records into text for people: only this module decides which events people see. Pure."""
+"""Translate records into text for people: only this module decides which events people see. Pure.
+
+Used by `everlog chat`, `everlog send` and the replay console.
+"""
 
 from collections.abc import Collection, Iterable, Sequence
 

@@ -1,4 +1,8 @@
-"""Progress bar on stderr: shown on a terminal only, and removed when the work is done or interrupted."""
+"""Progress bar on stderr: shown on a terminal only, and removed when the work is done or interrupted.
+
+Used by long commands, for example `everlog load` and `everlog verify`. Nothing of the bar may reach stdout, which may
+be a file.
+"""
 
 import sys
 from collections.abc import Iterator

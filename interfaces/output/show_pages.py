@@ -1,4 +1,7 @@
-"""Pages of the reading commands for people: tables, gauges and blocks, made from the shapes that programs get."""
+"""Pages of the reading commands for people: tables, gauges and blocks, made from the shapes that programs get.
+
+Used by the commands of `interfaces/show` and some of `interfaces/manage` without --json.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

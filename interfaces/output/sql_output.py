@@ -1,4 +1,7 @@
-"""Write the result of a query for people and for other tools: table, JSON, CSV, Parquet, Arrow."""
+"""Write the result of a query for people and for other tools: table, JSON, CSV, Parquet, Arrow.
+
+Used by `everlog sql`. Rows are written as they are computed, so memory does not grow with the result.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta

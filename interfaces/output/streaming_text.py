@@ -1,5 +1,7 @@
 """Print text that is still streamed: word by word, wrapped, and only once although it is passed again when it is
 durable.
+
+Used by `terminal_output`. All text passes `sanitize` before it is printed.
 """
 
 import re

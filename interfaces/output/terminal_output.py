@@ -1,4 +1,7 @@
-"""Front end for people: messages as they are streamed, on a terminal or a plain stream. Colour on a terminal only."""
+"""Front end for people: messages as they are streamed, on a terminal or a plain stream. Colour on a terminal only.
+
+Used by `everlog chat` and `everlog send`, and by every page that prints in colour.
+"""
 
 import os
 import sys

@@ -2,6 +2,8 @@
 
 Run as `python -m everlog.interfaces.tour.slow_process TIME IDS WORD...`. When the model is asked, the process prints
 `ASKED` and waits. It ends when its stdin is closed, so that it cannot outlive the tour.
+
+Started by `tour_shell`, which reads the line `ASKED`.
 """
 
 import asyncio

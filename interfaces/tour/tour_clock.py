@@ -1,4 +1,7 @@
-"""Fixed clock, ids and model of the tour, which make its output the same every time."""
+"""Fixed clock, ids and model of the tour, which make its output the same every time.
+
+Used by `tour_shell` and `slow_process`. Seqs and times in the steps depend on it.
+"""
 
 import threading
 from collections.abc import Callable

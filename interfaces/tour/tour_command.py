@@ -1,4 +1,8 @@
-"""The command `tour`."""
+"""The command `tour`.
+
+Loaded by name from `interfaces/cli/args_learn.py`. The shell is closed however the tour ends, so that no process
+outlives it.
+"""
 
 import difflib
 import shutil

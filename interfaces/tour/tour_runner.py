@@ -1,4 +1,7 @@
-"""Play the tour: step by step with a reader, or from beginning to end for a program."""
+"""Play the tour: step by step with a reader, or from beginning to end for a program.
+
+Used by `tour_command`.
+"""
 
 from collections.abc import Callable
 

@@ -1,4 +1,7 @@
-"""The screen of the tour: paragraphs, commands and headings, at most 80 columns wide, even on a wider terminal."""
+"""The screen of the tour: paragraphs, commands and headings, at most 80 columns wide, even on a wider terminal.
+
+Used by `tour_command` and `tour_runner`.
+"""
 
 import re
 from collections.abc import Sequence

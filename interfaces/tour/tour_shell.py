@@ -1,4 +1,7 @@
-"""Run the commands of the tour: in this process, or for the crash in a process of its own, against the tour's store."""
+"""Run the commands of the tour: in this process, or for the crash in a process of its own, against the tour's store.
+
+Used by `tour_command` and `tour_runner`. No command may reach the user's own store, models or cluster: see `isolated`.
+"""
 
 import contextlib
 import io

@@ -2,6 +2,8 @@
 
 Sequence numbers in the texts are exact: the tour's clock and ids are fixed, and the offline stand-in always gives the
 same replies. `tests/interfaces/tour` holds every step to its output.
+
+Used by `tour_runner`, `tour_shell` and `typed_line`.
 """
 
 from typing import NamedTuple

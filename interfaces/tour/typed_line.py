@@ -1,4 +1,7 @@
-"""Judge what a reader of the tour has typed: the command of the step, another command, or a mistake. Pure."""
+"""Judge what a reader of the tour has typed: the command of the step, another command, or a mistake. Pure.
+
+Used by `tour_runner`. Only commands that write no record belong in `READING`.
+"""
 
 import contextlib
 import difflib

@@ -5,6 +5,9 @@
     rebuild   log -> a second table -> swap (rebuild_table.py)
 
 Several threads may use one Archive; several processes may follow the same store.
+
+Used by `actors/archive/archive_index.py`, the search service of hosts, and by `everlog archive`. A thread that needs
+both locks takes `_writing` before `_reading`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,4 +1,8 @@
-"""Limits and weights of the archive, each with its unit, if it has one, last in the name."""
+"""Limits and weights of the archive, each with its unit, if it has one, last in the name.
+
+Used by the files of this folder. A change of splitting, tokenizing or stemming needs a new `CHUNKER`, because the words
+that they made are stored.
+"""
 
 MEANING = 0.5
 """Weight of meaning in the order of results, 0 to 1; the weight of words is the rest."""

@@ -2,6 +2,8 @@
 
 A fork's own rows record only which memories of its ancestors it changed or deleted, and when: rows of kind ENDED.
 Everything else is combined here at search time.
+
+Used by `row_caches`, `hybrid_search` and `write_batch`.
 """
 
 from collections.abc import Sequence

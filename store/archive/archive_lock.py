@@ -1,4 +1,8 @@
-"""Lock files between processes: one for following, one for rebuilding."""
+"""Lock files between processes: one for following, one for rebuilding.
+
+Used by `archive` and `archive_writer`. Never delete a lock file: a process that waits for the deleted file and one that
+opens a new file of that name would both get the lock.
+"""
 
 import fcntl
 import os

@@ -7,6 +7,8 @@
 
 Rows are written first and the position after. `writing` is set while rows are written. If the writer died, the table
 may be one version ahead of this file, and the same records are followed again.
+
+Used by `archive_writer`, `row_caches` and `embedding_cache`.
 """
 
 import sqlite3

@@ -1,4 +1,8 @@
-"""Define the results of the archive: plain values for search, follow, rebuild and status."""
+"""Define the results of the archive: plain values for search, follow, rebuild and status.
+
+Returned by `Archive` to `actors/archive` and `everlog archive`. All fields of `FollowCounts` are numbers, because
+`Archive` adds them up over partitions.
+"""
 
 from collections.abc import Callable, Sequence
 

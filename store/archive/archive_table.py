@@ -2,6 +2,9 @@
 
 All rows of one write become visible together, as one version of the table. `memory_id` is the key: writing a row again
 changes nothing, so a write of unknown outcome can be repeated.
+
+Used by `archive_writer` and `rebuild_table` for writing, and by `row_caches` for reading. The columns of `schema_of`
+are on disk, and row caches read them by name.
 """
 
 import shutil

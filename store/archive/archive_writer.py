@@ -4,6 +4,8 @@
 
 If a writer is killed anywhere in between, the next one finds `writing` set and follows the same records again. If the
 table's version differs from the recorded one while `writing` is not set, another program wrote into the table.
+
+Used by `archive`, which holds the lock file `lock` during `ready`, `take` and `compact`.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -2,6 +2,8 @@
 
 Whole paragraphs stay together where they fit, then whole sentences, then words. A text without spaces is never split
 inside a visible character: not before a combining mark, nor inside a joined emoji.
+
+Used by `row_fold`.
 """
 
 import re

@@ -1,6 +1,9 @@
 """Turn texts into vectors. Each table records the name of its embedder, so vectors of two embedders are never mixed.
 
 Importing this module imports neither numpy nor a model; both are imported on the first use.
+
+Used by `actors/archive/embedder_choice.py` and `embedding_cache`. A change that alters any vector needs a new name of
+the embedder.
 """
 
 import importlib.util

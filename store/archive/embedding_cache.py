@@ -1,6 +1,9 @@
 """Cache the vectors of texts, and check what the embedder returns.
 
 Vectors are stored as float16: half the size, and a rebuild gets the same bits as following did.
+
+Used by `archive_writer`, `rebuild_table` and `write_batch`. An entry on disk is the vector, one byte `CHUNKER`, and the
+packed words, in that order.
 """
 
 import hashlib

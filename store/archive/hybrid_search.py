@@ -3,6 +3,8 @@
 The set of results does not depend on the page: every row with a word of the query, and the nearest others in meaning.
 All statistics cover the rows that are current at the requested moment, so that a search as of a past moment finds what
 it found then.
+
+Used by `archive`.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""Read the records that the archive needs from the log: by partition, by agent, or all of an agent."""
+"""Read the records that the archive needs from the log: by partition, by agent, or all of an agent.
+
+Used by `write_batch` and `rebuild_table`, which must get the same records. Never writes to the log.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 

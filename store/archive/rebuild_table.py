@@ -1,4 +1,8 @@
-"""Build the table from the log alone, and compare a table with the log, row for row."""
+"""Build the table from the log alone, and compare a table with the log, row for row.
+
+Used by `archive` for `everlog archive rebuild` and `everlog archive check`. The new table does not serve until
+`ArchiveWriter.swap`.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice

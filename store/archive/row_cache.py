@@ -2,6 +2,8 @@
 
 A row changes only when it ends, so following the log keeps a cache current by adding rows and ending others. Words are
 two flat arrays, the word and its row: new words are appended, and the arrays are sorted from time to time.
+
+Used by `row_caches`, `archive_lineage` and `archive`.
 """
 
 from collections import defaultdict

@@ -1,4 +1,7 @@
-"""Keep the row caches of recently searched agents, as many as fit in memory, and the table from which they are read."""
+"""Keep the row caches of recently searched agents, as many as fit in memory, and the table from which they are read.
+
+Used by `archive`. Not thread-safe: `Archive` holds its reading lock during each call.
+"""
 
 from collections import OrderedDict
 from pathlib import Path

@@ -2,6 +2,8 @@
 
 Three callers must get the same rows from the same records: following the log in batches, a rebuild, and the check that
 compares both. A row never changes except when it ends.
+
+Used by `write_batch` and `rebuild_table`; `log_source` reads the `KINDS` of events that are named here.
 """
 
 import hashlib

@@ -3,6 +3,9 @@ number.
 
 `3f2a-77` or `store.archive` gives its parts and also one word for the whole, so that an id is found exactly. A number
 is a hash: the chance that a word shares its number with one of 100,000 others is about 1 in 43,000.
+
+Used by `embedding_cache`, `hybrid_search` and `row_cache`. The numbers are stored with the rows, so a change of a
+number needs a new `CHUNKER`.
 """
 
 import re

@@ -1,4 +1,7 @@
-"""Compute the changes of rows that new records cause: rows to write, and vectors to drop. Reads only."""
+"""Compute the changes of rows that new records cause: rows to write, and vectors to drop. Reads only.
+
+Used by `archive_writer`; `archive` and `row_caches` read its `WriteBatch`.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple

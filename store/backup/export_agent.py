@@ -3,6 +3,8 @@
 The export holds a prefix of each stream: the agent up to its head at that moment, its ancestors up to the fork point.
 The store is only read, so agents may run meanwhile. The exported records are verified against the chain of each stream
 before the file gets its name.
+
+Used by `actors/reports/export_restore.py`, for `everlog export`.
 """
 
 import errno

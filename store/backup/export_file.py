@@ -7,6 +7,8 @@
 
 The checksum is located by the bytes of its key (`MARK`), so that it can be verified before anything in the file is
 parsed. These bytes are the same in every version of the format.
+
+Used by `export_agent` and `restore_service`.
 """
 
 import hashlib

@@ -1,5 +1,7 @@
 """Restore the agents of an export into a store, record for record and with the same chain.
 
+Used by `FileStore` and `MemoryStore`, for `everlog restore`.
+
 Everything is verified before anything is written. Then the commits of a stream are appended, unchanged, to the
 dedicated partition of its name. The name is registered only after the last commit is durable: so the agent exists with
 all of its records or not at all. Until then a file `restoring` in the partition keeps every other process from opening

@@ -1,4 +1,7 @@
-"""Define the query of the archive as a plain value, so that a caller need not import the index."""
+"""Define the query of the archive as a plain value, so that a caller need not import the index.
+
+Used by `actors/archive/archive_service.py`, `actors/memory/agent_search.py` and `store.archive`.
+"""
 
 from collections.abc import Sequence
 

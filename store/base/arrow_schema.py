@@ -5,6 +5,8 @@ format version of a frame names this schema, so a change of the schema needs a n
 
 `body_of` builds a batch byte by byte, as Arrow's IPC format defines it: for the one record of a typical commit that
 takes a third of the time that pyarrow needs for thirteen arrays. The bytes are exactly those that pyarrow writes.
+
+Used by all files of `store` that read or write records, and by `projections`.
 """
 
 import struct

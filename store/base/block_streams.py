@@ -3,6 +3,9 @@
 A shared block is a stream in a partition of its own, as a source of documents is; its name begins with `block:`. The
 process that edits a block owns its partition while edits are pending. A block is not an agent, so lists of agents leave
 blocks out; maintenance of logs (check, seal, stats, erase) treats a block like any other stream.
+
+Used by `actors/memory` for shared blocks, by `streams.routes`, and by commands that take names of agents. The prefix is
+in stored names, so it never changes.
 """
 
 from everlog.events import BadInput

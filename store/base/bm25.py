@@ -1,4 +1,8 @@
-"""Compute BM25, the one formula by which every search here ranks words (decision 7). Works on numbers and on arrays."""
+"""Compute BM25, the one formula by which every search here ranks words (decision 7). Works on numbers and on arrays.
+
+Used by `archive.hybrid_search`, `projections/ranking.py` and `projections/archival_memory.py`: a change of the
+constants reorders the results of all three.
+"""
 
 import math
 from typing import TYPE_CHECKING, TypeVar

@@ -1,5 +1,8 @@
 """Define the contract of the log: numbered promises of every implementation, checked by the suite in `tests/contract`.
 
+Implemented by `FileLog`, `FileStore` and `stores/memory_store.py`; used by hosts, agents and commands for their types.
+Code and tests cite the promises by number, so a number is never given to another promise.
+
 P1  **Acknowledged is durable.** When `append` returns, the records are on the disk (fdatasync of the file, fsync of
     its directory before the first acknowledgement in a new file) and survive a kill, a crash and a power loss.
     A failed write or sync poisons the writer; it is never retried.

@@ -2,6 +2,9 @@
 
 Every file operation of the store goes through `Disk`, so that a test can substitute a disk that fails, fills up or
 forgets unsynced writes. Errors are OSError here; `storage_error` turns them into StoreError for callers.
+
+Used by every file of `store` that reads or writes the log. A method that is added to `Disk` must be added to the disks
+of `tests/sim` and `tests/support/store` too.
 """
 
 import errno

@@ -1,4 +1,7 @@
-"""Define the contents of an export and the results of a restore: plain values."""
+"""Define the contents of an export and the results of a restore: plain values.
+
+Used by `store/backup` and `everlog export`. `ExportHeader` is in export files as JSON: a new field needs a default.
+"""
 
 import msgspec
 

@@ -1,4 +1,8 @@
-"""Import parts of pyarrow on first use: 5 MB and 50 ms that a short log never needs."""
+"""Import parts of pyarrow on first use: 5 MB and 50 ms that a short log never needs.
+
+Used by `store`, `projections` and hosts in place of `import pyarrow.compute` and `import pyarrow.parquet` at the top of
+a module.
+"""
 
 import importlib
 from typing import Any

@@ -8,6 +8,8 @@ stream and its chain continue over the gap in a partition, and a gap without suc
 same way: its first record, `agent_forked`, names the parent, the fork point and the chain value there.
 
 An agent restored from an export has both records of each move one after the other in one partition, without a gap.
+
+Used by `streams.move_service`, `backup.restore_service` and `partition.append_rules`.
 """
 
 import hashlib

@@ -1,6 +1,9 @@
 """Check names, and derive partition names from them. Pure.
 
 A name may hold any character, so no path contains a name: files are named by the sha256 of the name.
+
+Used by both stores, hosts and commands. `hash_of` and `partition_of` must return the same for ever: files on disk are
+found by their results.
 """
 
 import difflib

@@ -1,6 +1,8 @@
 """Read and write small files next to the logs: what users wrote about models, results of probes.
 
 No sidecar is a source of truth: one that is lost is created again, or its answers are requested again.
+
+Used by `actors/models`, for the catalogue of models and the headers of model files.
 """
 
 import mmap

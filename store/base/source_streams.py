@@ -3,6 +3,9 @@
 A source is a stream in a partition of its own, as a dedicated agent is; its name begins with `source:`. The process
 that loads documents owns the partition while it loads. A source is not an agent, so lists of agents leave sources out;
 maintenance of logs (check, seal, stats, erase) treats a source like any other stream.
+
+Used by `actors/memory` and `actors/hosting` for documents, by `streams.routes`, and by the archive. The prefix is in
+stored names, so it never changes.
 """
 
 from everlog.events import BadInput

@@ -2,6 +2,9 @@
 
 A word is a run of letters, digits and underscores; in Chinese and Japanese, each character is a word. English words are
 compared by their stems (Snowball).
+
+Used by `archive.tokenizer` and by the searches of `projections`. The archive stores hashes of stems, so a change of a
+stem needs a new `CHUNKER` in `archive_constants`.
 """
 
 import re

@@ -1,4 +1,7 @@
-"""Limits of the store, each with its unit last in the name; relations between limits are checked at import."""
+"""Limits of the store, each with its unit last in the name; relations between limits are checked at import.
+
+Used by all of `store`. A change of the format of folders, manifests or frames needs a new `FORMAT_VERSION`.
+"""
 
 FORMAT_VERSION = 1
 """Version of the directory, manifest and frame formats. A store with a higher one is refused."""

@@ -1,4 +1,7 @@
-"""Check a partition: every byte of every live file. Reads only, and continues after a finding where possible."""
+"""Check a partition: every byte of every live file. Reads only, and continues after a finding where possible.
+
+Used by `everlog log check`.
+"""
 
 import hashlib
 from collections.abc import Sequence

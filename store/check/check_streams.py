@@ -1,4 +1,7 @@
-"""Check that the partitions of a store agree with each other: about moved agents, and about forks and their parents."""
+"""Check that the partitions of a store agree with each other: about moved agents, and about forks and their parents.
+
+Used by `everlog log check`. Reads only.
+"""
 
 from collections.abc import Collection, Iterator
 from itertools import pairwise

@@ -1,4 +1,7 @@
-"""Raise the limit of open files of this process, up to its hard limit, when a snapshot needs more."""
+"""Raise the limit of open files of this process, up to its hard limit, when a snapshot needs more.
+
+Used by `snapshot`.
+"""
 
 import resource
 

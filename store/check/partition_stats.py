@@ -1,4 +1,7 @@
-"""Count the content of a partition and its size on disk. Reads the manifest and frames, but no sealed file."""
+"""Count the content of a partition and its size on disk. Reads the manifest and frames, but no sealed file.
+
+Used by `everlog log stats`.
+"""
 
 import errno
 from collections.abc import Iterable

@@ -3,6 +3,8 @@
 Of each partition one manifest is read, and the whole frames that its open file has at that time. Sealed files are held
 open: if their owner seals or compacts meanwhile, they lose their names but not their bytes. Sealed records are not read
 here; DuckDB reads the files under the paths that the snapshot returns.
+
+Used by `actors/reports/fleet_sql.py` and `everlog sql`.
 """
 
 import errno

@@ -3,6 +3,9 @@
 The order of a commit: admit, write the frame, fdatasync, check for a higher epoch, update the StreamHeads, return.
 Invariant: `_poison` is set before the first byte is written and cleared only after the check for a higher epoch, so
 that a writer which was interrupted anywhere in between never writes again.
+
+Opened by `FileStore`; used by hosts, activations and commands that write. A thread that needs both locks takes
+`_sealing` before `_io`.
 """
 
 import threading

@@ -2,6 +2,8 @@
 
 A caller that finds no leader becomes the leader, takes all queued appends and commits them as one group, while the next
 group gathers. A single caller has no overhead. The queue is limited and refuses appends when it is full.
+
+Used by `file_log`. The mutex is not held during a commit, so that callers can queue meanwhile.
 """
 
 import threading

@@ -2,6 +2,8 @@
 
 A reader follows the manifest, and loads it again when a file is gone. It sees whole frames only: a torn tail is skipped
 and noted in `damage`; damage before the end raises CorruptLog after everything before it was yielded.
+
+Used by `stores.opener` to open a log for reading, by `FileLog` for its own reads, and by the archive and the checks.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -2,6 +2,8 @@
 
 Safe to interrupt and repeat: the cut bytes are saved durably next to the file before the file is changed, and the next
 owner can repeat every step. Damage before the end raises CorruptLog before anything is written.
+
+Used by `FileLog` when it is opened; `check_partition` and `stores.opener` use parts of it.
 """
 
 import itertools

@@ -3,6 +3,9 @@
 `StreamHeads` is the writer's knowledge: the end of every stream, and the remembered event ids. `AppendGroup` tries
 appends against it, one after the other, without changing it. When the group is durable, `settle` updates the
 `StreamHeads`.
+
+Used by `FileLog`, `MemoryStore` and recovery. Readers and checks use `follow`, the rule for records that are in the log
+already.
 """
 
 import re

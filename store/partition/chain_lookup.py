@@ -1,5 +1,7 @@
 """Compute chain values in the middle of a stream: start at the nearest known value and extend it over the records after
 it.
+
+Used by `partition_reader`, `memory_store` and `sealed.checkpoints`.
 """
 
 from collections.abc import Iterable

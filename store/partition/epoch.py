@@ -5,6 +5,8 @@ appends; a writer writes, syncs, checks for a higher epoch, and only then acknow
 fence. The lock only helps other processes: an owner holds the lock of its epoch file from the moment that file has its
 name, so that processes on the same machine can tell a live owner from a dead one. The highest epoch file is never
 removed.
+
+Used by `FileLog`, `partition_reader` and `partition_recovery`.
 """
 
 import os

@@ -3,6 +3,9 @@
 Invariants: no field of a header is used before the header's CRC is verified. That CRC is salted by the store, the
 partition, the file's name (which holds its first commit and the epoch that began it) and the offset, so that stale
 bytes from another place never parse. Header and body are multiples of 8 bytes, so that Arrow reads a body in place.
+
+Used by `open_segment` for writing, and by `segment`, `frame_index` and `log_follower` for reading. A change of the
+layout needs a new `FORMAT_VERSION`.
 """
 
 import struct

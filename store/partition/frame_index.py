@@ -2,6 +2,9 @@
 
 With it, reading one agent of a partition that thousands share costs only the agent's own frames. It takes 16 bytes for
 a frame and 24 for a commit, until the file is sealed. A reader without the index reads the file from its start.
+
+Used by `open_segment`, `file_log` and `partition_reader`. Other threads read without a lock while one adds, so the
+entry in `_last` is set after everything that it refers to.
 """
 
 from array import array

@@ -5,6 +5,8 @@ Manifests are numbered from 1 and the highest is in force. Each is written compl
 linked to its number. Only one process can create that link, so publishing is a compare-and-swap. The content is one
 JSON object whose `crc32c` covers the text of its `manifest`. New kinds of file get a new `kind`, and new fields have
 defaults.
+
+Used by every file of `store` that opens a partition: `file_log`, `partition_reader`, `seal_pass`.
 """
 
 import google_crc32c

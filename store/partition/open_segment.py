@@ -1,4 +1,8 @@
-"""Append frames to the open file of a writer, and describe the file for the manifest when it is closed."""
+"""Append frames to the open file of a writer, and describe the file for the manifest when it is closed.
+
+Used by `FileLog` and `partition_recovery`. A frame that was written counts only after `sync`, and the name of a new
+file is durable before a manifest names it.
+"""
 
 import hashlib
 from collections.abc import Sequence

@@ -1,4 +1,8 @@
-"""Locate a partition: its folder, its name, and its disk."""
+"""Locate a partition: its folder, its name, and its disk.
+
+Used by all of `store` that reads or writes files of a partition. Names of files are on disk, and are part of the salt
+of frames: their form never changes.
+"""
 
 import os
 import re

@@ -3,6 +3,8 @@
 At most one frame is not yet synced at any time. So if a whole frame with a higher commit lies beyond a bad place, the
 bad place had been synced and was damaged later: a permanent error. If none does, the bad place is the nonsense tail of
 a write that was never acknowledged. The search looks at each byte once: it is linear.
+
+Used by `partition_recovery`, `seal_pass` and the checks.
 """
 
 from collections.abc import Iterator

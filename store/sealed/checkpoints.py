@@ -5,6 +5,8 @@ Next to the states at the end of a sealed file there is a file of checkpoints: a
 records of an agent that has many. The manifest has a chain checkpoint, a chain value, for every MARK_RECORDS. Both are
 made when frames are sealed and carried over when files are merged. They are never required: without a checkpoint, read
 the records.
+
+Used by `seal_pass` and `sealed_reader`.
 """
 
 from collections import defaultdict

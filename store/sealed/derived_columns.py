@@ -1,8 +1,10 @@
 """Add derived columns to sealed files: figures out of the payloads, for questions about all agents.
 
 The columns are derived and computed again whenever a file is written: the log's schema has none of them, and readers of
-the log do not read them. `projections/sql/fleet/add_derived_columns.sql` computes the same for records that are not
-sealed.
+the log do not read them. `projections/sql/fleet/figured.sql` computes the same for records that are not sealed.
+
+`parquet_file` adds the columns, and `projections/fleet_views.py` reads them. A figure that changes here must change in
+that SQL file too.
 """
 
 from typing import Any

@@ -3,6 +3,8 @@
 A tombstone keeps the envelope (seq, ids, times, type) and the digest of the original, so that order, counts and the
 chain verify as before. `records_erased` events in the log itself name the records to erase: they are the intent,
 durable before any file is changed, and sealing carries them out.
+
+Used by `seal_pass` and `MemoryStore`.
 """
 
 from collections import defaultdict

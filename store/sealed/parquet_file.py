@@ -3,6 +3,8 @@
 A row group is the unit of reading: its bytes are checked against the manifest before any of them is parsed. Rows are
 sorted by agent and seq, and the manifest knows the first and the last row of each group, so that a reader of one agent
 reads only the groups that hold the agent. Any Parquet tool reads the files without this module.
+
+Used by `seal_pass` for writing, `sealed_reader` for reading, and `backup.export_file` for its settings.
 """
 
 import hashlib

@@ -2,7 +2,7 @@
 
 A `SealPass` does not change the partition: it writes new files next to the old ones and returns the change for the next
 manifest. The owner of the partition publishes that manifest and then removes the replaced files. The records of new
-files are read back and compared before any manifest names them.
+files are read back and compared before any manifest names them. Used by `FileLog.seal`; hosts call `seal_if_due`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,4 +1,7 @@
-"""Read sealed files: records, their commits and ids, and the derived states."""
+"""Read sealed files: records, their commits and ids, and the derived states.
+
+Used by `partition_reader`, `partition_recovery` and `seal_pass`.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

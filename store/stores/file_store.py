@@ -5,6 +5,8 @@
     <root>/log/<partition>/         see `manifest`, `epoch` and `frame`
 
 Opening a store for reading writes nothing.
+
+Used by hosts, commands and reports: it is the store of every real system.
 """
 
 from collections.abc import Callable, Iterable, Sequence

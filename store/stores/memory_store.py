@@ -1,6 +1,8 @@
 """Keep logs and a store in memory: the reference implementation, and a test double for the layers above.
 
 The rules are the same as in files (`append_rules`), but there is no disk. All data lives as long as the MemoryStore.
+
+Used by tests, and by a dry run of `everlog load` without a store.
 """
 
 import threading

@@ -3,6 +3,8 @@
 A log needs four things of its file system: a sync that reaches the disk; exclusive creation of a file; a second name
 that only one process can create (link); and, if several machines share it, names that all of them see as soon as they
 are created. Storage that is known to lack one of them is refused. Unknown storage is accepted.
+
+Used by `everlog up`, and by `actors/cluster`, which requires that all nodes see one store.
 """
 
 import os

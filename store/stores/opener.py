@@ -1,6 +1,8 @@
 """Find and open the partitions of a store in a folder, also while a restore fills them.
 
-The file `<root>/log/<partition>/restoring` exists until the restore of the partition is complete
+The file `<root>/log/<partition>/restoring` exists until the restore of the partition is complete.
+
+Used by `FileStore`.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,7 @@
-"""Read a fork as one log: its ancestor's records up to the fork point, then its own. No record is copied."""
+"""Read a fork as one log: its ancestor's records up to the fork point, then its own. No record is copied.
+
+Used by `routes`.
+"""
 
 from collections.abc import Iterable, Iterator
 

@@ -6,6 +6,8 @@ fork is created in two steps, each durable before the next, and each idempotent:
 
     1. its assignment in the register, which names the parent and fork point   the name is taken
     2. `agent_forked`, its first record, with seq fork point + 1               the fork exists
+
+Used by `FileStore` and `MemoryStore`, and by `backup.restore_service` for forks in an export.
 """
 
 from collections.abc import Callable, Sequence

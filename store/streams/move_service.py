@@ -9,6 +9,8 @@ A move is three steps, each durable before the next and each of them idempotent:
 `begin_move` does 1 and 2 with the log of the old partition; `finish_move` does 3 with the log of the new one, before
 anything else is appended there. If a move is interrupted after 1, the register still names the old partition, and the
 next `finish_move` there does 2.
+
+Used by `FileStore` and `MemoryStore`.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,7 @@
-"""Read an agent that moved, through all partitions that it was in."""
+"""Read an agent that moved, through all partitions that it was in.
+
+Used by `routes`. A stream has no gap between its partitions: `store.base.move_records` describes the records there.
+"""
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence

@@ -7,6 +7,8 @@ A file is complete before it has its name, only one process can create that name
 read without a lock, and a reader that knows it only has to check for the next number. Agents that are registered
 together share one file with a name for each of them; it holds a list. So a name costs one link, and a folder costs two
 syncs.
+
+Used by `FileStore`, `routes` and the services for forks, moves and restores.
 """
 
 import re

@@ -1,4 +1,7 @@
-"""Look up the partitions of every stream of a store, and read each stream through all of its partitions."""
+"""Look up the partitions of every stream of a store, and read each stream through all of its partitions.
+
+Used by `stores.opener`, `MemoryStore` and the services for forks, moves and restores.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
