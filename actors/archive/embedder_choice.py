@@ -1,4 +1,8 @@
-"""Choose an embedder by name: one that everlog ships, or a model of an OpenAI-compatible embeddings endpoint."""
+"""Choose an embedder by name: one that everlog ships, or a model of an OpenAI-compatible embeddings endpoint.
+
+Used by `archive_index` and by the commands that maintain the index. The name of an embedder is recorded with its table
+and must stay readable: another name means another embedder, and a rebuild of the table.
+"""
 
 import os
 from collections.abc import Callable, Iterator, Sequence

@@ -1,5 +1,7 @@
 """Answer questions about the whole fleet, each in words and with the figures behind the answer.
 
+Used by `everlog report`, in the terminal and as HTML.
+
 All data comes from the views of `everlog.projections.fleet_views`. Equal logs, prices and times give equal answers.
 """
 
