@@ -1,7 +1,8 @@
 """Choose an embedder by name: one that everlog ships, or a model of an OpenAI-compatible embeddings endpoint.
 
-Used by `archive_index` and by the commands that maintain the index. The name of an embedder is recorded with its table
-and must stay readable: another name means another embedder, and a rebuild of the table.
+Used by `archive_index` and by the commands that maintain the index. The name of an embedder is recorded with its table:
+`embedder_by_recorded_name` must understand every name that was ever recorded, and must send no text to an address that
+only a file names, unless that address is on this machine.
 """
 
 import os
