@@ -1,4 +1,6 @@
-"""A handle on one agent: send it messages, change its memory and its settings."""
+"""A handle on one agent: send it messages, change its memory and its settings. Part of the public API: made by
+`AgentSystem`, wrapped by `sync_api`, used by the commands and by users' programs.
+"""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any

@@ -1,4 +1,7 @@
-"""The agents of one store: open, create, fork, rerun and query them, and send messages to many agents at once."""
+"""The agents of one store: open, create, fork, rerun and query them, and send messages to many agents at once.
+
+Part of the public API: made by `open_system`, wrapped by `sync_api`, used by the commands and by users' programs.
+"""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import closing

@@ -7,6 +7,9 @@
                 print(record.text)
 
 Every failure raises an EverlogError. Events that were acknowledged before a failure stay in the log.
+
+Used by users' programs through the package `everlog`, by `sync_api`, and by `interfaces.common.bootstrap` for the
+commands.
 """
 
 import os

@@ -1,4 +1,8 @@
-"""Run an event loop in a thread of its own, so that timers fire while the main thread waits for a person's input."""
+"""Run an event loop in a thread of its own, so that timers fire while the main thread waits for a person's input.
+
+Used by `sync_api` and by `everlog chat`. Only the methods of `LoopThread` may be called from other threads; everything
+that runs in the loop belongs to its thread.
+"""
 
 import asyncio
 import threading

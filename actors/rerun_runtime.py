@@ -1,4 +1,7 @@
-"""Prepare reruns in this process. A fork has a log of its own, so a rerun needs no host, wherever the parent runs."""
+"""Prepare reruns in this process. A fork has a log of its own, so a rerun needs no host, wherever the parent runs.
+
+Used by `AgentSystem`, for reruns and for the comparison of a fork with its parent.
+"""
 
 import os
 

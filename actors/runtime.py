@@ -1,5 +1,7 @@
-"""The interface between callers and the place where agents run: the protocol `Runtime`, and the results of a
-command.
+"""The interface between callers and the place where agents run: the protocol `Runtime`, and the results of a command.
+
+Implemented by `LocalRuntime` and `RayRuntime`; used by `AgentSystem` and `AgentRef`. Callers rely on both behaving the
+same.
 """
 
 from collections.abc import AsyncIterator, Callable, Generator, Sequence

@@ -6,6 +6,8 @@
 An event loop runs in a thread of its own; each method here runs the asynchronous method of the same name in that loop
 and waits for it. In a thread that already runs an event loop a blocking call would stop that loop, so the call raises
 UsageError before anything is sent. A notebook is the exception: its cells may block.
+
+Used by users' programs through the package `everlog`.
 """
 
 import asyncio

@@ -1,5 +1,8 @@
 """Measure four questions to the logs of a whole fleet: time to answer, against SQLite, and the effect on writers.
 
+Run as `python -m bench.analytics`. docs/explanation/benchmarks.md explains the keys of its figures, and `tests/bench`
+checks them. Both systems must get the same rows and give the same answers.
+
 The logs are written directly as sealed files, by the store's own writer (`fleetlog`). A time is that of a whole call of
 `fleet_sql`: take the position, create the views, answer the question. SQLite has the same rows in a table whose primary
 key is (agent, seq). It is asked the same questions in turns with everlog, each written as is usual for SQLite.

@@ -1,7 +1,8 @@
 """Measure an acknowledged commit: against a bare sync, in groups, in a log of a million records, against SQLite.
 
-All are measured in turns, one by one, so that a busy minute affects all: an append to a log on the disk, a write and
-sync of as many bytes to a bare file, a commit of the same row to SQLite (WAL, synchronous FULL).
+Run as `python -m bench.append`; docs/explanation/benchmarks.md explains its keys. All are measured in turns, one by
+one, so that a busy minute affects all: an append to a log on the disk, a write and sync of as many bytes to a bare
+file, a commit of the same row to SQLite (WAL, synchronous FULL).
 """
 
 import random

@@ -1,5 +1,7 @@
 """Measure the archive: hybrid search among many agents' memories, following inserts, and rebuilding.
 
+docs/explanation/benchmarks.md explains the keys of the figures, and `tests/bench` checks them.
+
 Two stores, one with a tenth of the rows of the other (`--quick`: a third), hold agents with 10,000 memories of about
 150 bytes each. Vectors of 256 numbers come from a stand-in, so that the archive is measured and not a model. Each
 search has six words that some memory contains, and is for an agent whose rows are cached already.

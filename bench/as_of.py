@@ -1,5 +1,7 @@
 """Measure viewing any moment of a long history against viewing its end.
 
+Run as `python -m bench.as_of`; `bench.forks` and `bench.replay_agent` measure with the same agent.
+
 One agent has 100,000 events in sealed files: it talks through an instant model until its context has been summarized a
 few times, and then these turns are repeated. A look is what `everlog context` does except printing: open the store, and
 compute the context and its request with a fresh view.

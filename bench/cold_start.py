@@ -1,5 +1,8 @@
 """Measure how long a user waits for the first answer: a fresh process of the command, from start to end.
 
+Run as `python -m bench.cold_start`. docs/explanation/benchmarks.md explains the keys of its figures, and `tests/bench`
+checks them.
+
 Two figures run the agent in the process of the command: with a store that does not exist yet, and with an agent that
 has a long history. Two run it as a Ray actor: in a cluster that is started for the one command, and in one that
 `everlog up` keeps running. The floor is a fresh Python that only imports the libraries of the store and the

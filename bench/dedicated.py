@@ -1,5 +1,8 @@
 """Measure an agent's own Ray actor: the time until its agent is open, and its private memory.
 
+Run as `python -m bench.dedicated`; `support.fleet_rig` measures memory with it. docs/explanation/benchmarks.md explains
+the keys of its figures, and `tests/bench` checks them.
+
 The floor is a bare Ray actor, `class Bare` below, created in the same cluster and in turns with the agents: Ray's own
 cost of a process. Nothing else is created meanwhile; the cluster is started for the measurement and stopped after it.
 """

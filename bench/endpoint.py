@@ -1,5 +1,7 @@
 """Serve a model endpoint that answers at once, in a process of its own: `python -m bench.endpoint` prints its port.
 
+Used by `bench.fleet` and `bench.gateway`. Nothing may be printed before the port: `serving` reads it from stdout.
+
 It reads as little of a request as HTTP/1.1 allows and gives every request the same answer, so that only the client is
 measured.
 """

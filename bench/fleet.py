@@ -1,5 +1,8 @@
 """Measure thousands of agents on Ray: messages a second, memory, activation time, and throughput of the gateway.
 
+Run as `python -m bench.fleet`. docs/explanation/benchmarks.md explains the keys of its figures, and `tests/bench`
+checks them.
+
 Two shards run on this machine, one host process each; this process is the driver, and its cost is part of the figures.
 Agents use the offline model in the host's process, except for the gateway figure. The start of Ray is not counted.
 """

@@ -1,5 +1,7 @@
 """Measure a fork of an agent with 100,000 events: time and bytes, at its head and at any earlier moment.
 
+Run as `python -m bench.forks`; `bench.replay_agent` includes its figures.
+
 The agent is that of `bench.as_of`. A fork is all that `everlog fork` does after it has started: open the store, view
 the moment, register the name, and make the first record durable. The floor is its syncs: as many bare appends to the
 same volume.

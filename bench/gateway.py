@@ -1,6 +1,9 @@
 """Measure the gateway, a Ray actor, against the plain openai client on one server; and how much of a request is
 repeated.
 
+Run as `python -m bench.gateway`. docs/explanation/benchmarks.md explains the keys of its figures, and `tests/bench`
+checks them.
+
 An agent's host calls the gateway, which calls the endpoint; the floor is the openai client in the host's own process.
 Both send the same bytes to the same server, which answers at once in a process of its own, so that only the path is
 measured. They are measured in turns, run by run. The requests are those of a real conversation if the data is

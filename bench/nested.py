@@ -1,5 +1,7 @@
 """Run the MemGPT paper's nested key-value retrieval: 140 pairs; some values are keys of others, 0 to 4 levels deep.
 
+`bench.retrieval` prints the figure too. docs/explanation/benchmarks.md explains it.
+
 Each pair is a memory of an agent. The agent's model is a script that sees nothing but the requests: it searches for the
 key with archival_memory_search, requests the next page while the key is not found, follows the value until no memory
 has that value as a key, and sends it with send_message. Everything else is the normal agent: the loop, the log on the

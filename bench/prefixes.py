@@ -1,6 +1,8 @@
 """Measure how much of a request repeats the previous one, from its beginning on: what a provider's prompt cache can
 hit.
 
+Used by `bench.gateway`, which prints the figure.
+
 A provider puts the functions first, then the messages in order. Requests are compared in that order; all bytes after
 the first difference count as new.
 """

@@ -1,5 +1,8 @@
 """Measure how fast a sealed history is read as typed events, and how many bytes on disk a turn takes.
 
+Run as `python -m bench.replay`; other benchmarks take their texts and histories from here. `tests/bench` checks the
+keys of its figures.
+
 One agent talks for a thousand turns and its log is sealed. Then three are measured in turns: its events, read from the
 Parquet file and decoded; its payloads, decoded and nothing else; as many events of the library `eventsourcing`, from
 SQLite. All times are CPU times of one process, so they are per core.

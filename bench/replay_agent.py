@@ -1,6 +1,9 @@
 """Measure going back in an agent's history: every request that it ever sent, rendered again and compared; any moment
 viewed (`bench.as_of`) and forked (`bench.forks`), in a history of 100,000 events.
 
+Run as `python -m bench.replay_agent`. docs/explanation/benchmarks.md explains the keys of its figures, and
+`tests/bench` checks them.
+
 One agent talks until its model was called a thousand times: it answers, edits its memory, stores and searches, and has
 its oldest messages summarized whenever its window is full. Its log is sealed. Then all of it is verified, as `everlog
 verify` does: open and read the log, compute its chain, render and hash every request again, process every reply again.

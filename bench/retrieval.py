@@ -1,5 +1,7 @@
 """Measure how much of the evidence for LoCoMo's questions `conversation_search` finds, by words alone and with meaning.
 
+Run as `python -m bench.retrieval`; docs/explanation/benchmarks.md explains the keys of its figures.
+
 The dev conversations are imported into agents of a store, and each question is asked unchanged, through the searcher
 that the function uses; no model is involved. Gold is what the data set names as evidence. Adversarial questions, which
 have no answer, and questions without evidence are left out. The floor is MemGPT's own search: the whole question as one

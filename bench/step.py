@@ -1,5 +1,8 @@
 """Measure the cost of one turn of one agent, without the model, and if it grows with the agent's age.
 
+Run as `python -m bench.step`. docs/explanation/benchmarks.md explains the keys of its figures, and `tests/bench` checks
+them.
+
 A young agent and an old one live in one process and run their turns alternately, so that a busy minute affects both:
 the 100 turns before turn 200 of the young one, the 100 turns before turn 1,000 of the old one. After each turn its
 bytes are written and synced once more to a bare file: the floor.

@@ -1,4 +1,8 @@
-"""Open the index of a store with the embedder that its table was made with."""
+"""Open the index of a store with the embedder that its table was made with.
+
+Used by `open_system`, by the archive's Ray actor, and by the commands `archive` and `erase`. LanceDB and embedders are
+imported inside the functions, so that commands without a search start fast.
+"""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING

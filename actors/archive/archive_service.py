@@ -1,5 +1,7 @@
 """Serve the archive: answer the questions of hosts and commands from the index, one after the other in a thread.
 
+Used by `open_system` through `archive_index.local_archive`, and by the archive's Ray actor.
+
 The service follows the logs periodically, and the logs of an agent before each question about that agent, so that an
 answer covers every event that was durable when the question arrived. Nothing is pushed to it, so nothing can be lost.
 """

@@ -1,4 +1,9 @@
-"""Choose an embedder by name: one that everlog ships, or a model of an OpenAI-compatible embeddings endpoint."""
+"""Choose an embedder by name: one that everlog ships, or a model of an OpenAI-compatible embeddings endpoint.
+
+Used by `archive_index` and by the commands that maintain the index. The name of an embedder is recorded with its table:
+`embedder_by_recorded_name` must understand every name that was ever recorded, and must send no text to an address that
+only a file names, unless that address is on this machine.
+"""
 
 import os
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,7 @@
-"""Run the archive of a cluster as a Ray actor, the one process that imports LanceDB and an embedder; and its client."""
+"""Run the archive of a cluster as a Ray actor, the one process that imports LanceDB and an embedder; and its client.
+
+Used by `ray_runtime` and by the host actors, through `archive_client_of`.
+"""
 
 import os
 import sys

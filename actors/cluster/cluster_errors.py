@@ -1,4 +1,7 @@
-"""Word the errors that people see when a cluster, or a process of it, fails."""
+"""Word the errors that people see when a cluster, or a process of it, fails.
+
+Used by the files of this folder that call Ray.
+"""
 
 import sys
 

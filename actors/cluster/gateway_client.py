@@ -1,6 +1,6 @@
 """Send a host's model requests: to the offline model in this process, and for all other models to the gateway's actor.
 
-Requests of the same moment go together in one call of Ray.
+Used by the host actors; `RayRuntime` uses it for reruns. Requests of the same moment go together in one call of Ray.
 """
 
 import asyncio

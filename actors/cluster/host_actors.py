@@ -1,5 +1,7 @@
 """Run hosts as Ray actors: a `Host` for one agent or a `Shard` for many, with the clients to the other actors.
 
+Made by `RayHostProvider`; called by the supervisor and, directly, by the runtimes of other processes.
+
 The constructor cannot fail, whatever its node sees of the store: work that can fail is done in `ready`, whose caller
 gets the error. An actor holds no state outside the log, and is killed as soon as it has unloaded its agents.
 """

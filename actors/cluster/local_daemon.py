@@ -1,5 +1,8 @@
 """Run a local cluster for a store until SIGTERM: the process that `everlog up` starts.
 
+Started by `everlog up`, which reads the address that is printed first on stdout: nothing else may be printed there
+before it.
+
 python -m everlog.actors.cluster.local_daemon STORE
 """
 

@@ -1,4 +1,8 @@
-"""Read /proc about other processes of this machine: whether one runs a cluster, and the children of a process."""
+"""Read /proc about other processes of this machine: whether one runs a cluster, and the children of a process.
+
+Used by `local_daemon`, `ray_address` and `everlog down`. The number of an ended process may belong to another program
+later: check a number before the process is killed.
+"""
 
 import os
 import signal

@@ -1,5 +1,7 @@
-"""Encode outcomes of commands for the way between processes: many in one string of bytes, at a tenth of pickle's
-cost.
+"""Encode outcomes of commands for the way between processes: many in one string of bytes, at a tenth of pickle's cost.
+
+Used by `host_actors` to encode and by `ray_placement` to decode. Both run the same version of everlog, and nothing that
+is encoded here is stored.
 """
 
 import pickle

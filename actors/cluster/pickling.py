@@ -1,5 +1,7 @@
 """Send a user's functions to another process by value, so that their source file is needed only here.
 
+Used by `RayRuntime` for the capabilities of its callers, and by the host actors, which unpack them.
+
 Ray's `cloudpickle`, which is an argument here, turns code into bytes. It does not know msgspec: Structs that are in no
 module (the arguments of a function) or in a user's file are taken apart into their fields.
 

@@ -1,4 +1,8 @@
-"""Define where hosts run, as the supervisor sees it: hosted partitions, and the operations on their hosts."""
+"""Define where hosts run, as the supervisor sees it: hosted partitions, and the operations on their hosts.
+
+Implemented by `RayHostProvider` and by tests; used by the supervisor and its queues, and by the runtime. Imports no
+Ray.
+"""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Protocol

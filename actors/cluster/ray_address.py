@@ -1,5 +1,8 @@
 """Find the Ray cluster that runs, and name things in it. Imports no Ray: commands that only read, and `local`, must not
 pay for that import.
+
+Used by `open_system`, by `everlog up` and `down`, and by the files of this folder. Processes find each other by these
+names and by the recorded address: a process with other names does not find the actors of a running cluster.
 """
 
 import os

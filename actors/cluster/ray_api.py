@@ -1,4 +1,8 @@
-"""Wrap the parts of Ray that everlog uses: the one file that imports it. It decides nothing."""
+"""Wrap the parts of Ray that everlog uses: the one file that imports it. It decides nothing.
+
+Used by the actors and clients of this folder, which are imported only where a cluster is used: no other command pays
+for the import of Ray.
+"""
 
 import logging
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,7 @@
 """Find and start hosts as Ray actors, for the supervisor.
 
+Used by the supervisor's actor and by `RayRuntime`.
+
 The name of an actor only says where to look for a host; the epoch in a log says which process owns it.
 """
 

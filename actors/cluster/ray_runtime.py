@@ -1,5 +1,8 @@
 """Run agents in a Ray cluster: the supervisor's actor, and the runtime that reaches it and the hosts from other
 processes.
+
+Used by `open_system` for the runtime `ray`, and by `local_daemon`. Command streams go from the caller to the host
+directly; the supervisor only says where the host is.
 """
 
 import asyncio

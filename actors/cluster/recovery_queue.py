@@ -1,5 +1,7 @@
 """Schedule host recovery after crashes: order, concurrency, back-off.
 
+Used by the supervisor. All state belongs to one event loop.
+
 A host is started again only to finish unfinished turns; without any, it is started when a caller asks or a timer is
 due. The partitions that were used last are recovered first. A recovery that fails repeatedly is retried with growing
 waits.

@@ -1,4 +1,7 @@
-"""Run the shared blocks of a cluster in a Ray actor, the one process there that edits them; and its client."""
+"""Run the shared blocks of a cluster in a Ray actor, the one process there that edits them; and its client.
+
+Used by the host actors and by `ray_runtime`, through `ClusterBlockClient`.
+"""
 
 import asyncio
 import os

@@ -1,4 +1,8 @@
-"""Limit how many hosts start at once: callers first, and a queue with a limit for each kind of waiter."""
+"""Limit how many hosts start at once: callers first, and a queue with a limit for each kind of waiter.
+
+Used by the supervisor. Every granted turn must be given back, also after an error or a cancellation: otherwise fewer
+hosts start at once from then on.
+"""
 
 import asyncio
 from collections import Counter

@@ -1,5 +1,7 @@
 """Write the notes of hosts, the supervisor and the gateway for the people who run the cluster: one line of JSON each.
 
+Used by the actors of this folder. Log collectors read the keys of a line, which docs/reference/cluster.md shows.
+
 Ray stores what an actor prints to stderr, and any log collector reads JSON lines. A note says what happened, where and
 when. It never contains text of people or models: code that writes a note names agents, counts and errors, and quotes no
 message. Text that looks like a secret is removed all the same.

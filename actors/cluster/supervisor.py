@@ -1,4 +1,5 @@
-"""Keep agents running: find or start the host of each partition, recover after crashes, and send timed heartbeats.
+"""Keep agents running: find or start the host of each partition, recover after crashes, and send timed heartbeats. Used
+by `SupervisorActor` in `ray_runtime`.
 
 The supervisor holds no state outside the logs and the hosts, except the capabilities that callers gave to agents. A
 `HostProvider` runs the hosts: Ray's actors, or a test's.

@@ -1,5 +1,8 @@
 """Limit what agents use, each and all together, in tokens and in money.
 
+Used by `Gateway`. Checking and reserving is one step without an `await`, so that concurrent requests cannot exceed a
+budget together; every reservation must be settled, also after a failed request.
+
 Before a request is sent, its least possible cost is checked against the budgets and reserved; its real cost counts
 after the reply. An agent's own budget, from its configuration, is checked against the usage in its log. So is the
 gateway's budget for each agent, which therefore survives a restart of the gateway.

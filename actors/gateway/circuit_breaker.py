@@ -1,5 +1,7 @@
 """Break the circuit to a model that failed several times in a row: its requests fail at once for a while.
 
+Used by `Gateway`.
+
 There is one breaker for each model at each endpoint. Times are arguments, in seconds; nothing here waits or sends.
 """
 

@@ -1,4 +1,7 @@
-"""Forward the chunks of a streamed reply to a caller, over several tries."""
+"""Forward the chunks of a streamed reply to a caller, over several tries.
+
+Used by `Gateway`. The order counts: the caller must get the restart before the first chunk of the next try.
+"""
 
 from everlog.actors.ports.effects import DeltaCallback, ReplyDelta
 

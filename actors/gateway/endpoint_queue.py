@@ -1,5 +1,7 @@
 """Queue the requests for one endpoint: order, rate limits, pauses, and whether the endpoint is shut for an error that
 every request would get. Times are arguments, in seconds; nothing here waits or sends.
+
+Used by `Gateway`, which does the waiting and the sending.
 """
 
 import asyncio

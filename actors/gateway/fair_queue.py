@@ -1,4 +1,7 @@
-"""Serve the owners of queued items in rounds, so that an owner with many items delays only its own."""
+"""Serve the owners of queued items in rounds, so that an owner with many items delays only its own.
+
+Used by `EndpointQueue`, with one owner for each agent.
+"""
 
 from collections import OrderedDict
 from typing import Generic, TypeVar

@@ -1,5 +1,7 @@
 """Call model endpoints for all agents of a process or cluster, and retry requests that can be retried.
 
+Used by `open_system` in this process, and by `GatewayClient` through `GatewayActor` in a cluster.
+
 Agents are served in rounds, so that none starves the others. A request that is too much, too fast or too expensive is
 refused with the reason. Times are those of the event loop; the clock only tells the day.
 """

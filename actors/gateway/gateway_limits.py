@@ -1,4 +1,8 @@
-"""Define the limits of a gateway (concurrency, rates, budgets), from arguments or EVERLOG_GATEWAY_ variables."""
+"""Define the limits of a gateway (concurrency, rates, budgets), from arguments or EVERLOG_GATEWAY_ variables.
+
+Used by the gateway's files, by `open_system`, and by the commands that show costs. The names of the variables are
+derived from the names of the fields, so a renamed field is a renamed variable.
+"""
 
 import difflib
 import math

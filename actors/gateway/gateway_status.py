@@ -1,5 +1,7 @@
 """Define the figures of a gateway: its endpoints, the models with an open circuit breaker, and the used budgets.
 
+Filled by the gateway's files; read by `hosting.cluster_status` and `hosting.metrics`.
+
 Counters only grow, from 0 at the start of the gateway's process.
 """
 

@@ -1,4 +1,7 @@
-"""Make the models that a gateway calls, from names and base URLs, with shared connections."""
+"""Make the models that a gateway calls, from names and base URLs, with shared connections.
+
+Used by `Gateway`, and by `hosting.agent_factory` for the address of a model.
+"""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Limit the rate of requests and tokens with token buckets, and count the last minute.
 
+Used by `EndpointQueue`.
+
 Times are arguments: seconds of a clock that never goes back. Nothing here waits.
 """
 

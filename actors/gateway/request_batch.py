@@ -1,5 +1,7 @@
 """Send requests that arrive together, and gather their chunks and outcomes for a moment, so that few and large messages
 cross between processes.
+
+Used by `Gateway`, and by `cluster.gateway_client`, which sends the batches. An outcome is the last item of its request.
 """
 
 import asyncio

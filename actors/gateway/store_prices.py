@@ -1,4 +1,7 @@
-"""Find the prices of tokens in a store: its `models.toml`, the gateway's variables, and the list that everlog ships."""
+"""Find the prices of tokens in a store: its `models.toml`, the gateway's variables, and the list that everlog ships.
+
+Used by `Gateway` for budgets, and by `everlog cost` and `everlog sql`: both must find the same prices.
+"""
 
 from pathlib import Path
 

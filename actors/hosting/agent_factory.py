@@ -1,4 +1,8 @@
-"""Build the parts of a host: its link to the component that starts it, and a system with its callers' capabilities."""
+"""Build the parts of a host: its link to the component that starts it, and a system with its callers' capabilities.
+
+Used by `Host`, `Shard` and the runtimes that start hosts; `actors.rerun_runtime` takes its models from here too. A
+system made here never opens a connection to a model endpoint: every model request goes through `ask`, the gateway.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path

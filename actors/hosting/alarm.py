@@ -1,4 +1,8 @@
-"""Let one task sleep until a time, or until something changes before."""
+"""Let one task sleep until a time, or until something changes before.
+
+Used by `TimerSchedule` and the supervisor's recovery queue. One alarm belongs to one waiting task, because the end of a
+wait clears the ring. Only code of the same event loop may ring it.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable

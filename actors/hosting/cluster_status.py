@@ -1,7 +1,7 @@
 """Define the figures of a cluster: what each host, node, the supervisor and the gateway report at one moment.
 
-`everlog cluster status` shows them, and `metrics` exports them. Counters only grow, from 0 at the start of their
-process; a rate is the difference of two reports. Imports no Ray.
+Filled by shards, host actors and the supervisor; shown by `everlog cluster status` and exported by `metrics`. Counters
+only grow, from 0 at the start of their process; a rate is the difference of two reports. Imports no Ray.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,8 @@
-"""Carry out many commands at once, and yield their outcomes in batches as they complete."""
+"""Carry out many commands at once, and yield their outcomes in batches as they complete.
+
+Used by the runtimes and by shards for `perform_many`; `cluster.outcome_codec` encodes the outcomes for other processes.
+Outcomes arrive in any order: only their `number` matches them to the commands.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence

@@ -1,4 +1,8 @@
-"""Edit the memory blocks of an open agent for a person: one event for each edit, between two turns."""
+"""Edit the memory blocks of an open agent for a person: one event for each edit, between two turns.
+
+Used by `edit_commands`. The id of the event is that of the command, so that a repeated command finds its event and
+changes nothing.
+"""
 
 from collections.abc import Mapping
 from typing import Any

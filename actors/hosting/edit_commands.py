@@ -1,4 +1,8 @@
-"""Carry out the commands that run no turn, on an open agent."""
+"""Carry out the commands that run no turn, on an open agent.
+
+Used by `Host`. The first event of an edit has the id of its command: by that id a repeated command finds its event and
+changes nothing.
+"""
 
 from typing import Any
 

@@ -1,4 +1,8 @@
-"""Edit the archival memory of an open agent for a person: the agent's own rules, without a turn."""
+"""Edit the archival memory of an open agent for a person: the agent's own rules, without a turn.
+
+Used by `edit_commands`. The id of the event is that of the command, and the id of an inserted memory is that of its
+event: a repeated command therefore finds its own result.
+"""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
-"""Run one agent: carry out commands for any number of callers, and unload the agent when it is idle.
-
-A host has no state outside the log except its subscribers. It can be dropped at any time: the next host continues.
+"""Run one agent: carry out commands for any number of callers, and unload the agent when it is idle. Used by `Shard`,
+by `LocalRuntime` and by the Ray actor of a dedicated agent. A host has no state outside the log except its subscribers.
+It can be dropped at any time: the next host continues.
 """
 
 import asyncio

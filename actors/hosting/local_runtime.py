@@ -1,4 +1,8 @@
-"""Run agents in this process: a host for each agent in use, a shard for those that share a log, timers, one gateway."""
+"""Run agents in this process: a host for each agent in use, a shard for those that share a log, timers, one gateway.
+
+Used by `open_system` for the runtime `local`. The runtime belongs to one event loop, and one agent has at most one host
+here; after `close` no command may open an agent again.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence

@@ -1,4 +1,7 @@
-"""Word warnings about a log: a damaged tail that was cut off, or a file that could not be sealed."""
+"""Word warnings about a log: a damaged tail that was cut off, or a file that could not be sealed.
+
+Used by `Host` when it opens or unloads an agent, and by `everlog log seal`.
+"""
 
 from everlog.store import TornTail
 

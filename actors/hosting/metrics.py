@@ -1,5 +1,8 @@
 """Define the metrics of a cluster, and turn figures into counters, gauges and histograms.
 
+Used by the Ray actors of shards and of the supervisor, which exports the gateway's figures too.
+Dashboards read the names of metrics and tags; docs/reference/cluster.md lists the names.
+
 The instruments are Ray's, passed in by the one file that imports Ray; without them nothing is measured. Counters and
 gauges are updated once a second from the figures that `everlog cluster status` shows, and histograms once in a tick,
 never for each message. A tag is the placement, the node, the endpoint or the kind of error, and never an agent's name:

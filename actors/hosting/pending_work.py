@@ -1,5 +1,8 @@
 """Find unfinished turns and timers in the logs of many agents.
 
+Used by the supervisor's actor, at its start and after the death of a host, and by the actors of shards. Only reads: an
+agent is not opened here. The reading blocks, so an event loop calls it through a thread.
+
 Agents are read by the hundred: their records go into one engine, and one query for each projection covers them all. The
 name of an agent whose log is damaged is noted, and the others are read all the same.
 """

@@ -1,4 +1,7 @@
-"""Measure and reduce the memory of a process, which matters where each agent has a process."""
+"""Measure and reduce the memory of a process, which matters where each agent has a process.
+
+Used by the Ray actors, by shards when they are at rest, and by `everlog fleet` for its figures.
+"""
 
 import ctypes
 import gc

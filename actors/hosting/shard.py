@@ -1,7 +1,8 @@
 """Run the agents of a shard: one log and one engine for all, and a `Host` for each agent that is in memory.
 
-An agent that is idle, or that must make room for others, is unloaded: no state of it stays in memory, and no file is
-open for it. The log of the shard is opened when the first agent needs it.
+Used by `LocalRuntime` and by the Ray actor of a shard. An agent that is idle, or that must make room for others, is
+unloaded: no state of it stays in memory, and no file is open for it. The log of the shard is opened when the first
+agent needs it.
 """
 
 import asyncio

@@ -1,4 +1,8 @@
-"""Activate agents of a shard around its one journal."""
+"""Activate agents of a shard around its one journal.
+
+Used by `Shard`. Every agent that enters the journal must leave it again, also after an error: the journal keeps the
+rows of an agent until then.
+"""
 
 from collections.abc import Awaitable, Callable
 

@@ -1,5 +1,7 @@
 """Group the commits, projections and queries of many agents around one log, in ticks.
 
+Used by `Shard`, and by agents of a shard through `ShardActivation`.
+
 One tick: all waiting appends become one group, one frame and one sync, in a thread, while the agents of the previous
 tick continue; one transaction adds the group to the projections; one query for each projection answers all requests for
 rows. No row is read before that transaction, so every agent reads its own writes. A single agent is a tick of one.

@@ -1,6 +1,7 @@
 """Deliver committed records to a host's subscribers.
 
-Each subscriber gets the records of its own turn and those that belong to no caller.
+Used by `Host`. Each subscriber gets the records of its own turn and those that belong to no caller. Only durable
+records are delivered; previews are not durable, and may be dropped where records may not.
 """
 
 import asyncio

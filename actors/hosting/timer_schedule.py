@@ -1,5 +1,7 @@
 """Send timed heartbeats when they are due. The schedule has no state outside the logs, and writes nothing.
 
+Used by `LocalRuntime` and by the supervisor of a cluster; hosts report their timers to it through `HostLink`.
+
 A timer is an event in its agent's log, and so is each heartbeat that it caused; the projection `timers` says which are
 due. The schedule only sends commands. The id of a command is derived from agent, timer and due time, so that two
 schedules of one store cause one heartbeat, and the host drops a heartbeat that is not due any more.

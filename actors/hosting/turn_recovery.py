@@ -1,4 +1,7 @@
-"""Finish turns that agents of a shard left unfinished, after the death of a host or the loss of the log."""
+"""Finish turns that agents of a shard left unfinished, after the death of a host or the loss of the log.
+
+Used by `Shard`. It must be stopped before the log of the shard is closed: a resumed agent would open the log again.
+"""
 
 import asyncio
 from collections.abc import Mapping, Sequence

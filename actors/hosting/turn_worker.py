@@ -1,4 +1,7 @@
-"""Run the turns of an open agent one after the other, and report the end of each turn to its waiters."""
+"""Run the turns of an open agent one after the other, and report the end of each turn to its waiters.
+
+Used by `Host`. Turns of one agent never overlap: a second task would write to the same log.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,7 @@
-"""Export agents into a file and restore them: the store's part, with what only projections know."""
+"""Export agents into a file and restore them: the store's part, with what only projections know.
+
+Used by `AgentSystem.export` and `restore`, and by the commands of the same names.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,6 +1,7 @@
 """Answer questions about the whole fleet, each in words and with the figures behind the answer.
 
-All data comes from the views of `everlog.projections.fleet_views`. Equal logs, prices and times give equal answers.
+Used by `everlog report`, in the terminal, as HTML and as JSON: the names of the fields are the keys of `--json`. All
+data comes from the views of `everlog.projections.fleet_views`. Equal logs, prices and times give equal answers.
 """
 
 from collections.abc import Callable, Sequence

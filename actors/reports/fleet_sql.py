@@ -1,5 +1,8 @@
 """Run SQL over all agents of a store: the views of `everlog.projections.fleet_views` over a snapshot of the logs.
 
+Used by `AgentSystem`, and by `everlog sql`, `everlog cost` and `everlog report`. The snapshot is checked after the
+query: an answer from files that changed meanwhile is an error.
+
 Only files are read and no host is asked, so writers are not blocked.
 """
 

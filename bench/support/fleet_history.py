@@ -1,4 +1,7 @@
-"""Create agents with a past, fast: one imports a conversation, the others get its records, as many as they need."""
+"""Create agents with a past, fast: one imports a conversation, the others get its records, as many as they need.
+
+Used by `bench.fleet`. The histories must be valid logs: agents are opened from them.
+"""
 
 import itertools
 import json

@@ -1,4 +1,7 @@
-"""Run the cluster that `bench.fleet` measures: Ray on this machine, a store with shards, and agents in it."""
+"""Run the cluster that `bench.fleet` measures: Ray on this machine, a store with shards, and agents in it.
+
+Used by `bench.fleet`.
+"""
 
 import os
 import time

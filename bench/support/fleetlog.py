@@ -1,5 +1,7 @@
 """Write a fleet's sealed logs without the fleet: records made by the column, written by the store's own Parquet writer.
 
+Used by `bench.analytics`.
+
 Each agent repeats a turn of four records (a user's message, the reply, the function's result, the answer), after its
 creation and its configuration. The chains in the manifest are placeholders: no question here reads them.
 """

@@ -1,5 +1,7 @@
 """Run and report benchmarks: figures with their floors, the noise of the machine, and the output.
 
+Used by every benchmark. `tests/bench` checks the keys of the last line, which programs read.
+
 A benchmark prints a table for people and, as its last line, one JSON object `{bench, noise, figures: [{key, value,
 unit, floor}]}`. A floor is the raw cost of the same work (a bare write and sync, a bare import), measured in the same
 run and in turns with the figure, so that a busy minute affects both.

@@ -1,5 +1,7 @@
 """Measure a host's CPU time for a search by words in some hundred messages, for a single agent and among hundreds.
 
+Used by `bench.retrieval`.
+
 All agents of a host share one engine and have talked in turns, so the rows of each are scattered among those of all.
 """
 

@@ -1,4 +1,7 @@
-"""Run the same work with other systems for comparison: SQLite as a log, and the library `eventsourcing`."""
+"""Run the same work with other systems for comparison: SQLite as a log, and the library `eventsourcing`.
+
+Used by `bench.append` and `bench.replay`.
+"""
 
 import importlib.util
 import sqlite3

@@ -1,5 +1,8 @@
 """Provide the input of benchmarks: a model that answers at once, varied messages of realistic length, and a disk that
 counts its syncs.
+
+Used by the benchmarks that run agents in this process. Figures of two runs can be compared only if they had the same
+input: a change here moves all of them.
 """
 
 import json

@@ -1,4 +1,7 @@
-"""Arguments and help of the commands for archival memory and documents."""
+"""Arguments and help of the commands for archival memory and documents.
+
+Used by `command_parser`, which imports every args_ file at each start of `everlog`: import nothing heavy here.
+"""
 
 import argparse
 

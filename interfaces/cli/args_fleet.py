@@ -1,4 +1,7 @@
-"""Arguments and help of the commands for many agents, for clusters and for log files. Imports nothing heavy."""
+"""Arguments and help of the commands for many agents, for clusters and for log files. Imports nothing heavy.
+
+Used by `command_parser`, which is loaded at each start of `everlog`.
+"""
 
 import argparse
 

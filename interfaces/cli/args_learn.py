@@ -1,4 +1,7 @@
-"""Arguments of the commands that teach everlog: the tour and the pages of errors. Imports nothing heavy."""
+"""Arguments of the commands that teach everlog: the tour and the pages of errors. Imports nothing heavy.
+
+Used by `command_parser`, which is loaded at each start of `everlog`.
+"""
 
 import argparse
 

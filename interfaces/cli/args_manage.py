@@ -1,4 +1,7 @@
-"""Arguments and help of the commands that create, configure, fork, move, copy and delete agents."""
+"""Arguments and help of the commands that create, configure, fork, move, copy and delete agents.
+
+Used by `command_parser`, which imports every args_ file at each start of `everlog`: import nothing heavy here.
+"""
 
 import argparse
 

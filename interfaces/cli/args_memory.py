@@ -1,4 +1,7 @@
-"""Arguments and help of the commands for an agent's context: its prompt, its memory blocks and shared blocks."""
+"""Arguments and help of the commands for an agent's context: its prompt, its memory blocks and shared blocks.
+
+Used by `command_parser`, which imports every args_ file at each start of `everlog`: import nothing heavy here.
+"""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""Define, once each, the options that several commands have. Imports nothing heavy.
+"""Define, once each, the options that several commands have, for the other args_ files. Imports nothing heavy.
 
 Help texts have one form: a verb and its object, a constraint after a semicolon, and "(default: x)" at the end.
 docs/reference/cli.md has the table of the options that mean the same in every command.

@@ -1,4 +1,7 @@
-"""Arguments and help of the commands that read agents and write nothing but a fork. Imports nothing heavy."""
+"""Arguments and help of the commands that read agents and write nothing but a fork. Imports nothing heavy.
+
+Used by `command_parser`, which is loaded at each start of `everlog`.
+"""
 
 import argparse
 

@@ -1,4 +1,7 @@
-"""Arguments and help of the commands that run turns of an agent. Imports nothing heavy."""
+"""Arguments and help of the commands that run turns of an agent. Imports nothing heavy.
+
+Used by `command_parser`, which is loaded at each start of `everlog`.
+"""
 
 import argparse
 

@@ -1,5 +1,7 @@
 """The parser of the command line: every command, or the one that was typed. Imports nothing heavy.
 
+Used by `command_run`, by the tour, and by `docs/make`, which makes the reference of the command line from it.
+
 A command names its handler as "module:function"; the module is imported when the command runs.
 """
 

@@ -1,4 +1,7 @@
-"""Run one command line: from its words to an exit code. An exception that is no EverlogError propagates."""
+"""Run one command line: from its words to an exit code. An exception that is no EverlogError propagates.
+
+Used by `main` and by the tour. Handlers are imported only when their command runs, so that the others start fast.
+"""
 
 import importlib
 import os

@@ -1,4 +1,7 @@
-"""Define `CommandSpec`: what the parser and the help know of a command. Imports nothing heavy."""
+"""Define `CommandSpec`: what the parser and the help know of a command. Imports nothing heavy.
+
+Used by the args_ files, by `command_parser` and by `docs/make`.
+"""
 
 import argparse
 from collections.abc import Callable

@@ -1,5 +1,8 @@
 """The `everlog` command.
 
+Entry point of the installed command. Everything else is imported inside `main`, so that Ctrl-C during the imports ends
+without a traceback.
+
 Exit codes: 0 done; 1 failed, and stderr says why in one paragraph; 2 bad usage; 130 Ctrl-C; 141 the reader of the
 output has closed it.
 """

@@ -1,4 +1,8 @@
-"""Extract a document from a file: its text, normalized."""
+"""Extract a document from a file: its text, normalized.
+
+Used by `everlog load` through the package. The sha256 of the text is recorded: another normalization makes every loaded
+document count as changed.
+"""
 
 import importlib
 import re

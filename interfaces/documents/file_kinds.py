@@ -1,4 +1,7 @@
-"""The supported file types by file extension, and the result of a reader. Imports no reader."""
+"""The supported file types by file extension, and the result of a reader. Imports no reader.
+
+Used by `find_files`, `extract_text` and the readers. The media types are written to the log.
+"""
 
 from pathlib import Path
 from typing import NamedTuple

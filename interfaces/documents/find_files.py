@@ -1,4 +1,8 @@
-"""Find the files that a load reads: the given files, and all files in the given folders."""
+"""Find the files that a load reads: the given files, and all files in the given folders.
+
+Used by `everlog load` through the package. A document is recognized by its name: a name that is made in another way is
+another document.
+"""
 
 import stat
 import unicodedata

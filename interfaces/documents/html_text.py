@@ -1,4 +1,8 @@
-"""Extract the visible text of an HTML page, line by line, with the parser of the standard library."""
+"""Extract the visible text of an HTML page, line by line, with the parser of the standard library.
+
+Imported by `extract_text` for the first such file. Another text for the same file makes a loaded document count as
+changed.
+"""
 
 import re
 from html.parser import HTMLParser

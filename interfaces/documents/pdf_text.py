@@ -1,4 +1,8 @@
-"""Extract the text of a PDF page by page, with pypdf."""
+"""Extract the text of a PDF page by page, with pypdf.
+
+Imported by `extract_text` for the first such file. Another text for the same file makes a loaded document count as
+changed.
+"""
 
 import logging
 from pathlib import Path

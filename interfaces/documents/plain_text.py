@@ -1,4 +1,8 @@
-"""Read a text file in UTF-8, or in UTF-16 or UTF-32 with a byte order mark."""
+"""Read a text file in UTF-8, or in UTF-16 or UTF-32 with a byte order mark.
+
+Imported by `extract_text` for the first such file, and used by the readers of HTML and tables. Another text for the
+same file makes a loaded document count as changed.
+"""
 
 import codecs
 import re

@@ -1,4 +1,7 @@
-"""Load the rows of a query as documents, with DuckDB over Parquet, CSV, JSON or a DuckDB database."""
+"""Load the rows of a query as documents, with DuckDB over Parquet, CSV, JSON or a DuckDB database.
+
+Used by `everlog load --sql`. Another text for the same row makes a loaded document count as changed.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

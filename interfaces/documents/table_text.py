@@ -1,4 +1,8 @@
-"""Extract readable text from CSV and JSON: one line `column: value` for each value, a blank line between rows."""
+"""Extract readable text from CSV and JSON: one line `column: value` for each value, a blank line between rows.
+
+Imported by `extract_text` for the first such file, and used by `query_rows`. Another text for the same content makes a
+loaded document count as changed.
+"""
 
 import csv
 import io

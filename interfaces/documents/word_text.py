@@ -1,4 +1,8 @@
-"""Extract the text of a Word document (.docx) with python-docx: paragraphs, and tables row by row."""
+"""Extract the text of a Word document (.docx) with python-docx: paragraphs, and tables row by row.
+
+Imported by `extract_text` for the first such file. Another text for the same file makes a loaded document count as
+changed.
+"""
 
 import zipfile
 import zlib

@@ -1,6 +1,8 @@
 """`everlog up` and `everlog down`: start and stop a Ray on this machine that keeps running between commands.
 
 `everlog cluster status`: show the state of the cluster, whether `everlog up` or another program started it.
+
+Called by `cli.command_run`. `everlog up` waits for the first line of stdout of `cluster.local_daemon`: the address.
 """
 
 import asyncio

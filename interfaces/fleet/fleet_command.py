@@ -1,4 +1,8 @@
-"""`everlog fleet`: send messages to many agents at once; report time, memory, and whether a message was lost."""
+"""`everlog fleet`: send messages to many agents at once; report time, memory, and whether a message was lost.
+
+Called by `cli.command_run`; `bench.fleet` and `bench.prefixes` use its messages and figures. The fields of
+`FleetReport` are the keys of `--json`.
+"""
 
 import asyncio
 import sys

@@ -1,5 +1,7 @@
 """Generate load for many agents at once: each gets its next message when it has answered the one before.
 
+Used by `everlog fleet` and by `bench.fleet`.
+
 The results are counted but not trusted: `check` looks up every acknowledged input in the logs.
 """
 

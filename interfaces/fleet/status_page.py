@@ -1,5 +1,7 @@
 """Format the status of a cluster for `everlog cluster status`: totals, nodes and hosts, the busiest first; or JSON.
 
+Used by `cluster_commands`. docs/reference/cli.md promises the keys of the JSON.
+
 Rates are computed from two measurements. Everything here is pure, except that it reads the width of the terminal.
 """
 

@@ -1,4 +1,7 @@
-"""The commands that create an agent, import a conversation and change the placement: create, import, move."""
+"""The commands that create an agent, import a conversation and change the placement: create, import, move.
+
+Called by `cli.command_run`. An import writes only after the whole file was checked, so a bad file leaves no agent.
+"""
 
 import asyncio
 import sys

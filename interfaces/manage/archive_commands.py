@@ -1,4 +1,7 @@
-"""`everlog archive`: insert, list, show, update, delete and search memories in an agent's archival memory."""
+"""`everlog archive`: insert, list, show, update, delete and search memories in an agent's archival memory.
+
+Called by `cli.command_run`.
+"""
 
 import asyncio
 from argparse import Namespace

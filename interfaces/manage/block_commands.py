@@ -1,4 +1,7 @@
-"""`everlog block`: add, change and remove memory blocks of an agent. Each change is one event."""
+"""`everlog block`: add, change and remove memory blocks of an agent. Each change is one event.
+
+Called by `cli.command_run`.
+"""
 
 import asyncio
 from argparse import Namespace

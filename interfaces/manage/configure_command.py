@@ -1,4 +1,7 @@
-"""The command `configure`: show the settings of an agent, or change them with one event."""
+"""The command `configure`: show the settings of an agent, or change them with one event.
+
+Called by `cli.command_run`; `section_commands` changes the prompt through `configure_agent`.
+"""
 
 import asyncio
 from argparse import Namespace

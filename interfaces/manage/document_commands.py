@@ -1,4 +1,7 @@
-"""The commands about documents: load, sources, attach, detach."""
+"""The commands about documents: load, sources, attach, detach.
+
+Called by `cli.command_run`. All arguments are checked before the first write.
+"""
 
 import asyncio
 import difflib

@@ -1,4 +1,8 @@
-"""`everlog erase`: erase the content of records for good. Their positions in the log stay."""
+"""`everlog erase`: erase the content of records for good. Their positions in the log stay.
+
+Called by `cli.command_run`. The order counts: first release the agent and its forks, then erase, then update the search
+index, which holds copies of the content.
+"""
 
 import asyncio
 import sys

@@ -1,4 +1,7 @@
-"""The commands that write an agent to a file and read it back: export, restore."""
+"""The commands that write an agent to a file and read it back: export, restore.
+
+Called by `cli.command_run`. Export and restore work on files and need no host.
+"""
 
 from argparse import Namespace
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""The commands that create an agent from another agent's past, and that delete an agent: fork, delete."""
+"""The commands that create an agent from another agent's past, and that delete an agent: fork, delete.
+
+Called by `cli.command_run`.
+"""
 
 import asyncio
 import sys

@@ -1,4 +1,7 @@
-"""The commands that maintain the search index: archive status, archive rebuild, archive check."""
+"""The commands that maintain the search index: archive status, archive rebuild, archive check.
+
+Called by `cli.command_run`.
+"""
 
 from argparse import Namespace
 from collections.abc import Iterator

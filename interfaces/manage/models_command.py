@@ -1,4 +1,7 @@
-"""`everlog models`: list models and their abilities, and test a model."""
+"""`everlog models`: list models and their abilities, and test a model.
+
+Called by `cli.command_run`.
+"""
 
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence

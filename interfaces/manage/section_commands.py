@@ -1,4 +1,7 @@
-"""`everlog prompt`: show and change the sections of an agent's system prompt. Each change is one event."""
+"""`everlog prompt`: show and change the sections of an agent's system prompt. Each change is one event.
+
+Called by `cli.command_run`.
+"""
 
 from argparse import Namespace
 from collections.abc import Callable, Sequence

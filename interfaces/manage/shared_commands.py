@@ -1,4 +1,7 @@
-"""`everlog shared`: create, edit, attach and delete memory blocks that several agents have in their core memory."""
+"""`everlog shared`: create, edit, attach and delete memory blocks that several agents have in their core memory.
+
+Called by `cli.command_run`.
+"""
 
 import asyncio
 from argparse import Namespace

@@ -1,4 +1,7 @@
-"""Draw one frame of the console: exactly as many lines and cells as the terminal has. Pure."""
+"""Draw one frame of the console: exactly as many lines and cells as the terminal has. Pure.
+
+Used by `console_loop`.
+"""
 
 from rich.text import Text
 

@@ -1,5 +1,7 @@
 """Event loop of the console: show frames, wait for keys and due events, and fork when a key asks for it.
 
+Used by `replay_command`.
+
 Terminal, clock, fork and refresh are parameters, so that a test can replace each of them.
 """
 

@@ -1,4 +1,7 @@
-"""Draw the parts of a frame: events, core memory, context gauge, timeline. Pure: lines of text."""
+"""Draw the parts of a frame: events, core memory, context gauge, timeline. Pure: lines of text.
+
+Used by `console_frame`.
+"""
 
 from collections.abc import Sequence
 

@@ -1,5 +1,7 @@
 """Transitions of the console: a state and a key in, the next state out. Pure.
 
+Used by `console_loop`, which sends the keys, and by `console_frame`, which draws the state.
+
 Effects are only requested here, in fields of the state (`fork`, `leaving`); `console_loop.drive` carries them out.
 """
 

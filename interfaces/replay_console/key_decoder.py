@@ -1,4 +1,7 @@
-"""Decode the bytes of a terminal into keys. Pure."""
+"""Decode the bytes of a terminal into keys. Pure.
+
+Used by `terminal_screen`.
+"""
 
 import re
 

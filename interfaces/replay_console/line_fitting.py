@@ -1,4 +1,7 @@
-"""Fit text to a size: lines of exactly so many cells, whatever characters they have. Pure."""
+"""Fit text to a size: lines of exactly so many cells, whatever characters they have. Pure.
+
+Used by `console_frame` and `console_panes`.
+"""
 
 from collections.abc import Sequence
 

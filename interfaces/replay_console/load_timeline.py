@@ -1,4 +1,7 @@
-"""Load the timeline of an agent from its log: the records up to a seq, and their rows of `memory_history`."""
+"""Load the timeline of an agent from its log: the records up to a seq, and their rows of `memory_history`.
+
+Used by `replay_command`, at the start and for `--follow`.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

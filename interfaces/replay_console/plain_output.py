@@ -1,4 +1,7 @@
-"""Print a replay without a console: lines for people, or a JSON object for each record."""
+"""Print a replay without a console: lines for people, or a JSON object for each record.
+
+Used by `replay_command`, without a terminal or with `--json`. docs/reference/cli.md promises the keys of the JSON.
+"""
 
 from collections.abc import Sequence
 

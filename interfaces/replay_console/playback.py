@@ -1,5 +1,7 @@
 """Position and speed of the player. Pure: elapsed time is an argument.
 
+Used by the files of the console; `cli.args_show` takes the limits of the speed from here.
+
 The recorded time between two events is divided by the speed. No pause is longer than PAUSE_US_MAX, and events less than
 PACE_US apart are shown PACE_US apart at speed 1, so that people can follow.
 """

@@ -1,5 +1,7 @@
 """Describe a record in a replay: lines of a label and words. Text from outside is escaped here.
 
+Used by `console_panes` and `plain_output`.
+
 The console and the plain output use the same entries; only the width differs.
 """
 

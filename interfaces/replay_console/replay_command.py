@@ -1,4 +1,7 @@
-"""`everlog replay`: play back an agent's events, in a console on a terminal, else as lines. Only a fork writes."""
+"""`everlog replay`: play back an agent's events, in a console on a terminal, else as lines. Only a fork writes.
+
+Called by `cli.command_run`.
+"""
 
 import asyncio
 import sys

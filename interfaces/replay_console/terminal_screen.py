@@ -1,4 +1,7 @@
-"""Full-screen terminal with single keys, by rich's Live. The terminal is restored however the process ends."""
+"""Full-screen terminal with single keys, by rich's Live. The terminal is restored however the process ends.
+
+Used by `replay_command`.
+"""
 
 import codecs
 import os

@@ -1,5 +1,7 @@
 """Timeline of one agent: its records, and the state at each of them, found by binary search. Pure.
 
+Made by `load_timeline`; read by the other files of this folder.
+
 Core memory comes from rows of the projection `memory_history`. The gauge is updated record by record and equals the
 projection `memory_pressure` as of each record; tests compare the two.
 """

@@ -1,4 +1,7 @@
-"""Compare two texts word by word. Pure."""
+"""Compare two texts word by word. Pure.
+
+Used by `record_entries`, `console_panes` and `plain_output`.
+"""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,7 @@
-"""`everlog cost`: tokens and money by day and model, and the use of an agent's daily budget."""
+"""`everlog cost`: tokens and money by day and model, and the use of an agent's daily budget.
+
+Called by `cli.command_run`.
+"""
 
 import os
 from argparse import Namespace

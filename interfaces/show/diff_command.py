@@ -1,4 +1,7 @@
-"""`everlog diff`: the differences between two moments of an agent."""
+"""`everlog diff`: the differences between two moments of an agent.
+
+Called by `cli.command_run`. docs/reference/cli.md promises the keys of the JSON.
+"""
 
 import difflib
 import os

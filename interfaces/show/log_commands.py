@@ -1,4 +1,7 @@
-"""Commands for the files of the logs: log check, log stats, log seal. Each partition is processed by itself."""
+"""Commands for the files of the logs: log check, log stats, log seal. Each partition is processed by itself.
+
+Called by `cli.command_run`.
+"""
 
 import sys
 from argparse import Namespace

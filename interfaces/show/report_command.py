@@ -1,4 +1,7 @@
-"""`everlog report`: figures of the whole fleet, in the terminal or as one HTML page."""
+"""`everlog report`: figures of the whole fleet, in the terminal or as one HTML page.
+
+Called by `cli.command_run`.
+"""
 
 import os
 from argparse import Namespace

@@ -1,4 +1,7 @@
-"""Fleet report as one HTML page: no script, no requests, charts as SVG, for light and dark screens."""
+"""Fleet report as one HTML page: no script, no requests, charts as SVG, for light and dark screens.
+
+Used by `report_command`. Text from outside must be escaped by `text` before it enters the page.
+"""
 
 import html
 import math

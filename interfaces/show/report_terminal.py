@@ -1,4 +1,7 @@
-"""Fleet report in the terminal: each question with its answer and its bars."""
+"""Fleet report in the terminal: each question with its answer and its bars.
+
+Used by `report_command`; `report_html` formats amounts with it.
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,7 @@
-"""`everlog search`: one query, or a file of queries that are answered in one process."""
+"""`everlog search`: one query, or a file of queries that are answered in one process.
+
+Called by `cli.command_run`.
+"""
 
 import asyncio
 from argparse import Namespace

@@ -1,4 +1,7 @@
-"""Commands that read one agent, or list all: agents, events, context, memory, pressure. They write nothing."""
+"""Commands that read one agent, or list all: agents, events, context, memory, pressure. They write nothing.
+
+Called by `cli.command_run`; `cost`, `diff` and `chat` use its functions.
+"""
 
 import asyncio
 import difflib

@@ -1,4 +1,7 @@
-"""`everlog sql`: one SELECT over all agents, as a table, or as a file for another tool."""
+"""`everlog sql`: one SELECT over all agents, as a table, or as a file for another tool.
+
+Called by `cli.command_run`; `report_command` opens its views and its output file with it.
+"""
 
 import os
 import sys

@@ -1,5 +1,7 @@
 """Commands that replay the log to check it: rebuild and verify. They write nothing, and exit with 1 if a fault is
 found.
+
+Called by `cli.command_run`; `log_commands` prints faults with `print_proof`.
 """
 
 from argparse import Namespace

@@ -1,4 +1,7 @@
-"""`everlog cancel`: end the current turn of an agent, at any point of the turn."""
+"""`everlog cancel`: end the current turn of an agent, at any point of the turn.
+
+Called by `cli.command_run`. A wrong name must create neither a store nor an agent.
+"""
 
 import asyncio
 from argparse import Namespace

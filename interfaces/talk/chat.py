@@ -1,4 +1,7 @@
-"""`everlog chat`: a prompt with slash commands, which shows the agent's steps as they happen."""
+"""`everlog chat`: a prompt with slash commands, which shows the agent's steps as they happen.
+
+Called by `cli.command_run`. Agents run in the thread of `LoopThread`: call their methods through it only.
+"""
 
 import asyncio
 import contextlib

@@ -1,4 +1,7 @@
-"""The command `rerun`: rerun recorded inputs in a fork with changes, and compare the fork with its parent."""
+"""The command `rerun`: rerun recorded inputs in a fork with changes, and compare the fork with its parent.
+
+Called by `cli.command_run`. docs/reference/cli.md promises the keys of the JSON.
+"""
 
 import asyncio
 from argparse import Namespace

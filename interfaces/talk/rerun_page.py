@@ -1,4 +1,7 @@
-"""Show a rerun on a terminal: for each turn the recorded side and the rerun, in two columns if the terminal is wide."""
+"""Show a rerun on a terminal: for each turn the recorded side and the rerun, in two columns if the terminal is wide.
+
+Used by `rerun_command`. Text of records is escaped before it is printed: it may hold control characters.
+"""
 
 import difflib
 from collections.abc import Sequence

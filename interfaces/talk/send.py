@@ -1,4 +1,7 @@
-"""`everlog send`: append one input, which is durable before anything else happens, and print what the agent does."""
+"""`everlog send`: append one input, which is durable before anything else happens, and print what the agent does.
+
+Called by `cli.command_run`. Only records that follow from the input are printed, not those of the agent's creation.
+"""
 
 import asyncio
 import sys

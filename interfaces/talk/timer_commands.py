@@ -1,4 +1,7 @@
-"""`everlog timer` and `everlog timers`: set, cancel and list the timers that wake an agent."""
+"""`everlog timer` and `everlog timers`: set, cancel and list the timers that wake an agent.
+
+Called by `cli.command_run`. A wrong name must create neither a store nor an agent.
+"""
 
 import asyncio
 from argparse import Namespace
