@@ -28,7 +28,8 @@
     └── FunctionError       a function of the agent failed: the model gets the error, the turn continues
 
 Raised in all rooms. An error that ends a command gives exit code 1. Scripts and pages name an error by its `code`,
-which is made of the name of its class. Messages say whose fault it is, what was expected, what was found, and what to do.
+which is made of the name of its class. Messages say whose fault it is, what was expected, what was found, and what to
+do.
 Every public type has a page: `everlog explain CODE`.
 """
 

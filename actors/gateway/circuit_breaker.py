@@ -12,7 +12,7 @@ from everlog.events import ModelError
 
 
 class CircuitBreaker:
-    """Breaker of one model at one endpoint. Closed: all requests are sent. Open: none; one test after BREAKER_OPEN_S."""
+    """Breaker of one model at one endpoint. Closed: all are sent. Open: none; one test after BREAKER_OPEN_S."""
 
     __slots__ = ("_failures", "_last", "_probing", "_until")
 
