@@ -1,4 +1,8 @@
-"""Resources of an agent in memory: a log and a query engine, of its own or shared with many agents."""
+"""Resources of an agent in memory: a log and a query engine, of its own or shared with many agents.
+
+Used by `local_system.py`, and by the hosts in `actors/hosting` and `actors/cluster`. Every activation must be closed:
+closing seals the log and releases it for other processes.
+"""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager

@@ -1,4 +1,7 @@
-"""Derive an agent's state at activation from the rows of `waking`: open turns and newest configuration. Pure."""
+"""Derive an agent's state at activation from the rows of `waking`: open turns and newest configuration. Pure.
+
+Used by `Agent.activate`, by `fork_agent.py`, and by the rebuild check of `everlog verify`.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast

@@ -3,7 +3,8 @@ log.
 
 An input is one commit, durable before anything else happens. Then turns run one after the other (`turn_runner.py`).
 
-The same class runs in a terminal, in a test and in a Ray actor: every effect is passed in as an argument.
+The same class runs in a terminal, in a test and in a Ray actor: every effect is passed in as an argument. Used by
+`local_system.py` and the hosts in `actors/hosting`, and by reruns.
 """
 
 import asyncio

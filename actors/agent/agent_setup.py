@@ -1,4 +1,9 @@
-"""Turn the caller's settings into the events that create and configure an agent. Reads presets only."""
+"""Turn the caller's settings into the events that create and configure an agent. Reads presets only.
+
+Used by the agent at activation; front ends and reruns fill in `Settings`. The configuration is recorded in the log:
+unless the caller changed a setting, the result must equal the recorded one (`same`), or every activation appends a
+configuration.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath

@@ -1,4 +1,8 @@
-"""Read one agent at one moment: the basis of every command that only reads."""
+"""Read one agent at one moment: the basis of every command that only reads.
+
+`LocalSystem.view` makes the views. Reading commands such as `everlog context`, `actors/replay` and reruns read through
+them.
+"""
 
 from collections.abc import Iterable
 from typing import Any, Self

@@ -1,4 +1,7 @@
-"""Stop a running turn from outside: the task that runs turns continues, the turn does not."""
+"""Stop a running turn from outside: the task that runs turns continues, the turn does not.
+
+Used by `event_writer.py` alone. The end of the turn must be committed before `stop` is called.
+"""
 
 import asyncio
 from collections.abc import Container, Iterator

@@ -1,7 +1,8 @@
 """Commands for an agent, wherever it runs, and their results. Everything here can be pickled.
 
 A command carries an id, a UUIDv7, which becomes the id of the first event that the command leaves. So a command is
-idempotent: it can be sent again if the process that had it is lost.
+idempotent: it can be sent again if the process that had it is lost. Made by `agent_ref.py` and `agent_system.py`, and
+executed by `hosting/host.py`.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,8 @@
-"""Parse past conversations from JSON lines. A file is one commit; a bad line is named, and nothing is stored."""
+"""Parse past conversations from JSON lines. A file is one commit; a bad line is named, and nothing is stored.
+
+Used by the import commands in `interfaces/manage` and `interfaces/fleet`, and by benchmarks; `Agent` commits the
+messages.
+"""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime

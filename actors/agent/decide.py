@@ -1,6 +1,8 @@
 """Decide what follows a reply: the functions that run, the events they leave, and True if the turn continues. Pure.
 
-The order of records in a turn follows the table in `turn_transitions.py`.
+The order of records in a turn follows the table in `turn_transitions.py`. Used by `turn_runner.py` and `model_step.py`,
+and by `replay/reexecute.py`, which runs the code again over recorded replies: if the same reply leaves other events, or
+the same events in another order, `verify` reports a mismatch in older logs.
 """
 
 from asyncio import CancelledError

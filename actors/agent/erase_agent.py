@@ -1,4 +1,8 @@
-"""Erase the content of records in every file: in all partitions that the agent was in, and in all of its forks."""
+"""Erase the content of records in every file: in all partitions that the agent was in, and in all of its forks.
+
+Used by `LocalSystem.erase` and `everlog erase`. The record of the erasure must be durable before any file changes: the
+next process that opens the log then finishes an interrupted erasure.
+"""
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack

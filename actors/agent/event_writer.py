@@ -1,4 +1,8 @@
-"""Track an agent's position in its log, and append to the log: the only way in which an agent writes."""
+"""Track an agent's position in its log, and append to the log: the only way in which an agent writes.
+
+Base class of `Agent`. The lock `_writing` is held during each commit: `cancel` relies on it, so that no commit of a
+turn can follow the record that ends the turn.
+"""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,4 +1,7 @@
-"""Create forks: agents that continue from a point in another agent's past. The parent is read, and never written to."""
+"""Create forks: agents that continue from a point in another agent's past. The parent is read, and never written to.
+
+Used by `LocalSystem`, and through it by `everlog fork` and reruns.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

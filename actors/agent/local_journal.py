@@ -1,4 +1,8 @@
-"""Journal of a host with one agent at work at a time."""
+"""Journal of a host with one agent at work at a time.
+
+Used by `activation.py` for an agent with a log of its own. An error after the records are on disk must not reach the
+caller as a failed commit.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -1,4 +1,8 @@
-"""Run the agents of one store in this process: the one place that combines log, projections, models and effects."""
+"""Run the agents of one store in this process: the one place that combines log, projections, models and effects.
+
+Used by `AgentSystem`, by the hosts in `actors/hosting` and `actors/cluster`, and by commands that work on a store
+directly.
+"""
 
 import difflib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence

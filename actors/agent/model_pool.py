@@ -1,4 +1,7 @@
-"""Hold the model clients of one agent, by name: its own model, the summary model, the fallback model."""
+"""Hold the model clients of one agent, by name: its own model, the summary model, the fallback model.
+
+Used by `Agent`. Every answer is added to the ledger, even one that cannot be read: it was paid for.
+"""
 
 from collections.abc import Callable
 

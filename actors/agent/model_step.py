@@ -1,6 +1,8 @@
 """Get one reply of the model: fit the context, send the request, read the reply, and verify a first reply.
 
-Every request that is sent leaves a record with its `context_sha256`, whatever the outcome.
+Every request that is sent leaves a record with its `context_sha256`, whatever the outcome. Used by `turn_runner.py` and
+`Agent`. A switch to another model is committed before the next request, because the context takes the model's name from
+the log.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """End turns that a rerun left unfinished. They are never run: outside of the rerun their calls would have real effects.
 
 The log alone identifies such turns: their input names the fork's own `agent_forked` as its cause, and no other input
-has a cause.
+has a cause. Used by `Agent.activate`, and by `rerun.py` when a rerun ends.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

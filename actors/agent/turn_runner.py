@@ -2,7 +2,7 @@
 
 A step fits the context, calls the model, runs the functions, and commits the reply and all results at once. Only a call
 with an effect outside the log needs an earlier commit, before the effect starts. After a crash an unfinished turn is
-resumed from the log alone.
+resumed from the log alone. Used by `Agent`.
 """
 
 import asyncio

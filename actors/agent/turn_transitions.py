@@ -4,7 +4,8 @@ All code that decides on the order of a turn's records must agree with the table
 against the table, and `docs/explanation/architecture.md` draws it (a test compares the picture with the table). Records
 of step 0, except the input that opens the turn, belong to the agent and not to the turn: configurations, imports,
 manual summaries, excluded turns and replaced thoughts. A call that had started outside gets a result before its turn is
-cancelled. A fork may begin in the middle of a commit: the turn is then abandoned there, as if it had been idle.
+cancelled. A fork may begin in the middle of a commit: the turn is then abandoned there, as if it had been idle. `Agent`
+uses `check_is_input` to refuse other events, and `replay/reexecute.py` uses `fault`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,7 @@
 """Choose what an undo excludes (turns, messages, replies), and how an open turn is ended. Pure.
 
-Nothing is deleted: the events change what the context shows from then on.
+Nothing is deleted: the events change what the context shows from then on. Used by `Agent` (undo, retry, rethink),
+`event_writer.py` (cancel) and `fork_agent.py`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

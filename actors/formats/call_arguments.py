@@ -1,4 +1,8 @@
-"""Parse the arguments of a call: JSON text as the model wrote it, into an object. Pure."""
+"""Parse the arguments of a call: JSON text as the model wrote it, into an object. Pure.
+
+Used by `parse_reply.py`, `native_format.py` and `call_dialects.py`. Raise `parse_reply.READER` if a text may be parsed
+differently.
+"""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,7 @@
-"""Extract calls that a server passed on as text, with the marks that templates of models put around them. Pure."""
+"""Extract calls that a server passed on as text, with the marks that templates of models put around them. Pure.
+
+Used by `native_format.py` and `json_call_format.py`. Raise `parse_reply.READER` if a text may be parsed differently.
+"""
 
 import re
 from collections.abc import Sequence

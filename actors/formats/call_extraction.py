@@ -1,4 +1,8 @@
-"""Find calls that a text holds as JSON, and separate them from the words around them. Pure."""
+"""Find calls that a text holds as JSON, and separate them from the words around them. Pure.
+
+Used by `json_call_format.py`, `call_dialects.py` and `call_arguments.py`. Raise `parse_reply.READER` if a text may be
+parsed differently.
+"""
 
 import json
 import re

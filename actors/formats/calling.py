@@ -1,4 +1,7 @@
-"""The calling formats native, schema and text, each a renderer and a parser. All pure."""
+"""The calling formats native, schema and text, each a renderer and a parser. All pure.
+
+Used by `parse_reply.py` and `render_request.py`. Configurations in the log hold the names.
+"""
 
 from collections.abc import Mapping
 

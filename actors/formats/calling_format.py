@@ -1,4 +1,8 @@
-"""Interface of a calling format (a renderer and a parser, both pure), and helpers that the formats share."""
+"""Interface of a calling format (a renderer and a parser, both pure), and helpers that the formats share.
+
+Used by the formats and by `render_request.py` and `parse_reply.py`. The helpers that render (`encode_fields`, the
+options) decide on the bytes of requests: see `agent_constants.RENDERER`. For those that parse see `parse_reply.READER`.
+"""
 
 import re
 from collections.abc import Mapping, Sequence

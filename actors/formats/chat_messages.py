@@ -1,4 +1,7 @@
-"""Turn the records of a context into chat messages: the part that all calling formats share. Pure."""
+"""Turn the records of a context into chat messages: the part that all calling formats share. Pure.
+
+Used by the calling formats. Raise `agent_constants.RENDERER` if the messages change.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any

@@ -3,6 +3,7 @@
 All text so far is parsed again when more has arrived, and new parts are reported. Of an unfinished string only certain
 text is reported: an escape when it is complete, and both halves of a surrogate pair together. The longer the text, the
 more must have arrived before it is parsed again: the total cost is at most that of parsing the whole text STEPS times.
+Used by `reply_preview.py` alone.
 """
 
 import re

@@ -1,5 +1,8 @@
 """Shared parts of the formats without the endpoint's tools: functions are described in the system message, a call is
 JSON in the model's text, and a result is rendered like an input. Pure.
+
+Used by `schema_format.py` and `text_format.py`. Raise `agent_constants.RENDERER` if requests change, and
+`parse_reply.READER` if a reply may be parsed differently.
 """
 
 import json

@@ -1,7 +1,9 @@
 """Parse JSON as models write it, and name each repair step that was needed. Pure.
 
 Strict parsing comes first. Other text is read in one pass from left to right, which never tries several endings and
-never searches for a better beginning: everything that the pass skips or adds is a named repair step.
+never searches for a better beginning: everything that the pass skips or adds is a named repair step. Used by
+`call_extraction.py`, `call_arguments.py` and `call_dialects.py`. Raise `parse_reply.READER` if a text may be parsed
+differently.
 """
 
 import json

@@ -1,4 +1,8 @@
-"""Native calling format: the endpoint's own tools, with calls in the text as a fallback. Pure."""
+"""Native calling format: the endpoint's own tools, with calls in the text as a fallback. Pure.
+
+Used through `calling.py`. Raise `agent_constants.RENDERER` if requests change, and `parse_reply.READER` if a reply may
+be parsed differently.
+"""
 
 from collections.abc import Sequence
 from functools import lru_cache

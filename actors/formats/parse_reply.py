@@ -1,4 +1,8 @@
-"""Parse the raw body of a completion into a typed reply. Pure, so that `verify` can parse every body again."""
+"""Parse the raw body of a completion into a typed reply. Pure, so that `verify` can parse every body again.
+
+Used by `model_step.py`, and by `actors/replay` and reruns. Raise `READER` if a reply may be parsed differently:
+`verify` then reports "reader gone" for older replies instead of a false mismatch.
+"""
 
 from typing import Any
 

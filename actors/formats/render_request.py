@@ -3,6 +3,7 @@
 The same context always gives the same bytes, because they depend on the log alone: no clock, no randomness, no dict
 order from elsewhere. If a change of this file changes bytes, raise `agent_constants.RENDERER`: an agent records the
 renderer that it was configured with, and `verify` reports "renderer gone" for older ones instead of a false mismatch.
+Used by `model_step.py`, by `actors/replay` and reruns, and by commands that show requests.
 """
 
 import hashlib

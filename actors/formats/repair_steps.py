@@ -1,4 +1,9 @@
-"""Table of the repair steps of a reply: name, description, and if a step may change the meaning."""
+"""Table of the repair steps of a reply: name, description, and if a step may change the meaning.
+
+Used by `parse_reply.py`. Replies record the names of their steps: raise `parse_reply.READER` if a step is renamed or
+changes its table. A refused reply is recorded with the descriptions of its lossy steps, and `verify` compares this
+text.
+"""
 
 from collections.abc import Iterable, Mapping
 

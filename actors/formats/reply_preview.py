@@ -1,7 +1,8 @@
 """Preview a reply while it is streamed: thoughts and messages, read from the chunks. Pure.
 
 A preview is not durable and may be withdrawn: only records are final. Reported text is always the beginning of what the
-complete reply will be read as. Text that is still ambiguous is not reported.
+complete reply will be read as. Text that is still ambiguous is not reported. Used by `hosting/subscribers.py`;
+`model_step.py` passes the chunks, and terminals and chat show the previews.
 """
 
 import re

@@ -5,7 +5,9 @@ Equal sha256 proves that two requests are equal. A fingerprint is a CRC-32 cut t
 where to look and proves nothing: of sixteen million parts that differ, one has the same fingerprint. The parts come in
 the order of the body: `prompt`, `header`, `block LABEL` for each block, `summary`, `messages` (the older ones,
 together), each of the newest by its seq, `functions`, `options` (sampling settings and streaming, if set). A request
-for a summary has `instructions`, `transcript` and `options`. Pure.
+for a summary has `instructions`, `transcript` and `options`. Pure. Used by `model_step.py`, which records the
+fingerprints, and by `replay/verify.py` and `request_diff.py`, which compare them: names, order and encoding must stay
+those of older logs.
 """
 
 from collections import Counter

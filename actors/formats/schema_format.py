@@ -1,4 +1,8 @@
-"""Schema calling format: the endpoint enforces a JSON schema, made from the schemas of the functions. Pure."""
+"""Schema calling format: the endpoint enforces a JSON schema, made from the schemas of the functions. Pure.
+
+Used through `calling.py`. Raise `agent_constants.RENDERER` if requests change, and `parse_reply.READER` if a reply may
+be parsed differently.
+"""
 
 import json
 from collections.abc import Sequence

@@ -1,7 +1,8 @@
 """Text calling format: one prompt with turns in ChatML, and a call as JSON in the model's text. Pure.
 
-The reply is not prefilled: a model may think first, and all of its text is read. A `<|` in any text is written as `<
-|`, so that no text can end its turn or begin another.
+The reply is not prefilled: a model may think first, and all of its text is read. A `<|` in any text is written as
+`< |`, so that no text can end its turn or begin another. Used through `calling.py`. Raise `agent_constants.RENDERER` if
+requests change, and `parse_reply.READER` if a reply may be parsed differently.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,5 +1,6 @@
-"""Decide which hosts may be sent requests, and parse URLs. Names and addresses are compared in one normal form.
-Pure.
+"""Decide which hosts may be sent requests, and parse URLs. Names and addresses are compared in one normal form. Pure.
+
+Used by `http_function.py` and `http_transport.py`.
 """
 
 import re

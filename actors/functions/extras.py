@@ -1,6 +1,9 @@
 """MemGPT's functions that reach outside the log: files of one folder, the web, another model. An agent has them only if
 its preset lists them (`presets`), and each function does only what the user grants.
 
+Used by `local_system.py`, which gives agents the functions, and by `agent_setup.py` and reruns for their names; other
+code imports the grants from here.
+
     grants.py           grants of the user, passed each time
     workspace.py        read_from_text_file, append_to_text_file: the one file that accesses the disk
     http_function.py    http_request; allowed_hosts.py: its hosts; network_addresses.py: their addresses;

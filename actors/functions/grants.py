@@ -1,4 +1,7 @@
-"""Grants of the user, passed each time and never recorded: a log grants nothing."""
+"""Grants of the user, passed each time and never recorded: a log grants nothing.
+
+Used by `extras.py`, from which all other code imports the grants.
+"""
 
 import msgspec
 

@@ -1,4 +1,7 @@
-"""`message_chatgpt`: a question to another model, which does not see the conversation and remembers nothing."""
+"""`message_chatgpt`: a question to another model, which does not see the conversation and remembers nothing.
+
+Used by `extras.py`; `local_system.py` supplies the model.
+"""
 
 from collections.abc import Awaitable, Callable
 

@@ -1,7 +1,7 @@
 """`http_request`: disabled unless hosts are allowed, and then limited to these hosts, at public addresses.
 
 Each redirect is checked against the allow-list again and resolved again. Every address of a host is checked, and the
-connection goes to a checked address. No proxy, cookie, name or password is used.
+connection goes to a checked address. No proxy, cookie, name or password is used. Used by `extras.py`.
 """
 
 import asyncio

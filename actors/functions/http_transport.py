@@ -2,7 +2,8 @@
 
 The connection goes to the address, so that a second look-up cannot lead elsewhere. The name of the host goes into the
 `Host` header and into TLS, where the certificate must match it. Proxies of the environment are ignored. The caller
-limits the time. Importing this file loads the HTTP client, so it is imported for the first request only.
+limits the time. Importing this file loads the HTTP client, so it is imported for the first request only. Used by
+`http_function.py` alone.
 """
 
 import ssl

@@ -2,7 +2,9 @@
 
 Functions that search are coroutines: the agent waits for the search, and its result is recorded in the log. They read
 the agent's memory as of the request that the model answered; their FunctionMemory (`desk`) holds the changes by calls
-of the same reply.
+of the same reply. `local_system.py` gives `BUILTIN` to every agent. Signatures and docstrings here are the schemas that
+the model reads: a changed schema is a new configuration of every agent. `verify` runs the pure functions again, so
+their results and errors must stay the same, and `models/offline/hits.py` parses the text of search results.
 """
 
 from collections.abc import Callable, Mapping, Sequence

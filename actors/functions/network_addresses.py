@@ -1,4 +1,7 @@
-"""Look up addresses, and decide which may be connected to: public ones only, in every notation."""
+"""Look up addresses, and decide which may be connected to: public ones only, in every notation.
+
+Used by `http_function.py`, `http_transport.py` and `extras.py`.
+"""
 
 import asyncio
 import socket

@@ -9,7 +9,9 @@
         '''
 
 The first parameter may be annotated with `Memory`: then the function edits core memory, and its effect *is* the events
-that it leaves there (effect class `pure`). Pure: this file runs no function; `decide.py` and `turn_runner.py` do.
+that it leaves there (effect class `pure`). Pure: this file runs no function; `decide.py` and `turn_runner.py` do. Used
+by `memgpt_functions.py` and `extras.py`, by all code that passes functions to an agent, and by users. The schema is
+hashed and recorded in the log: the same function must always give the same text.
 """
 
 import functools

@@ -2,7 +2,7 @@
 
 A path is opened part by part, each relative to the folder before it (`dir_fd`) and never through a symbolic link: even
 a link that replaces a file after the check is refused, by the open itself. Links that stay inside the workspace are
-refused too, and so is everything that is not a regular file. No file is ever read whole.
+refused too, and so is everything that is not a regular file. No file is ever read whole. Used by `extras.py`.
 """
 
 import codecs

@@ -1,4 +1,7 @@
-"""Search one agent's memory: by words in its own log, by meaning in the archive, if the archive answers."""
+"""Search one agent's memory: by words in its own log, by meaning in the archive, if the archive answers.
+
+Used by the agent's search functions through `local_system.py`, by `AgentView`, and by the commands for archival memory.
+"""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

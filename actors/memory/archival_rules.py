@@ -1,6 +1,7 @@
 """Rules for changes of archival memory, the same for the agent's functions and for people. Pure.
 
-A refusal is a FunctionError, in words for the model; a person gets the same words as BadInput.
+A refusal is a FunctionError, in words for the model; a person gets the same words as BadInput. Used by
+`memgpt_functions.py` and `core_memory.py` for agents, and by `hosting/edit_memories.py` for people.
 """
 
 from collections.abc import Sequence

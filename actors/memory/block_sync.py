@@ -1,4 +1,8 @@
-"""Keep an agent and its shared blocks in step: copy newer versions into its log, apply its edits to the blocks."""
+"""Keep an agent and its shared blocks in step: copy newer versions into its log, apply its edits to the blocks.
+
+Used by `model_step.py` (copies), `turn_runner.py` (edits) and `hosting/edit_commands.py` (attach, detach). The id of an
+edit follows from the key of its call: only so does a retry after a crash find the edit instead of making it twice.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol

@@ -1,6 +1,8 @@
 """Core memory while functions run: the blocks as they were before the call, and the events of every edit since. Pure.
 
-Limits are checked before an edit is recorded: a value that is too long is refused, and nothing changes.
+Limits are checked before an edit is recorded: a value that is too long is refused, and nothing changes. Used by
+`decide.py` and `turn_runner.py`, and by `replay/reexecute.py`; users' functions get a `Memory`. The texts of errors
+become recorded function results, which `verify` compares.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,9 @@
 """Decide what a load of documents changes in a source. Pure.
 
 A source is the text last loaded under each name (the projection `documents`). A load brings documents one after the
-other; a document that the source has already, word for word, leaves nothing in its log.
+other; a document that the source has already, word for word, leaves nothing in its log. Used by `source_service.py`,
+and by the readers of files in `interfaces/documents`. The sha256 of a text is in the log, and decides if the document
+is unchanged.
 """
 
 import hashlib

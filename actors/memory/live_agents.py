@@ -1,4 +1,7 @@
-"""Query a projection over all agents of a store that are not deleted, in one pass over their states."""
+"""Query a projection over all agents of a store that are not deleted, in one pass over their states.
+
+Used by `source_service.py` and `shared_block_service.py`.
+"""
 
 from collections.abc import Iterator
 from typing import Any

@@ -2,7 +2,8 @@
 
 A shared block is a stream of its own (`everlog.store.base.block_streams`); its version is the seq of the newest edit
 that was not erased. An agent to which it is attached has a copy in its own log, by value. The agent's edits go to the
-block's stream, each with the version on which it was based.
+block's stream, each with the version on which it was based. Used by `shared_block_writer.py`, `block_sync.py`, and
+reruns (`IsolatedBlocks`). `id_of` must always give the same id for the same call and edit.
 """
 
 from collections.abc import Mapping, Sequence

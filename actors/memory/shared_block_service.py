@@ -1,4 +1,7 @@
-"""Manage the shared memory blocks of a store, for people: show them, list their agents, edit them."""
+"""Manage the shared memory blocks of a store, for people: show them, list their agents, edit them.
+
+Used by `AgentSystem`, by the synchronous API, and by the commands for shared blocks.
+"""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -2,7 +2,7 @@
 
 Edits of a block that arrive together are appended together, each as a commit of its own, and reported when they are
 durable. Reading needs no owner: a block that was read is cached, and read again now and then, because another process
-may have edited it.
+may have edited it. Used by `local_system.py`, by the local runtime, and by the cluster's actor for shared blocks.
 """
 
 import asyncio

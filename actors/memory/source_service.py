@@ -1,7 +1,8 @@
 """Manage the sources of a store: list them, show their documents, and load documents.
 
 A load owns the log of its source while it runs, as an agent's host owns the agent's. Each committed batch stays,
-whatever happens afterwards; running the load again continues from there.
+whatever happens afterwards; running the load again continues from there. Used by `AgentSystem`, by the synchronous API,
+and by the commands for documents.
 """
 
 from collections import defaultdict

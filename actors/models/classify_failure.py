@@ -1,4 +1,7 @@
-"""Classify refusals of model servers, by status and by the words of the body, into `failure_classes.py`. Pure."""
+"""Classify refusals of model servers, by status and by the words of the body, into `failure_classes.py`. Pure.
+
+Used by `openai_client.py` and `response_body.py`.
+"""
 
 import json
 import re

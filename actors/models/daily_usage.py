@@ -1,4 +1,7 @@
-"""Count an agent's token usage of a day: from its log when first needed, then from each answer."""
+"""Count an agent's token usage of a day: from its log when first needed, then from each answer.
+
+Used by the agent's `ModelPool`, which enforces budgets, and by the gateway.
+"""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol

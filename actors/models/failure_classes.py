@@ -1,7 +1,8 @@
 """Classes of failures of model endpoints, and what each leads to: one table for gateway and agents. Pure.
 
 `classify_failure.py` finds the class of a server's answer. The class is the `kind` of a ModelError and the `failure` of
-an event.
+an event. Used by the gateway (retries, circuit breaker) and `model_step.py` (fallback model). The names are recorded in
+logs.
 """
 
 from collections.abc import Mapping

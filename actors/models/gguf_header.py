@@ -1,6 +1,7 @@
 """Read the header of a GGUF file, just far enough to recognize a file that is damaged or of another format. Pure.
 
-The layout is that of ggml's docs/gguf.md, versions 2 and 3: a magic, a version, counts, keys with values, tensors.
+The layout is that of ggml's docs/gguf.md, versions 2 and 3: a magic, a version, counts, keys with values, tensors. Used
+by `gguf_model.py`.
 """
 
 import struct

@@ -1,7 +1,8 @@
 """Run a model from a file with llama.cpp in this process, behind a server on a local port.
 
 To the caller such a model is an endpoint like any other: bytes in, bytes out. llama.cpp is an optional dependency, the
-extra `local` (xllamacpp), and is imported when the first file is used.
+extra `local` (xllamacpp), and is imported when the first file is used. Used by the gateway, by `make_model.py`, and by
+`everlog models`.
 """
 
 import asyncio

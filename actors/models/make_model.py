@@ -1,5 +1,6 @@
-"""Make a model by its name: the embedded stand-in, a file, or a model behind an endpoint. Each is imported when
-needed.
+"""Make a model by its name: the embedded stand-in, a file, or a model behind an endpoint. Each is imported when needed.
+
+Used by `local_system.py`, and by the gateway and its client.
 """
 
 from everlog.actors.models.model_types import file_of

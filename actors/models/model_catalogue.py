@@ -1,6 +1,7 @@
 """Read the descriptions of endpoints and models: the user's `models.toml`, findings of probes, and the shipped list.
 
-Files are read again when they have changed. Nothing here calls an endpoint.
+Files are read again when they have changed. Nothing here calls an endpoint. Used by the gateway for every request, by
+hosts, and by `everlog models`.
 """
 
 import os

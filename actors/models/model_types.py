@@ -1,7 +1,8 @@
 """Describe where models are served and what they can do, and find the endpoint for a name. Pure.
 
 A description comes from the user's file (`models.toml`), from a probe, or from the shipped `endpoints.toml`; an earlier
-one in this list wins. `model_catalogue.py` reads them, `probe.py` makes the findings.
+one in this list wins. `model_catalogue.py` reads them, `probe.py` makes the findings. Used by the gateway, by agents,
+and by the commands for models. The fields are the format of `models.toml` and of the stored findings of probes.
 """
 
 from collections.abc import Mapping, Sequence

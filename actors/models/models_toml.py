@@ -1,4 +1,7 @@
-"""Parse a `models.toml` into descriptions of endpoints and models. Pure; errors name the line and the field."""
+"""Parse a `models.toml` into descriptions of endpoints and models. Pure; errors name the line and the field.
+
+Used by `model_catalogue.py`. A file that holds a key, not just the name of a variable, is refused.
+"""
 
 import re
 import tomllib

@@ -1,7 +1,8 @@
 """Call models behind OpenAI-compatible endpoints, for chat and for embeddings: the one file that imports openai.
 
 The openai package finds address, key and headers in the usual places, and its connections carry the bytes. The bytes of
-a request are sent exactly as given, and once: retries are the gateway's job.
+a request are sent exactly as given, and once: retries are the gateway's job. Used by the gateway, by `make_model.py`,
+and by the archive for embeddings.
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""Price tokens: by the user's own prices, else by the list that everlog ships (`prices.toml`, which ages). Pure."""
+"""Price tokens: by the user's own prices, else by the list that everlog ships (`prices.toml`, which ages). Pure.
+
+Used by the gateway for budgets in money, and by the SQL reports.
+"""
 
 import math
 import re

@@ -1,5 +1,7 @@
 """Send the requests of a probe over HTTP: limited in time and size, without redirects, with the key removed from
 answers.
+
+Used by `probe.py`; the command line makes the sender.
 """
 
 import os

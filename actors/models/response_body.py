@@ -1,6 +1,7 @@
 """Read the body of an answer as it arrives: a stream of events or one JSON text, whichever the server sends. Pure.
 
-Deltas and texts leave this file without the key, even if the endpoint repeats the key over several chunks.
+Deltas and texts leave this file without the key, even if the endpoint repeats the key over several chunks. Used by
+`openai_client.py` and `probe_http.py`.
 """
 
 import codecs

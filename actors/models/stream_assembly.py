@@ -2,7 +2,8 @@
 Pure.
 
 Thoughts in a field of their own (`reasoning_content`) are part of the completion, but not of the deltas: they are no
-part of the reply.
+part of the reply. Used by `response_body.py`. The completion is recorded as the raw reply, and `formats/parse_reply.py`
+reads it like any other.
 """
 
 import json

@@ -1,7 +1,8 @@
 """Read the token usage from an answer. Pure.
 
 Servers use the same names for the tokens of requests and replies, but several for request tokens that were in a cache:
-all of these names are tried.
+all of these names are tried. Used by `parse_reply.py`, `model_step.py` and `daily_usage.py`. The figures are fields of
+a parsed reply: raise `parse_reply.READER` if they change.
 """
 
 import re

@@ -1,4 +1,8 @@
-"""Limits and defaults of agents, with the unit last in the name. "(MemGPT)": the value is MemGPT's."""
+"""Limits and defaults of agents, with the unit last in the name. "(MemGPT)": the value is MemGPT's.
+
+Used by agents, hosts, gateway and front ends. `verify` computes with today's values: raise `RENDERER` if a new value
+changes a request; one that changes a function's result makes `verify` report mismatches in older logs.
+"""
 
 from everlog.events.times import MICROSECONDS
 

@@ -1,6 +1,7 @@
 """Protocols of all effects that an agent may have: time, ids, the model, search. An agent has no other effects.
 
-The real ones are in `real_clock.py` (clock, ids) and in `actors/models/` (models). Tests supply their own.
+The real ones are in `real_clock.py` (clock, ids) and in `actors/models/` (models). Tests supply their own. Used by
+agents, and by all code that supplies or calls an effect.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -1,5 +1,7 @@
 """Protocol by which an agent writes and reads its log and projections, always in step. A host of many agents can then
 commit, project and query for all of them together; a single agent is a batch of one.
+
+Used by `Agent` and its `EventWriter`; implemented by `LocalJournal` and by `hosting/shard_journal.py`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

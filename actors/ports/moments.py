@@ -1,4 +1,7 @@
-"""Translate a moment of a log, a seq or a time, into a seq."""
+"""Translate a moment of a log, a seq or a time, into a seq.
+
+Used by `local_system.py` and `shared_block_service.py`.
+"""
 
 from datetime import datetime
 

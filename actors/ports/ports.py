@@ -1,4 +1,7 @@
-"""Bundle the effects that a process supplies to its agents: time, ids, threads, and notes for a person."""
+"""Bundle the effects that a process supplies to its agents: time, ids, threads, and notes for a person.
+
+Used by `AgentSystem`, by hosts, and by the cluster's actors.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable

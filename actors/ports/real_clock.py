@@ -1,4 +1,7 @@
-"""Supply the real clock and the real ids. No other file reads the wall clock or draws random numbers."""
+"""Supply the real clock and the real ids. No other file reads the wall clock or draws random numbers.
+
+Used by the entry points of processes and by `ports.py`; agents get clock and ids as arguments.
+"""
 
 import os
 import secrets

@@ -1,4 +1,8 @@
-"""Build a typed context from the rows of `context_window`: exactly what the model sees before a call. Pure."""
+"""Build a typed context from the rows of `context_window`: exactly what the model sees before a call. Pure.
+
+Used by `model_step.py`, `agent_view.py` and the calling formats, and by `actors/replay`, which builds each recorded
+context again: raise `agent_constants.RENDERER` if the same rows give another request.
+"""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache

@@ -2,7 +2,9 @@
 
 The caller loops: render, estimate, call `measure`, apply the measure, render again. The loop always ends, because each
 measure moves a value that can only move so far: a summary moves `kept_from` up, a trim shows fewer characters of one
-record or block (never under SHOWN_CHARS_MIN), and when neither is left the turn is abandoned with the figures.
+record or block (never under SHOWN_CHARS_MIN), and when neither is left the turn is abandoned with the figures. Used by
+`model_step.py`, and by `replay/check_fitting.py`, which chooses each recorded measure again: raise
+`agent_constants.RENDERER` if another measure is chosen.
 """
 
 from collections.abc import Sequence

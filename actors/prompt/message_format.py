@@ -1,6 +1,7 @@
 """Render each event for the model: small JSON objects in MemGPT's shapes. Pure.
 
-Times are the record's own (`said_at` of an import, else `recorded_at`), in the agent's zone.
+Times are the record's own (`said_at` of an import, else `recorded_at`), in the agent's zone. Used by the calling
+formats, `render_request.py` and `memgpt_functions.py`. Raise `agent_constants.RENDERER` if a text changes.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,8 @@
 """System prompt as a list of sections: check, render and edit the sections. Pure.
 
 A section is plain text or a template. The output of a template is recorded at configuration, and holds until a fact
-that it may show changes: the model, its window, the zone, or the functions.
+that it may show changes: the model, its window, the zone, or the functions. Used by `Agent` and `agent_setup.py`, and
+by the commands that edit sections.
 """
 
 import re

@@ -1,4 +1,7 @@
-"""Check settings: the range of each number, the names of sampling settings, and the rules of a block. Pure."""
+"""Check settings: the range of each number, the names of sampling settings, and the rules of a block. Pure.
+
+Used by `agent_setup.py`, by the commands that edit memory blocks, and by the command line.
+"""
 
 import difflib
 import math

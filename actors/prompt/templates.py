@@ -2,7 +2,8 @@
 
 The allowed constructs are listed here, and everything else is refused before it runs: no macro, no include, no import,
 no call but `range`, no filter of Jinja's own. Memory is bounded: texts, ranges and output have limits. Every template
-ends, because loops nest only so deep; the time is up to its author, who could run Python as well. Pure.
+ends, because loops nest only so deep; the time is up to its author, who could run Python as well. Pure. Used by
+`prompt_sections.py` alone.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

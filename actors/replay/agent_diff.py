@@ -1,7 +1,7 @@
 """Compare an agent at two moments, and name the event, turn and cause of each change. Pure.
 
 Changes are found in the records between the two moments, in their order. If the first moment is the later one, the same
-changes are reported as undone, with `before` and `after` exchanged.
+changes are reported as undone, with `before` and `after` exchanged. Used by `everlog diff` and `everlog configure`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

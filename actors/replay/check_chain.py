@@ -1,4 +1,7 @@
-"""Compute the hash chain of a stream again, and compare it with each place where its value is recorded. Pure."""
+"""Compute the hash chain of a stream again, and compare it with each place where its value is recorded. Pure.
+
+Used by `verify.py` and `rebuild_check.py`.
+"""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,7 @@
 """Check that what was done about the size of a context is what would be done today. Pure.
 
 The estimate of tokens decides: the request is sent, or the context is first summarized or trimmed, or the turn is given
-up.
+up. Used by `verify.py`.
 """
 
 from collections.abc import Sequence

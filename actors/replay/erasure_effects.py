@@ -1,7 +1,8 @@
 """Find out which parts of a checked call erased records may have changed. Pure.
 
 A tombstone keeps the type and the position of its record. From these follow the parts of a request that the record may
-have been in. Every other part must still be what it was.
+have been in. Every other part must still be what it was. Used by `verify.py`. A part that is wrongly taken as
+unaffected makes `verify` report a mismatch after an erasure.
 """
 
 from bisect import bisect_left

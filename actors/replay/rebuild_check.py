@@ -1,5 +1,7 @@
 """Run two of the four kinds of replay. Rebuild: do the projections agree with the log? Verify has a file of its own.
 Neither writes.
+
+Used by `everlog verify`, which imports both kinds from here, and by tests.
 """
 
 from collections.abc import Sequence

@@ -1,5 +1,7 @@
 """Parse a recorded reply again and execute it again: compare the events that it would leave today with the recorded
 ones. Pure.
+
+Used by `verify.py`.
 """
 
 from bisect import bisect_left

@@ -1,4 +1,7 @@
-"""Results of a replay as plain values, for people and for programs. Pure."""
+"""Results of a replay as plain values, for people and for programs. Pure.
+
+Made by `verify.py` and `rebuild_check.py`, and printed by `everlog verify`.
+"""
 
 from collections.abc import Sequence
 from typing import Literal

@@ -4,7 +4,7 @@ Pure.
 The bytes that were sent are not in the log. The log has their sha256, a fingerprint of each part, and the records that
 they were made of. So the first differing part is known. Its old text is known only if some other text has the recorded
 fingerprint; that text is shown as the recorded one. Otherwise today's text is shown against the nearest known text: the
-same part of the last call whose sha256 matches, or the text of the record.
+same part of the last call whose sha256 matches, or the text of the record. Used by `verify.py`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

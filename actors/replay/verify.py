@@ -1,5 +1,7 @@
 """Verify an agent, one of the four kinds of replay: render each request again, execute each reply again, and compare
 both with the log. It writes nothing and calls no model.
+
+Used by `everlog verify` through `rebuild_check.py`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

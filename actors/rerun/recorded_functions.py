@@ -2,7 +2,8 @@
 
 Functions that edit or search memory run for real, on the fork. Any other call that was recorded with the same arguments
 gets its recorded result, as often as it was recorded. A call that was not recorded counts as a difference: a function
-that only reads is run if it is available; a function with an outside effect is refused unless the user allows it.
+that only reads is run if it is available; a function with an outside effect is refused unless the user allows it. Used
+by `rerun.py`.
 """
 
 import inspect

@@ -1,7 +1,8 @@
 """Split the recorded past of an agent, from a seq on, into external inputs and their consequences. Pure.
 
 A rerun begins between turns. It repeats the external inputs: what people, timers and programs did. The consequences
-(replies, results, edits) are not repeated; the fork makes its own.
+(replies, results, edits) are not repeated; the fork makes its own. Used by the other files of this folder. An event
+type of a new external input must be added to `_INPUT_KINDS`, or a rerun leaves the input out.
 """
 
 from collections import defaultdict

@@ -1,7 +1,8 @@
 """Run a "what if": fork an agent at a moment of its past, and repeat there the inputs that it got from then on.
 
 The fork's clock starts at the recorded time. A live model answers, or the recorded replies do. With recorded replies
-the fork's records are those of its parent until a change alters a request: the rerun stops there and reports it.
+the fork's records are those of its parent until a change alters a request: the rerun stops there and reports it. Used
+by `AgentSystem` and `everlog rerun`.
 """
 
 from collections import defaultdict

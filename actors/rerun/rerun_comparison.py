@@ -1,6 +1,7 @@
 """Compare a rerun with the record, turn by turn, from the two logs alone. Pure.
 
-A rerun notes nothing while it runs: the same report can be made of any agent and a fork of it, at any time.
+A rerun notes nothing while it runs: the same report can be made of any agent and a fork of it, at any time. Used by
+`rerun.py`, and shown by `everlog rerun`.
 """
 
 from collections import defaultdict

@@ -1,4 +1,7 @@
-"""Drive a rerun: apply the recorded external inputs to the fork, in order, and run its turns."""
+"""Drive a rerun: apply the recorded external inputs to the fork, in order, and run its turns.
+
+Used by `rerun.py`.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,8 @@
 """Supply time, ids and model of a rerun: either the live ones or the recorded ones.
 
 The clock shows recorded time in both cases: an input arrives at its recorded moment, and time advances from there. So
-the model reads the same dates and times as it did originally.
+the model reads the same dates and times as it did originally. Used by `rerun.py` and `rerun_driver.py`. Ids are given
+in the order in which the agent asks: one more or one fewer id for a commit shifts all that follow in it.
 """
 
 import difflib

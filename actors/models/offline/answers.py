@@ -1,7 +1,7 @@
 """Decide what the offline model does about all waiting inputs, in one reply. Pure, no state.
 
 No call is repeated: a search of the conversation is followed by one of the archive, and that by words. A failed call is
-not retried either. So every turn ends.
+not retried either. So every turn ends. Used by `offline_model.py`.
 """
 
 from collections.abc import Sequence

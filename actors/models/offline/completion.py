@@ -1,4 +1,7 @@
-"""Collect a reply of the offline model (`Completion`), and write it as the bytes of a chat completion."""
+"""Collect a reply of the offline model (`Completion`), and write it as the bytes of a chat completion.
+
+Used by `offline_model.py` and `answers.py`.
+"""
 
 import hashlib
 from typing import Any

@@ -1,4 +1,7 @@
-"""English for the offline model: words, stems, sentences, days, and the exchange of "I" and "you". Pure, no state."""
+"""English for the offline model: words, stems, sentences, days, and the exchange of "I" and "you". Pure, no state.
+
+Used by the other files of this folder.
+"""
 
 import re
 from contextlib import suppress

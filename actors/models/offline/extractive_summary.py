@@ -1,6 +1,7 @@
 """Summarize for the offline model: pick sentences from the transcript, and write none. Pure, no state.
 
-A transcript begins with "Summary so far: ..." if there is an earlier summary, then has lines "time | who: words".
+A transcript begins with "Summary so far: ..." if there is an earlier summary, then has lines "time | who: words". Used
+by `offline_model.py`. `formats/render_request.py` writes these transcripts: keep both in step.
 """
 
 import re

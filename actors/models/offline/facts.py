@@ -1,7 +1,8 @@
 """Facts about a user, with the to-do list: found in the user's words and in the lines of the block `human`. Pure, no
 state.
 
-A fact is one line: "Name: Chad", "To do: buy milk", or "The user said: I sail" for everything else.
+A fact is one line: "Name: Chad", "To do: buy milk", or "The user said: I sail" for everything else. Used by
+`answers.py` and `hits.py`.
 """
 
 from collections.abc import Sequence

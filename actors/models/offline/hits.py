@@ -1,5 +1,7 @@
 """Parse the results of a search as functions return them, and choose the hits that the offline model quotes. Pure, no
 state.
+
+Used by `answers.py`. `functions/memgpt_functions.py` writes these results: keep both in step.
 """
 
 import re

@@ -1,5 +1,7 @@
 """Offer the offline model through the model protocol. `reply` is pure: equal requests have equal answers, byte for
 byte.
+
+Used by `make_model.py`, and by the tour.
 """
 
 from everlog.actors.models.offline import answers, extractive_summary

@@ -1,5 +1,8 @@
 """Parse what the offline model needs of a request: the block `human`, the waiting inputs, the results of the last
 calls.
+
+Used by `offline_model.py` and `answers.py`. The block is found by the words that `formats/render_request.py` writes
+around it: keep both in step.
 """
 
 from typing import Any
