@@ -4,23 +4,29 @@ Part of the public API: made by `open_system`, wrapped by `sync_api`, used by th
 """
 
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import closing
+from copy import copy
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Self
 
 import msgspec
 import pyarrow as pa
 
 from everlog.actors.agent import commands
-from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.agent_setup import Settings, check_settings
 from everlog.actors.agent.commands import Command, SessionCapabilities
 from everlog.actors.agent.event_writer import CommitListener
-from everlog.actors.agent.fork_agent import NewFork
-from everlog.actors.agent.local_system import AgentView, LocalSystem
-from everlog.actors.agent_ref import AgentRef
+from everlog.actors.agent.fork_agent import NewFork, stream_for
+from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.agent_ref import AgentNaming, AgentRef, input_of
+from everlog.actors.agent_state import AgentState
+from everlog.actors.command_sender import CommandSender
+from everlog.actors.erasure.erase_planned import ErasureReport, agents_to_unload, erase_planned
+from everlog.actors.erasure.erasure_plan import ErasurePlan, plan_erasure
+from everlog.actors.erasure.selection import Selection
 from everlog.actors.gateway.gateway_limits import GatewayLimits
+from everlog.actors.gateway.store_prices import KnownPrices
 from everlog.actors.hosting.agent_factory import GatewayCall
 from everlog.actors.hosting.command_batch import BatchCommand
 from everlog.actors.memory.shared_block_service import SharedBlockService
@@ -28,37 +34,25 @@ from everlog.actors.memory.source_service import Sources
 from everlog.actors.ports.agent_constants import RESENDS_MAX
 from everlog.actors.ports.effects import ArchiveClient, Filters, Page
 from everlog.actors.ports.ports import Ports
+from everlog.actors.reply import SendOutcome
 from everlog.actors.reports import export_restore
 from everlog.actors.rerun.rerun import RerunOptions, RerunOutcome, TurnPairCallback, compare, rerun
 from everlog.actors.rerun.rerun_comparison import RerunComparison
 from everlog.actors.rerun_runtime import stage
 from everlog.actors.runtime import Placement, Runtime
-from everlog.events import Event, EverlogError, HostLost, Record, UserMessage
-from everlog.events.times import since_epoch
-from everlog.store import ExportHeader, FileStore, Progress, RestoreReport, check_not_reserved, name_of
+from everlog.actors.short_tracebacks import short_tracebacks
+from everlog.actors.store_services import DocumentSources, SharedBlocks
+from everlog.events import Event, HostLost
+from everlog.events.times import microseconds_of
+from everlog.store import ExportHeader, FileStore, Progress, RestoreReport, check_new_name, check_not_reserved, name_of
 
 
-class SendOutcome(msgspec.Struct, frozen=True):
-    """Outcome of one command to one agent: the records that followed, and its value or its error."""
-
-    agent_id: str
-    event_id: str
-    """Id of the command. The first event that the command appended has the same id."""
-    records: Sequence[Record]
-    """Records that followed from the command, in order."""
-    value: Any
-    """Value of the command; None if there was an error."""
-    error: EverlogError | None
-    """Error that stopped the command before or during its work; None if the command succeeded."""
-
-    @property
-    def text(self) -> str:
-        """Messages that the agent sent, one per line."""
-        return "\n".join(record.text or "" for record in self.records if record.type == "message_sent")
-
-
+@short_tracebacks
 class AgentSystem:
-    """The agents of one store, in this process or in a cluster. `open_system` makes it."""
+    """The agents of one store, in this process or in a cluster. `open_system` makes it.
+
+    A name means the newest agent of that name: NAME@gen2 after a fork took the name of the deleted NAME.
+    """
 
     def __init__(
         self,
@@ -68,24 +62,37 @@ class AgentSystem:
         capabilities: SessionCapabilities | None,
         ports: Ports,
         ask: GatewayCall,
-        archive: ArchiveClient,
+        archive: ArchiveClient | None,
         placement: Placement = "dedicated",
         limits: GatewayLimits | None = None,
+        exact_names: bool = False,
     ) -> None:
         """Create the system over a runtime and its store.
 
         `ask` sends a request through the gateway of this process or of the cluster, and `archive` searches the archive
-        of that gateway's system. Reruns use both, wherever agents run. `placement` is the default for new agents.
-        `limits`: see `ServiceOptions.limits`.
+        of that gateway's system (None: searches compare words only). Reruns use both, wherever agents run. `placement`
+        is the default for new agents.
+        `limits`: see `ServiceOptions.limits`. `exact_names`: see `open_system`.
         """
         self.runtime, self.store = runtime, store
         self._placement = placement
+        self._stream = name_of if exact_names else store.stream_of
+        """Function that returns the stream of the agent of a name."""
+        self._aside = ports.aside
+        self._known_prices = KnownPrices(store.root, limits, ports.aside)
         self._reading = LocalSystem(store, tools=capabilities.tools if capabilities else (), ports=ports)
         self._capabilities = capabilities
         self._ports = ports
-        self.shared = SharedBlockService(store, runtime.blocks, clock=ports.clock, ids=ports.ids)
+        blocks = SharedBlockService(store, runtime.blocks, clock=ports.clock, ids=ports.ids)
+        self.shared = SharedBlocks(blocks, ports.aside)
         """The memory blocks that agents share."""
+        sources = Sources(store, clock=ports.clock, ids=ports.ids, note=ports.note)
+        self.sources = DocumentSources(sources, ports.aside)
+        """Collections of documents that agents can search."""
         self._stage = partial(stage, store, capabilities, ask=ask, archive=archive, ports=ports, limits=limits)
+
+    def __repr__(self) -> str:
+        return f"<AgentSystem {self.store.root}, {type(self.runtime).__name__}>"
 
     async def agent(
         self,
@@ -116,39 +123,46 @@ class AgentSystem:
         Raises UnknownAgent; PartitionBusy if another process has the log open; BadInput for an unusable name, setting
         or function; UsageError if the agent is at work with other functions or another endpoint; HostLost; StoreError.
         """
-        check_not_reserved(name_of(name))
+        name = self._stream(name)
+        check_not_reserved(name)
+        settings = Settings() if settings is None else check_settings(settings)
         if create:
+            check_new_name(name, self.store.partition_of)
             self.runtime.check_capabilities(self._capabilities)
-            self.store.register(name, shared=(placement or self._placement) == "shared")
+            shared = (placement or self._placement) == "shared"
+            await self._aside(partial(self.store.register, name, shared=shared))
         else:
-            self._reading.check_exists(name_of(name))
-        agent = self._ref(name_of(name), on_commit)
-        await agent.open(
-            settings or Settings(),
-            create=create,
-            take_over=take_over,
-            keep_configuration=keep_configuration,
-            command=command,
-        )
-        return agent
-
-    def _ref(self, agent_id: str, on_commit: CommitListener | None = None) -> AgentRef:
+            await self._aside(self._reading.check_exists, name)
+        sender = self._sender(name, on_commit)
+        # None keeps the capabilities that other callers gave the agent: this caller runs no turn and needs none.
+        capabilities = self._capabilities if keep_configuration else self._capabilities or SessionCapabilities()
+        opened = await sender.perform(
+            commands.OpenAgent, capabilities=capabilities, settings=settings, create=create,
+            take_over=take_over, keep_configuration=keep_configuration, command=command,
+        )  # fmt: skip
+        for warning in opened.warnings:
+            self._ports.note(warning)
         return AgentRef(
-            agent_id,
-            self.runtime,
-            capabilities=self._capabilities,
-            ports=self._ports,
-            on_commit=on_commit,
-            search=partial(self._search, agent_id),
-            check_deletion=self._reading.check_no_forks,
-        )
+            sender, opened, search=partial(self._search, sender.agent_id), where=str(self.store.root),
+            naming=AgentNaming(self.rename, partial(self._aside, self._reading.check_no_forks),
+                               partial(self._aside, self.store.aliases.remove_of)),
+        )  # fmt: skip
 
-    async def cancel(self, name: str, *, every: bool = False) -> Sequence[int]:
+    def _sender(self, agent_id: str, on_commit: CommitListener | None = None) -> CommandSender:
+        return CommandSender(
+            agent_id, self.runtime, capabilities=self._capabilities, ports=self._ports, on_commit=on_commit,
+            prices=self._known_prices,
+        )  # fmt: skip
+
+    async def cancel(self, name: str, *, all_turns: bool = False) -> Sequence[int]:
         """Cancel the turn that an agent runs. Return the numbers of the cancelled turns, none if no turn is open.
 
-        `every`: cancel the queued turns too. Events that a turn has committed stay in the log. Raises UnknownAgent.
+        `all_turns`: cancel the queued turns too. Events that a turn has committed stay in the log. Raises UnknownAgent.
         """
-        return await self._ref(name_of(name)).cancel(every=every)
+        ended: Sequence[int] = await self._sender(self._stream(name)).perform(
+            commands.CancelTurn, capabilities=None, every=all_turns
+        )
+        return ended
 
     async def create_many(
         self, names: Iterable[str], settings: Settings | None = None, *, placement: Placement | None = None
@@ -158,38 +172,33 @@ class AgentSystem:
         `settings` and `placement`: as for `agent`. The value of a `SendOutcome` is an `OpenReport`. Raises BadInput for
         an unusable name; errors of single agents are in their outcomes.
         """
-        wanted = [name_of(name) for name in names]
+        wanted = [self._stream(name) for name in names]
         for name in wanted:
             check_not_reserved(name)
+            check_new_name(name, self.store.partition_of)
+        settings = Settings() if settings is None else check_settings(settings)
         self.runtime.check_capabilities(self._capabilities)
-        self.store.register_many(wanted, shared=(placement or self._placement) == "shared")
+        shared = (placement or self._placement) == "shared"
+        await self._aside(partial(self.store.register_many, wanted, shared=shared))
         opens = [
-            commands.OpenAgent(
-                id=self._new_id(), capabilities=self._capabilities, settings=settings or Settings(), command="everlog"
-            )
+            commands.OpenAgent(id=self._new_id(), capabilities=self._capabilities, settings=settings, command="everlog")
             for _ in wanted
         ]
         async for sent in self._sent_many(list(zip(wanted, opens, strict=True))):
             yield sent
 
-    async def send_many(self, said: Iterable[tuple[str, str | Event]]) -> AsyncIterator[SendOutcome]:
+    async def send_many(self, messages: Iterable[tuple[str, str | Event]]) -> AsyncIterator[SendOutcome]:
         """Send messages to many agents at once. Yield a `SendOutcome` for each message as soon as its turn has ended.
 
-        `said`: pairs of an agent's name and a text or an input event. Agents do not delay each other; several messages
-        to one agent are handled in the given order. A `SendOutcome` with an error was not carried out, or not
-        completely; if the error has `retry_after_s`, try again after that many seconds.
+        `messages`: pairs of an agent's name and a text or an input event. Agents do not delay each other; several
+        messages to one agent are handled in the given order. A `SendOutcome` with an error was not carried out, or not
+        completely; if the error has `retry_after_s`, try again after that many seconds. Raises BadInput for a message
+        without words, before anything is sent.
         """
-        say = [
-            (
-                name_of(name),
-                commands.SendInput(
-                    id=self._new_id(),
-                    capabilities=self._capabilities,
-                    event=UserMessage(text=words) if isinstance(words, str) else words,
-                ),
-            )
-            for name, words in said
-        ]
+        say: list[tuple[str, Command]] = []
+        for name, words in messages:
+            send = commands.SendInput(id=self._new_id(), capabilities=self._capabilities, event=input_of(words))
+            say.append((self._stream(name), send))
         async for sent in self._sent_many(say):
             yield sent
 
@@ -197,6 +206,7 @@ class AgentSystem:
         """Yield the outcome of each command as it completes. A command whose host died is sent again up to RESENDS_MAX
         times; the command's id makes that idempotent.
         """
+        prices = await self._known_prices()
         left = list(range(len(said)))
         for attempt in range(1 + RESENDS_MAX):
             orders = [BatchCommand(number, *said[which]) for number, which in enumerate(left)]
@@ -208,14 +218,14 @@ class AgentSystem:
                         lost.append(which)
                     else:
                         agent_id, command = said[which]
-                        yield SendOutcome(agent_id, command.id, outcome.records, outcome.value, outcome.error)
+                        yield SendOutcome(agent_id, command.id, outcome.records, outcome.value, outcome.error, prices)
             left = sorted(lost)
             if not left:
                 return
 
     async def _search(self, agent_id: str, query: str, page: int, count: int, filters: Filters) -> Page:
-        with closing(self._reading.view(agent_id)) as view:
-            return await view.searcher().archival(query, page, count, filters)
+        async with await self._exact().view(agent_id) as state:
+            return await state.search_archive(query, page, count, filters)
 
     def _new_id(self) -> str:
         return self._ports.ids.new(self._ports.clock.now())
@@ -225,20 +235,19 @@ class AgentSystem:
     ) -> NewFork:
         """Create the agent `new_name` from the state of `name` at a moment, and return a description of the fork.
 
-        `at`: fork point as a seq (inclusive) or a time (the last record up to then; UTC if without a zone); None: the
-        head. `placement`: of the fork. The cost does not depend on the length of the log. The parent may be at work;
-        nothing is written to its log. A turn that was open at the fork point is closed in the fork and is not run
-        again.
+        `at`: fork point as a seq (inclusive) or a time with a zone (the last record up to then); None: the head.
+        `placement`: of the fork. The cost does not depend on the length of the log. The parent may be at work; nothing
+        is written to its log. A turn that was open at the fork point is closed in the fork and is not run again.
 
         Raises UnknownAgent; BadInput for a seq that does not exist, at which the agent was deleted or whose record was
         erased, and for a name that is taken.
         """
-        forked = self._reading.fork(name_of(name), new_name, at=at)
+        forked: NewFork = await self._aside(partial(self._reading.fork, self._stream(name), new_name, at=at))
         if placement == "shared":
-            await (await self.agent(forked.agent_id, create=False, keep_configuration=True)).move("shared")
+            await (await self._exact().agent(forked.agent_id, create=False, keep_configuration=True)).move("shared")
         return forked
 
-    def export(
+    async def export(
         self,
         name: str,
         path: str | Path,
@@ -250,25 +259,30 @@ class AgentSystem:
         """Export an agent, and the ancestors of a fork, with checksums into one file. Return the header of that file.
 
         `with_sources`: export the documents that the agent can search too. `replace`: overwrite an existing file.
-        `progress`: called while the export runs. The agent may be at work: the export holds its records of this moment.
-        Blocks.
+        `progress`: called in another thread while the export runs. The agent may be at work: the export holds its
+        records of this moment.
 
         Raises UnknownAgent, BadInput (also for an existing file without `replace`), StoreError. A failed export leaves
         no new file.
         """
-        return export_restore.export_agent(
-            self._reading, self.store, name_of(name), Path(path).expanduser(), clock=self._ports.clock,
-            with_sources=with_sources, replace=replace, progress=progress,
+        export = partial(
+            export_restore.export_agent, self._reading, self.store, self._stream(name), _file(path),
+            clock=self._ports.clock, with_sources=with_sources, replace=replace, progress=progress,
         )  # fmt: skip
+        header: ExportHeader = await self._aside(export)
+        return header
 
-    def restore(self, path: str | Path, progress: Progress | None = None) -> RestoreReport:
+    async def restore(self, path: str | Path, progress: Progress | None = None) -> RestoreReport:
         """Import a file of `export` under its original names. Return a report of each stream.
 
-        The whole file is checked first. Agents that exist here with the same records stay as they are. `progress`:
-        called while the import runs. Blocks. Raises CorruptLog for a damaged file, BadInput for a file that is no
-        export and for a name that has other records here, NewerFormat, PartitionBusy, StoreError.
+        The whole file is checked first. Agents that exist here with the same records stay as they are; one that was
+        deleted since comes back as a fork of itself, `revived` in the report, under the same name. `progress`: called
+        in another thread while the import runs. Raises CorruptLog for a damaged file, BadInput for a file that is no
+        export and for a name that another agent has here, NewerFormat, PartitionBusy, StoreError.
         """
-        return export_restore.restore_agent(self.store, Path(path).expanduser(), progress)
+        restore = partial(export_restore.restore_agent, self.store, _file(path), progress, ports=self._ports)
+        report: RestoreReport = await self._aside(restore)
+        return report
 
     async def rerun(self, what: RerunOptions, notify: TurnPairCallback = lambda _: None) -> RerunOutcome:
         """Fork an agent before a seq, and replay its inputs from that seq on into the fork. Return the outcome.
@@ -279,65 +293,104 @@ class AgentSystem:
 
         Raises UnknownAgent, BadInput, UsageError if a function is missing that edits memory.
         """
-        return await rerun(what, self._stage(name_of(what.fork)), notify)
+        what = msgspec.structs.replace(what, agent_id=self._stream(what.agent_id))
+        budget_of = await self._aside(stream_for, self.store, what.fork)
+        return await rerun(what, self._stage(budget_of), notify)
 
     async def compare(self, name: str, fork: str) -> RerunComparison:
         """Compare an agent with one of its forks, turn by turn from the fork point on. Return the comparison.
 
         Raises UnknownAgent, BadInput if `fork` is no fork of `name`.
         """
-        return compare(name_of(name), name_of(fork), self._stage(name_of(fork)))
+        fork = self._stream(fork)
+        compared: RerunComparison = await self._aside(compare, self._stream(name), fork, self._stage(fork))
+        return compared
+
+    async def rename(self, name: str, new_name: str) -> None:
+        """Give an agent another name, which is taken wherever a name of an agent is, and shown from now on.
+
+        The name in the agent's log stays, in its records and as a name to use, and so do the names that it had before.
+        Raises UnknownAgent; BadInput for an unusable name, and for one of another agent.
+        """
+        await self._aside(self.store.aliases.give, self._stream(name), new_name, self._ports.clock.now())
 
     async def delete(self, name: str, *, with_forks: bool = False) -> Sequence[str]:
         """Delete an agent, and with `with_forks` its forks and theirs. Return the deleted names, `name` last.
 
-        A deleted name can be created again; the records stay until they are erased. Raises UnknownAgent, and BadInput
-        if the agent has forks that are not deleted and `with_forks` is False.
+        A deleted name can be used again, by `agent` and by `fork`, and names that `rename` gave are free; the records
+        stay until they are erased. Raises UnknownAgent, and BadInput if the agent has forks that are not deleted and
+        `with_forks` is False.
         """
-        forks = self._reading.live_forks(name_of(name)) if with_forks else []
-        # Descendants first: an agent that has a fork cannot be deleted.
-        ended = [*sorted(forks, key=self._generation, reverse=True), name_of(name)]
+        name, exact = self._stream(name), self._exact()
+        ended: list[str] = [*(await self._aside(self._reading.live_forks, name) if with_forks else []), name]
         for each in ended:
-            await (await self.agent(each, create=False, keep_configuration=True, command="everlog delete")).delete()
+            await (await exact.agent(each, create=False, keep_configuration=True, command="everlog delete")).delete()
         return ended
 
-    def _generation(self, name: str) -> int:
-        """Return the number of ancestors of an agent."""
-        ancestor = self.store.parent_of(name)
-        return 0 if ancestor is None else 1 + self._generation(ancestor[0])
+    def _exact(self) -> Self:
+        """Return this system for names of streams, which are not looked up again."""
+        exact = copy(self)
+        exact._stream = name_of  # noqa: SLF001 - its own class
+        return exact
+
+    async def plan_erasure(self, name: str, selection: Selection, *, derived: bool = False) -> ErasurePlan:
+        """Return what an erasure would take, and which other records say the same. Nothing is changed.
+
+        `name`: an agent, or the stream `block:NAME` or `source:NAME`. `derived`: plan to take those records too.
+        Raises UnknownAgent; BadInput for an empty selection, a range beyond the head, records of an ancestor.
+        """
+        stream = self._stream(name)
+        await self._aside(self._reading.check_exists, stream)
+        plan: ErasurePlan = await self._aside(partial(plan_erasure, self.store, stream, selection, derived=derived))
+        return plan
+
+    async def erase(
+        self, name: str, selection: Selection, *, derived: bool = False, progress: Progress | None = None
+    ) -> ErasureReport:
+        """Erase the content of records in every file of the store. Return a report. This cannot be undone.
+
+        Parameters and errors: as for `plan_erasure`. The agents are unloaded first. Repeat the call after an
+        interruption: it erases the rest. Files of `export` and backups keep the content. Raises PartitionBusy if an
+        agent is at work, StoreError, ArchiveError.
+        """
+        plan = await self.plan_erasure(name, selection, derived=derived)
+        for each in agents_to_unload(plan):
+            await self.runtime.unload(each)
+        report: ErasureReport = await self._aside(erase_planned, self._reading, plan, progress)
+        return report
 
     async def unload(self, name: str) -> bool:
         """Unload an agent, so that another process can open it. Return False if the agent is at work.
 
         An agent in a shard is unloaded together with the other agents of the shard.
         """
-        return await self.runtime.unload(name_of(name))
+        return await self.runtime.unload(self._stream(name))
 
-    @property
-    def sources(self) -> Sources:
-        """Service that loads, lists and removes documents. Its methods block."""
-        return Sources(self.store, clock=self._ports.clock, ids=self._ports.ids)
-
-    def agents(self) -> list[str]:
+    async def agents(self) -> list[str]:
         """Return the names of all agents that have a log, sorted."""
-        return self._reading.agents()
+        names: list[str] = await self._aside(self._reading.agents)
+        return names
 
-    def sql(self, query: str, *, as_of: datetime | None = None, agent: str | None = None) -> pa.Table:
+    async def sql(self, query: str, *, as_of: datetime | None = None, agent: str | None = None) -> pa.Table:
         """Run one SELECT over the views of all agents (docs/reference/sql.md). Return the rows.
 
-        The views show one position of all logs. `as_of`: use only records up to this time, inclusive (UTC if without a
-        zone). `agent`: use only the records of this agent. Blocks, and may be called in a thread; writers are not
-        blocked. Raises BadInput, CorruptLog, StoreError.
+        The views show one position of all logs. `as_of`: use only records up to this time, with a zone, inclusive.
+        `agent`: use only the records of this agent. Writers are not blocked. Raises BadInput, CorruptLog, StoreError.
         """
         from everlog.actors.reports.fleet_sql import fleet_sql
 
-        upto = None if as_of is None else since_epoch(as_of)
-        return fleet_sql(self.store, query, as_of=upto, agent=agent)
+        upto = None if as_of is None else microseconds_of(as_of, "as_of")
+        return await self._aside(partial(fleet_sql, self.store, query, as_of=upto, agent=agent and self._stream(agent)))
 
-    def view(self, name: str, *, as_of: int | datetime | None = None) -> AgentView:
-        """Return a read-only view of an agent, now or as of a seq (inclusive) or a time (UTC if without a zone).
+    async def view(self, name: str, *, as_of: int | datetime | None = None) -> AgentState:
+        """Return the state of an agent for reading, now or as of a seq (inclusive) or a time with a zone.
 
-        The view starts no host. Close it after use, or use it in a `with` block. Raises UnknownAgent, and BadInput for
-        a moment before the agent's first record or after its last.
+        Starts no host. Close the state after use, or use it in an `async with` block. Raises UnknownAgent, and BadInput
+        for a moment before the agent's first record or after its last.
         """
-        return self._reading.view(name_of(name), as_of=as_of)
+        view = await self._aside(partial(self._reading.view, self._stream(name), as_of=as_of))
+        return AgentState(view, self._aside)
+
+
+def _file(path: str | Path) -> Path:
+    return Path(path).expanduser()

@@ -25,7 +25,6 @@ import msgspec
 from everlog.actors.agent.commands import SessionCapabilities
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.archive.archive_index import local_archive
-from everlog.actors.archive.archive_service import WaitPolicy
 from everlog.actors.cluster.ray_address import address_to_join, prepare, running
 from everlog.actors.functions.extras import NO_GRANTS, Grants
 from everlog.actors.functions.tools import Tool
@@ -45,18 +44,13 @@ PLACEMENTS: Sequence[Placement] = ("dedicated", "shared")
 
 
 class ServiceOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of the services that agents in this process share: the gateway to the models, and the archive."""
+    """Options of the gateway to the models, which the agents of this process share."""
 
     models: Callable[[str, str], Model] | None = None
     """Function from a model's name and its base URL to a model; None: the real endpoints."""
     limits: GatewayLimits | None = None
     """Limits of the gateway in this process; None: those of the EVERLOG_GATEWAY_ variables. A cluster's gateway has its
     own.
-    """
-    patience: WaitPolicy | None = None
-    """Policy of a search in recall memory while vectors are not available yet: `wait` for them; `begin` with words
-    alone until they are available; or `spare` them and use words alone throughout, in a process that ends soon. None:
-    `begin` if timers fire here, else `spare`. A search in archival memory always waits.
     """
 
 
@@ -74,6 +68,7 @@ async def open_system(
     shards: int | None = None,
     services: ServiceOptions | None = None,
     ports: Ports | None = None,
+    exact_names: bool = False,
 ) -> AsyncIterator[AgentSystem]:
     """Open the agents of a store while the block runs.
 
@@ -83,13 +78,16 @@ async def open_system(
     - `tools`, `base_url`, `grants`: capabilities of the agents while the block runs: functions, endpoint of the model,
       permissions. They are never written to a log.
     - `idle_s`: seconds without a command after which an agent is unloaded.
-    - `timers`: fire the timers of agents that are opened here (`local` only; a cluster always fires timers).
+    - `timers`: fire the timers of agents that are opened here (`local` only; a cluster always fires timers). Pass False
+      in a process that ends soon: it also embeds nothing ahead of searches.
     - `placement`: default for new agents.
     - `shards`: number of shared partitions of a new store; None: one for each processor of this machine. The number of
       an existing store is fixed; another number is refused.
-    - `services`: options of the gateway and the archive (`local` only, but for `limits`, whose prices reruns use).
+    - `services`: options of the gateway (`local` only, but for `limits`, whose prices reruns use).
     - `ports`: clock, ids and other effects of a test or an embedding program (`sleep` and `aside` are for `local`).
       None: the real ones, and notes are dropped.
+    - `exact_names`: names are those of streams, as `AgentSystem.agents` returns them. False: NAME is the newest agent
+      of that name, which can be NAME@gen2 if the first one was deleted.
 
     Raises StoreError, ClusterError, BadInput.
     """
@@ -98,7 +96,10 @@ async def open_system(
     files = make_store(_folder(store), ports.clock, ports.ids, shards)
     session = SessionCapabilities(tools=tuple(tools), base_url=base_url, grants=grants)
     capabilities = session if session.same != SessionCapabilities().same else None
-    system_over = partial(AgentSystem, store=files, ports=ports, placement=placement, limits=services.limits)
+    system_over = partial(
+        AgentSystem, store=files, ports=ports, placement=placement, limits=services.limits,
+        exact_names=exact_names,
+    )  # fmt: skip
     if place == "ray":
         address = address_to_join(files.root)
         # The caller's endpoint: the environment of the cluster may name another one.
@@ -107,12 +108,12 @@ async def open_system(
         if not address:
             ports.note("starting Ray on this machine; `everlog up` keeps it running between commands")
         prepare(files.root, address)
-        async with _cluster().joined(files, address, idle_s=idle_s) as cluster:
+        async with _cluster().joined(files, address, idle_s=idle_s, note=ports.note) as cluster:
             yield system_over(cluster, capabilities=capabilities, ask=cluster.ask, archive=cluster.archive)
         return
     limits = services.limits or limits_from(os.environ)
     gateway = Gateway(services.models, limits, clock=ports.clock, root=files.root)
-    archive = local_archive(files, services.patience or ("begin" if timers else "spare"), note=ports.note)
+    archive = local_archive(files, note=ports.note, stays=timers)
     local = local_runtime(files, gateway.ask, archive, ports=ports, idle_s=idle_s, timers=timers)
     try:
         yield system_over(local, capabilities=capabilities, ask=gateway.ask, archive=archive)

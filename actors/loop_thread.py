@@ -16,6 +16,9 @@ ReturnT = TypeVar("ReturnT")
 InterruptHandler = Callable[[], Coroutine[Any, Any, bool]]
 """Handler of the first Ctrl-C. It returns True if it handled the interrupt, so that the work continues."""
 
+CTRL_C_S = 0.2
+"""Longest time in seconds until a Ctrl-C takes effect while the main thread waits for the loop."""
+
 
 class LoopThread:
     """An event loop in a thread, while a `with` block runs. Tasks that still run at the end are cancelled."""
@@ -100,7 +103,9 @@ class LoopThread:
     def _wait(self, future: "Future[ReturnT]") -> ReturnT:
         """Wait for a future, and return its result. Raises RuntimeError if the loop ends first."""
         either: list[Future[Any]] = [future, self._over]
-        wait(either, return_when=FIRST_COMPLETED)
+        # Ctrl-C may be received by another thread, and then does not interrupt this wait: it is handled at its end.
+        while not wait(either, CTRL_C_S, return_when=FIRST_COMPLETED).done:
+            pass
         if not future.done():
             raise RuntimeError("The event loop of the agents failed; its error is on stderr. Open the system again.")
         return future.result()

@@ -21,7 +21,7 @@ def stage(
     fork: str,
     *,
     ask: GatewayCall,
-    archive: ArchiveClient,
+    archive: ArchiveClient | None,
     ports: Ports,
     limits: GatewayLimits | None = None,
 ) -> RerunEnvironment:

@@ -1,167 +1,152 @@
 """The blocking form of the Python API, for scripts and notebooks.
 
     with everlog.open("~/.everlog") as system:
-        print(system.agent("sam").send("Hi, I sail").text)
+        print(system.agent("sam").ask("Hi, I sail"))
 
 An event loop runs in a thread of its own; each method here runs the asynchronous method of the same name in that loop
-and waits for it. In a thread that already runs an event loop a blocking call would stop that loop, so the call raises
-UsageError before anything is sent. A notebook is the exception: its cells may block.
+and waits for it. Every public name of the asynchronous API has its counterpart here; a test compares the two. In a
+thread that already runs an event loop a blocking call would stop that loop, so the call raises UsageError before
+anything is sent. A notebook is the exception: its cells may block.
 
 Used by users' programs through the package `everlog`.
 """
 
-import asyncio
 import functools
-import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self
 
-from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.commands import OpenReport
 from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.agent_ref import AgentRef, ArchivalMemory
-from everlog.actors.agent_system import AgentSystem, SendOutcome
-from everlog.actors.api import open_system
+from everlog.actors.agent_state import AgentState
+from everlog.actors.agent_system import AgentSystem
+from everlog.actors.api import RuntimeName, ServiceOptions, open_system
+from everlog.actors.functions.extras import NO_GRANTS, Grants
+from everlog.actors.functions.tools import Tool
 from everlog.actors.loop_thread import LoopThread
-from everlog.actors.memory.shared_block_service import SharedBlockService
-from everlog.actors.memory.source_service import Sources
-from everlog.actors.runtime import Run
-from everlog.events import Record, UsageError
+from everlog.actors.ports.agent_constants import IDLE_S
+from everlog.actors.ports.ports import Ports
+from everlog.actors.reply import Reply
+from everlog.actors.runtime import Placement, Run
+from everlog.actors.short_tracebacks import shorten
+from everlog.actors.store_services import DocumentSources, SharedBlocks
+from everlog.actors.sync_proxy import SyncProxy, blocking, check_no_loop, iterated, next_of, wrapped_in
+from everlog.events import EverlogError, Record
 
 P = ParamSpec("P")
-T = TypeVar("T")
 
 
-class SyncProxy:
-    """Wrapper of an asynchronous object, with the thread whose loop runs the object's methods."""
-
-    def __init__(self, wrapped: Any, loop: LoopThread) -> None:
-        self._wrapped = wrapped
-        self._loop = loop
-
-    def _check_usable(self, name: str) -> None:
-        """Raise UsageError if the call `name` would block a running event loop, or if the system was closed."""
-        check_no_loop(name)
-        if self._loop.has_ended:
-            raise UsageError(f"`{name}` was called after its system was closed: open it again. Nothing was sent.")
-
-
-def _blocking(
-    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[SyncProxy, P], T]:
-    """Make a method that runs the coroutine of `method`, and waits for its result."""
+def _started(method: Callable[Concatenate[Any, P], Run]) -> "Callable[Concatenate[SyncProxy, P], SyncRun]":
+    """Make a method that sends a command, waits for its first record, and returns a `SyncRun`."""
 
     @functools.wraps(method)
-    def call(self: SyncProxy, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def call(self: SyncProxy, /, *args: P.args, **kwargs: P.kwargs) -> SyncRun:
         self._check_usable(method.__name__)
-        return self._loop.run(method(self._wrapped, *args, **kwargs))
+        return SyncRun(method(self._wrapped, *args, **kwargs), self._loop)
 
     return call
 
 
-def _direct(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[SyncProxy, P], T]:
-    """Make a method that calls `method`, which blocks by itself."""
+class SyncRun(SyncProxy):
+    """Blocking form of `Run`: what follows from one command, which was sent.
 
-    @functools.wraps(method)
-    def call(self: SyncProxy, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        self._check_usable(method.__name__)
-        return method(self._wrapped, *args, **kwargs)
+    Iterate over the records as each becomes durable, or wait for the `reply()`. A turn continues while the
+    system is open, also if the caller does not wait for it.
+    """
 
-    return call
+    def __init__(self, wrapped: Run, loop: LoopThread) -> None:
+        super().__init__(wrapped, loop)
+        self._coming = aiter(wrapped)
+        self._received = self._wait(next_of(self._coming))
 
+    def __iter__(self) -> Iterator[Record]:
+        while self._received:
+            yield self._received[0]
+            self._check_usable("next")
+            self._received = self._wait(next_of(self._coming))
 
-def _until_answered(method: Callable[Concatenate[Any, P], Run]) -> Callable[Concatenate[SyncProxy, P], SendOutcome]:
-    """Make a method that waits until a command is done, and returns its `SendOutcome`."""
+    def reply(self) -> Reply:
+        """Wait for the end, and return the `Reply`."""
+        for _ in self:
+            pass
+        self._check_usable("reply")
+        return self._wait(self._wrapped.reply())
 
-    @functools.wraps(method)
-    def call(self: SyncProxy, /, *args: P.args, **kwargs: P.kwargs) -> SendOutcome:
-        async def whole() -> SendOutcome:
-            answer = method(self._wrapped, *args, **kwargs)
-            records = await answer
-            return SendOutcome(self._wrapped.agent_id, answer.event_id, records, answer.value, None)
+    def text_parts(self) -> Iterator[str]:
+        """Yield the messages of the answer; `SyncAgent.stream_text` yields them while the model writes."""
+        messages = (record.text or "" for record in self if record.type == "message_sent")
+        for number, text in enumerate(messages):
+            yield f"\n{text}" if number else text
 
-        self._check_usable(method.__name__)
-        return self._loop.run(whole())
+    @property
+    def agent_id(self) -> str:
+        """Name of the agent."""
+        return str(self._wrapped.agent_id)
 
-    return call
+    @property
+    def event_id(self) -> str:
+        """Id of the command. The first event that the command appends has the same id."""
+        return str(self._wrapped.event_id)
 
+    @property
+    def records(self) -> Sequence[Record]:
+        """Records received so far."""
+        records: Sequence[Record] = self._wrapped.records
+        return records
 
-def _iterated(
-    method: Callable[Concatenate[Any, P], AsyncIterator[T]],
-) -> Callable[Concatenate[SyncProxy, P], Iterator[T]]:
-    """Make a method that returns a blocking iterator over the items of an asynchronous one."""
-
-    @functools.wraps(method)
-    def call(self: SyncProxy, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
-        self._check_usable(method.__name__)
-        return _items(self._loop, method(self._wrapped, *args, **kwargs))
-
-    return call
-
-
-def _items(loop: LoopThread, items: AsyncIterator[T]) -> Iterator[T]:
-    """Yield the items one by one, and close the asynchronous iterator when the caller stops iterating."""
-
-    async def following() -> list[T]:
-        try:
-            return [await anext(items)]
-        except StopAsyncIteration:
-            return []
-
-    async def close() -> None:
-        if isinstance(items, AsyncGenerator):
-            await items.aclose()
-
-    try:
-        while found := loop.run(following()):
-            yield found[0]
-    finally:
-        loop.run(close())
+    @property
+    def value(self) -> Any:
+        """Value of the command after its end; for a message, its record."""
+        return self._wrapped.value
 
 
 class SyncArchivalMemory(SyncProxy):
     """Blocking form of `ArchivalMemory`."""
 
-    insert = _blocking(ArchivalMemory.insert)
-    insert_many = _blocking(ArchivalMemory.insert_many)
-    update = _blocking(ArchivalMemory.update)
-    delete = _blocking(ArchivalMemory.delete)
-    search = _blocking(ArchivalMemory.search)
+    insert = blocking(ArchivalMemory.insert)
+    insert_many = blocking(ArchivalMemory.insert_many)
+    update = blocking(ArchivalMemory.update)
+    delete = blocking(ArchivalMemory.delete)
+    search = blocking(ArchivalMemory.search)
 
 
 class SyncAgent(SyncProxy):
     """Blocking form of `AgentRef`.
 
-    `send`, `heartbeat`, `resume`, `retry` and `warn` wait until the turn has ended, and return a `SendOutcome` with the
-    `text`, the `records` and the `value`. Every method raises UsageError in a running event loop and after the system
-    was closed.
+    `ask` waits for the answer. `send`, `heartbeat`, `resume`, `retry` and `warn_memory_pressure` return a `SyncRun` as
+    soon as the first record is durable. Every method raises UsageError in a running event loop and after the system was
+    closed.
     """
 
-    send = _until_answered(AgentRef.send)
-    heartbeat = _until_answered(AgentRef.heartbeat)
-    resume = _until_answered(AgentRef.resume)
-    retry = _until_answered(AgentRef.retry)
-    warn = _until_answered(AgentRef.warn)
-    cancel = _blocking(AgentRef.cancel)
-    undo = _blocking(AgentRef.undo)
-    rethink = _blocking(AgentRef.rethink)
-    summarize = _blocking(AgentRef.summarize)
-    expand = _blocking(AgentRef.expand)
-    configure = _blocking(AgentRef.configure)
-    import_messages = _blocking(AgentRef.import_messages)
-    set_timer = _blocking(AgentRef.set_timer)
-    cancel_timer = _blocking(AgentRef.cancel_timer)
-    add_block = _blocking(AgentRef.add_block)
-    update_block = _blocking(AgentRef.update_block)
-    remove_block = _blocking(AgentRef.remove_block)
-    attach_source = _blocking(AgentRef.attach_source)
-    detach_source = _blocking(AgentRef.detach_source)
-    attach_block = _blocking(AgentRef.attach_block)
-    detach_block = _blocking(AgentRef.detach_block)
-    move = _blocking(AgentRef.move)
-    delete = _blocking(AgentRef.delete)
-    unload = _blocking(AgentRef.unload)
+    ask = blocking(AgentRef.ask)
+    stream_text = iterated(AgentRef.stream_text)
+    send = _started(AgentRef.send)
+    heartbeat = _started(AgentRef.heartbeat)
+    resume = _started(AgentRef.resume)
+    retry = _started(AgentRef.retry)
+    warn_memory_pressure = _started(AgentRef.warn_memory_pressure)
+    cancel = blocking(AgentRef.cancel)
+    undo_turns = blocking(AgentRef.undo_turns)
+    edit_last_thought = blocking(AgentRef.edit_last_thought)
+    summarize = blocking(AgentRef.summarize)
+    undo_summary = blocking(AgentRef.undo_summary)
+    configure = blocking(AgentRef.configure)
+    import_messages = blocking(AgentRef.import_messages)
+    set_timer = blocking(AgentRef.set_timer)
+    cancel_timer = blocking(AgentRef.cancel_timer)
+    add_block = blocking(AgentRef.add_block)
+    update_block = blocking(AgentRef.update_block)
+    remove_block = blocking(AgentRef.remove_block)
+    attach_source = blocking(AgentRef.attach_source)
+    detach_source = blocking(AgentRef.detach_source)
+    attach_block = blocking(AgentRef.attach_block)
+    detach_block = blocking(AgentRef.detach_block)
+    move = blocking(AgentRef.move)
+    delete = blocking(AgentRef.delete)
+    rename = blocking(AgentRef.rename)
+    unload = blocking(AgentRef.unload)
 
     def notify(self, on_commit: CommitListener) -> None:
         """Call `on_commit`, in the event loop's thread, with the records of each commit received from now on."""
@@ -169,32 +154,81 @@ class SyncAgent(SyncProxy):
 
     @property
     def agent_id(self) -> str:
-        """The agent's name."""
+        """Name of the agent."""
         return str(self._wrapped.agent_id)
+
+    @property
+    def opened(self) -> OpenReport:
+        """Report of the last opening or configuration."""
+        report: OpenReport = self._wrapped.opened
+        return report
 
     @property
     def archive(self) -> SyncArchivalMemory:
         """The agent's archival memory."""
         return SyncArchivalMemory(self._wrapped.archive, self._loop)
 
-    def stream(self, *args: Any, **kwargs: Any) -> Iterator[Record]:
-        """Send a message, with the arguments of `send`. Return an iterator over the records as each becomes durable."""
-        self._check_usable("stream")
-        return _items(self._loop, aiter(self._wrapped.send(*args, **kwargs)))
+
+class SyncAgentState(SyncProxy):
+    """Blocking form of `AgentState`. Close it after use, or use it in a `with` block."""
+
+    rows = blocking(AgentState.rows)
+    memory = blocking(AgentState.memory)
+    context = blocking(AgentState.context)
+    request = blocking(AgentState.request)
+    counts = blocking(AgentState.counts)
+    search_messages = blocking(AgentState.search_messages)
+    search_archive = blocking(AgentState.search_archive)
+    close = blocking(AgentState.close)
+
+    @property
+    def agent_id(self) -> str:
+        """Name of the agent."""
+        return str(self._wrapped.agent_id)
+
+    @property
+    def seq(self) -> int:
+        """Moment: the state after this record."""
+        return int(self._wrapped.seq)
+
+    @property
+    def head(self) -> int:
+        """Seq of the agent's last record, when the view was opened."""
+        return int(self._wrapped.head)
+
+    @property
+    def is_past(self) -> bool:
+        """True if the view was opened for a past moment."""
+        return bool(self._wrapped.is_past)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class SyncSharedBlocks(SyncProxy):
-    """Blocking form of `SharedBlockService`."""
+    """Blocking form of `SharedBlocks`."""
 
-    names = _direct(SharedBlockService.names)
-    show = _direct(SharedBlockService.show)
-    history = _direct(SharedBlockService.history)
-    attached_agents = _direct(SharedBlockService.attached_agents)
-    create = _blocking(SharedBlockService.create)
-    set = _blocking(SharedBlockService.set)
-    append = _blocking(SharedBlockService.append)
-    change = _blocking(SharedBlockService.change)
-    delete = _blocking(SharedBlockService.delete)
+    names = blocking(SharedBlocks.names)
+    show = blocking(SharedBlocks.show)
+    history = blocking(SharedBlocks.history)
+    attached_agents = blocking(SharedBlocks.attached_agents)
+    create = blocking(SharedBlocks.create)
+    set = blocking(SharedBlocks.set)
+    append = blocking(SharedBlocks.append)
+    change = blocking(SharedBlocks.change)
+    delete = blocking(SharedBlocks.delete)
+
+
+class SyncSources(SyncProxy):
+    """Blocking form of `DocumentSources`."""
+
+    names = blocking(DocumentSources.names)
+    documents = blocking(DocumentSources.documents)
+    attached = blocking(DocumentSources.attached)
+    load = blocking(DocumentSources.load)
 
 
 class SyncSystem(SyncProxy):
@@ -203,27 +237,23 @@ class SyncSystem(SyncProxy):
     Every method raises UsageError in a running event loop and after the system was closed.
     """
 
-    create_many = _iterated(AgentSystem.create_many)
-    send_many = _iterated(AgentSystem.send_many)
-    cancel = _blocking(AgentSystem.cancel)
-    fork = _blocking(AgentSystem.fork)
-    rerun = _blocking(AgentSystem.rerun)
-    compare = _blocking(AgentSystem.compare)
-    delete = _blocking(AgentSystem.delete)
-    unload = _blocking(AgentSystem.unload)
-    agents = _direct(AgentSystem.agents)
-    sql = _direct(AgentSystem.sql)
-    view = _direct(AgentSystem.view)
-    export = _direct(AgentSystem.export)
-    restore = _direct(AgentSystem.restore)
-
-    def agent(self, name: str, settings: Settings | None = None, **options: Any) -> SyncAgent:
-        """Open an agent, create it if it does not exist, and return a handle on it.
-
-        The options are those of `AgentSystem.agent`.
-        """
-        self._check_usable("agent")
-        return SyncAgent(self._loop.run(self._wrapped.agent(name, settings, **options)), self._loop)
+    agent = wrapped_in(SyncAgent, AgentSystem.agent)
+    view = wrapped_in(SyncAgentState, AgentSystem.view)
+    create_many = iterated(AgentSystem.create_many)
+    send_many = iterated(AgentSystem.send_many)
+    cancel = blocking(AgentSystem.cancel)
+    fork = blocking(AgentSystem.fork)
+    rename = blocking(AgentSystem.rename)
+    rerun = blocking(AgentSystem.rerun)
+    compare = blocking(AgentSystem.compare)
+    delete = blocking(AgentSystem.delete)
+    erase = blocking(AgentSystem.erase)
+    unload = blocking(AgentSystem.unload)
+    plan_erasure = blocking(AgentSystem.plan_erasure)
+    agents = blocking(AgentSystem.agents)
+    sql = blocking(AgentSystem.sql)
+    export = blocking(AgentSystem.export)
+    restore = blocking(AgentSystem.restore)
 
     @property
     def shared(self) -> SyncSharedBlocks:
@@ -231,39 +261,42 @@ class SyncSystem(SyncProxy):
         return SyncSharedBlocks(self._wrapped.shared, self._loop)
 
     @property
-    def sources(self) -> Sources:
-        """Service that loads, lists and removes documents. Its methods block."""
-        sources: Sources = self._wrapped.sources
-        return sources
+    def sources(self) -> SyncSources:
+        """Collections of documents that agents can search."""
+        return SyncSources(self._wrapped.sources, self._loop)
 
 
 @contextmanager
-def open(store: str | Path, **options: Any) -> Iterator[SyncSystem]:  # noqa: A001 - `everlog.open`, as `gzip.open`
+def open(  # noqa: A001 - `everlog.open`, as `gzip.open`
+    store: str | Path,
+    *,
+    runtime: RuntimeName | None = None,
+    tools: Sequence[Tool] = (),
+    base_url: str = "",
+    grants: Grants = NO_GRANTS,
+    idle_s: float = IDLE_S,
+    timers: bool = True,
+    placement: Placement = "dedicated",
+    shards: int | None = None,
+    services: ServiceOptions | None = None,
+    ports: Ports | None = None,
+    exact_names: bool = False,
+) -> Iterator[SyncSystem]:
     """Open the agents of the store in the folder `store` while the block runs; every call blocks.
 
-    `options` are those of `open_system`. Raises UsageError in a running event loop, and the errors of `open_system`.
+    The parameters are those of `open_system`. Raises UsageError in a running event loop, and the errors of
+    `open_system`.
     """
     check_no_loop("open")
+    opening = open_system(
+        store, runtime=runtime, tools=tools, base_url=base_url, grants=grants, idle_s=idle_s, timers=timers,
+        placement=placement, shards=shards, services=services, ports=ports, exact_names=exact_names,
+    )  # fmt: skip
     with ExitStack() as stack:
-        loop = stack.enter_context(LoopThread())
-        system = stack.enter_context(loop.holding(open_system(store, **options)))
+        try:
+            loop = stack.enter_context(LoopThread())
+            system = stack.enter_context(loop.holding(opening))
+        except EverlogError as error:
+            shorten(error)
+            raise
         yield SyncSystem(system, loop)
-
-
-def check_no_loop(name: str) -> None:
-    """Raise UsageError if an event loop runs in this thread: the blocking call `name` would stop that loop."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    if not in_notebook():
-        raise UsageError(
-            f"`{name}` blocks, and an event loop runs here: use `async with everlog.open_system(...)` and `await` its "
-            "methods instead. Nothing was sent."
-        )
-
-
-def in_notebook() -> bool:
-    """Return True in a notebook's kernel, whose event loop runs while a cell runs."""
-    kernel = sys.modules.get("ipykernel.kernelapp")
-    return kernel is not None and bool(kernel.IPKernelApp.initialized())

@@ -5,9 +5,10 @@
 Each pair is a memory of an agent. The agent's model is a script that sees nothing but the requests: it searches for the
 key with archival_memory_search, requests the next page while the key is not found, follows the value until no memory
 has that value as a key, and sends it with send_message. Everything else is the normal agent: the loop, the log on the
-disk, the archive with its vectors.
+disk, the archive with its vectors. `--model` asks a real model in place of the script.
 """
 
+import argparse
 import asyncio
 import gzip
 import json
@@ -20,28 +21,53 @@ from typing import Any
 
 import msgspec
 
+from bench.support.experiments import (
+    AT_ONCE,
+    STEPS_MAX,
+    Call,
+    Chosen,
+    Outcome,
+    agents,
+    mean,
+    model_options,
+    pose,
+    results,
+    share,
+    shown,
+    since_input,
+)
 from bench.support.harness import ROOT, Figure, Line, noise, options, show, workspace
-from everlog.actors.agent.agent_setup import Settings
-from everlog.actors.agent_ref import AgentRef
+from everlog.actors.agent.agent_setup import InitialBlock, Settings
 from everlog.actors.agent_system import AgentSystem
-from everlog.actors.api import ServiceOptions, open_system
-from everlog.actors.ports.effects import ModelResponse
+from everlog.interfaces.common.argument_values import count
 
 DATA = ROOT.parent / "shared" / "data" / "nested_kv"
 LEVELS = range(5)
 """Levels 0 to 4, as in the paper."""
-RECORDS, RECORDS_QUICK = 20, 1
-"""Number of records of each level."""
-AT_ONCE = 8
-ASKED = "Which value does"
 FUNCTION = "archival_memory_search"
-WINDOW_TOKENS = 1_000_000
-STEPS_MAX = 1000
-"""Large, because a question takes a step for each page."""
+WINDOW_SCRIPT = 1_000_000
+PERSONA = InitialBlock(
+    "persona",
+    "My archival memory holds pairs `key: value`. Asked what a key leads to, I search for the key until a memory "
+    "begins with it, page after page. Then I search for its value in the same way, because a value may be a key of "
+    "another pair. The answer is the first value that no memory has as its key, and I send that value alone.",
+)
+"""Persona of the agent, as the paper has one for this task."""
 
-_SHOWN = re.compile(r"Showing \d+ of \d+ results \(page (\d+)/(\d+)[^)]*\): (\[.*\])", re.DOTALL)
 _PAIR = re.compile(r"memory: ([0-9a-f-]{36}): ([0-9a-f-]{36})$")
 _KEY = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """Scale of the measurement."""
+
+    records: int = 30
+    """Number of records of each level, as in the paper."""
+    levels: Sequence[int] = LEVELS
+    chosen: Chosen = Chosen()
+
+
+QUICK = Plan(records=4)
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -52,45 +78,15 @@ class Question(msgspec.Struct, frozen=True):
     answer: str
 
 
-class Asked(msgspec.Struct):
-    """Outcome of a question."""
-
-    answer: str = ""
-    pages: int = 0
-    by_words: int = 0
-    """Number of pages for which the archive did not answer."""
+Answered = Sequence[tuple[Question, Outcome]]
 
 
-class Follower:
-    """The scripted model. It keeps no state: each request shows how far it has come."""
-
-    name = "follower"
-
-    async def ask(self, request: bytes, **_: object) -> ModelResponse:
-        """Return one call: the next page, the next key, or the answer."""
-        name, arguments = next_call(json.loads(request)["messages"])
-        call = {"id": "call_0", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-        message = {"role": "assistant", "content": "I follow the keys.", "tool_calls": [call]}
-        usage = {"prompt_tokens": len(request) // 4, "completion_tokens": 20, "total_tokens": len(request) // 4 + 20}
-        body = {"model": self.name, "choices": [{"message": message, "finish_reason": "tool_calls"}], "usage": usage}
-        return ModelResponse(json.dumps(body), 1000)
-
-    async def close(self) -> None:
-        """Do nothing: nothing is open."""
-
-
-def next_call(messages: Sequence[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
+def next_call(messages: Sequence[dict[str, Any]]) -> Call:
     """Return the function that follows from the chat messages of a request, and its arguments."""
-    asked = max(
-        n for n, message in enumerate(messages) if message["role"] == "user" and "Which value" in message["content"]
-    )
-    found = _KEY.search(messages[asked]["content"])
-    assert found is not None
-    key, page = found[0], 0
-    for message in messages[asked:]:
-        if message["role"] != "tool":
-            continue
-        pages, pairs = read(json.loads(message["content"])["message"])
+    question, later = since_input(messages)
+    key, page = _KEY.findall(question)[0], 0
+    for result in results(later):
+        pages, pairs = read(result)
         if key in pairs:
             key, page = pairs[key], 0
         elif page < pages:
@@ -102,18 +98,16 @@ def next_call(messages: Sequence[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
 
 def read(result: str) -> tuple[int, dict[str, str]]:
     """Return the number of the last page, and the pairs that a page shows."""
-    shown = _SHOWN.match(result)
-    if shown is None:
-        return 0, {}
-    return int(shown[2]), dict(pair.groups() for line in json.loads(shown[3]) if (pair := _PAIR.search(line)))
+    last, lines = shown(result)
+    return last, dict(pair.groups() for line in lines if (pair := _PAIR.search(line)))
 
 
-def questions(level: int, count: int) -> list[Question]:
-    """Return the first `count` records of a level: the value of each pair of the ordering is the key of the next."""
+def questions(level: int, records: int) -> list[Question]:
+    """Return the first `records` records of a level: the value of each pair of the ordering is the key of the next."""
     orderings = DATA / f"random_orderings_100_samples_140_indices_{level + 1}_levels.jsonl"
     made = []
-    with gzip.open(DATA / "kv-retrieval-140_keys.jsonl.gz", "rt") as records, orderings.open() as lines:
-        for _, record, line in zip(range(count), records, lines, strict=False):
+    with gzip.open(DATA / "kv-retrieval-140_keys.jsonl.gz", "rt") as samples, orderings.open() as lines:
+        for _, record, line in zip(range(records), samples, lines, strict=False):
             pairs, ordering = json.loads(record)["ordered_kv_records"], json.loads(line)
             for here, there in pairwise(ordering):
                 pairs[here][1] = pairs[there][0]
@@ -121,80 +115,83 @@ def questions(level: int, count: int) -> list[Question]:
     return made
 
 
-async def answered(agent: AgentRef, question: Question) -> Asked:
-    """Insert the pairs, ask, and read the outcome from the records."""
-    await agent.archive.insert_many([f"{key}: {value}" for key, value in question.pairs])
-    found = Asked()
-    for record in await agent.send(f"{ASKED} the key {question.key} lead to? Follow values that are keys."):
-        if record.type == "message_sent":
-            found.answer = record.text or ""
-        elif record.type == "function_result" and FUNCTION in record.payload:
-            found.pages += 1
-            found.by_words += "by words alone" in (record.text or "")
-    return found
+async def run(folder: Path, plan: Plan) -> list[Answered]:
+    """Ask every question of the plan's levels, each with an agent of its own."""
+    settings = Settings(model=plan.chosen.model, steps_max=STEPS_MAX, blocks=[PERSONA])
+    if plan.chosen.scripted:
+        settings = msgspec.structs.replace(settings, window=WINDOW_SCRIPT)
+    room = asyncio.Semaphore(AT_ONCE if plan.chosen.scripted else 1)
 
-
-async def run(folder: Path, records: int, levels: Sequence[int] = LEVELS) -> list[list[tuple[Question, Asked]]]:
-    """Ask every question of these levels, each with an agent of its own."""
-    settings = Settings(model=Follower.name, window=WINDOW_TOKENS, steps_max=STEPS_MAX)
-    room = asyncio.Semaphore(AT_ONCE)
-
-    async def one(system: AgentSystem, level: int, number: int, question: Question) -> tuple[Question, Asked]:
+    async def one(system: AgentSystem, level: int, number: int, question: Question) -> tuple[Question, Outcome]:
         async with room:
             agent = await system.agent(f"level-{level}-{number}", settings)
-            asked = await answered(agent, question)
+            await agent.archive.insert_many([f"{key}: {value}" for key, value in question.pairs])
+            asked = f"Which value does the key {question.key} lead to? Follow values that are keys."
+            found = await pose(agent, asked)
             await agent.unload()
-            return question, asked
+            return question, found
 
-    async with open_system(
-        folder, runtime="local", services=ServiceOptions(models=lambda *_: Follower(), patience="wait"), timers=False
-    ) as system:
+    async with agents(folder, plan.chosen, next_call) as system:
         return [
-            await asyncio.gather(*(one(system, level, n, q) for n, q in enumerate(questions(level, records))))
-            for level in levels
+            await asyncio.gather(*(one(system, level, n, q) for n, q in enumerate(questions(level, plan.records))))
+            for level in plan.levels
         ]
 
 
-def nested_kv(quick: bool) -> dict[str, float]:
+def is_right(question: Question, found: Outcome) -> bool:
+    """Return True if the last key or value that the agent named is the answer."""
+    return _KEY.findall(found.answer)[-1:] == [question.answer]
+
+
+def nested_kv(plan: Plan) -> dict[str, float]:
     """Return the accuracy of each level and of the worst, and the pages per question. Raises OSError without the
     data.
     """
     with workspace() as folder:
-        levels = asyncio.run(run(folder / "store", RECORDS_QUICK if quick else RECORDS))
-    found: dict[str, float] = {}
-    for level, asked in enumerate(levels):
-        found[f"nested_kv_{level}"] = sum(one.answer == question.answer for question, one in asked) / len(asked)
-        found[f"pages_{level}"] = sum(one.pages for _, one in asked) / len(asked)
-    accuracies = [found[f"nested_kv_{level}"] for level in LEVELS]
-    by_words = sum(one.by_words for asked in levels for _, one in asked)
-    return {"nested_kv": min(accuracies), **found, "pages_by_words": float(by_words)}
+        levels = dict(zip(plan.levels, asyncio.run(run(folder / "store", plan)), strict=True))
+    accuracies = {level: share([is_right(*one) for one in some]) for level, some in levels.items()}
+    found = {"nested_kv": min(accuracies.values())}
+    for level, some in levels.items():
+        found[f"nested_kv_{level}"] = accuracies[level]
+        found[f"pages_{level}"] = mean([len(one.pages) for _, one in some])
+    outcomes = [one for some in levels.values() for _, one in some]
+    found["pages_by_words"] = float(sum(one.by_words for one in outcomes))
+    return {**found, "failed": float(sum(one.failed for one in outcomes))}
 
 
-def report(*, quick: bool) -> None:
-    """Measure and print."""
+def report(plan: Plan) -> None:
+    """Measure what `plan` asks for and print it."""
     with workspace() as folder:
         before = noise(folder)
-    found = nested_kv(quick)
+    found = nested_kv(plan)
     figures = [Figure("nested_kv", found["nested_kv"], "ratio", 1.0)]
     rows = [
         Line("nested_kv", f"{found['nested_kv']:.3g} ratio", "1", "1.0 (GPT-4 alone: 0 at 3 levels)", "worst level")
     ]
-    for level in LEVELS:
-        pages = found[f"pages_{level}"]
-        figures.append(Figure(f"pages_{level}", pages, "pages", float(level + 2)))
-        rows.append(
-            Line(f"pages_{level}", f"{pages:.3g} pages", f"{level + 2}", "", f"{found[f'nested_kv_{level}']:.0%} right")
-        )
+    for level in plan.levels:
+        pages, right = found[f"pages_{level}"], f"{found[f'nested_kv_{level}']:.0%} of {plan.records} right"
+        figures.append(Figure(f"pages_{level}", pages, "pages", level + 2.0))
+        rows.append(Line(f"pages_{level}", f"{pages:.3g} pages", f"{level + 2}", "", right))
     rows.append(Line("found by words alone", f"{found['pages_by_words']:.0f} pages", "", "0"))
+    rows.append(Line("failed", f"{found['failed']:.0f} questions", "", "0", plan.chosen.model))
     show("nested", before, figures, rows)
 
 
+def _more_options(parser: argparse.ArgumentParser) -> None:
+    """Add the model, and the number of records."""
+    model_options(parser)
+    parser.add_argument("--records", metavar="N", type=count, help=f"records of each level (default: {Plan().records})")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    args = options("nested", __doc__ or "", argv)
+    """Measure and print."""
+    args = options("nested", __doc__ or "", argv, _more_options)
     if not DATA.is_dir():
         print(f"bench.nested needs {DATA}", file=sys.stderr)
         return 1
-    report(quick=args.quick)
+    plan = QUICK if args.quick else Plan()
+    chosen = Chosen(args.model, args.base_url)
+    report(msgspec.structs.replace(plan, records=args.records or plan.records, chosen=chosen))
     return 0
 
 

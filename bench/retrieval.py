@@ -2,10 +2,10 @@
 
 Run as `python -m bench.retrieval`; docs/explanation/benchmarks.md explains the keys of its figures.
 
-The dev conversations are imported into agents of a store, and each question is asked unchanged, through the searcher
-that the function uses; no model is involved. Gold is what the data set names as evidence. Adversarial questions, which
-have no answer, and questions without evidence are left out. The floor is MemGPT's own search: the whole question as one
-substring.
+The dev conversations are imported into agents of a store. Each agent is then loaded again, and each question is asked
+unchanged, through the searcher that the agent's function uses, from the first question on; no model is involved. Gold
+is what the data set names as evidence. Adversarial questions, which have no answer, and questions without evidence are
+left out. The floor is MemGPT's own search: the whole question as one substring.
 """
 
 import asyncio
@@ -13,28 +13,30 @@ import math
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from bench.nested import nested_kv
-from bench.support import hosted
-from bench.support.harness import ROOT, Figure, Line, Noise, median, noise, options, quantile, show, workspace
+from bench import nested as nested_bench
+from bench.support import hosted, locomo
+from bench.support.harness import Figure, Line, Noise, median, noise, options, quantile, show, workspace
 from everlog.actors.agent.agent_setup import Settings
-from everlog.actors.agent.conversation_import import ImportedMessage, conversation
-from everlog.actors.agent.local_system import AgentView
+from everlog.actors.agent.local_system import AgentServices, LocalSystem
 from everlog.actors.api import open_system
 from everlog.actors.archive.archive_index import local_archive
 from everlog.actors.memory.agent_search import AgentSearcher
-from everlog.actors.ports.effects import ArchiveClient
+from everlog.actors.ports.agent_constants import PAGE_RESULTS
+from everlog.actors.ports.effects import Searcher
+from everlog.actors.ports.real_clock import RealClock
 from everlog.projections import HEAD
+from everlog.store import FileStore
 
-CATEGORIES = ("single-hop", "multi-hop", "temporal", "open-domain")
-"""Categories of LoCoMo's questions that can be answered."""
 RESULTS = 10
+PAGES = RESULTS // PAGE_RESULTS
+"""Pages of the function that hold RESULTS results."""
 QUICK_LEAVES_OUT = 5
 """With --quick every fifth question is left out, and not a contiguous part, because the easy ones are next to each
 other.
@@ -42,11 +44,11 @@ other.
 WAYS = ("substring", "lexical", "hybrid")
 KEYS = (
     "recall_at_10_lexical", "recall_at_10_hybrid", "ndcg_at_10", "recall_at_5_lexical", "recall_at_5_hybrid",
-    "ndcg_at_10_lexical", "cpu_ms_lexical", "cpu_ms_hybrid",
+    "ndcg_at_10_lexical", "cpu_ms_lexical", "cpu_ms_hybrid", "pages_by_words",
 )  # fmt: skip
 GOALS = {
     "recall_at_10_lexical": "0.69, 0.66 accepted", "recall_at_10_hybrid": "0.74, 0.70 accepted",
-    "ndcg_at_10": "at least 0.56 (hybrid)",
+    "ndcg_at_10": "at least 0.56 (hybrid)", "pages_by_words": "0",
 }  # fmt: skip
 
 
@@ -60,15 +62,7 @@ class Plan(msgspec.Struct, frozen=True):
     """True if the nested key-value retrieval is measured as well."""
     hosted: int = 500
     """Number of agents in the host in which searches are timed."""
-    data: Path = ROOT.parent / "shared" / "data"
-
-
-class Question(msgspec.Struct):
-    """A line of the data set."""
-
-    question: str
-    category: str
-    evidence: list[str]
+    data: Path = locomo.DATA
 
 
 class Tried(msgspec.Struct, frozen=True):
@@ -80,14 +74,9 @@ class Tried(msgspec.Struct, frozen=True):
     recall_10: float
     ndcg_10: float
     ms: float
-    """CPU milliseconds, for which an event loop is blocked."""
-
-
-def questions(path: Path) -> Iterator[Question]:
-    """Yield the questions of a file that have an answer and evidence."""
-    for line in path.read_bytes().splitlines():
-        if (one := msgspec.json.decode(line, type=Question)).category in CATEGORIES and one.evidence:
-            yield one
+    """CPU milliseconds of a page."""
+    by_words: int = 0
+    """Number of the agent's pages that words alone had found."""
 
 
 def scored(found: Sequence[str], gold: Sequence[str]) -> tuple[float, float, float]:
@@ -105,52 +94,61 @@ def substring(messages: Sequence[Mapping[str, Any]], query: str) -> list[str]:
 
 async def measure(root: Path, plan: Plan) -> dict[str, list[Tried]]:
     """Return the scores of every question with each search method."""
-    folder = plan.data / "locomo" / "dev"
-    paths = sorted(path for path in folder.glob("*.jsonl") if not path.name.endswith(".questions.jsonl"))
-    if not paths:
-        raise SystemExit(f"no conversations in {folder}: set EVERLOG_DATA, or use --data DIR, the folder of locomo/dev")
+    paths = locomo.conversations(plan.data)
     tried: dict[str, list[Tried]] = {way: [] for way in WAYS}
     async with open_system(root, runtime="local", timers=False) as system:
-        archive = local_archive(system.store, "wait", note=print)
         for path in paths:
             agent = await system.agent(path.stem, Settings(model="offline", window=1_000_000))
-            await agent.import_messages(said_in(path))
+            await agent.import_messages(locomo.said_in(path))
             await agent.unload()
-            view = system.view(path.stem)
-            all_of = enumerate(questions(path.with_suffix(".questions.jsonl")), 1)
-            asked = islice((one for n, one in all_of if not plan.quick or n % QUICK_LEAVES_OUT), plan.questions)
-            await _ask(view, archive, path.stem, list(asked), tried)
-            view.close()
-        await archive.close()
+    for path in paths:
+        all_of = enumerate(locomo.questions(path), 1)
+        asked = islice((one for n, one in all_of if not plan.quick or n % QUICK_LEAVES_OUT), plan.questions)
+        await _ask(root, path.stem, list(asked), tried)
     return tried
 
 
-def said_in(path: Path) -> Sequence[ImportedMessage]:
-    """Return the messages of a conversation."""
-    return conversation(path.read_bytes().splitlines(), path.name)
+async def _ask(root: Path, name: str, asked: Sequence[locomo.Question], tried: Mapping[str, list[Tried]]) -> None:
+    """Ask the questions of one conversation.
+
+    The agent is loaded as `everlog send` loads it, and its own searcher is asked for the pages that
+    `conversation_search` would show; nothing is waited for or prepared before the first question.
+    """
+    store = FileStore(root, RealClock().now)
+    archive = local_archive(store, note=print)
+    local = LocalSystem(store, services=AgentServices(archive=archive))
+    try:
+        async with local.agent(name, create=False) as agent:
+            with local.view(name) as view:
+                context = view.context()
+                lexical = AgentSearcher(view.projections, name, HEAD, context.config.zone)
+                hybrid = agent.searcher(context, agent.turn + 1)
+                messages = view.rows("recall_memory")
+                for one in asked:
+                    for way, row in (await _found(lexical, hybrid, messages, one.question)).items():
+                        refs, seconds, by_words = row
+                        scores = scored(refs, one.evidence)
+                        tried[way].append(Tried(name, one.category, *scores, seconds * 1000, by_words))
+    finally:
+        await archive.close()
 
 
-async def _ask(
-    view: AgentView, archive: ArchiveClient, name: str, asked: Sequence[Question], tried: Mapping[str, list[Tried]]
-) -> None:
-    """Ask the questions with each method in turns, so that a busy minute affects all."""
-    messages = view.rows("recall_memory")
-    zone = view.context().config.zone
-    lexical = AgentSearcher(view.projections, name, HEAD, zone)
-    hybrid = AgentSearcher(view.projections, name, HEAD, zone, archive=archive)
-    for searcher in (lexical, hybrid):  # the first search builds the postings, and makes the archive follow the log
-        await searcher.recall("first", 0, RESULTS)
-    for one in asked:
+async def _found(
+    lexical: Searcher, hybrid: Searcher, messages: Sequence[Mapping[str, Any]], question: str
+) -> Mapping[str, tuple[Sequence[str], float, int]]:
+    """Return, by method, the refs that a question finds, CPU seconds for a page, and the pages by words alone.
+
+    The methods take turns, so that a busy minute affects all.
+    """
+    begun = time.process_time()
+    found = {"substring": (substring(messages, question), time.process_time() - begun, 0)}
+    for way, searcher in (("lexical", lexical), ("hybrid", hybrid)):
         begun = time.process_time()
-        refs = {"substring": substring(messages, one.question)}
-        took = {"substring": time.process_time() - begun}
-        for way, searcher in (("lexical", lexical), ("hybrid", hybrid)):
-            begun = time.process_time()
-            page = await searcher.recall(one.question, 0, RESULTS)
-            took[way] = time.process_time() - begun
-            refs[way] = [hit.ref for hit in page.results]
-        for way, found in refs.items():
-            tried[way].append(Tried(name, one.category, *scored(found, one.evidence), took[way] * 1000))
+        pages = [await searcher.recall(question, page, PAGE_RESULTS) for page in range(PAGES)]
+        seconds = (time.process_time() - begun) / PAGES
+        refs = [hit.ref for page in pages for hit in page.results]
+        found[way] = (refs, seconds, sum(not page.by_meaning for page in pages))
+    return found
 
 
 def mean(tried: Sequence[Tried], field: str) -> float:
@@ -170,6 +168,7 @@ def figures(tried: Mapping[str, Sequence[Tried]]) -> list[Figure]:
         values[f"cpu_ms_{way}"] = (median([one.ms for one in some]), "ms", ms)
     values["ndcg_at_10"] = (mean(ways["hybrid"], "ndcg_10"), "ratio", mean(floor, "ndcg_10"))
     values["ndcg_at_10_lexical"] = (mean(ways["lexical"], "ndcg_10"), "ratio", mean(floor, "ndcg_10"))
+    values["pages_by_words"] = (float(sum(one.by_words for one in ways["hybrid"])), "pages", 0.0)
     return [Figure(key, *values[key]) for key in KEYS]
 
 
@@ -197,7 +196,7 @@ def _p90(key: str, tried: Mapping[str, Sequence[Tried]]) -> str:
 
 def nested(*, quick: bool) -> tuple[list[Figure], list[Line]]:
     """Measure the paper's nested key-value retrieval: the worst level counts."""
-    found = nested_kv(quick)
+    found = nested_bench.nested_kv(nested_bench.Plan(records=1) if quick else nested_bench.Plan())
     figure = Figure("nested_kv", found["nested_kv"], "ratio", 1.0)
     rows = [Line("nested_kv", f"{figure.value:.3g} ratio", "1", "1.0", "worst of 0 to 4 levels")]
     return [figure], [*rows, *(Line(key, f"{value:.3g}") for key, value in found.items() if key != "nested_kv")]

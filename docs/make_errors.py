@@ -82,7 +82,7 @@ def _empty_folder() -> Iterator[None]:
     for name in before:
         if name.startswith(_NOT_HERE):
             del os.environ[name]
-    os.environ.update({"EVERLOG_STORE": "store", "EVERLOG_RUNTIME": "local"})
+    os.environ.update({"EVERLOG_STORE": "store", "EVERLOG_RUNTIME": "local", "EVERLOG_CONFIG": ""})
     try:
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             yield

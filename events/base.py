@@ -7,9 +7,12 @@ analytics read one column. Times are integers: microseconds since 1970-01-01 UTC
 Used by all events, the store and the agents. Every field of the envelope is part of a record's digest (see `digest`).
 """
 
+from datetime import datetime
 from typing import ClassVar
 
 import msgspec
+
+from everlog.events.times import moment
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -76,6 +79,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     version: int
     text: str | None
     payload: str
+
+    @property
+    def time(self) -> datetime:
+        """Time of the event, UTC: when it was said, for an imported message; else when it was recorded."""
+        return moment(self.recorded_at if self.said_at is None else self.said_at)
 
 
 def place(draft: Draft, agent_id: str, seq: int, commit: int) -> Record:

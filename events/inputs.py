@@ -52,14 +52,22 @@ class SystemAlert(Event, frozen=True, kw_only=True):
 
 
 class TimerSet(Event, frozen=True, kw_only=True):
-    """A heartbeat is due at `due_at`, and then every `every_s` seconds if that is above 0; `text` says what for."""
+    """A heartbeat is due at `due_at`, and then every `every_s` seconds if that is above 0; `text` says what for.
+
+    A timer with a `cron` is written again with each heartbeat, in the same commit, with the next time of the schedule.
+    """
 
     kind: ClassVar[str] = "timer_set"
+    version: ClassVar[int] = 2
 
     timer: str
     due_at: int
     """Microseconds UTC."""
     every_s: int = 0
+    cron: str = ""
+    """Schedule in the five fields of a crontab; empty: none. Then `every_s` is 0."""
+    zone: str = ""
+    """IANA name of the time zone of the schedule; empty without a schedule."""
 
 
 class TimerCancelled(Event, frozen=True, kw_only=True):

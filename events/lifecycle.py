@@ -28,6 +28,12 @@ class Section(msgspec.Struct, frozen=True):
     """False: the section is stored, and not shown."""
 
 
+CallingName = Literal["native", "schema", "text", "llama3", "zephyr", "airoboros", "neural-chat"]
+"""Calling format: the endpoint's tools, a reply in a JSON schema, or JSON in plain text with the turns of ChatML or of
+another family of models.
+"""
+
+
 class Sampling(msgspec.Struct, frozen=True, omit_defaults=True):
     """Sampling parameters of a model, named as in requests; None is the endpoint's own default."""
 
@@ -87,7 +93,7 @@ class AgentConfigured(Event, frozen=True, kw_only=True):
     """Number of newest messages that a summary leaves alone, as long as the rest can be made to fit."""
     sections: list[Section] = []
     """Sections that `text` was made of, in order; empty if `text` was given as a whole."""
-    calling: Literal["native", "schema", "text"] = "native"
+    calling: CallingName = "native"
     """Calling format: the endpoint's tools, a reply constrained to a JSON schema, or JSON in plain text."""
     stream: bool = False
     """True if replies are requested as a stream."""

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import msgspec
 
 from everlog.events.base import Event
-from everlog.events.lifecycle import Sampling
+from everlog.events.lifecycle import CallingName, Sampling
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -114,7 +114,7 @@ class ModelSwitched(Event, frozen=True, kw_only=True):
 
     to: str
     """Model that is called from now on."""
-    calling: Literal["native", "schema", "text"] = "native"
+    calling: CallingName = "native"
     """Calling format of that model."""
     window: int = 0
     """Context window of that model in tokens; 0: the agent's own."""

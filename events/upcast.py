@@ -30,8 +30,14 @@ def _heartbeats_paused_1(payload: Payload, recorded_at: int) -> Payload:
     return {**payload, "until": recorded_at + payload["minutes"] * MICROSECONDS_PER_MINUTE}
 
 
+def _timer_set_1(payload: Payload, _recorded_at: int) -> Payload:
+    """Add nothing: `cron` and `zone` are empty in a timer of version 1."""
+    return payload
+
+
 STEPS: dict[tuple[str, int], Upcaster] = {
     ("heartbeats_paused", 1): _heartbeats_paused_1,
+    ("timer_set", 1): _timer_set_1,
 }
 """(kind, version it comes from) -> the step to the next version"""
 

@@ -3,7 +3,7 @@
     import everlog
 
     with everlog.open("~/.everlog") as system:
-        print(system.agent("sam").send("Hi, I sail").text)
+        print(system.agent("sam").ask("Hi, I sail"))
 
 `everlog.open` blocks; `everlog.open_system` is the same for asyncio. Every failure raises an `EverlogError`. A name is
 imported when it is first used, so that `import everlog` is fast. The packages can be imported directly, for example
@@ -15,15 +15,28 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from everlog.actors.agent.agent_setup import InitialBlock, Settings
+    from everlog.actors.agent.conversation_import import ImportedMessage
     from everlog.actors.agent_ref import AgentRef
+    from everlog.actors.agent_state import AgentState
     from everlog.actors.agent_system import AgentSystem
     from everlog.actors.api import ServiceOptions, open_system
+    from everlog.actors.erasure.selection import Selection
     from everlog.actors.functions.extras import Grants
+    from everlog.actors.functions.run_function import cancelled
     from everlog.actors.functions.tools import Tool, tool
+    from everlog.actors.gateway.gateway_limits import GatewayLimits
     from everlog.actors.memory.core_memory import Memory
+    from everlog.actors.memory.document_load import Document
+    from everlog.actors.ports.effects import Filters
     from everlog.actors.ports.ports import Ports
-    from everlog.actors.rerun.rerun import RerunOptions
-    from everlog.actors.sync_api import open  # noqa: A004 - `everlog.open`, as `gzip.open`
+    from everlog.actors.reply import Reply, SendOutcome
+    from everlog.actors.rerun.rerun import RerunOptions, RerunOutcome
+    from everlog.actors.runtime import Run
+    from everlog.actors.sync_api import (
+        SyncAgent,
+        SyncSystem,
+        open,  # noqa: A004 - `everlog.open`, as `gzip.open`
+    )
     from everlog.events import (
         AgentConfigured,
         AgentCreated,
@@ -73,6 +86,8 @@ if TYPE_CHECKING:
         RecordsErased,
         ReplyRejected,
         ReplyRethought,
+        Sampling,
+        Section,
         SourceAttached,
         SourceDetached,
         StaleId,
@@ -100,6 +115,7 @@ __all__ = [
     "AgentForked",
     "AgentMoved",
     "AgentRef",
+    "AgentState",
     "AgentSystem",
     "ArchivalDeleted",
     "ArchivalInserted",
@@ -115,6 +131,7 @@ __all__ = [
     "ContextOverflow",
     "ContextTrimmed",
     "CorruptLog",
+    "Document",
     "DocumentLoaded",
     "DocumentRemoved",
     "DuplicateId",
@@ -122,14 +139,17 @@ __all__ = [
     "Event",
     "EverlogError",
     "Fenced",
+    "Filters",
     "ForeignRows",
     "FunctionError",
     "FunctionResult",
     "FunctionStarted",
+    "GatewayLimits",
     "Grants",
     "Heartbeat",
     "HeartbeatsPaused",
     "HostLost",
+    "ImportedMessage",
     "InitialBlock",
     "Memory",
     "MemoryEdited",
@@ -146,9 +166,16 @@ __all__ = [
     "Ports",
     "Record",
     "RecordsErased",
+    "Reply",
     "ReplyRejected",
     "ReplyRethought",
     "RerunOptions",
+    "RerunOutcome",
+    "Run",
+    "Sampling",
+    "Section",
+    "Selection",
+    "SendOutcome",
     "ServiceOptions",
     "Settings",
     "SourceAttached",
@@ -157,6 +184,8 @@ __all__ = [
     "StoreError",
     "Summary",
     "SummaryExpanded",
+    "SyncAgent",
+    "SyncSystem",
     "SystemAlert",
     "TimerCancelled",
     "TimerSet",
@@ -169,6 +198,7 @@ __all__ = [
     "UserLogin",
     "UserMessage",
     "WrongSequence",
+    "cancelled",
     "event_of",
     "open",
     "open_system",
@@ -176,6 +206,17 @@ __all__ = [
 ]
 
 _MODULES = {
+    "ImportedMessage": "everlog.actors.agent.conversation_import",
+    "Reply": "everlog.actors.reply",
+    "SendOutcome": "everlog.actors.reply",
+    "Run": "everlog.actors.runtime",
+    "AgentState": "everlog.actors.agent_state",
+    "SyncSystem": "everlog.actors.sync_api",
+    "SyncAgent": "everlog.actors.sync_api",
+    "GatewayLimits": "everlog.actors.gateway.gateway_limits",
+    "Document": "everlog.actors.memory.document_load",
+    "Filters": "everlog.actors.ports.effects",
+    "RerunOutcome": "everlog.actors.rerun.rerun",
     "AgentRef": "everlog.actors.agent_ref",
     "AgentSystem": "everlog.actors.agent_system",
     "InitialBlock": "everlog.actors.agent.agent_setup",
@@ -186,6 +227,8 @@ _MODULES = {
     "Settings": "everlog.actors.agent.agent_setup",
     "Tool": "everlog.actors.functions.tools",
     "RerunOptions": "everlog.actors.rerun.rerun",
+    "Selection": "everlog.actors.erasure.selection",
+    "cancelled": "everlog.actors.functions.run_function",
     "open": "everlog.actors.sync_api",
     "open_system": "everlog.actors.api",
     "tool": "everlog.actors.functions.tools",
@@ -194,6 +237,10 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("everlog")
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value: object = getattr(import_module(_MODULES.get(name, "everlog.events")), name)

@@ -9,7 +9,7 @@ from everlog.projections.engine import HEAD, Projections
 from everlog.projections.input_outcomes import InputOutcome, input_outcomes
 from everlog.projections.projection_constants import OF_A_STATE
 from everlog.projections.recall_search import RecallPage, RecallSearch
-from everlog.projections.rows import Row, Rows
+from everlog.projections.rows import Row, Rows, Wanted
 from everlog.projections.sql_catalogue import PROJECTIONS
 from everlog.projections.state import DERIVER, activate, activate_many
 
@@ -26,6 +26,7 @@ __all__ = [
     "RecallSearch",
     "Row",
     "Rows",
+    "Wanted",
     "activate",
     "activate_many",
     "input_outcomes",

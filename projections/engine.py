@@ -15,6 +15,7 @@ import msgspec
 import pyarrow as pa
 
 from everlog.events import CATALOGUE, Record, is_erased, upcast_record
+from everlog.projections.batch_relation import BatchRelation
 from everlog.projections.projection_constants import (
     COMPACT_ROWS_MIN,
     FEW_AGENTS,
@@ -24,8 +25,8 @@ from everlog.projections.projection_constants import (
     OF_A_STATE,
     THREADS,
 )
-from everlog.projections.rows import Row, Rows, answers, place_of
-from everlog.projections.sql_catalogue import PROJECTIONS, batch_query, macro, sql
+from everlog.projections.rows import Row, Rows, Wanted, answers, place_of
+from everlog.projections.sql_catalogue import CHANGES, PROJECTIONS, batch_query, macro, sql
 from everlog.store import SCHEMA, batch_of, records_of
 from everlog.store.base.lazy_pyarrow import pc
 
@@ -34,7 +35,7 @@ HEAD = 2**63 - 2
 
 _COUNTED = ("memory_edited", "block_removed", "agent_configured", "summary", "summary_expanded")  # of the header
 _SUMMARIES = ("summary", "summary_expanded")
-_LIVE = ("context_window",)  # all rows of now are hot
+_LIVE = ("context_records", "context_window")  # all rows of now are hot
 _SUMMARIES_OF = "SELECT agent_id, payload FROM incoming WHERE type IN ('summary', 'summary_expanded')"
 _BIRTHS = "SELECT agent_id, seq FROM incoming WHERE type = 'agent_created' AND seq > 1 ORDER BY seq"
 
@@ -57,20 +58,6 @@ def shown_from(payload: str) -> int:
     return int(HEAD if is_erased(payload) else msgspec.json.decode(payload).get("kept_from", 0))
 
 
-class _Incoming:
-    """Relation that a prepared insert reads: its content is the batches set last. Registering takes 1 ms."""
-
-    def __init__(self, schema: pa.Schema) -> None:
-        self.schema = schema
-        self.batches: Sequence[pa.RecordBatch] = ()
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return pa.RecordBatchReader.from_batches(self.schema, self.batches).__arrow_c_stream__(requested_schema)
-
-    def __arrow_c_schema__(self) -> object:
-        return self.schema.__arrow_c_schema__()
-
-
 class Projections:
     """All projections over the records that were added. Not thread-safe: one host, one engine."""
 
@@ -87,19 +74,20 @@ class Projections:
         )
         self._db.execute("SET TimeZone = 'UTC'")
         self._db.execute(sql("hot"))
-        self._incoming = _Incoming(SCHEMA)
-        self._restoring: _Incoming | None = None
+        self._incoming = BatchRelation(SCHEMA)
+        self._restoring: BatchRelation | None = None
         self._db.register("incoming", self._incoming)
         self._db.execute(f"PREPARE add_records AS {sql('add')}")
         self._set_optimizers(keep=HOT_OPTIMIZERS)
         self._macros = False
         self._resumed: dict[str, HistoryLoader] = {}
         self._kept_from: dict[str, int] = {}  # first seq that the state of a resumed agent shows
-        self._statements: dict[tuple[str, bool, bool], duckdb.Statement] = {}
+        self._statements: dict[tuple[object, ...], duckdb.Statement] = {}
         self._defined: set[str] = set()
         self._filled: set[str] = set()  # tables that a search fills
         self._held: set[str] = set()  # agents with rows
         self._settled: set[str] = set()  # agents of whose rows some may be cold
+        self._altered: set[str] = set()  # agents with records that change how others are shown
         self._changed = 0  # rows added and dropped since the last compaction
         self._compact_at = COMPACT_ROWS_MIN
         atexit.register(self.close)
@@ -127,6 +115,7 @@ class Projections:
             batches = [batch_of([upcast_record(record) for record in records])]
             self._add(batches, births, "count_new" if counted else None, summarized)
             self._held.update([record.agent_id for record in records])
+            self._altered.update([record.agent_id for record in records if record.type in CHANGES])
             self._changed += len(records)
             self._compact_if_due()
 
@@ -166,7 +155,7 @@ class Projections:
     def restore(self, rows: pa.Table) -> None:
         """Add state rows of any agents."""
         if self._restoring is None or self._restoring.schema != rows.schema:
-            self._restoring = _Incoming(rows.schema)
+            self._restoring = BatchRelation(rows.schema)
             self._db.register("restoring", self._restoring)
             self._db.execute("PREPARE restore AS INSERT INTO hot FROM restoring")
         self._restoring.batches = rows.to_batches()
@@ -178,6 +167,8 @@ class Projections:
 
     def _note(self, added: pa.Table) -> None:
         self._held.update(added.column("agent_id").unique().to_pylist())
+        altering = added.filter(pc.is_in(added.column("type"), pa.array(sorted(CHANGES))))
+        self._altered.update(altering.column("agent_id").unique().to_pylist())
         self._changed += added.num_rows
 
     def states(self, agents: Sequence[str]) -> pa.Table:
@@ -235,7 +226,8 @@ class Projections:
         for row in self._query(sql("thaw"), [agents]):
             self._db.execute("INSERT INTO hot FROM cold WHERE agent_id = ?", [row["agent_id"]])
             self._db.execute("DELETE FROM cold WHERE agent_id = ?", [row["agent_id"]])
-        settle = batch_query("settle", "hot", few=self._few(agents))
+        changed = not self._altered.isdisjoint(agents)
+        settle = batch_query("settle", "hot", few=self._few(agents), changed=changed)
         self._db.execute(f"INSERT INTO settled {settle}", [agents, [HEAD] * len(agents)])
         self._db.execute(
             "INSERT INTO cold SELECT h.* FROM hot h JOIN settled s ON s.agent_id = h.agent_id AND s.seq = h.seq"
@@ -251,6 +243,7 @@ class Projections:
         """Drop the rows of these agents, as if they had never been added."""
         self._held.difference_update(agents)
         self._settled.difference_update(agents)
+        self._altered.difference_update(agents)
         for agent_id in agents:
             self._resumed.pop(agent_id, None)
             self._kept_from.pop(agent_id, None)
@@ -273,7 +266,7 @@ class Projections:
         left = self._query("SELECT count(*) AS n FROM records")[0]["n"]
         self._changed, self._compact_at = 0, max(COMPACT_ROWS_MIN, left)
 
-    def batch(self, name: str, wanted: Sequence[tuple[str, int]]) -> list[Row]:
+    def batch(self, name: str, wanted: Sequence[Wanted]) -> list[Row]:
         """Return the rows of projection `name` for each (agent, as_of) of `wanted`, in the order of the log.
 
         There is one query for all of them. Times are microseconds UTC.
@@ -283,25 +276,30 @@ class Projections:
         place = place_of(columns)
         return sorted(rows, key=itemgetter(place)) if place else rows
 
-    def answers(self, name: str, wanted: Sequence[tuple[str, int]]) -> list[Rows]:
+    def answers(self, name: str, wanted: Sequence[Wanted]) -> list[Rows]:
         """Return one answer, the rows that `rows` returns, for each (agent, as_of) of `wanted`, in its order.
 
-        There is one query for all of them. The answers share memory: do not keep them for long.
+        With a turn in each of `wanted`, the context is that of a call in this turn. There is one query for all of them.
+        The answers share memory: do not keep them for long.
         """
         return answers(self._columns(name, list(dict.fromkeys(wanted))), wanted)
 
-    def _columns(self, name: str, wanted: Sequence[tuple[str, int]]) -> dict[str, list[Any]]:
+    def _columns(self, name: str, wanted: Sequence[Wanted]) -> dict[str, list[Any]]:
         """Return the columns of a projection."""
-        agents, moments = [agent_id for agent_id, _ in wanted], [as_of for _, as_of in wanted]
+        parameters: list[list[Any]] = [list(values) for values in zip(*wanted, strict=True)] or [[], []]
+        agents, moments = parameters[:2]
         is_now = all(as_of == HEAD for as_of in moments)
         if not (is_now and name in OF_A_STATE):
             self._complete(agents)
         hot = (is_now and name in _LIVE) or self._settled.isdisjoint(agents)
-        statement = self._statement(name, hot=hot, few=self._few(wanted))
+        statement = self._statement(
+            name, hot=hot, few=self._few(wanted), changed=not self._altered.isdisjoint(agents),
+            in_turns=len(parameters) > 2,
+        )  # fmt: skip
         if len(wanted) > FEW_AGENTS:
-            found = self._db.sql(statement, params=[agents, moments]).to_arrow_table()
+            found = self._db.sql(statement, params=parameters).to_arrow_table()
             return cast("dict[str, list[Any]]", found.to_pydict())
-        self._db.execute(statement, [agents, moments])
+        self._db.execute(statement, parameters)
         names = [column[0] for column in self._db.description or ()]
         rows = self._db.fetchall()
         return dict(zip(names, map(list, zip(*rows, strict=True)) if rows else ([] for _ in names), strict=True))
@@ -310,11 +308,14 @@ class Projections:
         """Return True if selecting the rows of these agents first is worth its 0.3 ms."""
         return len(wanted) <= FEW_AGENTS and len(self._held) >= MANY_AGENTS
 
-    def _statement(self, name: str, *, hot: bool, few: bool, rest: Sequence[object] = ()) -> duckdb.Statement:
+    def _statement(
+        self, name: str, *, hot: bool, few: bool, changed: bool, in_turns: bool = False, rest: Sequence[object] = ()
+    ) -> duckdb.Statement:
         """Return the batched query, parsed once. DuckDB still plans a query each time that it reads a table."""
-        if (key := (name, hot, few)) not in self._statements:
-            text = batch_query(name, "hot" if hot else "records", few=few)
-            self._statements[key] = self._db.extract_statements(self._plain(text, [["-"], [0], *rest]))[0]
+        if (key := (name, hot, few, changed, in_turns)) not in self._statements:
+            text = batch_query(name, "hot" if hot else "records", few=few, changed=changed, in_turns=in_turns)
+            examples = [["-"], [0], *([[0]] if in_turns else []), *rest]
+            self._statements[key] = self._db.extract_statements(self._plain(text, examples))[0]
         return self._statements[key]
 
     def rows(self, name: str, agent_id: str, as_of: int = HEAD) -> list[Row]:
@@ -332,7 +333,8 @@ class Projections:
 
     def _searching(self, name: str, agent_id: str, rest: Sequence[object]) -> duckdb.Statement:
         self._complete([agent_id])
-        return self._statement(name, hot=agent_id not in self._settled, few=self._few([agent_id]), rest=rest)
+        hot, changed = agent_id not in self._settled, agent_id in self._altered
+        return self._statement(name, hot=hot, few=self._few([agent_id]), changed=changed, rest=rest)
 
     def query(
         self, statement: str, parameters: Sequence[object] = (), agents: Sequence[str] | None = None

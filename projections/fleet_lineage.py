@@ -1,4 +1,4 @@
-"""Make small tables of the incarnations and forks of a whole fleet, once, when the views over the fleet are made.
+"""Make small tables of incarnations, forks and names of a whole fleet, once, when the views over the fleet are made.
 
 Used by `fleet_views`.
 """
@@ -32,6 +32,11 @@ def forks_table(forks: ForkPoints) -> pa.Table:
     return _table(rows, {"agent_id": pa.string(), "parent": pa.string(), "parent_seq": pa.int64()})
 
 
+def names_table(names: Mapping[str, str]) -> pa.Table:
+    """Return the newest name that was given to an agent, for each agent that has one."""
+    return _table(list(names.items()), {"agent_id": pa.string(), "name": pa.string()})
+
+
 def lineage_table(forks: ForkPoints, births: RecreationSeqs, names: Iterable[str]) -> pa.Table:
     """Return the foreign records that belong to the forks `names`:
     those of a `life` of an `ancestor`, up to seq `upto` (inclusive).
@@ -58,4 +63,6 @@ def _ancestors(name: str, forks: ForkPoints, births: RecreationSeqs) -> list[tup
 
 def _table(rows: Sequence[Sequence[object]], columns: Mapping[str, pa.DataType]) -> pa.Table:
     schema = pa.schema(list(columns.items()))
+    if not rows:  # the usual case: any array of Python values, an empty one too, makes Arrow load pandas (0.2 s)
+        return pa.Table.from_batches([], schema)
     return pa.Table.from_pylist([dict(zip(columns, row, strict=True)) for row in rows], schema)

@@ -7,8 +7,9 @@ other files than its own sealed ones, so that a query has nothing to change.
 Used by `actors/reports` and `everlog sql`.
 """
 
+import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Self
 
@@ -18,9 +19,10 @@ import pyarrow as pa
 
 from everlog.events import BadInput, CorruptLog, EverlogError, StoreError
 from everlog.projections.columns import as_texts, is_odd
-from everlog.projections.fleet_lineage import forks_table, lineage_table, lives_table
+from everlog.projections.fleet_lineage import forks_table, lineage_table, lives_table, names_table
 from everlog.projections.price_sql import COST, VIEW, ListedPrice, price_list, price_of
 from everlog.projections.projection_constants import FLEET_MEMORY_MB, FLEET_SCRATCH_MB
+from everlog.projections.query_hints import hinted
 from everlog.projections.sql_catalogue import sql
 from everlog.store import FIGURES, SCHEMA
 
@@ -39,6 +41,8 @@ VIEWS = (
     "failures",
 )
 """Names of all views, in the order of their creation."""
+NAMED_VIEWS = (*VIEWS, "prices")
+"""Names of everything that a query may name."""
 ROWS_AT_ONCE = 8_192
 """Number of rows of an answer that are fetched at a time."""
 
@@ -62,6 +66,12 @@ _BOUND = "FROM query('{query}') LIMIT 0"
 """Query as a part of another: there DuckDB refuses every statement but SELECT, and COPY in a WITH clause. Nothing is
 run.
 """
+_COLUMNS = """SELECT table_name, column_name, data_type FROM duckdb_columns()
+WHERE table_name IN ({views}) ORDER BY table_name, column_index"""
+_PLACE = re.compile(r"LINE (\d+): (.*?)\n( *\^)", re.DOTALL)
+"""DuckDB's excerpt of a query: the number of a line, the line, and the caret below it."""
+_SHOW_TABLES = re.compile(r"\s*SHOW\s+TABLES\s*;?\s*", re.IGNORECASE)
+"""Query that lists the views; DuckDB would also list the tables that the views are made of."""
 _FAILED = (duckdb.Error, pa.ArrowException, OSError, MemoryError)
 """Errors of an answer while it is fetched: Arrow wraps DuckDB's errors in its own."""
 
@@ -109,13 +119,14 @@ class FleetViews:
         limits: QueryLimits = QUERY_LIMITS,
         damage: DamageCheck = lambda: None,
         prices: Sequence[ListedPrice] = (),
+        names: Mapping[str, str] | None = None,
     ) -> None:
         """Make the views. `paths` are sealed files, which have the columns of `FIGURES`;
         `fresh` are records without these.
 
         `upto`: only records written until then (microseconds UTC, inclusive). `agent_id`: only records of this agent.
         `damage` is called to find out whether a file is the reason of a failure.
-        `prices`: the first that fits a model counts.
+        `prices`: the first that fits a model counts. `names`: newest name of each agent that was given another one.
 
         The files must exist until the views are closed. Raise CorruptLog, BadInput.
         """
@@ -136,14 +147,14 @@ class FleetViews:
         )
         try:
             self._make_prices(prices)
+            self._db.register("given_names", _Rows(names_table(names or {})))
             self._make(paths, fresh, upto, agent_id)
         except _FAILED as error:
             self.close()
             raise _error(error, damage) from error
 
     def _make_prices(self, prices: Sequence[ListedPrice]) -> None:
-        self._db.register("price_list", _Rows(price_list(prices)))
-        for statement in (price_of(prices), COST, VIEW):
+        for statement in (price_list(prices), price_of(prices), COST, VIEW):
             self._db.execute(statement)
 
     def _make(self, paths: Sequence[str], fresh: pa.Table, upto: int | None, agent_id: str | None) -> None:
@@ -213,6 +224,8 @@ class FleetViews:
         Raise BadInput for any other statement and for a query that cannot be answered; CorruptLog. Both can also be
         raised while the rows are fetched.
         """
+        if _SHOW_TABLES.fullmatch(query):
+            query = f"SELECT unnest({sorted((*VIEWS, 'prices'))}) AS name"
         try:
             statements = self._db.extract_statements(query)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
@@ -224,9 +237,34 @@ class FleetViews:
             self._db.sql(_BOUND.format(query=query.replace("'", "''")))
             reader = self._as_written(query).to_arrow_reader(ROWS_AT_ONCE)
         except _FAILED as error:
-            raise _error(error, self._damage) from error
+            raise _error(error, self._damage, lambda said: hinted(said, query, self.columns())) from error
         schema = pa.schema([_plain(field) for field in reader.schema])
         return schema, self._fetched(reader, schema)
+
+    def columns(self) -> dict[str, list[tuple[str, str]]]:
+        """Return the columns of each view, `prices` included: name and type, in their order."""
+        wanted = ", ".join(f"'{name}'" for name in NAMED_VIEWS)
+        found: dict[str, list[tuple[str, str]]] = {name: [] for name in NAMED_VIEWS}
+        for view, column, kind in self._db.execute(_COLUMNS.format(views=wanted)).fetchall():
+            found[view].append((column, kind))
+        return found
+
+    def excerpt(self, query: str) -> str:
+        """Return the line of a refused query with the fault, and a caret below its place, as DuckDB writes them.
+
+        Return an empty text if DuckDB names no place. Nothing is run.
+        """
+        try:
+            statements = self._db.extract_statements(query)
+            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+                return ""
+            # Only EXPLAIN of the query itself tells the place: as a part of another query the text is a literal.
+            self._db.execute(f"EXPLAIN\n{query}")
+        except duckdb.ParserException as error:
+            return _place(error, 0)
+        except duckdb.Error as error:
+            return _place(error, 1)
+        return ""
 
     def _as_written(self, query: str) -> duckdb.DuckDBPyRelation:
         """Run the query, with columns of types that few tools know as texts."""
@@ -273,8 +311,11 @@ _OF_THE_QUERY = (
 """Beginnings of DuckDB's errors that are the query's fault. Any other error may be the fault of a file."""
 
 
-def _error(error: Exception, damage: DamageCheck) -> EverlogError:
-    """Return DuckDB's error as one of everlog's, with advice. Raise KeyboardInterrupt if the query was interrupted."""
+def _error(error: Exception, damage: DamageCheck, hint: Callable[[str], str] = str) -> EverlogError:
+    """Return DuckDB's error as one of everlog's, with advice. Raise KeyboardInterrupt if the query was interrupted.
+
+    `hint` adds to the message of a query that could not be understood.
+    """
     said = _first(error)
     if "Query interrupted" in said or said.startswith("INTERRUPT"):
         raise KeyboardInterrupt from error
@@ -290,9 +331,18 @@ def _error(error: Exception, damage: DamageCheck) -> EverlogError:
     if "disabled" in said:
         return BadInput(f"The query may read the views of the fleet and nothing else: {said}")
     found = None if said.startswith(_OF_THE_QUERY) else damage()
-    return found or BadInput(f"The query failed: {said}")
+    return found or BadInput(f"The query failed: {hint(said)}")
 
 
 def _first(error: Exception) -> str:
     """Return DuckDB's message without the excerpt that marks the position."""
     return " ".join(str(error).split("\n\n", 1)[0].split())
+
+
+def _place(error: duckdb.Error, lines_before: int) -> str:
+    """Return DuckDB's excerpt, or an empty text. The user's query begins after `lines_before` lines."""
+    found = _PLACE.search(str(error))
+    if found is None:
+        return ""
+    head, own = f"LINE {found[1]}: ", f"LINE {int(found[1]) - lines_before}: "
+    return f"{own}{found[2]}\n{' ' * (len(found[3]) - 1 + len(own) - len(head))}^"

@@ -6,7 +6,6 @@ Used by `actors/models/prices.py` and `fleet_views`.
 from collections.abc import Sequence
 
 import msgspec
-import pyarrow as pa
 
 
 class ListedPrice(msgspec.Struct, frozen=True):
@@ -25,11 +24,6 @@ class ListedPrice(msgspec.Struct, frozen=True):
     """Origin of the price."""
 
 
-_COLUMNS = ("model", "price_in", "price_out", "price_cached", "currency", "source")
-_SCHEMA = pa.schema([
-    ("place", pa.int64()), ("model", pa.string()), ("price_in", pa.float64()), ("price_out", pa.float64()),
-    ("price_cached", pa.float64()), ("currency", pa.string()), ("source", pa.string()),
-])  # fmt: skip
 VIEW = "CREATE VIEW prices AS SELECT * EXCLUDE (place) FROM price_list ORDER BY place"
 """Prices in the order in which they apply: the first that fits a model counts."""
 COST = """CREATE MACRO cost_of(model, prompt, completion, total, cached) AS (
@@ -38,13 +32,22 @@ COST = """CREATE MACRO cost_of(model, prompt, completion, total, cached) AS (
 """Cost of a call's tokens; null if no price fits. Tokens of neither prompt nor reply count as the prompt's."""
 
 
-def price_list(prices: Sequence[ListedPrice]) -> pa.Table:
-    """Return the prices as a table."""
-    rows = [
-        {"place": place, **{column: getattr(price, column) for column in _COLUMNS}}
+_NO_ROWS = "SELECT 0, '', 0::DOUBLE, 0::DOUBLE, 0::DOUBLE, '', '' LIMIT 0"
+
+
+def price_list(prices: Sequence[ListedPrice]) -> str:
+    """Return the statement that makes the view `price_list`. SQL and no Arrow table: Arrow would load pandas first."""
+    rows = ", ".join(
+        f"({place}, {_text(price.model)}, {price.price_in!r}::DOUBLE, {price.price_out!r}::DOUBLE, "
+        f"{price.price_cached!r}::DOUBLE, {_text(price.currency)}, {_text(price.source)})"
         for place, price in enumerate(prices)
-    ]
-    return pa.Table.from_pylist(rows, _SCHEMA)
+    )
+    columns = "place, model, price_in, price_out, price_cached, currency, source"
+    return f"CREATE VIEW price_list AS FROM ({f'VALUES {rows}' if rows else _NO_ROWS}) listed({columns})"
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
 
 
 def price_of(prices: Sequence[ListedPrice]) -> str:
@@ -52,7 +55,7 @@ def price_of(prices: Sequence[ListedPrice]) -> str:
     a struct of the prices for input, output and cached input.
     """
     cases = [
-        f"WHEN regexp_matches(model, '{price.pattern.replace(chr(39), chr(39) * 2)}') THEN "
+        f"WHEN regexp_matches(model, {_text(price.pattern)}) THEN "
         f"{{'i': {price.price_in!r}::DOUBLE, 'o': {price.price_out!r}::DOUBLE, 'c': {price.price_cached!r}::DOUBLE}}"
         for price in prices
     ]

@@ -42,8 +42,8 @@ window of records.
 
 OF_A_STATE = frozenset(
     {
-        "configurations", "context_window", "core_memory", "memory_pressure", "open_turns", "sources", "standing",
-        "timers", "turn_records", "waking",
+        "configurations", "context_records", "context_window", "core_memory", "memory_pressure", "open_turns",
+        "sources", "standing", "timers", "turn_records", "waking",
     }
 )  # fmt: skip
 """Projections that can be computed as of now from a state. All others read all records of the agent."""

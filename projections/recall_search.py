@@ -7,7 +7,6 @@ from collections.abc import Container, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -17,6 +16,7 @@ from everlog.projections.engine import Projections
 from everlog.projections.ranking import RecallCorpus, RecallQuery, rank
 from everlog.projections.rows import Row
 from everlog.projections.search_documents import SearchDocument, Utterance, agent_key, documents, table
+from everlog.projections.time_zones import zone_of
 from everlog.store.base.stemming import phrases_in, query_stems, stems
 
 FIRST_YEAR, LAST_YEAR = 1000, 9000
@@ -97,10 +97,15 @@ class RecallSearch:
         begin, finish = self._day(start), self._day(end)
         after = finish + timedelta(days=1)
         begin_us, after_us = int(begin.timestamp() * MICROSECONDS), int(after.timestamp() * MICROSECONDS)
-        talk = self.talk()
-        between = [(time, place) for place, time in enumerate(talk.time) if begin_us <= time < after_us]
-        page = sorted(between)[first : first + count]
-        return RecallPage([_row(talk, place, 0.0) for _, place in page], len(between))
+        rows = self._projections.search(
+            "search_between", self._agent_id, self._said_by, self._agent_id, self._said_by, begin_us, after_us, first,
+            count,
+        )  # fmt: skip
+        total = int(rows[0]["total"])
+        page = [{**row, "score": 0.0} for row in rows if row["seq"] is not None]
+        for row in page:
+            del row["total"]
+        return RecallPage(page, total)
 
     def days(self, start: str, end: str) -> tuple[int | None, int | None]:
         """Return two days in the agent's zone as microseconds UTC: begin (inclusive) and end (exclusive);
@@ -136,8 +141,9 @@ class RecallSearch:
         return list(found.values())
 
     def _day(self, text: str) -> datetime:
+        zone = zone_of(self._zone)
         try:
-            day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=ZoneInfo(self._zone))
+            day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=zone)
         except ValueError:
             day = None
         if day is None or not FIRST_YEAR <= day.year <= LAST_YEAR:

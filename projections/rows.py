@@ -8,6 +8,9 @@ from typing import Any, overload
 
 Row = dict[str, Any]
 
+Wanted = tuple[str, int] | tuple[str, int, int]
+"""A question: an agent, a seq (inclusive), and for a context the turn of the call."""
+
 
 class Rows(Sequence[Row]):
     """Rows of one agent, in the order of the log. A row becomes a dict only when it is read."""
@@ -43,14 +46,15 @@ class Rows(Sequence[Row]):
 
 
 def place_of(columns: Mapping[str, Sequence[Any]]) -> str | None:
-    """Return the name of the column with a row's place in the log; None if the projection has none."""
-    return next((name for name in ("seq", "turn") if name in columns), None)
+    """Return the name of the column with a row's place in the log; None if the rows have their order already."""
+    return None if "shown_chars" in columns else next((name for name in ("seq", "turn") if name in columns), None)
 
 
-def answers(columns: Mapping[str, Sequence[Any]], wanted: Sequence[tuple[str, int]]) -> list[Rows]:
-    """Return the rows of each (agent, as_of) of `wanted`, in the order of the log. `columns` has both as columns."""
-    places: dict[tuple[str, int], list[int]] = {pair: [] for pair in wanted}
-    for place, pair in enumerate(zip(columns["agent_id"], columns["as_of"], strict=True)):
+def answers(columns: Mapping[str, Sequence[Any]], wanted: Sequence[Wanted]) -> list[Rows]:
+    """Return the rows of each of `wanted`, in the order of the log, or of the context. `columns` has what is wanted."""
+    places: dict[Wanted, list[int]] = {pair: [] for pair in wanted}
+    names = ("agent_id", "as_of", "during")[: len(wanted[0]) if wanted else 2]
+    for place, pair in enumerate(zip(*(columns[name] for name in names), strict=True)):
         places[pair].append(place)
     ordered = place_of(columns)
     if ordered is not None:

@@ -1,7 +1,12 @@
 """Read the SQL files, and fit them together. Each file is one SELECT over `wanted(agent_id, as_of)`.
 
-A file may begin with `-- needs: a, b`: the files that it reads as if they were tables, in that order. One definition
-serves two forms, which are made here only:
+A file may begin with `-- needs: a, b`: the files that it reads as if they were tables, in that order. A line that ends
+with `-- if changed`, and a need that ends with `?`, is left out for agents without records that change how other
+records are shown (`CHANGES`), and a line that ends with `-- if unchanged` for all others: few agents have such records,
+and planning the joins would double the cost of a step. A law checks that both give the same rows. A line that ends with
+`-- if asked` is left out where another file needs this one, and one with `-- if needed` where none does.
+
+One definition serves two forms, which are made here only:
 
 - the **batched form**, a query over many (agent, as_of) pairs at once, which hosts use: `batch_query(name)`;
 - the **macro** `name(agent, as_of)`, for people: alone, or as `FROM wanted, LATERAL name(agent_id, as_of)`.
@@ -20,6 +25,7 @@ PROJECTIONS = (
     "agents",
     "archival_memory",
     "configurations",
+    "context_records",
     "context_window",
     "core_memory",
     "documents",
@@ -45,6 +51,14 @@ def _text(name: str) -> str:
 
 
 _SHARED = re.compile(r"\{(inputs|stops|turns by (\w+))\}")
+_MARKED = re.compile(r"^.* -- if (changed|unchanged|asked|needed)\n", re.MULTILINE)
+"""A line that not every form has."""
+
+CHANGES = frozenset({"context_trimmed", "turns_hidden", "reply_rethought"})
+"""Kinds of records that change how other records are shown."""
+
+EVERY_TURN = 2**63 - 2
+"""Turn of a question that is about no turn: the context has the inputs of all turns."""
 
 
 def _shared(found: re.Match[str]) -> str:
@@ -55,45 +69,53 @@ def _shared(found: re.Match[str]) -> str:
 
 
 @cache
-def sql(name: str) -> str:
-    """Return the text of `sql/NAME.sql`.
+def sql(name: str, *, changed: bool = True, asked: bool = True) -> str:
+    """Return the text of `sql/NAME.sql`, for agents with or without records that change how others are shown, and as
+    the question itself (`asked`) or as what another file needs.
 
     In the files, `{inputs}` and `{stops}` stand for lists of kinds,
     and `{turns by KEY}` for the query over the records of turns.
     """
-    return _SHARED.sub(_shared, _text(name))
+    kept = {"changed": changed, "unchanged": not changed, "asked": asked, "needed": not asked}
+    return _MARKED.sub(lambda line: line[0] if kept[line[1]] else "", _SHARED.sub(_shared, _text(name)))
 
 
-def _needs(name: str) -> list[str]:
+def _needs(name: str, *, changed: bool) -> list[str]:
     first = sql(name).split("\n", 1)[0]
-    return first.removeprefix("-- needs:").replace(" ", "").split(",") if first.startswith("-- needs:") else []
+    needs = first.removeprefix("-- needs:").replace(" ", "").split(",") if first.startswith("-- needs:") else []
+    return [need.removesuffix("?") for need in needs if changed or not need.endswith("?")]
 
 
 _RECORDS = re.compile(r"\brecords\b")
 
 
 # A file must not end with a comment, which would hide the closing parenthesis.
-def _assembled(name: str, wanted: str) -> str:
+def _assembled(name: str, wanted: str, *, changed: bool = True) -> str:
     parts = [
         f"wanted AS ({wanted})",
-        *(f"{need} AS ({sql(need)})" for need in _needs(name)),
-        f"answer AS ({sql(name)})",
+        *(f"{need} AS ({sql(need, changed=changed, asked=False)})" for need in _needs(name, changed=changed)),
+        f"answer AS ({sql(name, changed=changed)})",
     ]
     return "WITH " + ",\n".join(parts) + "\nSELECT * FROM answer"
 
 
 @cache
-def batch_query(name: str, source: str = "records", *, few: bool = False) -> str:
+def batch_query(
+    name: str, source: str = "records", *, few: bool = False, changed: bool = True, in_turns: bool = False
+) -> str:
     """Return the query for many agents at once.
 
-    Parameters: $1 is a list of agent ids and $2 a list of as_of, equally long; those of a search follow. The `source`
-    `hot` gives the same rows as `records` for `context_window` as of now, and for all projections if nothing is cold.
-    `few` selects the rows of a few agents first, which is faster among the rows of thousands, and slower for many
-    agents. A file that does not read `wanted` selects the rows itself.
+    Parameters: $1 is a list of agent ids and $2 a list of as_of, equally long; `in_turns` adds $3, the turn of each
+    call. Those of a search follow. The `source` `hot` gives the same rows as `records` for `context_window` as of now,
+    and for all projections if nothing is cold. `few` selects the rows of a few agents first, which is faster among the
+    rows of thousands, and slower for many agents. `changed` False: of no agent a record is shown otherwise than it was
+    recorded. A file that does not read `wanted` selects the rows itself.
     """
     # This looks at the whole text: a comment of a file that does not read `wanted` must not contain that word.
-    query = _assembled(name, "SELECT unnest($1::VARCHAR[]) AS agent_id, unnest($2::BIGINT[]) AS as_of")
-    if not few or not (_needs(name) or "wanted" in sql(name)):
+    during = "unnest($3::BIGINT[])" if in_turns else f"{EVERY_TURN}"
+    asked = f"SELECT unnest($1::VARCHAR[]) AS agent_id, unnest($2::BIGINT[]) AS as_of, {during} AS during"
+    query = _assembled(name, asked, changed=changed)
+    if not few or not (_needs(name, changed=changed) or "wanted" in sql(name)):
         return _RECORDS.sub(source, query)
     mine = f"WITH mine AS (SELECT * FROM {source} WHERE list_contains($1::VARCHAR[], agent_id)),\n"
     return mine + _RECORDS.sub("mine", query).removeprefix("WITH ")
@@ -103,5 +125,5 @@ def batch_query(name: str, source: str = "records", *, few: bool = False) -> str
 def macro(name: str) -> str:
     """Return the statement that creates the table macro `name(agent, as_of)`."""
     return f"CREATE MACRO {name}(agent, upto) AS TABLE " + _assembled(
-        name, "SELECT agent::VARCHAR AS agent_id, upto::BIGINT AS as_of"
+        name, f"SELECT agent::VARCHAR AS agent_id, upto::BIGINT AS as_of, {EVERY_TURN} AS during"
     )

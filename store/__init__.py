@@ -6,7 +6,7 @@ that names its files, and epochs that say who owns it. Clock and ids are argumen
 """
 
 from everlog.store.backup.export_agent import export
-from everlog.store.base.archive_query import ArchiveQuery
+from everlog.store.base.archive_query import ArchiveQuery, SaidMessages
 from everlog.store.base.arrow_schema import SCHEMA, batch_of, events_of, records_of
 from everlog.store.base.block_streams import (
     BLOCK_PREFIX,
@@ -31,7 +31,10 @@ from everlog.store.base.contract import (
 )
 from everlog.store.base.disk import Disk, DiskFile, RealDisk
 from everlog.store.base.export_types import ExportedStream, ExportHeader, RestoredStream, RestoreReport
-from everlog.store.base.names import is_shared, name_of, partition_of, shard_of
+from everlog.store.base.generations import bare_name, generation_of, names_generation
+from everlog.store.base.memory_disk import MemoryDisk
+from everlog.store.base.names import check_new_name, is_shared, name_of, partition_of, shard_of, typed
+from everlog.store.base.permissions import exposure, open_appending, open_private, restrict_process
 from everlog.store.base.sidecar import FileStamp, mapped, read_whole, stamp_of, write_whole
 from everlog.store.base.source_streams import SOURCE_PREFIX, is_source, source_of, stream_of
 from everlog.store.base.store_constants import (
@@ -46,22 +49,26 @@ from everlog.store.base.store_constants import (
     SEGMENT_BYTES_MAX,
     SHARDS_MAX,
 )
+from everlog.store.base.typed_history import forget_typed, keep_typed, typed_before, typed_path
 from everlog.store.check.check_partition import CheckReport, check
+from everlog.store.check.check_register import RegisterReport, check_presence, check_register
 from everlog.store.check.check_streams import check_forks, check_moves
 from everlog.store.check.partition_stats import PartitionStats, stats
 from everlog.store.check.snapshot import PartitionPosition, SkippedPartition, Snapshot, snapshot
 from everlog.store.log.file_log import FileLog
 from everlog.store.log.partition_reader import PartitionReader, TornTail
+from everlog.store.log.partition_recovery import has_strays
 from everlog.store.partition.partition import Partition
 from everlog.store.sealed.derived_columns import FIGURES
 from everlog.store.sealed.seal_pass import seal_if_due
-from everlog.store.stores.file_store import FileStore
+from everlog.store.stores.file_store import CONFIGURATION, FileStore
 from everlog.store.stores.memory_store import MemoryLog, MemoryReader, MemoryStore
 from everlog.store.stores.mounts import StoreIdentity, check_one_store, check_storage, storage_warning, store_identity
 
 __all__ = [
     "APPEND_BYTES_MAX",
     "BLOCK_PREFIX",
+    "CONFIGURATION",
     "FIGURES",
     "FORMAT_VERSION",
     "FRAME_BYTES_MAX",
@@ -88,6 +95,7 @@ __all__ = [
     "Head",
     "Log",
     "LogReader",
+    "MemoryDisk",
     "MemoryLog",
     "MemoryReader",
     "MemoryStore",
@@ -97,8 +105,10 @@ __all__ = [
     "PartitionStats",
     "Progress",
     "RealDisk",
+    "RegisterReport",
     "RestoreReport",
     "RestoredStream",
+    "SaidMessages",
     "SealReport",
     "SkippedPartition",
     "Snapshot",
@@ -108,25 +118,38 @@ __all__ = [
     "Store",
     "StoreIdentity",
     "TornTail",
+    "bare_name",
     "batch_of",
     "block_of",
     "check",
     "check_forks",
     "check_moves",
+    "check_new_name",
     "check_not_reserved",
     "check_one_store",
+    "check_presence",
+    "check_register",
     "check_storage",
     "events_of",
     "export",
+    "exposure",
+    "forget_typed",
+    "generation_of",
+    "has_strays",
     "is_agent",
     "is_block",
     "is_shared",
     "is_source",
+    "keep_typed",
     "mapped",
     "name_of",
+    "names_generation",
+    "open_appending",
+    "open_private",
     "partition_of",
     "read_whole",
     "records_of",
+    "restrict_process",
     "seal_if_due",
     "shard_of",
     "snapshot",
@@ -137,5 +160,8 @@ __all__ = [
     "store_identity",
     "stream_of",
     "stream_of_block",
+    "typed",
+    "typed_before",
+    "typed_path",
     "write_whole",
 ]

@@ -104,6 +104,7 @@ def no_ray(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         return
 
     monkeypatch.setenv("EVERLOG_RUNTIME", "local")  # a cluster may run on this machine: none of these tests joins it
+    monkeypatch.setenv("EVERLOG_CONFIG", "")  # nor do they read the defaults of the user who runs them
     monkeypatch.setenv("RAY_TMPDIR", "/nowhere")  # nor does it look for one
     refuse_ray(monkeypatch)
     yield

@@ -23,7 +23,7 @@ from everlog.actors.agent.orphaned_turns import end_orphaned_turns
 from everlog.actors.agent.turn_runner import TurnRunner
 from everlog.actors.agent.turn_transitions import check_is_input
 from everlog.actors.agent.undo import PositionedEvent, commit_of, endings_of, last_reply, last_said, newest_turns
-from everlog.actors.formats.reply_preview import PreviewFactory, no_preview
+from everlog.actors.formats.reply_preview import CallListener, PreviewFactory, ignore_call, no_preview
 from everlog.actors.functions.tools import Tool
 from everlog.actors.memory.shared_block_rules import BlockClient
 from everlog.actors.models import daily_usage
@@ -49,7 +49,8 @@ from everlog.events import (
     UserMessage,
     event_of,
 )
-from everlog.store import TornTail
+from everlog.events.times import microseconds_of
+from everlog.store import TornTail, typed
 
 
 class AgentResources(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +82,7 @@ class Agent(EventWriter):
         "cut",
         "model_name",
         "models",
+        "notify_call",
         "preview_for",
         "schemas",
         "searcher",
@@ -106,6 +108,8 @@ class Agent(EventWriter):
         )
         self.preview_for: PreviewFactory = no_preview
         """Makes the callback for the chunks of a streamed reply."""
+        self.notify_call: CallListener = ignore_call
+        """Called before a user's function runs."""
         self._running, self.archiving = asyncio.Lock(), asyncio.Lock()
         """`_running`: held while a turn runs or the context is edited. `archiving`: held from the check that a memory
         exists until the events of that decision are in the log.
@@ -120,7 +124,7 @@ class Agent(EventWriter):
         self.schemas: Mapping[str, str] = {}
         """JSON schema text by sha256, from every configuration in the log; shared with agents that are set up alike."""
         self._model_caller = ModelCaller(self)
-        self._turns = TurnRunner(self, self._model_caller, tools=self._tools, searcher=self.searcher, clock=ports.clock)
+        self._turns = TurnRunner(self, self._model_caller, tools=self._tools, searcher=self.searcher, ports=ports)
 
     async def set_up(self, *, unattended: bool) -> None:
         """Configure an agent that was activated with `keep_configuration`. `unattended` as for `activate`."""
@@ -157,11 +161,13 @@ class Agent(EventWriter):
             if self.repeats is None:
                 self._waiting.extend((turn, "") for turn in await end_orphaned_turns(self, woken))
         elif not create:
-            raise UnknownAgent(f"{self.agent_id!r} was deleted. `everlog create {self.agent_id}` creates it again.")
+            raise UnknownAgent(
+                f"{self.agent_id!r} was deleted. `everlog create {typed(self.agent_id)}` creates it again."
+            )
         else:
             facts = await prompt_sections.template_facts(self, settings.sections, None)
             configured = agent_setup.configuration(settings, None, self._tools, self.schemas, self._known, facts)
-            await self.commit(agent_setup.birth(settings, configured), turn=0, step=0)
+            await self.commit(agent_setup.birth(self.agent_id, settings, configured), turn=0, step=0)
             self.models.ledger.begin()
             self._follow(configured)
 
@@ -195,10 +201,17 @@ class Agent(EventWriter):
         await self.models.keep()
 
     async def receive(
-        self, event: Event, *, event_id: str | None = None, said_at: int | None = None, not_before: int | None = None
+        self,
+        event: Event,
+        *,
+        event_id: str | None = None,
+        said_at: int | None = None,
+        not_before: int | None = None,
+        then: Sequence[Event] = (),
     ) -> Record:
         """Commit an input and return its record, durable; `run` then processes the input. Idempotent by `event_id`.
 
+        `then`: events of the same commit that follow from the input, such as the next time of a timer that fired.
         `not_before`: lower bound of the recorded time, microseconds UTC, inclusive, even if the clock shows less.
 
         Raises BadInput for an event that is not an input, Busy if INBOX_MAX inputs wait already: the input is not
@@ -208,7 +221,8 @@ class Agent(EventWriter):
         at = None if not_before is None else max(not_before, self._clock.now())
         # The input is the first commit, before any turn starts: an acknowledged input survives a crash at any later
         # point.
-        return (await self.commit([event], turn=None, step=0, ids=ids_of(event_id), said_at=[said_at], at=at))[0]
+        said = [said_at, *(None for _ in then)]
+        return (await self.commit([event, *then], turn=None, step=0, ids=ids_of(event_id), said_at=said, at=at))[0]
 
     async def run(self) -> None:
         """Run all unfinished turns, oldest first, until the agent is idle. Raise the first ModelError that ends a
@@ -365,9 +379,8 @@ class Agent(EventWriter):
 
         The conversation stays imported even if no model can be reached for summaries; the next turn then makes them.
         """
-        records = await self.commit(
-            [message.event for message in said], turn=self._turn, step=0, said_at=[message.said_at for message in said]
-        )
+        times = [microseconds_of(message.said_at, "said_at") for message in said]
+        records = await self.commit([message.event for message in said], turn=self._turn, step=0, said_at=times)
         try:
             async with self._running:
                 if await self._model_caller.fitted(self._turn, 0) is None:

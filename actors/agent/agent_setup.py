@@ -7,12 +7,13 @@ configuration.
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
-from typing import Any, Literal, TypeVar
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from typing import Any, TypeVar
 
 import msgspec
 
 from everlog.actors.functions.extras import NAMES as EXTRAS
+from everlog.actors.functions.memgpt_functions import BUILTIN, ITEMS
+from everlog.actors.functions.short_schemas import is_short, shortened
 from everlog.actors.functions.tools import Tool
 from everlog.actors.models.model_types import ModelDefaults, is_gguf
 from everlog.actors.ports.agent_constants import (
@@ -20,6 +21,8 @@ from everlog.actors.ports.agent_constants import (
     OFFLINE,
     RENDERER,
     SEND_MESSAGE,
+    SMALL_WINDOW_TOKENS,
+    THINKING_ALOUD,
     WINDOW_TOKENS,
     WINDOW_TOKENS_MAX,
     WINDOW_TOKENS_MIN,
@@ -32,6 +35,7 @@ from everlog.events import (
     AgentCreated,
     BadInput,
     Call,
+    CallingName,
     Event,
     FunctionRef,
     FunctionResult,
@@ -42,18 +46,24 @@ from everlog.events import (
     UsageError,
     UserLogin,
 )
+from everlog.projections.time_zones import zone_of
 
 ModelDefaultsLookup = Callable[[str], ModelDefaults]
 """Looks up the defaults of a model by its name, when an agent gets another model."""
 
 ValueT = TypeVar("ValueT")
 
+_OWN = tuple(tool.name for tool in BUILTIN)
+
 
 class InitialBlock(msgspec.Struct, frozen=True):
     """A memory block of a new agent."""
 
     label: str
-    value: str
+    value: str | Sequence[str]
+    """Text of the block, or its items, each of which is one line. An agent that is created with items gets functions
+    for them.
+    """
     limit: int = BLOCK_CHARS
     description: str = ""
     """Purpose of the block, in words for the model."""
@@ -78,14 +88,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     blocks: Sequence[InitialBlock] = ()
     """Blocks of a new agent; `persona` and `human` replace the shipped ones."""
     verify_first: bool | None = None
-    """Check of the first reply. None: on for the models for which MemGPT had it on, off for all others."""
+    """Check of the first reply. None: on for models that are known to call functions, off for all others."""
     steps_max: int | None = None
     summary_fraction: float | None = None
     keep_last: int | None = None
     pressure_fraction: float | None = None
     sections: Sequence[Section] | None = None
     """Parts of the system prompt, instead of a preset or a text; an empty list returns to the preset."""
-    calling: Literal["native", "schema", "text"] | None = None
+    calling: CallingName | None = None
     """Calling format."""
     stream: bool | None = None
     sampling: Sampling | None = None
@@ -101,6 +111,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """0: no limit."""
     day_cost_max: float | None = None
     """0: no limit."""
+
+
+def check_settings(settings: object) -> Settings:
+    """Return the settings. Raise BadInput if they are no `Settings`, such as a dict."""
+    if not isinstance(settings, Settings):
+        raise BadInput(
+            f"Settings are an everlog.Settings, such as Settings(model='gpt-4o'), not {settings!r}. Nothing was "
+            "changed."
+        )
+    return settings
 
 
 _PLAIN = (
@@ -141,11 +161,12 @@ def configuration(
     )
     _check(model, zone, window)
     setting_limits.check(settings)
-    system, preset, parts = _system(settings, recorded)
-    functions = _functions(settings, recorded, tools)
+    system, preset, parts = _system(settings, recorded, window)
+    functions = _functions(settings, recorded, tools, preset)
     verify = settings.verify_first
     if verify is None:
-        verify = recorded.verify_first if recorded and same_model else model.startswith("gpt-4")
+        calls_functions = found.takes_functions or model.startswith(THINKING_ALOUD)
+        verify = recorded.verify_first if recorded and same_model else calls_functions
     before = recorded or AgentConfigured(model=model, window=window, renderer=RENDERER)
     if not same_model and known_of is not None:
         before = msgspec.structs.replace(before, **_of_model(found))
@@ -208,10 +229,7 @@ def _check(model: str, zone: str, window: int) -> None:
         raise BadInput("The model's name is empty. Give a name; `offline` is the model that needs no endpoint.")
     if is_gguf(model) and not PurePath(model).is_absolute():
         raise BadInput(f"A model file needs an absolute path, not {model!r}.")
-    try:
-        ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise BadInput(f"There is no time zone {zone!r}. Use an IANA name such as Europe/Oslo or UTC.") from error
+    zone_of(zone)
     if not WINDOW_TOKENS_MIN <= window <= WINDOW_TOKENS_MAX:
         raise BadInput(
             f"A window must have {WINDOW_TOKENS_MIN} to {WINDOW_TOKENS_MAX} tokens, not {window}: the system prompt, "
@@ -221,7 +239,9 @@ def _check(model: str, zone: str, window: int) -> None:
 
 def _check_offline(configured: AgentConfigured) -> None:
     """Raise BadInput if the offline model would have to use a calling format that it does not know."""
-    asked = [configured.model, configured.fallback] + [configured.summarizer] * (configured.calling == "text")
+    asked = [configured.model, configured.fallback] + [configured.summarizer] * (
+        configured.calling not in ("native", "schema")
+    )
     if configured.calling != "native" and OFFLINE in asked:
         raise BadInput(
             f"The model `{OFFLINE}` knows the calling format `native` only, not `{configured.calling}`. Set calling to "
@@ -229,7 +249,7 @@ def _check_offline(configured: AgentConfigured) -> None:
         )
 
 
-def _system(settings: Settings, recorded: AgentConfigured | None) -> tuple[str, str, list[Section]]:
+def _system(settings: Settings, recorded: AgentConfigured | None, window: int) -> tuple[str, str, list[Section]]:
     """Return the system prompt, its preset's name, and its sections; a user's own prompt stays until replaced."""
     if settings.sections and settings.system is not None:
         raise BadInput("Give either sections or the text of a system prompt, not both. Nothing was changed.")
@@ -240,37 +260,65 @@ def _system(settings: Settings, recorded: AgentConfigured | None) -> tuple[str, 
         return settings.system, "", []
     if settings.preset is None and settings.sections is None and recorded is not None and not recorded.preset:
         return text, "", recorded.sections
-    name = _or_recorded(settings.preset, (recorded.preset if recorded else "") or "chat")
+    usual = presets.SMALL if recorded is None and window <= SMALL_WINDOW_TOKENS else "chat"
+    name = _or_recorded(settings.preset, (recorded.preset if recorded else "") or usual)
     return presets.system(name), name, []
 
 
-def _functions(settings: Settings, recorded: AgentConfigured | None, tools: Mapping[str, Tool]) -> Sequence[Tool]:
-    """Return MemGPT's own functions, the user's, and the extras of the given preset; without one, those it had."""
+def _functions(
+    settings: Settings, recorded: AgentConfigured | None, tools: Mapping[str, Tool], preset: str
+) -> Sequence[Tool]:
+    """Return MemGPT's own functions, the user's, and the extras of the given preset; without one, those it had.
+
+    Functions for items are for agents that were created with items. A small prompt has short descriptions, also after
+    its sections were edited.
+    """
     had = [function.name for function in recorded.functions] if recorded else []
     extras = had if settings.preset is None else presets.extras(settings.preset)
-    return [tool for tool in tools.values() if tool.name not in EXTRAS or tool.name in extras]
+    with_items = bool(had and ITEMS[0] in had) or any(not isinstance(one.value, str) for one in settings.blocks)
+    chosen = [
+        tool
+        for tool in tools.values()
+        if (tool.name not in EXTRAS or tool.name in extras) and (tool.name not in ITEMS or with_items)
+    ]
+    if settings.preset is None and recorded is not None:
+        short = any(is_short(function.name, function.sha256, tools) for function in recorded.functions)
+    else:
+        short = preset == presets.SMALL
+    return shortened(chosen, _OWN) if short else chosen
 
 
 def _facts_of_new_agent(agent_id: str, settings: Settings) -> sections.TemplateContext:
     """Return the facts that templates may show of an agent that is not created yet."""
-    return sections.facts_of(agent_id, map(msgspec.structs.asdict, _blocks(settings)))
+    return sections.facts_of(agent_id, map(msgspec.structs.asdict, _blocks(agent_id, settings)))
 
 
-def _blocks(settings: Settings) -> Sequence[InitialBlock]:
+def _blocks(agent_id: str, settings: Settings) -> Sequence[InitialBlock]:
     """Return the blocks of a new agent."""
     shipped = [
-        InitialBlock("persona", presets.persona(settings.persona)),
+        InitialBlock("persona", presets.persona(settings.persona, agent_id)),
         InitialBlock("human", presets.human(settings.human)),
     ]
-    return list({block.label: block for block in (*shipped, *settings.blocks)}.values())
+    given = [msgspec.structs.replace(block, value=block_text(block)) for block in settings.blocks]
+    return list({block.label: block for block in (*shipped, *given)}.values())
 
 
-def birth(settings: Settings, configured: AgentConfigured) -> list[Event]:
+def block_text(block: InitialBlock) -> str:
+    """Return the text of a block, of items one line each. Raise BadInput for an item that is no line."""
+    if isinstance(block.value, str):
+        return block.value
+    for item in block.value:
+        if not item.strip() or len(item.splitlines()) > 1:
+            raise BadInput(f"An item of the block {block.label!r} is one line of text, not {item[:80]!r}.")
+    return "\n".join(block.value)
+
+
+def birth(agent_id: str, settings: Settings, configured: AgentConfigured) -> list[Event]:
     """Return the events of a new agent: created, configured, its blocks, MemGPT's boot messages, a first login."""
     own = {block.label for block in settings.blocks}
-    blocks = _blocks(settings)
+    blocks = _blocks(agent_id, settings)
     for block in blocks:
-        setting_limits.check_block(block.label, block.value, block.limit, block.description)
+        setting_limits.check_block(block.label, str(block.value), block.limit, block.description)
     boot = Call("boot", SEND_MESSAGE, '{"message":"Hello from the other side of the start-up."}')
     return [
         AgentCreated(
@@ -279,7 +327,7 @@ def birth(settings: Settings, configured: AgentConfigured) -> list[Event]:
         configured,
         *(
             MemoryEdited(
-                text=block.value,
+                text=str(block.value),
                 label=block.label,
                 operation="created",
                 limit=block.limit,

@@ -10,13 +10,21 @@ from typing import Any, Self
 import msgspec
 
 from everlog.actors.formats import render_request
-from everlog.actors.memory.agent_search import AgentSearcher
-from everlog.actors.ports.effects import ArchiveClient
-from everlog.actors.prompt.context import Context, context_of
+from everlog.actors.memory.agent_search import AgentSearcher, in_place
+from everlog.actors.ports.effects import ArchiveClient, ThreadRunner
+from everlog.actors.prompt.context import Context, context_of, is_configured
 from everlog.events import AgentConfigured, BadInput, is_erased
 from everlog.events.lifecycle import FunctionRef
-from everlog.projections import HEAD, Projections, activate
-from everlog.store import LogReader
+from everlog.projections import HEAD, Projections, Row, activate
+from everlog.store import LogReader, typed
+
+
+def schemas_in(rows: Iterable[Row]) -> dict[str, str]:
+    """Return every function schema in rows of the projection `configurations`, by its sha256."""
+    known: dict[str, str] = {}
+    for row in rows:
+        known.update(msgspec.json.decode(row["payload"]).get("schemas", {}))
+    return known
 
 
 class AgentView:
@@ -67,24 +75,23 @@ class AgentView:
         """Return rows of a projection; `as_of` None: the view's own moment."""
         return self.at(as_of).projections.rows(name, self.agent_id)
 
-    def context(self, as_of: int | None = None) -> Context:
-        """Return the context that the model would see."""
+    def context(self, as_of: int | None = None, turn: int | None = None) -> Context:
+        """Return the context that the model would see, or in a call in `turn`: without inputs of later turns."""
         view = self.at(as_of)
-        rows = view.rows("context_window")
-        if not any(row["slot"] == "config" for row in rows):
+        wanted = (self.agent_id, HEAD) if turn is None else (self.agent_id, HEAD, turn)
+        rows = view.projections.answers("context_window", [wanted])[0]
+        if not is_configured(rows):
             configured = (r for r in self.reader.read(self.agent_id) if r.type == AgentConfigured.kind)
             first = next((record.seq for record in configured if not is_erased(record.payload)), None)
             when = "its configuration was erased" if first is None else f"it was first set up at seq {first}"
             raise BadInput(f"{self.agent_id!r} had no context as of seq {view.seq}: {when}.")
-        return context_of(self.agent_id, view.seq, rows)
+        return context_of(self.agent_id, view.seq, rows, turn or 0)
 
     def schemas(self, functions: Iterable[FunctionRef] = ()) -> dict[str, str]:
         """Return every function schema in the log so far, by its sha256. Schemas of `functions` that were erased, and
         recorded again only later, are included.
         """
-        known: dict[str, str] = {}
-        for row in self.rows("configurations"):
-            known.update(msgspec.json.decode(row["payload"]).get("schemas", {}))
+        known = schemas_in(self.rows("configurations"))
         if self.is_past and any(function.sha256 not in known for function in functions):
             for record in self.reader.read(self.agent_id, self.seq + 1):
                 if record.type == AgentConfigured.kind and not is_erased(record.payload):
@@ -100,17 +107,20 @@ class AgentView:
         if erased:
             raise BadInput(
                 f"The schemas of {self.agent_id!r} were erased ({', '.join(erased)}), so its request cannot be shown. "
-                f"`everlog send {self.agent_id}` records them again."
+                f"`everlog send {typed(self.agent_id)}` records them again."
             )
         return render_request.request(context, schemas)
 
-    def searcher(self, as_of: int | None = None) -> AgentSearcher:
-        """Return a searcher as of a moment, in the agent's time zone then; UTC if its configuration was erased."""
+    def searcher(self, as_of: int | None = None, aside: ThreadRunner = in_place) -> AgentSearcher:
+        """Return a searcher as of a moment, in the agent's time zone then; UTC if its configuration was erased.
+
+        `aside` runs its queries.
+        """
         view = self.at(as_of)
         payloads = [row["payload"] for row in view.rows("configurations") if row["living"]]
         zone = msgspec.json.decode(payloads[-1]).get("zone", "UTC") if payloads else "UTC"
         upto = view.seq if view.is_past else HEAD
-        return AgentSearcher(view.projections, self.agent_id, upto, zone, archive=self.archive)
+        return AgentSearcher(view.projections, self.agent_id, upto, zone, archive=self.archive, aside=aside)
 
     def counts(self) -> tuple[int, int]:
         """Return the numbers of messages and of archival memories, as the memory header counts them."""

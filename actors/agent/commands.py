@@ -34,7 +34,7 @@ class SessionCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def same(self) -> tuple[object, ...]:
         """Comparison key: equal for two capabilities that allow the same, with the same code."""
-        tools = tuple((tool.name, tool.sha256, tool.effect) for tool in self.tools)
+        tools = tuple((tool.name, tool.sha256, tool.effect, tool.timeout_s) for tool in self.tools)
         return (tools, self.code_digest, self.base_url, self.grants)
 
 
@@ -146,7 +146,7 @@ class ConfigureAgent(Command, frozen=True, kw_only=True):
 
 
 class SetTimer(Command, frozen=True, kw_only=True):
-    """Schedule a heartbeat at a time, repeated if `every_s` is set. The value is the timer's name."""
+    """Schedule a heartbeat at a time, repeated if `every_s` or `cron` is set. The value is the timer's name."""
 
     timer: str
     """Empty: timer-1, or the first name of that form that is free."""
@@ -155,6 +155,9 @@ class SetTimer(Command, frozen=True, kw_only=True):
     """Microseconds UTC."""
     every_s: int = 0
     """Seconds between heartbeats; 0: only one."""
+    cron: str = ""
+    """Schedule in the five fields of a crontab, in the zone `zone`; empty: none. See `timer_schedules`."""
+    zone: str = ""
 
 
 class CancelTimer(Command, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from everlog.events import BadInput, Event, MessageSent, ModelError, Record, UserMessage
-from everlog.events.times import since_epoch
+from everlog.events.times import moment, since_epoch
 
 YEAR_MIN, YEAR_MAX = 1000, 8999
 """Years that every time zone can show, with a margin for calculations with them."""
@@ -30,10 +30,12 @@ class ImportLine(msgspec.Struct):
 
 
 class ImportedMessage(msgspec.Struct, frozen=True):
-    """A message of a past conversation, and the time at which it was sent, in microseconds UTC."""
+    """A message of a past conversation, and the time at which it was sent."""
 
     event: Event
-    said_at: int
+    """`UserMessage` or `MessageSent`, with `imported=True`."""
+    said_at: datetime
+    """With a time zone."""
 
 
 class ImportReport(msgspec.Struct, frozen=True):
@@ -79,7 +81,7 @@ def _message(line: ImportLine) -> ImportedMessage:
     """Convert a line into a message. Raise ValueError."""
     if not line.content.strip():
         raise ValueError("its content is empty")
-    at = _microseconds(line.time)
+    at = _time(line.time)
     name, ref = line.name or "", "" if line.ref is None else str(line.ref)
     for text in (line.content, name, ref):
         # Fails for a lone surrogate, which the log cannot store.
@@ -89,9 +91,9 @@ def _message(line: ImportLine) -> ImportedMessage:
     return ImportedMessage(MessageSent(text=line.content, name=name, ref=ref, imported=True), at)
 
 
-def _microseconds(text: str) -> int:
-    """Parse an ISO 8601 time into microseconds UTC; without a zone it is UTC. Raise ValueError."""
+def _time(text: str) -> datetime:
+    """Parse an ISO 8601 time; without a zone it is UTC. Raise ValueError."""
     when = datetime.fromisoformat(text)
     if not YEAR_MIN <= when.year <= YEAR_MAX:
         raise ValueError(f"its time {text} is not in the years {YEAR_MIN} to {YEAR_MAX}")
-    return since_epoch(when)
+    return moment(since_epoch(when))

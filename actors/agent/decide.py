@@ -13,11 +13,12 @@ from typing import Any
 import msgspec
 
 from everlog.actors.formats import parse_reply
-from everlog.actors.functions.memgpt_functions import ALIASES
-from everlog.actors.functions.tools import HEARTBEAT, Effect, Tool, said
+from everlog.actors.functions.function_text import THREAD_FAULTS, failure, returned, unusable
+from everlog.actors.functions.memgpt_functions import ALIASES, meant
+from everlog.actors.functions.tools import HEARTBEAT, Effect, Tool
 from everlog.actors.memory.block_sync import AppliedEdits
 from everlog.actors.memory.core_memory import FunctionMemory, PendingEdit
-from everlog.actors.ports.agent_constants import RESULT_CHARS_MAX, SEND_MESSAGE
+from everlog.actors.ports.agent_constants import SEND_MESSAGE
 from everlog.actors.prompt.context import Context, summary_of
 from everlog.events import (
     Call,
@@ -38,6 +39,7 @@ PRESSURE_WARNING = (
 )
 
 FORBIDDEN_MARKS = frozenset('(){}[]"')
+NO_MONOLOGUE = "the first reply must have an inner monologue"
 FORBIDDEN_WORDS = ("functions", SEND_MESSAGE, "inner thought")
 
 
@@ -55,7 +57,9 @@ class TentativeResult(msgspec.Struct, frozen=True):
 
 
 class ExternalCall(msgspec.Struct, frozen=True):
-    """A call that the caller must run: its function reaches outside the log, or waits for a search of the log."""
+    """A call that the caller must run: its function reaches outside the log, waits for a search of the log, or is a
+    user's.
+    """
 
     call: Call
     tool: Tool
@@ -64,6 +68,11 @@ class ExternalCall(msgspec.Struct, frozen=True):
     """Idempotency key: the same whenever this call is run, and never used by another call in any incarnation."""
     tried: TentativeResult | None = None
     """Set for a function that edits shared blocks: the caller applies the edits."""
+
+    @property
+    def edits(self) -> bool:
+        """True for a user's function of memory that has not run yet."""
+        return self.tried is None and self.tool.effect == "pure" and not self.tool.searches
 
     @property
     def effect(self) -> Effect:
@@ -81,6 +90,9 @@ class ExternalCall(msgspec.Struct, frozen=True):
 class ReplyExecution:
     """Execution of one reply: `outside()` runs pure calls and stops at each other call; `taken()` returns the events.
 
+    With `defers` it also stops at pure calls of users' functions, which the caller runs (`memory_copy`, `edited`): a
+    user's code may take any time. Without it, as in a replay, these calls run at once; the events are the same.
+
     Only functions in the context's configuration can be called, even if `tools` has more. `finish()` comes last and
     decides what follows. The same reply, context and results always give the same events.
     """
@@ -93,7 +105,10 @@ class ReplyExecution:
         desk: FunctionMemory,
         place: str,
         results: Mapping[str, FunctionResult] | None = None,
+        *,
+        defers: bool = False,
     ) -> None:
+        self._defers = defers
         self._context = context
         self._reply = reply
         self._tools = tools
@@ -134,6 +149,36 @@ class ReplyExecution:
         """Return the function memory for a call that searches."""
         self._function_memory.call_id = outside.call.id
         return self._function_memory
+
+    def uncommitted_thought(self) -> str:
+        """Return the reply's thought until `taken` has returned the reply; empty afterwards."""
+        return (self._reply.text or "") if self._reply in self._events[:1] else ""
+
+    def memory_copy(self, outside: ExternalCall) -> FunctionMemory:
+        """Return the memory as it is now, for a call that edits it elsewhere. `edited` takes over the changes."""
+        memory = self._function_memory
+        copy = FunctionMemory(memory.blocks(), now=memory.now, zone=memory.zone)
+        copy.call_id = outside.call.id
+        return copy
+
+    def edited(self, outside: ExternalCall, memory: FunctionMemory, result: Any) -> ExternalCall | None:
+        """Record the result of a call that edited a copy of the memory; a FunctionResult says that the call failed.
+
+        If it edited shared blocks, record nothing and return the call with its pending edits.
+        """
+        call, tool = outside.call, outside.tool
+        if isinstance(result, FunctionResult):
+            self._waiting.pop(0)
+            self._fail_call(call, result.text)
+            return None
+        events, pending_edits = memory.taken(), memory.take_pending_edits()
+        if pending_edits:
+            return msgspec.structs.replace(outside, tried=TentativeResult(pending_edits, events, result))
+        self._waiting.pop(0)
+        self._function_memory.restore(memory.blocks())
+        self._events.extend(events)
+        self._succeeded(call, tool, result)
+        return None
 
     def ended(
         self, outside: ExternalCall, result: Any = None, *, error: str | None = None, unknown: bool = False
@@ -192,7 +237,7 @@ class ReplyExecution:
         arguments = parse_reply.arguments(intent.arguments)
         arguments.pop(HEARTBEAT, None)
         try:
-            tool.bind(arguments)
+            meant(tool, intent.name, arguments).bind(arguments)
         except FunctionError:
             return False
         return True
@@ -205,8 +250,7 @@ class ReplyExecution:
     def finish(self) -> bool:
         """Record what follows all calls: token warning, failure, heartbeat. Return True if a step follows."""
         follow: list[Event] = []
-        config = self._context.config
-        if self._reply.usage.total > config.pressure_fraction * config.window and not self._context.warned:
+        if self._reply.usage.total > self._context.threshold and not self._context.warned:
             follow.append(SystemAlert(text=PRESSURE_WARNING, source="memory_pressure"))
         if self._failed:
             # At most one heartbeat for each reason, however many calls failed or requested one. The order is fixed,
@@ -244,6 +288,7 @@ class ReplyExecution:
         except (ValueError, TypeError) as error:
             self._fail_call(call, f"Error parsing JSON for function '{call.name}' arguments: {error}")
             return None
+        tool = meant(tool, call.name, arguments)
         if arguments.pop(HEARTBEAT, None) is True and tool.heartbeat:
             self._requested.append(call.id)
         try:
@@ -251,7 +296,7 @@ class ReplyExecution:
         except FunctionError as error:
             self._fail_call(call, f"Error calling function {call.name}: {error}")
             return None
-        if tool.effect != "pure" or tool.searches:
+        if tool.effect != "pure" or tool.searches or (self._defers and tool.lent):
             return ExternalCall(call, tool, bound, self._key(call))
         return self._run_pure(call, tool, bound)
 
@@ -265,14 +310,20 @@ class ReplyExecution:
     def _run_pure(self, call: Call, tool: Tool, bound: Mapping[str, Any]) -> ExternalCall | None:
         """Run a pure call. If it edits shared blocks, undo its changes and return the call."""
         before = self._function_memory.blocks()
-        # Nothing is awaited here, so a CancelledError comes from the function and does not cancel this task.
-        faults: tuple[type[BaseException], ...] = (*tool.faults, CancelledError)
+        # Nothing is awaited here, so a CancelledError comes from the function and does not cancel this task. A user's
+        # function runs in a thread elsewhere: its failures are the same here.
+        own: tuple[type[BaseException], ...] = THREAD_FAULTS if tool.lent else (CancelledError,)
+        faults: tuple[type[BaseException], ...] = (*tool.faults, *own)
         self._function_memory.call_id = call.id
         try:
             result = tool.function(self._function_memory, **bound)
         except faults as error:
             self._function_memory.restore(before)
             self._fail_call(call, failure(call.name, error))
+            return None
+        if (fault := unusable(result)) is not None:
+            self._function_memory.restore(before)
+            self._fail_call(call, failure(call.name, fault))
             return None
         events, pending_edits = self._function_memory.taken(), self._function_memory.take_pending_edits()
         if pending_edits:
@@ -305,49 +356,17 @@ class ReplyExecution:
         return parse_reply.arguments(call.arguments).get(HEARTBEAT) is True
 
 
-def returned(result: Any, *, whole: bool) -> str:
-    """Render a return value for the model: None is "None", structures are JSON, long text is truncated.
-
-    A value that JSON cannot encode is shown as the name of its type, and half a character (a lone surrogate) as "?".
-    """
-    text = result if isinstance(result, str) else "None" if result is None else _json(result)
-    text = text.encode(errors="replace").decode()
-    if whole or len(text) <= RESULT_CHARS_MAX:
-        return text
-    return (
-        f"{text[:RESULT_CHARS_MAX]}... [NOTE: function output was truncated since it exceeded the character limit "
-        f"({len(text)} > {RESULT_CHARS_MAX})]"
-    )
-
-
-def failure(name: str, error: BaseException) -> str:
-    """Render an exception for the model, truncated and cleaned like a return value."""
-    return returned(f"Error calling function {name}: {said(error)}", whole=False)
-
-
-def _json(result: Any) -> str:
-    try:
-        return msgspec.json.encode(result, enc_hook=_named).decode()
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        return _named(result)
-
-
-def _named(value: Any) -> str:
-    """Name the type of a value that JSON cannot encode: its `repr` may hold an address, or fail."""
-    return f"<{type(value).__name__}>"
-
-
-def first_message_fault(reply: ModelReply) -> str | None:
-    """Return why `reply` cannot be the agent's first message; None if it can."""
+def first_message_fault(reply: ModelReply, *, aloud: bool) -> str | None:
+    """Return why `reply` cannot be the agent's first message; None if it can. `aloud`: it needs an inner monologue."""
     if not reply.calls:
         return "the first reply must call a function"
     name = ALIASES.get(reply.calls[0].name, reply.calls[0].name)
     if name not in (SEND_MESSAGE, "archival_memory_search"):
         return f"the first reply must call {SEND_MESSAGE}, not {name}"
-    if not reply.text:
-        return "the first reply must have an inner monologue"
-    marks = sorted(set(reply.text) & FORBIDDEN_MARKS)
-    words = [word for word in FORBIDDEN_WORDS if word in reply.text.lower()]
+    if not reply.text and aloud:
+        return NO_MONOLOGUE
+    marks = sorted(set(reply.text or "") & FORBIDDEN_MARKS)
+    words = [word for word in FORBIDDEN_WORDS if word in (reply.text or "").lower()]
     if marks or words:
         return f"the inner monologue must not hold {', '.join([*marks, *words])}"
     return None

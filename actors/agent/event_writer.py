@@ -5,6 +5,7 @@ turn can follow the record that ends the turn.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,10 +13,13 @@ from everlog.actors.agent.cancellation import STOPPED, CancellableTurn
 from everlog.actors.agent.undo import PositionedEvent, cancelled, endings_of
 from everlog.actors.ports.agent_constants import BUSY_S, INBOX_MAX
 from everlog.actors.ports.journal import Journal
+from everlog.actors.ports.loggers import logger_of
 from everlog.actors.ports.ports import Ports
 from everlog.events import Busy, Draft, DuplicateId, Event, Record, TimerSet, TurnCancelled, draft
 from everlog.projections import HEAD
 from everlog.store import Commit
+
+_log = logger_of("agent")
 
 CommitListener = Callable[[Sequence[Record]], None]
 
@@ -98,6 +102,9 @@ class EventWriter:
         # A redelivered command added no records: position and open turns stay.
         if not commit.repeated:
             self.head += len(drafts)
+            if _log.isEnabledFor(logging.INFO):
+                kinds = ", ".join(one.type for one in drafts)
+                _log.info("%r wrote seq %d to %d: %s", self.agent_id, self.head - len(drafts) + 1, self.head, kinds)
             if turn is None:
                 self._turn += 1
                 self._waiting.append((self._turn, names[0]))
@@ -146,9 +153,12 @@ class EventWriter:
         """Return the agent's records from a seq (inclusive) on, as an iterator."""
         return self._journal.read(self.agent_id, from_seq)
 
-    async def rows(self, name: str, as_of: int | None = None) -> Sequence[Mapping[str, Any]]:
-        """Return rows of a projection over this agent's log, as of a seq (inclusive); None: now."""
-        return await self._journal.rows(name, self.agent_id, HEAD if as_of is None else as_of)
+    async def rows(self, name: str, as_of: int | None = None, turn: int | None = None) -> Sequence[Mapping[str, Any]]:
+        """Return rows of a projection over this agent's log, as of a seq (inclusive); None: now.
+
+        `turn`: the turn of the call whose context is asked for.
+        """
+        return await self._journal.rows(name, self.agent_id, HEAD if as_of is None else as_of, turn)
 
     def _closed(self, turns: Sequence[int]) -> None:
         self._waiting = [waiting for waiting in self._waiting if waiting[0] not in turns]

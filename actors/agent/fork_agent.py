@@ -22,12 +22,13 @@ from everlog.events import (  # fmt: skip
     ModelReply,
     Record,
     TurnAbandoned,
+    UnknownAgent,
     draft,
     event_of,
     is_erased,
 )
 from everlog.projections import Projections, activate
-from everlog.store import LogReader, Store
+from everlog.store import LogReader, Store, check_new_name, name_of, names_generation, typed
 
 CALL_OF_PARENT = "This call was begun before the agent was forked. What came of it is known to the other agent only."
 OPEN = "The turn was open where the agent was forked from {parent!r}. It goes on there, and is not run again here."
@@ -58,7 +59,7 @@ def fork(store: Store, reader: LogReader, parent: str, at: int, name: str, *, cl
     if is_erased(records[-1].payload):
         raise BadInput(
             f"{parent!r} cannot be forked at seq {at}: the content of that record was erased. Choose another seq; "
-            f"`everlog events {parent}` lists the records."
+            f"`everlog events {typed(parent)}` lists the records."
         )
     woken = activation_state_of([_row(record) for record in records])
     if not woken.exists:
@@ -110,15 +111,50 @@ def _closing(rows: Sequence[Mapping[str, Any]], turns: Sequence[int], parent: st
     return drafts
 
 
+def stream_for(store: Store, name: str) -> str:
+    """Return the stream of a fork that gets a name: the one of that name, or of the next generation if the newest agent
+    of that name was deleted.
+
+    Raises BadInput for an impossible name. Whether the stream is taken is found when the fork is made: by then an
+    interrupted fork may have registered it, and the same fork completes it.
+    """
+    newest = store.latest(name)
+    check_new_name(newest, store.partition_of)
+    if names_generation(name_of(name)) or not is_deleted(store, newest):
+        return newest
+    return store.next_generation(newest)
+
+
+def is_deleted(store: Store, agent_id: str) -> bool | None:
+    """Return True if an agent was deleted, False if it lives, and None if it has no records. Raises CorruptLog."""
+    try:
+        reader = store.reader(agent_id)
+    except UnknownAgent:
+        return None
+    if not reader.head(agent_id).seq:
+        return None
+    with Projections() as projections:
+        activate(projections, reader, agent_id)
+        return bool(projections.rows("standing", agent_id)[0]["deleted"])
+
+
 def live_forks(store: Store, agent_id: str) -> list[str]:
-    """Return the forks of an agent that are not deleted, and theirs, by name."""
+    """Return the forks of an agent that are not deleted, and theirs. Descendants come first: an agent that has a fork
+    cannot be deleted.
+    """
     live = []
     with Projections() as projections:
         for name in store.forks_of(agent_id):
             activate(projections, store.reader(name), name)
             live += [name for row in projections.rows("standing", name) if not row["deleted"]]
             projections.forget(name)
-    return live
+    return sorted(live, key=lambda name: ancestors(store, name), reverse=True)
+
+
+def ancestors(store: Store, agent_id: str) -> int:
+    """Return the number of ancestors of an agent; 0 for an agent that is not a fork."""
+    above = store.parent_of(agent_id)
+    return 0 if above is None else 1 + ancestors(store, above[0])
 
 
 def check_no_forks(store: Store, agent_id: str) -> None:
@@ -126,6 +162,6 @@ def check_no_forks(store: Store, agent_id: str) -> None:
     live = live_forks(store, agent_id)
     if live:
         raise BadInput(
-            f"{agent_id!r} has forks that are not deleted: {', '.join(live)}. Delete them first, or all of them "
-            f"together with `everlog delete {agent_id} --with-forks`. Nothing was deleted."
+            f"{agent_id!r} has forks that are not deleted: {', '.join(sorted(live))}. Delete them first, or all of "
+            f"them together with `everlog delete {typed(agent_id)} --with-forks`. Nothing was deleted."
         )

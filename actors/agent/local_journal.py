@@ -36,9 +36,9 @@ class LocalJournal:
                 self._projections.load(self._reader.table(agent_id))
         return commit
 
-    async def rows(self, name: str, agent_id: str, as_of: int) -> Sequence[Mapping[str, Any]]:
-        """Return rows of a projection as of a seq, inclusive."""
-        return self._projections.answers(name, [(agent_id, as_of)])[0]
+    async def rows(self, name: str, agent_id: str, as_of: int, turn: int | None = None) -> Sequence[Mapping[str, Any]]:
+        """Return rows of a projection as of a seq, inclusive. `turn`: that of the call whose context is asked for."""
+        return self._projections.answers(name, [(agent_id, as_of) if turn is None else (agent_id, as_of, turn)])[0]
 
     def read(self, agent_id: str, from_seq: int) -> Iterator[Record]:
         """Return the agent's records from a seq (inclusive) on, in order, as an iterator."""

@@ -26,6 +26,7 @@ from everlog.actors.memory.shared_block_writer import SharedBlockWriter
 from everlog.actors.models.make_model import model_for
 from everlog.actors.ports.agent_constants import OFFLINE
 from everlog.actors.ports.effects import ArchiveClient, Model
+from everlog.actors.ports.log_warnings import note_opening
 from everlog.actors.ports.moments import seq_of
 from everlog.actors.ports.ports import Ports
 from everlog.actors.prompt.context import Context
@@ -37,10 +38,12 @@ from everlog.store import (
     Progress,
     SealReport,
     Store,
+    check_new_name,
     check_not_reserved,
     name_of,
     partition_of,
     shard_of,
+    typed,
 )
 
 __all__ = ["AgentServices", "AgentView", "LocalSystem", "ModelLookup"]
@@ -129,6 +132,7 @@ class LocalSystem:
         except UnknownAgent:
             raise self.unknown(agent_id) from None
         if not reader.head(agent_id).seq:
+            self.store.check_not_lost(agent_id)
             raise self.unknown(agent_id)
         return reader
 
@@ -137,6 +141,12 @@ class LocalSystem:
             return self.store.open(agent_id, command, take_over=take_over)
         except UnknownAgent:
             raise self.unknown(agent_id) from None
+
+    def _open_noted(self, agent_id: str, command: str) -> Log:
+        """Open an agent's log for a command that does not activate the agent; warnings become notes."""
+        log = self._open(agent_id, command, take_over=False)
+        note_opening(self._ports.note, agent_id, log)
+        return log
 
     def check_exists(self, agent_id: str) -> None:
         """Raise UnknownAgent, with similar names, for a name that was never registered."""
@@ -151,7 +161,9 @@ class LocalSystem:
         near = difflib.get_close_matches(agent_id, names, n=3, cutoff=0.5)
         listed = "`everlog agents` lists those that exist." if names else "The store has no agents yet."
         hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else listed
-        return UnknownAgent(f"There is no agent {agent_id!r} here. {hint} `everlog create {agent_id}` makes one.")
+        return UnknownAgent(
+            f"There is no agent {agent_id!r} here. {hint} `everlog create {typed(agent_id)}` makes one."
+        )
 
     @asynccontextmanager
     async def agent(
@@ -172,6 +184,7 @@ class LocalSystem:
         """
         check_not_reserved(agent_id)
         if create:
+            check_new_name(agent_id, self.store.partition_of)
             self.store.register(agent_id)
         agent: Agent | None = None
         models = self._models or (self._services.models_of or _real_models)(agent_id)
@@ -208,6 +221,8 @@ class LocalSystem:
                 await agent.activate(
                     settings or Settings(), create=create, unattended=unattended, keep_configuration=keep_configuration
                 )
+                if self._services.archive is not None:
+                    self._services.archive.begin(agent_id, seat.head)
                 yield agent
             finally:
                 if agent is not None:
@@ -219,17 +234,19 @@ class LocalSystem:
         """Create the agent `name` as this agent was at a seq or a time (None: its head).
 
         The cost does not depend on the log's length: nothing is copied, and nothing is written to the parent, which may
-        be running. A turn that was open there is closed in the fork. Raises BadInput if the seq does not exist or its
-        record was erased, if the agent was deleted at that seq, or if the name is taken; UnknownAgent.
+        be running. A turn that was open there is closed in the fork. The name of a deleted agent can be used again: the
+        fork is then NAME@genN, the next generation of the name. Raises BadInput if the seq does not exist or its record
+        was erased, if the agent was deleted at that seq, or if the name is taken; UnknownAgent.
         """
+        stream = fork_agent.stream_for(self.store, name)
         reader = self._reader(agent_id)
         cut = seq_of(reader, agent_id, reader.head(agent_id).seq if at is None else at)
         ports = self._ports
-        return fork_agent.fork(self.store, reader, name_of(agent_id), cut, name, clock=ports.clock, ids=ports.ids)
+        return fork_agent.fork(self.store, reader, name_of(agent_id), cut, stream, clock=ports.clock, ids=ports.ids)
 
     def move(self, agent_id: str, *, shared: bool) -> None:
         """Move the agent to another partition: its shard's, or one of its own. Raise StoreError, PartitionBusy."""
-        log = self._open(agent_id, "everlog move", take_over=False)
+        log = self._open_noted(agent_id, "everlog move")
         try:
             self.store.begin_move(
                 log, agent_id, shard_of(agent_id, self.store.shards) if shared else partition_of(agent_id)
@@ -238,7 +255,7 @@ class LocalSystem:
             log.close()
 
     def live_forks(self, agent_id: str) -> Sequence[str]:
-        """Return the forks of an agent that are not deleted, and theirs, by name."""
+        """Return the forks of an agent that are not deleted, and theirs, descendants first."""
         return fork_agent.live_forks(self.store, agent_id)
 
     def check_no_forks(self, agent_id: str) -> None:
@@ -273,9 +290,16 @@ class LocalSystem:
                 f"{agent_id!r} has no records {from_seq} to {last}. Give a range within 1 to {head} (the head) whose "
                 "first seq is not greater than its last. Nothing was erased."
             )
+        return self.erase_spans({name_of(agent_id): [(from_seq, last)]}, progress)
+
+    def erase_spans(
+        self, targets: Mapping[str, Sequence[erase_agent.Span]], progress: Progress | None = None
+    ) -> SealReport:
+        """Erase ranges of records of several streams, as `erase` does. The last stream is erased last."""
         return erase_agent.erase(
-            self.store, agent_id, from_seq, last, clock=self._ports.clock, ids=self._ports.ids,
-            open_log=lambda name: self._open(name, erase_agent.COMMAND, take_over=False), progress=progress,
+            self.store, targets, clock=self._ports.clock, ids=self._ports.ids,
+            open_log=lambda name: self._open_noted(name, erase_agent.COMMAND), progress=progress,
+            note=self._ports.note,
         )  # fmt: skip
 
 

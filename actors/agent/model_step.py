@@ -12,16 +12,16 @@ import msgspec
 
 from everlog.actors.agent import decide
 from everlog.actors.formats import parse_reply, render_request, request_fingerprints
-from everlog.actors.formats.reply_preview import PreviewFactory
+from everlog.actors.formats.reply_preview import CallListener, PreviewFactory
 from everlog.actors.memory import block_sync
 from everlog.actors.memory.shared_block_rules import BlockClient
 from everlog.actors.models.failure_classes import failure_of
 from everlog.actors.models.model_types import ModelDefaults
 from everlog.actors.models.token_usage import usage_of
-from everlog.actors.ports.agent_constants import SUMMARY_WORDS, SUMMARY_WORDS_SHORTER
+from everlog.actors.ports.agent_constants import SUMMARY_WORDS, SUMMARY_WORDS_SHORTER, THINKING_ALOUD
 from everlog.actors.ports.effects import DeltaCallback, ModelResponse
 from everlog.actors.prompt import context_fit
-from everlog.actors.prompt.context import Context, context_of, of_turn
+from everlog.actors.prompt.context import Context, context_of
 from everlog.events import (
     BadReply,
     BudgetExceeded,
@@ -58,12 +58,15 @@ class StepAgent(Protocol):
     blocks: BlockClient
     schemas: Mapping[str, str]
     preview_for: PreviewFactory
+    notify_call: CallListener
 
     async def ask(self, name: str, request: bytes, on_delta: DeltaCallback | None = None) -> ModelResponse: ...
 
     def known_of(self, model: str) -> ModelDefaults: ...
 
-    async def rows(self, name: str, as_of: int | None = None) -> Sequence[Mapping[str, Any]]: ...
+    async def rows(
+        self, name: str, as_of: int | None = None, turn: int | None = None
+    ) -> Sequence[Mapping[str, Any]]: ...
 
     async def commit(
         self, events: Sequence[Event], *, turn: int | None, step: int, cause: str | None = None, at: int | None = None
@@ -81,7 +84,8 @@ class ModelCaller:
     async def context(self, turn: int, as_of: int | None = None) -> Context:
         """Return the context of a call in `turn`, without inputs that wait for a later turn. `as_of` is inclusive."""
         upto = self._agent.head if as_of is None else as_of
-        return of_turn(context_of(self._agent.agent_id, upto, await self._agent.rows("context_window", as_of)), turn)
+        rows = await self._agent.rows("context_window", as_of, turn)
+        return context_of(self._agent.agent_id, upto, rows, turn)
 
     async def think(self, turn: int, step: int, cause: str) -> AcceptedReply | None:
         """Return the next accepted reply; None if the turn was abandoned because the context cannot fit.
@@ -130,7 +134,8 @@ class ModelCaller:
                 )
                 await self._agent.commit([again], turn=turn, step=step, cause=cause)
                 continue
-            fault = decide.first_message_fault(reply) if self._verifies(context) else None
+            aloud = context.model.startswith(THINKING_ALOUD)
+            fault = decide.first_message_fault(reply, aloud=aloud) if self._verifies(context) else None
             if fault is None:
                 return AcceptedReply(context, reply, cause)
             await self._agent.commit([_rejected_reply(reply, fault, attempt)], turn=turn, step=step, cause=cause)
@@ -148,8 +153,7 @@ class ModelCaller:
     ) -> bool:
         """Switch to the fallback model for the rest of the turn if the error allows it. Return True if switched."""
         fallback = context.config.fallback
-        before = context.switches.get(turn)
-        if not fallback or (before and before.to == fallback) or not failure_of(error).falls_back:
+        if not fallback or (context.switch and context.switch.to == fallback) or not failure_of(error).falls_back:
             return False
         known = self._agent.known_of(fallback)
         switched = ModelSwitched(
@@ -250,7 +254,7 @@ class ModelCaller:
         answer: ModelResponse | None = None
         try:
             answer = await self._agent.ask(context.summarizer, body)
-            return None, answer, parse_reply.words(answer.raw, context.config.window)
+            return None, answer, parse_reply.words(answer.raw, context.config.window, context.config.calling)
         except (ContextOverflow, BadReply) as error:
             return str(error), answer, None
 

@@ -6,19 +6,22 @@ resumed from the log alone. Used by `Agent`.
 """
 
 import asyncio
-import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from everlog.actors.agent.decide import ExternalCall, ReplyExecution, failure
+from everlog.actors.agent.decide import ExternalCall, ReplyExecution
 from everlog.actors.agent.model_step import AcceptedReply, ModelCaller, StepAgent
 from everlog.actors.agent.undo import interrupted_result
+from everlog.actors.functions.function_text import failure
+from everlog.actors.functions.run_function import run_function
 from everlog.actors.functions.tools import Tool
 from everlog.actors.memory import block_sync
 from everlog.actors.memory.core_memory import FunctionMemory
-from everlog.actors.ports.effects import Clock, Searcher
+from everlog.actors.ports.effects import Searcher
+from everlog.actors.ports.ports import Ports
 from everlog.actors.prompt.context import Context
 from everlog.events import INPUTS, FunctionResult, FunctionStarted, ModelReply, TurnAbandoned
 
@@ -26,7 +29,7 @@ from everlog.events import INPUTS, FunctionResult, FunctionStarted, ModelReply, 
 class TurnRunner:
     """Runs the turns of one agent."""
 
-    __slots__ = ("_agent", "_clock", "_model_caller", "_searcher", "_tools")
+    __slots__ = ("_agent", "_clock", "_model_caller", "_run_function", "_searcher", "_tools")
 
     def __init__(
         self,
@@ -35,13 +38,14 @@ class TurnRunner:
         *,
         tools: Mapping[str, Tool],
         searcher: Callable[[Context | None, int], Searcher],
-        clock: Clock,
+        ports: Ports,
     ) -> None:
         self._agent = agent
         self._model_caller = model_caller
         self._tools = tools
         self._searcher = searcher
-        self._clock = clock
+        self._clock = ports.clock
+        self._run_function = partial(run_function, runner=ports.functions, note=ports.note, agent_id=agent.agent_id)
 
     async def run(self, turn: int, cause: str) -> None:
         """Run the turn that the event `cause` opened. An empty `cause` resumes the turn where the log ends.
@@ -85,7 +89,7 @@ class TurnRunner:
         results: Mapping[str, FunctionResult] | None = None,
     ) -> ReplyExecution:
         desk = FunctionMemory(context.blocks, now=now, zone=context.config.zone, searcher=self._searcher(context, turn))
-        return ReplyExecution(context, reply, self._tools, desk, f"{turn}/{step}", results)
+        return ReplyExecution(context, reply, self._tools, desk, f"{turn}/{step}", results, defers=True)
 
     async def _work_off(
         self,
@@ -103,6 +107,13 @@ class TurnRunner:
         a crash, and that may be run again.
         """
         while (outside := work.outside()) is not None:
+            if outside.edits:
+                self._announce(work, outside, turn, step)
+                memory = work.memory_copy(outside)
+                result = await self._run_function(outside.tool, outside.arguments, desk=[memory])
+                outside = work.edited(outside, memory, result)
+                if outside is None:
+                    continue
             # The intent is on disk before the effect starts. After a crash the log then says that the effect may have
             # happened; without the intent, a retry could repeat the effect unnoticed.
             if outside.intended and outside.call.id not in started:
@@ -110,7 +121,7 @@ class TurnRunner:
                 records = await self._agent.commit(work.taken(), turn=turn, step=step, cause=cause, at=at)
                 cause, at = records[0].event_id, None
             if outside.tried is None:
-                await self._run_outside(work, outside)
+                await self._run_outside(work, outside, turn, step)
             else:
                 pending_edits, desk = outside.tried.pending_edits, work.memory_for(outside)
                 work.shared(
@@ -126,18 +137,28 @@ class TurnRunner:
         records = await self._agent.commit(events, turn=turn, step=step, cause=cause, at=at)
         return records[-1].event_id, continues
 
-    async def _run_outside(self, work: ReplyExecution, outside: ExternalCall) -> None:
-        """Run a function that reaches outside the log. An exception of a user's function becomes the call's result, and
-        so does a CancelledError that the function itself raised; one that cancels this task is raised on.
-        """
+    def _announce(self, work: ReplyExecution, outside: ExternalCall, turn: int, step: int) -> None:
+        """Notify subscribers that a user's function is about to run. Its reply may be committed only after it."""
+        self._agent.notify_call(turn, step, outside.call, work.uncommitted_thought())
+
+    async def _run_outside(self, work: ReplyExecution, outside: ExternalCall, turn: int, step: int) -> None:
+        """Run a function that reaches outside the log, or waits for a search of it, and record its result."""
         arguments = dict(outside.arguments)
         if outside.tool.takes_key:
             arguments["idempotency_key"] = outside.key
+        if outside.tool.lent:
+            self._announce(work, outside, turn, step)
+            self._end(work, outside, await self._run_function(outside.tool, arguments))
+        else:
+            await self._run_here(work, outside, arguments)
+
+    async def _run_here(self, work: ReplyExecution, outside: ExternalCall, arguments: Mapping[str, Any]) -> None:
+        """Await a coroutine of everlog's own in this task. Its FunctionError becomes the call's result, and so does a
+        CancelledError that the coroutine itself raised; one that cancels this task is raised on.
+        """
         desk = [work.memory_for(outside)] if outside.tool.searches else []
         try:
-            result = outside.tool.function(*desk, **arguments)
-            if inspect.isawaitable(result):
-                result = await result
+            result = await outside.tool.function(*desk, **arguments)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():

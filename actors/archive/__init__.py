@@ -1,1 +1,1 @@
-"""Serve the index of memories: the service over LanceDB, and its embedder."""
+"""Search memories: the service over LanceDB, the meanings of messages, and their embedder."""

@@ -1,6 +1,7 @@
-"""Serve the archive: answer the questions of hosts and commands from the index, one after the other in a thread.
+"""Serve the archive: answer the searches of hosts and commands from the index, one after the other in a thread.
 
-Used by `open_system` through `archive_index.local_archive`, and by the archive's Ray actor.
+Used by `open_system` through `archive_index.local_archive`, and by the archive's Ray actor. The index knows no
+messages: the clients here compare them in their own process, with `message_meanings.py`.
 
 The service follows the logs periodically, and the logs of an agent before each question about that agent, so that an
 answer covers every event that was durable when the question arrived. Nothing is pushed to it, so nothing can be lost.
@@ -11,33 +12,15 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
-import msgspec
-
-from everlog.actors.ports.agent_constants import (
-    ARCHIVE_RETRY_S,
-    FOLLOW_LOGS_BATCH,
-    FOLLOW_S,
-    FOLLOW_S_MAX,
-    OPTIONAL_RANKING_S,
-    SEARCH_S,
-)
+from everlog.actors.archive.message_meanings import MessageMeanings
+from everlog.actors.ports.agent_constants import FOLLOW_LOGS_BATCH, FOLLOW_S, FOLLOW_S_MAX, SEARCH_S
 from everlog.actors.ports.effects import Hit, Page
 from everlog.events import ArchiveDown, ArchiveError, StoreError, UnknownAgent
-from everlog.store import ArchiveQuery, stream_of
+from everlog.store import ArchiveQuery, SaidMessages, stream_of
 
-
-class MeaningQuery(msgspec.Struct, frozen=True):
-    """Question for the similarity of an agent's messages to a query; see `ArchiveClient.meanings`."""
-
-    agent_id: str
-    query: str
-    said_by: int
-
-
-ArchiveRequest = ArchiveQuery | MeaningQuery
-ArchiveResponse = Page | Mapping[int, float] | ArchiveDown
+ArchiveResponse = Page | ArchiveDown
 """Answer to one question. An error is a value, so that a failed question does not fail the others."""
 
 
@@ -66,9 +49,11 @@ class SearchIndex(Protocol):
 
     def search(self, wanted: ArchiveQuery) -> Any: ...
 
-    def meanings(self, agent_id: str, query: str, said_by: int) -> dict[int, float]: ...
+    def rest(self) -> None: ...
 
     def status(self) -> Any: ...
+
+    def sizes(self) -> Any: ...
 
     def close(self) -> None: ...
 
@@ -96,22 +81,17 @@ class ArchiveService:
         self._following: asyncio.Task[None] | None = None
         self._noted = ""
         self._closed = False
-        self._waiting: list[tuple[Sequence[ArchiveRequest], asyncio.Future[list[ArchiveResponse]]]] = []
+        self._waiting: list[tuple[Sequence[ArchiveQuery], asyncio.Future[list[ArchiveResponse]]]] = []
         self._answering: asyncio.Task[None] | None = None
 
-    @property
-    def open(self) -> bool:
-        """True if the index is open."""
-        return self._index is not None
-
-    async def ask(self, question: ArchiveRequest) -> Any:
+    async def ask(self, question: ArchiveQuery) -> Any:
         """Return the answer to a question. Raises ArchiveDown if there is none."""
         (answered,) = await self.ask_many([question])
         if isinstance(answered, ArchiveDown):
             raise answered
         return answered
 
-    async def ask_many(self, questions: Sequence[ArchiveRequest]) -> list[ArchiveResponse]:
+    async def ask_many(self, questions: Sequence[ArchiveQuery]) -> list[ArchiveResponse]:
         """Return an answer for each question, in order. Questions that arrive during an answer are answered
         together.
         """
@@ -143,6 +123,10 @@ class ArchiveService:
         """Return the figures of the index. Raises ArchiveDown."""
         return await self._run(lambda: self._opened().status())
 
+    async def sizes(self) -> Any:
+        """Return the sizes of the index that could grow; None if it is not open. Raises ArchiveDown."""
+        return await self._run(lambda: None if self._index is None else self._index.sizes())
+
     def begin(self) -> None:
         """Open the index, and follow the logs from now on."""
         if self._following is None:
@@ -171,9 +155,10 @@ class ArchiveService:
 
     async def _follow(self) -> None:
         """Follow the logs periodically, less often if nothing is new; a few logs at a time, so that questions get
-        between.
+        between. Let the index rest once, when nothing was new for so long that the pause is the longest.
         """
         pause = FOLLOW_S
+        rested = False
         while True:
             found = 0
             names: Sequence[str] = ()
@@ -183,6 +168,11 @@ class ArchiveService:
                 with suppress(ArchiveDown):  # an unreadable log does not stop the others
                     some = names[first : first + FOLLOW_LOGS_BATCH]
                     found += (await self._run(partial(self._followed, some))).commits
+            if pause == FOLLOW_S_MAX and not (found or rested):
+                with suppress(ArchiveDown):
+                    await self._run(lambda: self._opened().rest())
+                    rested = True
+            rested = rested and not found
             pause = FOLLOW_S if found else min(2 * pause, FOLLOW_S_MAX)
             await self._sleep(pause)
 
@@ -203,7 +193,7 @@ class ArchiveService:
         except (ArchiveError, StoreError, OSError, MemoryError) as error:
             if str(error) != self._noted:
                 self._noted = str(error)
-                self._note(f"the archive does not answer, and searches go by words alone: {error}")
+                self._note(f"the archive does not answer, and searches in it go by words alone: {error}")
             if isinstance(error, ArchiveError):
                 self._close_index()  # another process may have rebuilt it, even with another embedder
             raise ArchiveDown(str(error)) from error
@@ -218,7 +208,7 @@ class ArchiveService:
         if index is not None:
             index.close()
 
-    def _answers(self, questions: Sequence[ArchiveRequest]) -> list[ArchiveResponse]:
+    def _answers(self, questions: Sequence[ArchiveQuery]) -> list[ArchiveResponse]:
         """Return an answer for each question. Their logs are read together; if that fails, separately for each
         question.
         """
@@ -229,47 +219,34 @@ class ArchiveService:
                 logs_read = True
         return [self._answer(question, logs_read=logs_read) for question in questions]
 
-    def _partitions(self, question: ArchiveRequest) -> set[str]:
-        """Return the partitions whose logs must be read before a question is answered.
-
-        For a `MeaningQuery` they are none while logs are followed anyway: the newest messages are found by their words,
-        without waiting for their vectors.
-        """
-        if isinstance(question, MeaningQuery):
-            streams = {question.agent_id} if self._following is None else set()
-        else:
-            streams = {question.agent_id, *map(stream_of, question.sources)}
+    def _partitions(self, question: ArchiveQuery) -> set[str]:
+        """Return the partitions whose logs must be read before a question is answered."""
         found: set[str] = set()
-        for stream in streams:
+        for stream in {question.agent_id, *map(stream_of, question.sources)}:
             with suppress(UnknownAgent):  # a source without documents
                 found.update(places(self._store, stream))
         return found
 
-    def _answer(self, question: ArchiveRequest, *, logs_read: bool) -> ArchiveResponse:
+    def _answer(self, question: ArchiveQuery, *, logs_read: bool) -> ArchiveResponse:
         try:
             return self._run_or_archive_down(partial(self._asked, question, logs_read=logs_read))
         except ArchiveDown as error:
             return error
 
-    def _asked(self, question: ArchiveRequest, *, logs_read: bool) -> ArchiveResponse:
+    def _asked(self, question: ArchiveQuery, *, logs_read: bool) -> ArchiveResponse:
         index = self._opened()
         if not logs_read:
             index.follow(self._partitions(question))
-        return _answer(index, question)
-
-
-def _answer(index: SearchIndex, question: ArchiveRequest) -> ArchiveResponse:
-    if isinstance(question, MeaningQuery):
-        return index.meanings(question.agent_id, question.query, question.said_by)
-    return _page(index, question)
+        return _page(index, question)
 
 
 def _page(index: SearchIndex, wanted: ArchiveQuery) -> Page:
     found = index.search(wanted)
     hits = [
         Hit(
-            seq=row.seq, time=row.time, role="archival", name="", text=row.text, ref=row.memory, score=row.score,
+            seq=row.seq, at=row.time, role="archival", name="", text=row.text, ref=row.memory, score=row.score,
             tags=row.tags, source=row.source, document=row.document, part=row.part, parts=row.parts,
+            near=row.near,
         )
         for row in found.results
     ]  # fmt: skip
@@ -277,96 +254,84 @@ def _page(index: SearchIndex, wanted: ArchiveQuery) -> Page:
     return Page(found.total, wanted.first // wanted.count, pages, hits, by_meaning=found.by_meaning)
 
 
-WaitPolicy = Literal["wait", "begin", "spare"]
-"""Policy of a search that can use words alone, while the archive of its process is not open: `wait` for it, `begin` to
-open it for later searches, or `spare` the opening, in a process that ends soon.
-"""
-
-
 class LocalArchiveClient:
     """Archive of a process that runs agents itself; see `ArchiveClient`.
 
-    Opening takes seconds. A search in archival memory waits for it; meanwhile other searches use words alone.
+    Opening the index takes seconds, for which the first search in archival memory waits.
     """
 
-    def __init__(self, archivist: ArchiveService, patience: WaitPolicy) -> None:
+    def __init__(self, archivist: ArchiveService, meant: MessageMeanings, *, stays: bool = False) -> None:
+        """Create the client. `stays`: the process stays, so the index follows the logs from the first search on."""
         self._archivist = archivist
-        self._patience = patience
+        self._meant = meant
+        self._stays = stays
+
+    def begin(self, agent_id: str, records: int) -> None:
+        """Prepare for searches of an agent in the background, if the process stays."""
+        self._meant.begin(agent_id, records)
 
     async def search(self, wanted: ArchiveQuery) -> Page:
         """Return the best matches in archival memory, best first. Raises ArchiveDown."""
         page: Page = await self._archivist.ask(wanted)
+        if self._stays:
+            self._archivist.begin()
         return page
 
-    async def meanings(self, agent_id: str, query: str, said_by: int) -> Mapping[int, float]:
+    async def meanings(self, agent_id: str, query: str, said: SaidMessages) -> Mapping[int, float]:
         """Return the similarity of each message to the query, by seq. Raises ArchiveDown."""
-        self._raise_if_not_open()
-        found: Mapping[int, float] = await self._archivist.ask(MeaningQuery(agent_id, query, said_by))
-        return found
-
-    def _raise_if_not_open(self) -> None:
-        """Raise ArchiveDown if the index is not open, and the policy is not to wait for it."""
-        if self._archivist.open or self._patience == "wait":
-            return
-        if self._patience == "begin":
-            self._archivist.begin()
-        raise ArchiveDown("the archive of this process is not open yet")
+        return await self._meant.near(agent_id, query, said)
 
     async def close(self) -> None:
         """Close the archive. Idempotent."""
+        await self._meant.close()
         await self._archivist.close()
 
 
 class ClusterArchiveClient:
     """Client of a cluster's archive, for a host; see `ArchiveClient`. Questions of the same moment go in one call.
 
-    Raises ArchiveDown if no answer arrives in time; the caller then uses words alone.
+    Messages are compared by meaning in the host's own process. Raises ArchiveDown if no answer arrives in time; the
+    caller then uses words alone.
     """
 
-    def __init__(self, send: Callable[[Sequence[ArchiveRequest]], Awaitable[Sequence[ArchiveResponse]]]) -> None:
+    def __init__(
+        self,
+        send: Callable[[Sequence[ArchiveQuery]], Awaitable[Sequence[ArchiveResponse]]],
+        meant: MessageMeanings,
+    ) -> None:
         """Create the client. `send` raises ArchiveDown if the archive does not answer."""
         self._send = send
-        self._waiting: list[tuple[ArchiveRequest, asyncio.Future[Any]]] = []
+        self._meant = meant
+        self._waiting: list[tuple[ArchiveQuery, asyncio.Future[Any]]] = []
         self._calls: set[asyncio.Task[None]] = set()
-        self._retry_optional_at = 0.0
-        """Time of the event loop before which optional questions are not asked, after a question without an answer."""
+
+    def begin(self, agent_id: str, records: int) -> None:
+        """Prepare for searches of an agent in the background."""
+        self._meant.begin(agent_id, records)
 
     async def search(self, wanted: ArchiveQuery) -> Page:
         """Return the best matches in archival memory, best first. Raises ArchiveDown."""
-        page: Page = await self._ask(wanted, SEARCH_S)
-        return page
-
-    async def meanings(self, agent_id: str, query: str, said_by: int) -> Mapping[int, float]:
-        """Return the similarity of each message to the query, by seq. Raises ArchiveDown."""
         loop = asyncio.get_running_loop()
-        # After a timeout, do not make every search wait OPTIONAL_RANKING_S for an answer that it can do without.
-        if loop.time() < self._retry_optional_at:
-            raise ArchiveDown("the archive gave no answer a moment ago")
-        try:
-            found: Mapping[int, float] = await self._ask(MeaningQuery(agent_id, query, said_by), OPTIONAL_RANKING_S)
-        except ArchiveDown:
-            self._retry_optional_at = loop.time() + ARCHIVE_RETRY_S
-            raise
-        return found
-
-    async def _ask(self, question: ArchiveRequest, wait_s: float) -> Any:
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Any] = loop.create_future()
+        answer: asyncio.Future[Page] = loop.create_future()
         if not self._waiting:
-            loop.call_soon(self._begin)
-        self._waiting.append((question, answer))
+            loop.call_soon(self._begin_call)
+        self._waiting.append((wanted, answer))
         try:
-            return await asyncio.wait_for(answer, wait_s)
+            return await asyncio.wait_for(answer, SEARCH_S)
         except TimeoutError:
-            raise ArchiveDown(f"the archive gave no answer in {wait_s} seconds") from None
+            raise ArchiveDown(f"the archive gave no answer in {SEARCH_S} seconds") from None
 
-    def _begin(self) -> None:
+    async def meanings(self, agent_id: str, query: str, said: SaidMessages) -> Mapping[int, float]:
+        """Return the similarity of each message to the query, by seq. Raises ArchiveDown."""
+        return await self._meant.near(agent_id, query, said)
+
+    def _begin_call(self) -> None:
         waiting, self._waiting = self._waiting, []
         call = asyncio.get_running_loop().create_task(self._call(waiting))
         self._calls.add(call)
         call.add_done_callback(self._calls.discard)
 
-    async def _call(self, waiting: "Sequence[tuple[ArchiveRequest, asyncio.Future[Any]]]") -> None:
+    async def _call(self, waiting: "Sequence[tuple[ArchiveQuery, asyncio.Future[Any]]]") -> None:
         """Send all waiting questions in one call."""
         try:
             answers = await self._send([question for question, _ in waiting])

@@ -17,7 +17,7 @@ from everlog.actors.models.model_types import OPENAI_URL
 from everlog.actors.ports.agent_constants import BACKOFF_S, BACKOFF_S_MAX, GATEWAY_ATTEMPTS_MAX
 from everlog.actors.ports.real_clock import pause
 from everlog.events import EmbedderError, ModelError
-from everlog.store.archive.embedder import DEFAULT_EMBEDDER, EMBEDDERS, Embedder, embedder_of, has_words, unit
+from everlog.store.embedding.embedder import DEFAULT_EMBEDDER, EMBEDDERS, Embedder, embedder_of, has_words, unit
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,6 +9,7 @@ from typing import Any
 from everlog.actors.cluster import ray_api
 from everlog.actors.cluster.cluster_errors import first_line
 from everlog.actors.gateway.gateway import GatewayActor
+from everlog.actors.gateway.model_factory import checked
 from everlog.actors.gateway.request_batch import ModelRequest, ResponseItem
 from everlog.actors.models.make_model import model_for
 from everlog.actors.ports import real_clock
@@ -78,7 +79,7 @@ class GatewayClient:
         """
         if name == OFFLINE:
             self._offline = self._offline or model_for(name)
-            return await self._offline.ask(request)
+            return await (self._offline.ask(request) if request else checked(self._offline))
         waiting = _WaitingRequest(
             ModelRequest(agent_id, name, base_url, request, spent, streamed=on_delta is not None), on_delta
         )

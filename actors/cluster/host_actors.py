@@ -39,7 +39,7 @@ from everlog.actors.hosting.timer_schedule import DueTimer
 from everlog.actors.ports.ports import Ports
 from everlog.actors.ports.real_clock import RealClock
 from everlog.events import EverlogError, Fenced, HostLost, Record
-from everlog.store import FileStore, StoreIdentity, store_identity
+from everlog.store import FileStore, StoreIdentity, restrict_process, store_identity
 
 WireItem = StreamItem | EverlogError
 """Item of a host's stream. An error is a value, so that its type and fields survive the way between processes."""
@@ -54,6 +54,7 @@ class HostActor:
     _store: FileStore
 
     def __init__(self, root: str, place: HostedPartition, idle_s: float, fence: str) -> None:
+        restrict_process()
         minimize_reserves()
         self._root = root
         self._place = place
@@ -66,7 +67,7 @@ class HostActor:
         self._note = StructuredLogger(str(place), ray_api.own_node(), clock=clock, environment=os.environ)
         self._ports = Ports(clock=clock, note=self._note)
         self._asker = GatewayClient(root)
-        self._archive = archive_client_of(root)
+        self._archive = archive_client_of(root, self._note)
         self._blocks = ClusterBlockClient(root)
         self._capabilities: tuple[SessionCapabilities, SessionCapabilities] | None = None
         """Newest capabilities of a command, packed and unpacked."""
@@ -216,15 +217,19 @@ class DedicatedActor(HostActor):
         return await self._host.perform_and_collect(command, collected)
 
     def _raise_if_moved(self, agent_id: str) -> None:
-        if not self._host.active and self._store.partition_of(agent_id) != self._place.name:
+        if self._has_moved():
             raise HostLost(f"{agent_id!r} has moved to another partition")
+
+    def _has_moved(self) -> bool:
+        return not self._host.active and self._store.partition_of(self._host.agent_id) != self._place.name
 
     async def status(self) -> HostStatus:
         """Return the figures of this host."""
+        moved = self._has_moved()  # the agent then counts for its new host
         return HostStatus(
             place=self._host.agent_id, placement="dedicated", node=ray_api.own_node(), pid=os.getpid(),
-            active=int(self._host.active), passive=int(not self._host.active), turns=int(self._host.busy),
-            memory_bytes=own_memory_bytes(),
+            active=int(self._host.active), passive=int(not self._host.active and not moved), moved=moved,
+            turns=int(self._host.busy), memory_bytes=own_memory_bytes(),
         )  # fmt: skip
 
     async def _unload_all(self) -> bool:

@@ -25,6 +25,15 @@ def keeps_cluster(pid: int, root: Path) -> bool:
     return b"everlog.actors.cluster.local_daemon" in words and os.fsencode(root.resolve()) in words
 
 
+def starting_daemon(root: Path) -> int | None:
+    """Return a process that starts, or runs, a cluster for the store in `root`; None if there is none, or no /proc.
+
+    A daemon records itself only when its cluster runs. One whose `everlog up` was killed meanwhile is found here.
+    """
+    numbers = (int(folder.name) for folder in _PROC.glob("[0-9]*"))
+    return next((pid for pid in numbers if keeps_cluster(pid, root)), None)
+
+
 def children(pid: int) -> Iterator[tuple[int, str, bool]]:
     """Yield the number, the name, and True if it lives (False for a zombie), of each child of a process."""
     for folder in _PROC.glob("[0-9]*"):
@@ -43,6 +52,15 @@ def descendants(pid: int) -> set[int]:
     for child, _, _ in children(pid):
         found |= {child} | descendants(child)
     return found
+
+
+def parent_name() -> str:
+    """Return the number and the name of this process's parent: 1 (systemd); only the number without /proc."""
+    parent = os.getppid()
+    try:
+        return f"{parent} ({(_PROC / str(parent) / 'comm').read_text().strip()})"
+    except OSError:
+        return str(parent)
 
 
 def end(pids: set[int]) -> None:

@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 
 from everlog.actors.agent.commands import SessionCapabilities
-from everlog.actors.functions.tools import said
+from everlog.actors.functions.function_text import said
 from everlog.events import BadInput
 
 _OURS = __name__.partition(".")[0]

@@ -5,6 +5,7 @@ Used by `open_system`, by `everlog up` and `down`, and by the files of this fold
 names and by the recorded address: a process with other names does not find the actors of a running cluster.
 """
 
+import ipaddress
 import os
 import socket
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from everlog.actors.cluster.os_processes import keeps_cluster
+from everlog.store.base.disk import RealDisk
 
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",  # no telemetry
@@ -23,6 +25,13 @@ ENVIRONMENT = {
 }
 """Environment of Ray and its processes, for each variable that the user has not set."""
 
+NETWORK_SWITCH = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+"""Variable of Ray, read when Ray is imported: with 0 all processes of Ray listen on 127.0.0.1 only, as they always do
+on Windows and macOS. Ray turns an explicit address 127.0.0.1 into that of the network card.
+"""
+
+RECORD_BYTES_MAX = 64 * 1024
+"""Bytes of the record of a cluster that are read; it has some hundred."""
 ANSWER_S = 0.5
 """Seconds within which a running cluster accepts a connection."""
 
@@ -37,18 +46,32 @@ class LocalCluster(msgspec.Struct, frozen=True):
     """RAY_AUTH_MODE at the start of the cluster: whether it asks for Ray's token."""
 
 
-def prepare(root: Path, address: str) -> None:
+def prepare(root: Path, address: str, listen: str = "") -> None:
     """Set the variables that Ray reads when it is imported, unless the user has set them.
 
-    `address`: cluster to join; empty for a new cluster, which asks for Ray's token.
+    `address`: cluster to join; empty for a new cluster, which asks for Ray's token. `listen`: address of this machine
+    at which other machines reach a new cluster; empty for a cluster of this machine only.
     """
     own = local_cluster(root)
     for key, value in ENVIRONMENT.items():
         os.environ.setdefault(key, value)
+    if listen:
+        os.environ[NETWORK_SWITCH] = "1"
+    elif not address or is_loopback(address):
+        os.environ.setdefault(NETWORK_SWITCH, "0")
     if not address:
         os.environ.setdefault("RAY_AUTH_MODE", "token")
     elif own is not None and own.auth and own.address.rpartition(":")[2] == address.rpartition(":")[2]:
         os.environ.setdefault("RAY_AUTH_MODE", own.auth)
+
+
+def is_loopback(address: str) -> bool:
+    """Return True if `address`, as `host:port` or a host, can be reached from this machine only."""
+    host = address.rpartition(":")[0].strip("[]") or address
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def cluster_file(root: Path) -> Path:
@@ -59,7 +82,8 @@ def cluster_file(root: Path) -> Path:
 def local_cluster(root: Path) -> LocalCluster | None:
     """Return the cluster that is recorded for the store, running or not; None if there is no readable record."""
     try:
-        return msgspec.json.decode(cluster_file(root).read_bytes(), type=LocalCluster)
+        content = RealDisk().read(cluster_file(root), 0, RECORD_BYTES_MAX)  # never waits for a pipe, nor reads a device
+        return msgspec.json.decode(content, type=LocalCluster)
     except (OSError, msgspec.DecodeError):
         return None
 

@@ -15,6 +15,7 @@ from ray.util import metrics
 
 from everlog.actors.cluster.cluster_errors import not_connected_error
 from everlog.actors.cluster.ray_address import answers, namespace
+from everlog.actors.cluster.ray_token import close_token_file
 from everlog.actors.hosting.metrics import InstrumentFactory
 from everlog.actors.ports.agent_constants import CALLS_MAX, OBJECT_STORE_BYTES
 from everlog.events import ClusterError
@@ -28,14 +29,20 @@ HEAD = "node:__internal_head__"
 """Ray resource that only the head node offers."""
 
 
-def connect(root: str, address: str) -> None:
-    """Join the cluster at `address`, or start one if it is empty. Raises ClusterError."""
+def connect(root: str, address: str, listen: str = "") -> None:
+    """Join the cluster at `address`, or start one if it is empty. Raises ClusterError.
+
+    `listen` is as in `ray_address.prepare`, which is called before this module is imported.
+    """
     if address and address != "auto" and not answers(address):
         raise ClusterError(
             f"No Ray cluster answers at {address} (RAY_ADDRESS). Start it, clear RAY_ADDRESS, or use --runtime local."
         )
     logging.getLogger("ray").setLevel(logging.ERROR)
     started: dict[str, Any] = {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
+    if listen:
+        started["_node_ip_address"] = listen
+    close_token_file()
     try:
         ray.init(
             address or "local", namespace=namespace(root), log_to_driver=False, logging_level="ERROR",
@@ -43,6 +50,8 @@ def connect(root: str, address: str) -> None:
         )  # fmt: skip
     except (RayError, RuntimeError, ConnectionError, ValueError, OSError) as error:
         raise not_connected_error(address, ray.__version__, error) from error
+    finally:
+        close_token_file()  # Ray creates it with the mode of this process's umask
 
 
 def connected() -> bool:

@@ -7,7 +7,7 @@ directly; the supervisor only says where the host is.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -32,10 +32,10 @@ from everlog.actors.hosting.metrics import ProcessMetrics
 from everlog.actors.hosting.pending_work import pending_work, read_in_thread, unfinished
 from everlog.actors.hosting.timer_schedule import DueTimer
 from everlog.actors.ports.agent_constants import ACTIVATIONS_MAX, CLOSE_S, COMMANDS_PER_CALL_MAX, IDLE_S
-from everlog.actors.ports.ports import Ports
+from everlog.actors.ports.ports import Ports, discard_note
 from everlog.actors.ports.real_clock import RealClock
 from everlog.events import EverlogError, HostLost
-from everlog.store import FileStore, block_of, check_storage, is_block, is_shared
+from everlog.store import FileStore, block_of, check_storage, is_block, is_shared, restrict_process
 
 LOOK_S = 2
 """Seconds without an answer after which a host's figures are left out."""
@@ -45,6 +45,7 @@ class SupervisorActor:
     """Ray actor of the supervisor, one for each store and cluster. Ray restarts it when it dies."""
 
     def __init__(self, root: str, idle_s: float) -> None:
+        restrict_process()
         clock = RealClock()
         self._root = root
         self._store = store = FileStore(Path(root), clock.now)
@@ -132,7 +133,7 @@ class SupervisorActor:
 class RayRuntime:
     """Runtime of agents in the Ray cluster that this process has joined."""
 
-    def __init__(self, root: str, supervisor: Any) -> None:
+    def __init__(self, root: str, supervisor: Any, note: Callable[[str], None] = discard_note) -> None:
         self._root = root
         self._supervisor = supervisor
         self._places: dict[str, str] = {}
@@ -146,9 +147,9 @@ class RayRuntime:
         """Tasks that wait for the next item of a host's stream."""
         self.ask = GatewayClient(root).ask
         """Function that sends a request through the cluster's gateway."""
-        self.archive = archive_client_of(root)
+        self.archive = archive_client_of(root, note)
         """Client of the cluster's archive."""
-        self.blocks = ClusterBlockClient(root)
+        self.blocks = ClusterBlockClient(root, note)
         """Client of the store's shared blocks, which are edited in a process of the cluster."""
         self._left = False
         """True if this process has left the cluster."""
@@ -313,20 +314,22 @@ class RayRuntime:
 
 
 @asynccontextmanager
-async def joined(store: FileStore, address: str, *, idle_s: float = IDLE_S) -> AsyncIterator[RayRuntime]:
+async def joined(store: FileStore, address: str, *, idle_s: float = IDLE_S, listen: str = "",
+                 note: Callable[[str], None] = discard_note) -> AsyncIterator[RayRuntime]:  # fmt: skip
     """Run agents of the store in the cluster at `address` while the block runs; empty: in a new cluster on this
-    machine.
+    machine, which is reached from other machines at `listen` if that is not empty.
 
-    If this process has joined a cluster already, that cluster is used. Raises ClusterError with a remedy, and
+    If this process has joined a cluster already, that cluster is used. `note` gets warnings about the logs of shared
+    blocks that an edit of this process made the cluster open. Raises ClusterError with a remedy, and
     StoreError for storage on which logs are not safe.
     """
     check_storage(store.root)
     root = str(store.root.resolve())
     own = not ray_api.connected()
     if own:
-        ray_api.connect(root, address)
+        ray_api.connect(root, address, listen)
     try:
-        runtime = RayRuntime(root, supervisor_of(root, idle_s))
+        runtime = RayRuntime(root, supervisor_of(root, idle_s), note)
         try:
             yield runtime
         finally:

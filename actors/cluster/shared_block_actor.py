@@ -5,7 +5,7 @@ Used by the host actors and by `ray_runtime`, through `ClusterBlockClient`.
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,13 @@ import msgspec
 
 from everlog.actors.cluster import ray_api
 from everlog.actors.cluster.cluster_errors import first_line
+from everlog.actors.cluster.structured_log import StructuredLogger
 from everlog.actors.memory.shared_block_rules import BlockEdit, BlockEditOutcome, SharedBlock
 from everlog.actors.memory.shared_block_writer import SharedBlockWriter
-from everlog.actors.ports.ports import Ports
+from everlog.actors.ports.ports import Ports, discard_note
 from everlog.actors.ports.real_clock import RealClock
 from everlog.events import StoreError
-from everlog.store import FileStore
+from everlog.store import FileStore, restrict_process
 
 NewestBlocks = Mapping[str, SharedBlock | None]
 
@@ -43,6 +44,7 @@ class SharedBlockActor:
     """
 
     def __init__(self, root: str) -> None:
+        restrict_process()
         self._root = root
         self._opened: SharedBlockWriter | None = None
 
@@ -70,7 +72,9 @@ class SharedBlockActor:
         """Return the writer of the store's blocks. Raises StoreError."""
         if self._opened is None:
             clock = RealClock()
-            self._opened = SharedBlockWriter(FileStore(Path(self._root), clock.now), Ports(clock=clock), keeps=True)
+            note = StructuredLogger("blocks", ray_api.own_node(), clock=clock, environment=os.environ)
+            ports = Ports(clock=clock, note=note)
+            self._opened = SharedBlockWriter(FileStore(Path(self._root), clock.now), ports, keeps=True)
         return self._opened
 
 
@@ -80,8 +84,10 @@ class ClusterBlockClient:
     Requests of the same moment go together in one call. If the actor does not answer, blocks are read from the store.
     """
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, note: Callable[[str], None] = discard_note) -> None:
+        """Create the client. `note` is called with warnings about a block's log that the actor opened for an edit."""
         self._root = root
+        self._note = note
         self._actor: Any = None
         self._reading: SharedBlockWriter | None = None
         self._waiting: list[tuple[BlockRequest, asyncio.Future[BlockResponse]]] = []
@@ -101,6 +107,8 @@ class ClusterBlockClient:
             edited: BlockEditOutcome = await self._ask(BlockRequest(edit=edit))
         except _NoAnswer as error:
             return BlockEditOutcome(None, f"Whether it was made cannot be said now: {error}", unknown=True)
+        for warning in edited.warnings:
+            self._note(warning)
         return edited
 
     async def unload(self, name: str) -> bool:

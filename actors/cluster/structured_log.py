@@ -18,7 +18,7 @@ import msgspec
 from everlog.actors.ports.effects import Clock
 from everlog.events.times import iso
 
-LogLevel = Literal["info", "warning", "error"]
+LogLevel = Literal["debug", "info", "warning", "error"]
 
 WHAT_CHARS_MAX = 500
 """Longest note, in characters; a longer one is cut."""

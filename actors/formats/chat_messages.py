@@ -85,9 +85,7 @@ def shown(context: Context, system: str, reply: MessageRenderer, imported: Messa
         event = message.event
         render_input = _INPUTS.get(type(event))
         if render_input is not None:
-            chat.append(
-                (message.seq, RoleMessage("user", render_input(event, message.at, zone, words(context, message))))
-            )
+            chat.append((message.seq, RoleMessage("user", render_input(event, message.at, zone, words(message)))))
         elif isinstance(event, ModelReply):
             reply(chat, context, message, results)
         elif isinstance(event, MessageSent) and event.imported:
@@ -99,28 +97,25 @@ def shown(context: Context, system: str, reply: MessageRenderer, imported: Messa
     return chat
 
 
-def words(context: Context, message: ContextMessage) -> str:
+def words(message: ContextMessage) -> str:
     """Return the text of a record, as far as it is shown."""
-    text = message.event.text or ""
-    if message.seq not in context.trims:
-        return text
-    return message_format.truncate_text(text, message_format.shown_chars(context.trims, message.seq), message.seq)
+    return message_format.truncate_text(message.event.text or "", message.shown_chars, message.seq)
 
 
 def monologue(context: Context, message: ContextMessage) -> str:
     """Return the monologue of a reply, as far as it is shown; the log holds all of it."""
     limit = context.config.monologue_chars_max
     if not limit:
-        return words(context, message)
-    shown = message_format.shown_chars(context.trims, message.seq)
+        return words(message)
+    shown = message.shown_chars
     return message_format.truncate_text(
         message.event.text or "", limit if shown is None else min(limit, shown), message.seq
     )
 
 
-def arguments(context: Context, message: ContextMessage, text: str) -> str | None:
+def arguments(message: ContextMessage, text: str) -> str | None:
     """Truncate the arguments of a call to what is shown of its reply; None if they are shown whole."""
-    shown = message_format.shown_chars(context.trims, message.seq) if message.seq in context.trims else None
+    shown = message.shown_chars
     return message_format.truncate_text(text, shown, message.seq) if shown is not None and len(text) > shown else None
 
 

@@ -63,8 +63,8 @@ def chat(context: Context, system: str, shape: CallSyntax) -> ChatMessages:
     def reply(chat: ChatMessages, context: Context, message: ContextMessage, results: ResultsByCall) -> None:
         _show_reply(chat, context, message, results, shape)
 
-    def imported(chat: ChatMessages, context: Context, message: ContextMessage, _: ResultsByCall) -> None:
-        said = shape.call("", SEND_MESSAGE, {"message": chat_messages.words(context, message)})
+    def imported(chat: ChatMessages, _context: Context, message: ContextMessage, _: ResultsByCall) -> None:
+        said = shape.call("", SEND_MESSAGE, {"message": chat_messages.words(message)})
         chat.append((message.seq, RoleMessage("assistant", call_extraction.compact(said))))
 
     return chat_messages.shown(context, system, reply, imported)
@@ -78,7 +78,7 @@ def _show_reply(
         return
     thought = chat_messages.monologue(context, message)
     calls = [
-        shape.call("" if number else thought, call.name, _params(context, message, call))
+        shape.call("" if number else thought, call.name, _params(message, call))
         for number, call in enumerate(reply.calls)
     ]
     value = calls if len(calls) > 1 else calls[0] if calls else shape.call(thought, None, {})
@@ -88,8 +88,8 @@ def _show_reply(
         chat.append((seq, RoleMessage("user", _result(context, message, names[call_id], result))))
 
 
-def _params(context: Context, message: ContextMessage, call: Call) -> Any:
-    cut = chat_messages.arguments(context, message, call.arguments)
+def _params(message: ContextMessage, call: Call) -> Any:
+    cut = chat_messages.arguments(message, call.arguments)
     if cut is not None:
         return {"shown": cut}
     try:
@@ -109,7 +109,7 @@ def _result(context: Context, message: ContextMessage, name: str, result: Contex
             message_format.format_time(message.at, zone),
         )
     else:
-        words = chat_messages.words(context, result) or None
+        words = chat_messages.words(result) or None
         status = "OK" if result.event.ok else "Failed"
         result_message = FunctionResultMessage(
             "function_result", name, status, words, message_format.format_time(result.at, zone)

@@ -114,7 +114,7 @@ def _show_reply(chat: ChatMessages, context: Context, message: ContextMessage, r
     reply = message.event
     if not isinstance(reply, ModelReply):
         return
-    calls = [_call(context, message, call) for call in reply.calls] or None
+    calls = [_call(message, call) for call in reply.calls] or None
     chat.append((message.seq, RoleMessage("assistant", shown.monologue(context, message), calls)))
     for seq, call_id, result in shown.results_of(message, reply, results):
         chat.append((seq, ToolMessage("tool", call_id, _result(context, message, result))))
@@ -124,11 +124,11 @@ def _result(context: Context, message: ContextMessage, result: ContextMessage | 
     zone = context.config.zone
     if result is None or not isinstance(result.event, FunctionResult):
         return message_format.no_result(message.at, zone)
-    return message_format.function_result(result.event, result.at, zone, shown.words(context, result))
+    return message_format.function_result(result.event, result.at, zone, shown.words(result))
 
 
-def _call(context: Context, message: ContextMessage, call: Call) -> RequestToolCall:
-    cut = shown.arguments(context, message, call.arguments)
+def _call(message: ContextMessage, call: Call) -> RequestToolCall:
+    cut = shown.arguments(message, call.arguments)
     arguments = call.arguments if cut is None else _json.encode({"shown": cut}).decode()
     return _tool_call(call.id, call.name, arguments)
 
@@ -140,7 +140,7 @@ def _tool_call(call_id: str, name: str, arguments: str) -> RequestToolCall:
 def _show_imported(chat: ChatMessages, context: Context, message: ContextMessage, _: ResultsByCall) -> None:
     """Show an imported answer as if it had been sent with `send_message`, the only way in which an agent speaks."""
     call_id = f"import_{message.seq}"
-    arguments = _json.encode({"message": shown.words(context, message)}).decode()
+    arguments = _json.encode({"message": shown.words(message)}).decode()
     time = message_format.format_time(message.at, context.config.zone)
     calls = [_tool_call(call_id, SEND_MESSAGE, arguments)]
     chat.append((message.seq, RoleMessage("assistant", "", calls)))

@@ -19,6 +19,7 @@ from everlog.actors.formats.calling_format import (
     split_thoughts,
 )
 from everlog.actors.formats.text_format import text_before_stop
+from everlog.actors.formats.turn_marks import CHATML, MARKS
 from everlog.actors.models.token_usage import BOM, UsagePayload, usage_in
 from everlog.events import BadReply, ContextOverflow, ModelReply
 
@@ -109,13 +110,15 @@ def _raise_if_refusal(raw: str, choice: _Choice, said: AssistantMessage) -> None
         raise BadReply(f"The model refused to answer: {refusal[:400]}", raw, kind="filtered")
 
 
-def words(raw: str, window: int) -> ModelReply:
+def words(raw: str, window: int, calling: str = "text") -> ModelReply:
     """Parse the reply to a request without functions: `text` is the message without the model's thoughts."""
     completion, choice = _completion_and_choice(raw)
     _raise_if_truncated(raw, completion, choice, window)
     said = _said(choice)
     _raise_if_refusal(raw, choice, said)
-    own, stopped = text_before_stop(said.text) if choice.text is not None else (said.text, [])
+    own, stopped = (
+        text_before_stop(said.text, MARKS.get(calling, CHATML)) if choice.text is not None else (said.text, [])
+    )
     _, text, repairs = split_thoughts(own)
     return _model_reply(raw, completion, choice, ParsedReply(text, [], [*stopped, *repairs]))
 

@@ -95,12 +95,12 @@ def system_parts(context: Context) -> list[tuple[str, str]]:
         "",
         "Core memory shown below (limited in size, additional information stored in archival / recall memory):",
     ]
-    blocks = [(f"block {block.label}", _block(context, block)) for block in context.blocks]
+    blocks = [(f"block {block.label}", _block(block)) for block in context.blocks]
     return [("prompt", context.config.text), ("header", "\n".join(header)), *blocks]
 
 
-def _block(context: Context, block: MemoryBlock) -> str:
-    shown = message_format.truncate_text(block.value, message_format.shown_chars(context.trims, block.label), block.seq)
+def _block(block: MemoryBlock) -> str:
+    shown = message_format.truncate_text(block.value, block.shown_chars, block.seq)
     said = f' description="{html.escape(block.description)}"' if block.description else ""
     fixed = ' read_only="true"' if block.read_only else ""
     characters = f"{len(block.value)}/{block.limit}"

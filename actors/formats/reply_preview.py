@@ -1,4 +1,4 @@
-"""Preview a reply while it is streamed: thoughts and messages, read from the chunks. Pure.
+"""Preview a reply while it is streamed: thoughts and messages, read from the chunks, and calls that begin. Pure.
 
 A preview is not durable and may be withdrawn: only records are final. Reported text is always the beginning of what the
 complete reply will be read as. Text that is still ambiguous is not reported. Used by `hosting/subscribers.py`;
@@ -14,19 +14,23 @@ import msgspec
 from everlog.actors.formats.incremental_json import DuplicateKey, IncrementalJson, IncrementalJsonError, JsonPath
 from everlog.actors.ports.agent_constants import SEND_MESSAGE
 from everlog.actors.ports.effects import DeltaCallback, ReplyDelta
-from everlog.events import AgentConfigured
+from everlog.events import AgentConfigured, Call
 
-PreviewKind = Literal["thought", "message", "restart", "end"]
+PreviewKind = Literal["thought", "message", "restart", "end", "call"]
 
 
 class Preview(msgspec.Struct, frozen=True, gc=False):
-    """Some words of a reply that is still streamed."""
+    """Some words of a reply that is still streamed, or a call that begins."""
 
     turn: int
     step: int
     kind: PreviewKind
-    """`end`: the last reported message or thought is complete. `restart`: everything reported of the step is void."""
+    """`end`: the last reported message or thought is complete. `restart`: everything reported of the step is void.
+    `call`: a user's function is about to run.
+    """
     text: str = ""
+    call: Call | None = None
+    """Call of the function, for the kind `call`."""
 
 
 PreviewFactory = Callable[[int, int, AgentConfigured], DeltaCallback | None]
@@ -36,6 +40,14 @@ PreviewFactory = Callable[[int, int, AgentConfigured], DeltaCallback | None]
 def no_preview(_turn: int, _step: int, _config: AgentConfigured) -> DeltaCallback | None:
     """Return None: no preview is wanted."""
     return None
+
+
+CallListener = Callable[[int, int, Call, str], None]
+"""Called before a user's function runs, with turn, step, the call, and the reply's thought if that is not committed."""
+
+
+def ignore_call(_turn: int, _step: int, _call: Call, _thought: str) -> None:
+    """Ignore a call that begins."""
 
 
 PreviewText = tuple[Literal["thought", "message", "end"], str]
@@ -153,6 +165,8 @@ class PreviewStream:
         self._notify = notify
         self._previewed_step: tuple[int, int] = (0, 0)
         """Turn and step with reported text since their last start; (0, 0): none."""
+        self._thought_step: tuple[int, int] = (0, 0)
+        """The same for a thought."""
 
     def preview_for(self, turn: int, step: int, config: AgentConfigured) -> DeltaCallback | None:
         """Return the callback for one reply; a `PreviewFactory`."""
@@ -171,11 +185,22 @@ class PreviewStream:
                     self._restart_preview(turn, step)
                 else:
                     self._previewed_step = turn, step
+                    if kind == "thought":
+                        self._thought_step = turn, step
                     self._notify(Preview(turn, step, kind, text))
 
         return on_delta
 
+    def on_call(self, turn: int, step: int, call: Call, thought: str) -> None:
+        """Report a call that begins; a `CallListener`. A thought that was not streamed is reported before it."""
+        if self._wanted(turn):
+            if thought and self._thought_step != (turn, step):
+                self._thought_step = turn, step
+                self._notify(Preview(turn, step, "thought", thought))
+            self._notify(Preview(turn, step, "end"))
+            self._notify(Preview(turn, step, "call", call=call))
+
     def _restart_preview(self, turn: int, step: int) -> None:
         if self._previewed_step == (turn, step):
-            self._previewed_step = 0, 0
+            self._previewed_step = self._thought_step = 0, 0
             self._notify(Preview(turn, step, "restart"))

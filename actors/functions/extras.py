@@ -67,5 +67,5 @@ def _functions(
 def _shape(name: str) -> Tool:
     """Return a tool without its grants: schema and arguments are computed once for all agents."""
     function = _functions(NO_GRANTS, no_helper, resolved, is_public)[name]
-    made: Tool = tool(function, effect=_EFFECTS[name], faults=(FunctionError,))
+    made: Tool = tool(function, effect=_EFFECTS[name], faults=(FunctionError,), timeout_s=None)
     return made

@@ -1,7 +1,8 @@
 """`http_request`: disabled unless hosts are allowed, and then limited to these hosts, at public addresses.
 
 Each redirect is checked against the allow-list again and resolved again. Every address of a host is checked, and the
-connection goes to a checked address. No proxy, cookie, name or password is used. Used by `extras.py`.
+connection goes to a checked address. No proxy, cookie, name or password is used. Used by `extras.py`, and by `everlog
+load` for pages.
 """
 
 import asyncio
@@ -71,15 +72,34 @@ class WebAccess:
             fault = f"{type(error).__name__}: {error}"
         return {"error": f"{fault}. {MAYBE_DONE}" if sent else fault}
 
+    async def page(self, url: str, bytes_max: int) -> "HttpResponse":
+        """Return the answer to GET with the first `bytes_max` bytes of its body, after all redirects.
+
+        Raise FunctionError for an address that is not allowed, OSError or ValueError if it cannot be read.
+        """
+        if not self._allowed:
+            raise FunctionError("no host is allowed. Allow its host: --allow-host HOST[:PORT].")
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await self._followed(target(url, self._allowed), url, "GET", None, [], bytes_max)
+        except TimeoutError:
+            raise OSError(f"there was no whole answer within {self._timeout_s:g} seconds") from None
+
     async def _followed(
-        self, goal: RequestTarget, url: str, method: str, payload: bytes | None, sent: list[str]
+        self,
+        goal: RequestTarget,
+        url: str,
+        method: str,
+        payload: bytes | None,
+        sent: list[str],
+        bytes_max: int | None = None,
     ) -> "HttpResponse":
         """Send the request, follow redirects, and return the last response. `sent` collects the URLs that were
         requested.
 
         A FunctionError means that nothing was sent; later refusals are OSErrors.
         """
-        from everlog.actors.functions.http_transport import exchange
+        from everlog.actors.functions.http_transport import BODY_BYTES_MAX, exchange
 
         for hop in range(REDIRECTS_MAX + 1):
             try:
@@ -89,7 +109,8 @@ class WebAccess:
                 if not hop:
                     raise
                 raise OSError(f"the server's redirect to {url[:200]!r} was not followed: {error}") from error
-            response = await exchange(goal, addresses, method, payload, partial(sent.append, url))
+            noted = partial(sent.append, url)
+            response = await exchange(goal, addresses, method, payload, noted, bytes_max or BODY_BYTES_MAX)
             location = response.headers.get("location")
             if response.status not in (301, 302, 303, 307, 308) or location is None:
                 return response

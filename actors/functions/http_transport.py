@@ -20,7 +20,7 @@ HEAD_BYTES_MAX = 32 * 1024
 """Largest total size of the headers of a response, in bytes."""
 
 BODY_BYTES_MAX = 64 * 1024
-"""Most bytes of a body that are read; the rest is ignored."""
+"""Most bytes of a body that are read for a function of an agent; the rest is ignored."""
 
 _HEADERS = {
     "Accept": "*/*",
@@ -41,13 +41,19 @@ class HttpResponse(msgspec.Struct, frozen=True):
     headers: Mapping[str, str]
     """Names in lower case; several values of one name are joined by a comma."""
     body: bytes
-    """First bytes of the body, BODY_BYTES_MAX at most."""
+    """First bytes of the body."""
 
 
 async def exchange(
-    target: RequestTarget, addresses: Sequence[Address], method: str, payload: bytes | None, sending: Callable[[], None]
+    target: RequestTarget,
+    addresses: Sequence[Address],
+    method: str,
+    payload: bytes | None,
+    sending: Callable[[], None],
+    bytes_max: int = BODY_BYTES_MAX,
 ) -> HttpResponse:
-    """Send a request to the first of the addresses that accepts a connection, and return the response.
+    """Send a request to the first of the addresses that accepts a connection, and return the response with the first
+    `bytes_max` bytes of its body.
 
     `sending` is called before the first byte of the request leaves. Raises OSError if the network failed, ValueError
     (MalformedResponse) if the response is invalid.
@@ -57,7 +63,7 @@ async def exchange(
         for address in addresses:
             try:
                 answer = await transport.handle_async_request(_request(target, address, method, payload, sending))
-                return await _response(answer)
+                return await _response(answer, bytes_max)
             except httpx2.ConnectError as error:
                 failed = _failure(error)
             except httpx2.RemoteProtocolError as error:
@@ -91,11 +97,11 @@ def _request(
     )
 
 
-async def _response(answer: httpx2.Response) -> HttpResponse:
+async def _response(answer: httpx2.Response, bytes_max: int) -> HttpResponse:
     try:
         if sum(len(name) + len(value) for name, value in answer.headers.raw) > HEAD_BYTES_MAX:
             raise MalformedResponse(f"its headers are longer than {HEAD_BYTES_MAX} bytes")
-        body = await _body(answer)
+        body = await _body(answer, bytes_max)
         if body and (encoding := answer.headers.get("content-encoding", "identity")).lower() != "identity":
             raise MalformedResponse(f"it is compressed ({encoding[:40]}), though it was asked not to be")
         return HttpResponse(answer.status_code, dict(answer.headers), body)
@@ -103,15 +109,15 @@ async def _response(answer: httpx2.Response) -> HttpResponse:
         await answer.aclose()
 
 
-async def _body(answer: httpx2.Response) -> bytes:
-    """Read the body, up to BODY_BYTES_MAX."""
-    found = b""
+async def _body(answer: httpx2.Response, bytes_max: int) -> bytes:
+    """Read the body, up to `bytes_max` bytes."""
+    found = bytearray()
     async with aclosing(answer.aiter_raw()) as parts:
         async for part in parts:
             found += part
-            if len(found) >= BODY_BYTES_MAX:
+            if len(found) >= bytes_max:
                 break
-    return found[:BODY_BYTES_MAX]
+    return bytes(found[:bytes_max])
 
 
 def _failure(error: BaseException) -> OSError:

@@ -77,6 +77,47 @@ def _core_memory_remove(desk: FunctionMemory, name: str, content: str) -> None:
     desk.remove(name, content)
 
 
+def _core_memory_item_add(desk: FunctionMemory, name: str, item: str) -> None:
+    """Add an item to a list in your core memory.
+
+    Args:
+        name: Label of the block.
+        item: The item, one line.
+    """
+    desk.add_item(name, item)
+
+
+def _core_memory_item_replace(desk: FunctionMemory, name: str, item: str, new_item: str) -> None:
+    """Put another item in the place of an item of a list in your core memory.
+
+    Args:
+        name: Label of the block.
+        item: The item as it stands there, the whole line.
+        new_item: The new item, one line.
+    """
+    desk.replace_item(name, item, new_item)
+
+
+def _core_memory_item_remove(desk: FunctionMemory, name: str, item: str) -> None:
+    """Take an item out of a list in your core memory.
+
+    Args:
+        name: Label of the block.
+        item: The item as it stands there, the whole line.
+    """
+    desk.remove_item(name, item)
+
+
+def _edit_memory(desk: FunctionMemory, name: str, content: str) -> None:
+    """Write the whole text of a block of your core memory.
+
+    Args:
+        name: Label of the block, such as persona or human.
+        content: The whole new text.
+    """
+    desk.set(name, content)
+
+
 async def _conversation_search(
     desk: FunctionMemory,
     query: str,
@@ -199,7 +240,7 @@ def shown(page: Page, zone: str, *, roles: bool) -> str:
     if not page.results:
         return f"No results found{' ' * bool(alone)}{alone}."
     lines = [
-        f"timestamp: {message_format.format_time(hit.time, zone)}, "
+        f"timestamp: {message_format.format_time(hit.at, zone)}, "
         + (f"{hit.name or hit.role} - {hit.text}" if roles else f"{_describe_hit(hit)}memory: {hit.text}")
         for hit in page.results
     ]
@@ -211,6 +252,7 @@ def _describe_hit(hit: Hit) -> str:
     """Return all that is known of a memory except its text."""
     known = [
         f"id: {hit.ref}",
+        "" if hit.near is None else f"near: {hit.near:.2f}",
         f"part {hit.part} of {hit.parts}" if hit.parts > 1 else "",
         f"tags: {', '.join(hit.tags)}" if hit.tags else "",
         f"source: {hit.source}" if hit.source else "",
@@ -225,7 +267,7 @@ _LABEL = {"label": "name"}
 def _memory_tool(function: Callable[..., Any], **options: Any) -> Tool:
     """Make a built-in tool: named like the function, and only a FunctionError is shown to the model."""
     made: Tool = tool(function, name=function.__name__.removeprefix("_"), faults=(FunctionError,), **options)
-    return made
+    return msgspec.structs.replace(made, lent=False)
 
 
 BUILTIN: Sequence[Tool] = (
@@ -240,11 +282,20 @@ BUILTIN: Sequence[Tool] = (
     _memory_tool(_archival_memory_search, whole=True),
     _memory_tool(_archival_memory_update),
     _memory_tool(_archival_memory_delete),
+    _memory_tool(_core_memory_item_add, aliases=_LABEL),
+    _memory_tool(_core_memory_item_replace, aliases=_LABEL),
+    _memory_tool(_core_memory_item_remove, aliases=_LABEL),
 )
 """Built-in functions, in the order in which the model sees them."""
 
+ITEMS = ("core_memory_item_add", "core_memory_item_replace", "core_memory_item_remove")
+"""Functions of agents that were created with a block of items."""
+
+EDIT_MEMORY = _memory_tool(_edit_memory, aliases=_LABEL)
+"""MemGPT's first function of memory. No model is shown it, and a model that knows it may call it."""
+
 ALIASES: Mapping[str, str] = {
-    "edit_memory": "core_memory_replace",
+    EDIT_MEMORY.name: "core_memory_replace",
     "edit_memory_append": "core_memory_append",
     "edit_memory_replace": "core_memory_replace",
     "edit_memory_remove": "core_memory_remove",
@@ -252,3 +303,9 @@ ALIASES: Mapping[str, str] = {
     "recall_memory_search_date": "conversation_search_date",
 }
 """Function names that older models and prompts use."""
+
+
+def meant(tool: Tool, name: str, arguments: Mapping[str, Any]) -> Tool:
+    """Return the function that a call of `name` means: `edit_memory` without an old content writes the whole block."""
+    writes_whole = name == EDIT_MEMORY.name and not {"old_content", "old_str"} & arguments.keys()
+    return EDIT_MEMORY if writes_whole else tool

@@ -9,7 +9,7 @@
         '''
 
 The first parameter may be annotated with `Memory`: then the function edits core memory, and its effect *is* the events
-that it leaves there (effect class `pure`). Pure: this file runs no function; `decide.py` and `turn_runner.py` do. Used
+that it leaves there (effect class `pure`). Pure: this file runs no function; `decide.py` and `run_function.py` do. Used
 by `memgpt_functions.py` and `extras.py`, by all code that passes functions to an agent, and by users. The schema is
 hashed and recorded in the log: the same function must always give the same text.
 """
@@ -17,15 +17,16 @@ hashed and recorded in the log: the same function must always give the same text
 import functools
 import hashlib
 import inspect
-import re
-import traceback
+import math
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
+from everlog.actors.functions.docstrings import read_docstring
 from everlog.actors.memory.core_memory import FunctionMemory, Memory
+from everlog.actors.ports.agent_constants import FUNCTION_LIMIT_S
 from everlog.events import BadInput, FunctionError
 
 Effect = Literal["pure", "read_only", "idempotent", "at_most_once"]
@@ -61,6 +62,12 @@ class Tool(msgspec.Struct, frozen=True):
     """True if a result of any length is shown whole."""
     faults: tuple[type[BaseException], ...]
     """Exceptions that are shown to the model; any other is a bug of everlog. For a user's function: all of them."""
+    timeout_s: float | None = None
+    """Seconds that a call may take; None: no limit."""
+    lent: bool = True
+    """True if it may take any time, and so never runs in the event loop by itself; False for functions of everlog's own
+    memory, and for the recorded results of a rerun.
+    """
 
     @property
     def sha256(self) -> str:
@@ -89,6 +96,33 @@ def _sha256(schema: str) -> str:
     return hashlib.sha256(schema.encode()).hexdigest()
 
 
+@typing.overload
+def tool(
+    function: Callable[..., Any],
+    *,
+    effect: Effect = ...,
+    name: str = ...,
+    aliases: Mapping[str, str] | None = ...,
+    heartbeat: bool = ...,
+    whole: bool = ...,
+    faults: tuple[type[BaseException], ...] = ...,
+    timeout_s: float | None = ...,
+) -> "Tool": ...
+
+
+@typing.overload
+def tool(
+    *,
+    effect: Effect = ...,
+    name: str = ...,
+    aliases: Mapping[str, str] | None = ...,
+    heartbeat: bool = ...,
+    whole: bool = ...,
+    faults: tuple[type[BaseException], ...] = ...,
+    timeout_s: float | None = ...,
+) -> Callable[[Callable[..., Any]], "Tool"]: ...
+
+
 def tool(
     function: Callable[..., Any] | None = None,
     *,
@@ -98,37 +132,34 @@ def tool(
     heartbeat: bool = True,
     whole: bool = False,
     faults: tuple[type[BaseException], ...] = (Exception, SystemExit),
+    timeout_s: float | None = FUNCTION_LIMIT_S,
 ) -> Any:
     """Make a `Tool` from a function. A parameter named `idempotency_key` gets the call's key; the model does not see
     it.
 
-    Raises BadInput if a parameter has no type hint or no description in the docstring: the model could not use it.
+    `timeout_s`: seconds that a call may take (more than 0; the default is 120); None: no limit. A function that edits
+    memory has no limit, because `verify` runs it again.
+
+    Raises BadInput if a parameter has no type hint or no description: the model could not use it.
     """
     if function is None:
-        return lambda inner: tool(
-            inner, effect=effect, name=name, aliases=aliases, heartbeat=heartbeat, whole=whole, faults=faults
-        )
+        return functools.partial(
+            tool, effect=effect, name=name, aliases=aliases, heartbeat=heartbeat, whole=whole, faults=faults,
+            timeout_s=timeout_s,
+        )  # fmt: skip
     name = name or function.__name__
     parameters = list(inspect.signature(function).parameters.values())
-    hints = typing.get_type_hints(function)
-    first = hints.get(parameters[0].name) if parameters else None
+    hints = typing.get_type_hints(function, include_extras=True)
+    first = _bare(hints.get(parameters[0].name)) if parameters else None
     takes_memory = isinstance(first, type) and issubclass(first, Memory)
     searches = takes_memory and inspect.iscoroutinefunction(function)
     if searches and first is not FunctionMemory:
         raise BadInput(f"The function {name!r} edits memory, so it cannot be async: its effect is its edits alone.")
+    _check_runnable(name, function, timeout_s, takes_memory=takes_memory)
     shown = [p for p in parameters[takes_memory:] if p.name != "idempotency_key"]
-    summary, described = _docstring(function)
+    summary, described = _described(function, shown, hints)
     for parameter in shown:
-        if parameter.name not in hints or parameter.name not in described:
-            raise BadInput(
-                f"The parameter {parameter.name!r} of the function {name!r} needs a type hint and a line under 'Args:' "
-                "in its docstring: the model sees nothing else of it."
-            )
-        if parameter.name == HEARTBEAT or parameter.kind not in _BY_NAME:
-            raise BadInput(
-                f"The parameter {parameter.name!r} of the function {name!r} cannot be passed by the model: arguments "
-                f"are passed by name, and the name {HEARTBEAT} is reserved."
-            )
+        _check_parameter(name, parameter, hints, described)
     arguments, schema = _shape(name, summary, shown, hints, described, heartbeat=heartbeat)
     return Tool(
         name=name,
@@ -143,17 +174,74 @@ def tool(
         heartbeat=heartbeat,
         whole=whole,
         faults=faults,
+        timeout_s=None if takes_memory else timeout_s,
     )
 
 
-def said(error: BaseException) -> str:
-    """Render an exception for the model: the text of a FunctionError, the type and text of any other."""
-    if isinstance(error, FunctionError):
-        return str(error)
-    return traceback.format_exception_only(error)[-1].strip()
-
-
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+def _bare(hint: Any) -> Any:
+    """Return the type of an `Annotated`; any other hint unchanged."""
+    return hint.__origin__ if typing.get_origin(hint) is typing.Annotated else hint
+
+
+def _check_runnable(name: str, function: Callable[..., Any], timeout_s: float | None, *, takes_memory: bool) -> None:
+    """Raise BadInput for a generator, and for a time limit that cannot hold."""
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise BadInput(
+            f"The function {name!r} contains `yield`, so a call of it would run nothing: return a list or a text."
+        )
+    if timeout_s is None:
+        return
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not 0 < timeout_s < math.inf:
+        raise BadInput(
+            f"`timeout_s` of the function {name!r} is a number of seconds above 0, or None for no limit; "
+            f"not {timeout_s!r}."
+        )
+    if takes_memory and timeout_s != FUNCTION_LIMIT_S:
+        raise BadInput(
+            f"The function {name!r} edits memory, so it has no time limit: `verify` runs it again, and it must do the "
+            "same at any speed. Leave out `timeout_s`."
+        )
+
+
+def _check_parameter(
+    name: str, parameter: inspect.Parameter, hints: Mapping[str, Any], described: Mapping[str, str]
+) -> None:
+    """Raise BadInput for a parameter that the model cannot know or cannot pass."""
+    if parameter.name not in hints or not described.get(parameter.name):
+        raise BadInput(
+            f"The parameter {parameter.name!r} of the function {name!r} needs a type hint and a description, because "
+            "the model sees nothing else of it. Describe it under 'Args:' in the docstring, or write "
+            f'`{parameter.name}: Annotated[str, "..."]`.'
+        )
+    if parameter.name == HEARTBEAT or parameter.kind not in _BY_NAME:
+        raise BadInput(
+            f"The parameter {parameter.name!r} of the function {name!r} cannot be passed by the model: arguments "
+            f"are passed by name, and the name {HEARTBEAT} is reserved."
+        )
+
+
+def _described(
+    function: Callable[..., Any], shown: Sequence[inspect.Parameter], hints: Mapping[str, Any]
+) -> tuple[str, dict[str, str]]:
+    """Return the descriptions of the function and of its parameters. The docstring comes before `Annotated`."""
+    doc = inspect.getdoc(function)
+    if not doc:
+        raise BadInput(f"The function {function.__name__!r} needs a docstring: the model sees nothing else of it.")
+    summary, described = read_docstring(doc)
+    annotated = {parameter.name: _annotation(hints.get(parameter.name)) for parameter in shown}
+    return summary, {**annotated, **{name: text for name, text in described.items() if text}}
+
+
+def _annotation(hint: Any) -> str:
+    """Return the description in an `Annotated`: a text, or the description of a `msgspec.Meta`. Empty: none."""
+    for extra in getattr(hint, "__metadata__", ()):
+        text = extra if isinstance(extra, str) else getattr(extra, "description", None)
+        if isinstance(text, str):
+            return " ".join(text.split())
+    return ""
 
 
 def _shape(
@@ -190,28 +278,6 @@ def _field(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> Any:
     if parameter.default is inspect.Parameter.empty:
         return (parameter.name, hints[parameter.name])
     return (parameter.name, hints[parameter.name], parameter.default)
-
-
-def _docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """Parse a docstring: the description of the function, and of each parameter under `Args:`."""
-    doc = inspect.getdoc(function)
-    if not doc:
-        raise BadInput(f"The function {function.__name__!r} needs a docstring: the model sees nothing else of it.")
-    description, _, rest = doc.partition("\nArgs:\n")
-    args = rest.split("\nReturns:", 1)[0]
-    described: dict[str, str] = {}
-    current = ""
-    for line in args.splitlines():
-        match = re.match(r"\s{0,8}(\w+)\s*(?:\([^)]*\))?:\s*(.*)", line)
-        if match and (len(line) - len(line.lstrip())) <= _ARGS_INDENT:
-            current = match[1]
-            described[current] = match[2].strip()
-        elif current and line.strip():
-            described[current] += " " + line.strip()
-    return " ".join(description.split("\nReturns:", 1)[0].split()), described
-
-
-_ARGS_INDENT = 4
 
 
 def _schema(

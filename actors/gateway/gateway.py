@@ -3,7 +3,7 @@
 Used by `open_system` in this process, and by `GatewayClient` through `GatewayActor` in a cluster.
 
 Agents are served in rounds, so that none starves the others. A request that is too much, too fast or too expensive is
-refused with the reason. Times are those of the event loop; the clock only tells the day.
+refused with the reason. Times are those of `GatewayTime`; the clock only tells the day.
 """
 
 import asyncio
@@ -18,12 +18,15 @@ from pathlib import Path
 import msgspec
 
 from everlog.actors.gateway.budgets import Budgets
+from everlog.actors.gateway.call_deadline import call_s_of, until
+from everlog.actors.gateway.call_log import failures_logged, log_answer
 from everlog.actors.gateway.circuit_breaker import CircuitBreaker
 from everlog.actors.gateway.delta_forwarder import DeltaForwarder
 from everlog.actors.gateway.endpoint_queue import EndpointQueue, QueueTicket
 from everlog.actors.gateway.gateway_limits import GatewayLimits, limits_from
 from everlog.actors.gateway.gateway_status import GatewayStatus
-from everlog.actors.gateway.model_factory import ModelFactory, real_models
+from everlog.actors.gateway.gateway_time import GatewayTime, LoopTime
+from everlog.actors.gateway.model_factory import ModelFactory, checked, real_models
 from everlog.actors.gateway.request_batch import ModelOutcome, ModelRequest, RequestBatch, ResponseItem
 from everlog.actors.gateway.store_prices import prices_at
 from everlog.actors.models import daily_usage
@@ -50,12 +53,14 @@ class Gateway:
         clock: Clock | None = None,
         chance: Callable[[], float] = real_clock.chance,
         root: Path | None = None,
+        time: GatewayTime | None = None,
     ) -> None:
         """Create the gateway. `models`: None: the real ones, as the store in `root` describes them. `limits`: None:
         defaults.
 
-        `chance` returns random numbers from 0 (inclusive) to 1 (exclusive).
+        `chance` returns random numbers from 0 (inclusive) to 1 (exclusive). `time`: None: that of the event loop.
         """
+        self._time = time or LoopTime()
         self._limits = limits or GatewayLimits()
         self._make = models or real_models(self._limits, root)
         self._chance = chance
@@ -67,7 +72,8 @@ class Gateway:
         self._inside: Counter[str] = Counter()
         """Requests in progress or waiting, by agent."""
         self._entered = self._under_way = 0
-        self._wake: asyncio.TimerHandle | None = None
+        self._wake: tuple[float, asyncio.Handle] | None = None
+        """Time of the planned `_pump`, and its handle."""
 
     async def ask(
         self,
@@ -81,17 +87,23 @@ class Gateway:
     ) -> ModelResponse:
         """Send exactly these bytes to the model `name` at `base_url` (empty: the client's default). Return its answer.
 
+        Without bytes nothing is asked: ModelError is raised if the model cannot be asked, as far as it can tell.
         `agent_id`: agent of the request; requests without an agent ("") share one queue, and have no budget of their
         own. `spent`: usage of today and limits according to the agent's log. `on_delta` is called with the chunks of a
         streamed reply. Raises ModelError: that of the endpoint; `busy` if a queue is full, and OverBudget (`budget`) if
         a budget is used up, both before anything is sent. Cancelling the task removes the request from its queue and
         closes its connection.
         """
+        if not request:
+            return await checked(self._model(name, base_url))
         if name == OFFLINE:  # runs in this process at no cost: no queue, no budget
             return await self._model(name, base_url).ask(request)
         queue = self._queue_of(base_url)
-        with queue.counted():
-            return await self._answer(ModelRequest(agent_id, name, base_url, request, spent), queue, on_delta)
+        asking = ModelRequest(agent_id, name, base_url, request, spent)
+        with queue.counted(), failures_logged(asking):
+            answer = await self._answer(asking, queue, on_delta)
+        log_answer(asking, answer)
+        return answer
 
     def gathered(
         self, model_requests: Sequence[ModelRequest], gather_s: float = MODEL_REPLIES_GATHER_S
@@ -116,7 +128,7 @@ class Gateway:
 
     def status(self) -> GatewayStatus:
         """Return the figures of the gateway now."""
-        now = _now()
+        now = self._time.now()
         return GatewayStatus(
             endpoints=[queue.status(now) for queue in sorted(self._queues.values(), key=attrgetter("base_url"))],
             left_alone=[s for (url, name), b in self._breakers.items() if (s := b.status(url, name, now)) is not None],
@@ -126,7 +138,7 @@ class Gateway:
     async def close(self) -> None:
         """Close all connections. Idempotent."""
         if self._wake is not None:
-            self._wake.cancel()
+            self._wake[1].cancel()
             self._wake = None
         for model in self._models.values():
             await model.close()
@@ -146,7 +158,7 @@ class Gateway:
         try:
             answer = await self._tried(model, asking, queue, ticket, DeltaForwarder(on_delta))
             used = _used(queue, asking.request, answer)
-            queue.succeeded(ticket, used, _now())
+            queue.succeeded(ticket, used, self._time.now())
         except BadReply as error:
             if error.raw:
                 used = _used(queue, asking.request, ModelResponse(error.raw, 0))
@@ -159,42 +171,48 @@ class Gateway:
     async def _tried(
         self, model: Model, asking: ModelRequest, queue: EndpointQueue, ticket: QueueTicket, deltas: DeltaForwarder
     ) -> ModelResponse:
-        """Send a request until it is answered, or until another try is useless."""
-        attempts = 0
+        """Send a request until it is answered, or until another try is useless, or the time of the call is over."""
+        attempts, ends = 0, float("inf")
         breaker = self._breakers.setdefault((asking.base_url, asking.name), CircuitBreaker())
         while True:
-            breaker.check(_now())
+            breaker.check(self._time.now())
             await self._granted(queue, ticket, again=attempts > 0)
+            if ends == float("inf"):  # only now: the wait in the queue is not the endpoint's
+                ends = self._time.now() + call_s_of(model)
             try:
-                answer = await self._sent(model, asking.request, breaker, deltas)
+                async with until(ends, asking.name, model):
+                    answer = await self._sent(model, asking.request, breaker, deltas)
                 return msgspec.structs.replace(answer, attempts=attempts + 1)
             except ModelError as error:
                 attempts += error.attempts
                 backoff_s = self._backoff_s(attempts)
-                self._fail_tickets(queue.failed(error, backoff_s, _now()), queue)
+                self._fail_tickets(queue.failed(error, backoff_s, self._time.now()), queue)
                 given_up = queue.shut or breaker.open or attempts >= self._limits.attempts_max
                 if error.kind not in RETRIED or given_up or error.retry_after_s > PAUSE_S_MAX:
+                    error.attempts = attempts
+                    raise
+                if self._time.now() + error.retry_after_s >= ends:
                     error.attempts = attempts
                     raise
                 # A rate limit pauses the whole queue (`queue.failed`), so this request waits there and not here too.
                 waits = 0.0 if error.kind == "rate_limited" else max(backoff_s, error.retry_after_s)
             finally:
                 self._under_way -= 1
-                queue.end(_now())
+                queue.end(self._time.now())
                 self._pump()
             queue.count_retry()
             if waits:  # outside the queue, so that other requests need not wait too
-                await asyncio.sleep(waits)
+                await self._time.sleep(waits)
 
     async def _sent(
         self, model: Model, request: bytes, breaker: CircuitBreaker, deltas: DeltaForwarder
     ) -> ModelResponse:
         """Send a request once. Raises ModelError; with 0 attempts if the circuit breaker of the model is open."""
-        probing = breaker.begin(_now())
+        probing = breaker.begin(self._time.now())
         try:
             answer = await model.ask(request, on_delta=deltas.next_try())
         except ModelError as error:
-            breaker.failed(error, _now())
+            breaker.failed(error, self._time.now())
             raise
         finally:
             if probing:
@@ -211,14 +229,14 @@ class Gateway:
     async def _granted(self, queue: EndpointQueue, ticket: QueueTicket, *, again: bool) -> None:
         """Wait until the request may be sent; it is in progress then. Raises ModelError if the queue is shut."""
         ticket.granted = asyncio.get_running_loop().create_future()
-        queue.enter(ticket, _now(), again=again)
+        queue.enter(ticket, self._time.now(), again=again)
         self._pump()
         try:
             await ticket.granted
         except asyncio.CancelledError:
             if ticket.granted.done() and not ticket.granted.cancelled() and ticket.granted.exception() is None:
                 self._under_way -= 1  # granted in the same moment: give the grant back, or it would be lost
-                queue.end(_now())
+                queue.end(self._time.now())
                 self._pump()
             raise
 
@@ -228,7 +246,7 @@ class Gateway:
 
         If requests must wait for time to pass, plan the next call.
         """
-        now, soonest = _now(), float("inf")
+        now, soonest = self._time.now(), float("inf")
         while self._under_way < self._limits.asks_max:
             queue, soonest = self._first_ready(now)
             if queue is None:
@@ -242,10 +260,10 @@ class Gateway:
     def _wake_in(self, seconds: float, now: float) -> None:
         """Plan the next `_pump` in so many seconds, unless an earlier one is planned."""
         if self._wake is not None:
-            if self._wake.when() <= now + seconds:
+            if self._wake[0] <= now + seconds:
                 return
-            self._wake.cancel()
-        self._wake = asyncio.get_running_loop().call_later(seconds, self._woken)
+            self._wake[1].cancel()
+        self._wake = now + seconds, self._time.call_later(seconds, self._woken)
 
     def _woken(self) -> None:
         self._wake = None
@@ -266,7 +284,7 @@ class Gateway:
     def _fail_tickets(self, tickets: Sequence[QueueTicket], queue: EndpointQueue) -> None:
         for ticket in tickets:
             if not ticket.granted.done():
-                ticket.granted.set_exception(queue.refusal(_now()))
+                ticket.granted.set_exception(queue.refusal(self._time.now()))
 
     def _raise_if_full(self, queue: EndpointQueue, agent_id: str) -> None:
         """Raise ModelError if no further request may wait."""
@@ -276,7 +294,7 @@ class Gateway:
         elif agent_id and self._inside[agent_id] >= limits.agent_waiting_max:
             full = f"{self._inside[agent_id]} requests of {agent_id!r} wait for model endpoints already"
         if full:
-            hint = queue.hint(_now())
+            hint = queue.hint(self._time.now())
             raise ModelError(
                 f"{full}, the most that may. Try again in {hint:.0f} s. Your message is kept, and answered together "
                 "with the next.",
@@ -375,7 +393,3 @@ def _used(queue: EndpointQueue, request: bytes, answer: ModelResponse) -> Usage:
     used = daily_usage.usage_of_answer(request, answer)
     queue.count_tokens(used)
     return used
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

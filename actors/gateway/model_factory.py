@@ -12,7 +12,7 @@ from everlog.actors.models.make_model import model_for
 from everlog.actors.models.model_catalogue import catalogue_of, place_at, request_url
 from everlog.actors.models.model_types import Catalogue, file_of
 from everlog.actors.ports.agent_constants import OFFLINE
-from everlog.actors.ports.effects import Model
+from everlog.actors.ports.effects import CheckedModel, Model, ModelResponse
 from everlog.events import BadInput, ModelError
 
 if TYPE_CHECKING:
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 
 ModelFactory = Callable[[str, str], Model]
 """Function from a model's name and base URL (or empty) to a model, which tries each request once."""
+
+
+async def checked(model: Model) -> ModelResponse:
+    """Return an empty answer if the model can be asked, as far as it can tell. Raises ModelError if it cannot."""
+    if isinstance(model, CheckedModel):
+        await model.check()
+    return ModelResponse("", 0)
 
 
 def served_at(root: Path, name: str, base_url: str) -> str:
@@ -63,6 +70,6 @@ def real_models(limits: GatewayLimits, root: Path | None = None) -> ModelFactory
         place = base_url, known.key_of(request_url(base_url))
         if place not in places:
             places[place] = ConnectionPool(name, base_url or None, connections_max=limits.asks_max, key_name=place[1])
-        return ChatEndpoint(name, connections=places[place])
+        return ChatEndpoint(name, connections=places[place], limits=known.limits_of(request_url(base_url)))
 
     return make

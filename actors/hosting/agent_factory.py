@@ -23,7 +23,8 @@ from everlog.store import FileStore, Store
 GatewayCall = Callable[..., Awaitable[ModelResponse]]
 """Sends a model request: the model's name, its base URL (or empty), the bytes, the agent, the agent's use of today.
 
-`on_delta` is called with the chunks of a streamed reply. A gateway's `ask`.
+`on_delta` is called with the chunks of a streamed reply. A request without bytes is not sent: it checks that the model
+can be asked. A gateway's `ask`.
 """
 
 
@@ -65,6 +66,10 @@ class GatewayModel:
     ) -> ModelResponse:
         """Send exactly these bytes. Raises ModelError."""
         return await self._ask(self.name, self._base_url, request, self._agent_id, spent, on_delta=on_delta)
+
+    async def check(self) -> None:
+        """Raise ModelError if the gateway cannot ask the model; see `CheckedModel`."""
+        await self._ask(self.name, self._base_url, b"", self._agent_id, NOTHING)
 
     async def close(self) -> None:
         """Do nothing: the gateway closes its connections."""

@@ -4,7 +4,7 @@ Filled by shards, host actors and the supervisor; shown by `everlog cluster stat
 only grow, from 0 at the start of their process; a rate is the difference of two reports. Imports no Ray.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import msgspec
@@ -26,6 +26,8 @@ class HostStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Agents in memory."""
     passive: int = 0
     """Agents that belong to the host and are not in memory."""
+    moved: bool = False
+    """True for a dedicated host whose agent has moved to another partition: the process ends after its idle time."""
     turns: int = 0
     """Turns that run now."""
     waiting: int = 0
@@ -118,6 +120,19 @@ class ArchiveStatus(msgspec.Struct, frozen=True, kw_only=True):
     behind: int = 0
     """Logs with records that the archive has not read yet."""
     memory_bytes: int = 0
+    age_s: float = 0.0
+    """Seconds since the other figures were measured: the archive has been busy since."""
+    versions: int = 0
+    """Versions of the table on disk; compactions remove old ones."""
+    files: int = 0
+    """Files of the table."""
+    disk_bytes: int = 0
+    row_cache_bytes: int = 0
+    """Rows and vectors of recently searched agents, in memory."""
+    row_cache_bytes_max: int = 0
+    table_cache_bytes: int = 0
+    """LanceDB's caches of indices and metadata, in memory."""
+    table_cache_bytes_max: int = 0
 
 
 class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,6 +151,16 @@ class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
     """None if nothing was searched yet, or the archive did not answer in time."""
     silent: int = 0
     """Hosts that did not answer in time; `hosts` does not contain them."""
+
+
+def faults_of(now: ClusterStatus) -> Iterator[str]:
+    """Yield what keeps a cluster from serving its agents; nothing if it is healthy. An endpoint of models that fails is
+    no fault of the cluster.
+    """
+    if now.supervisor is None:
+        yield "the supervisor did not answer in time"
+    if now.silent:
+        yield f"{now.silent} of {now.silent + len(now.hosts)} hosts did not answer in time"
 
 
 @runtime_checkable

@@ -13,6 +13,7 @@ from everlog.actors.hosting import edit_blocks
 from everlog.actors.hosting.edit_memories import archive
 from everlog.actors.memory.block_sync import follow, unfollow
 from everlog.actors.ports.agent_constants import TIMER_AT_MAX, TIMER_EVERY_S_MAX
+from everlog.actors.ports.timer_schedules import next_due
 from everlog.events import BadInput, SourceAttached, SourceDetached, TimerCancelled, TimerSet, event_of
 from everlog.store import source_of, stream_of
 
@@ -52,7 +53,7 @@ async def edit(agent: Agent, command: Command) -> Any:
             return await archive(agent, command)
         case commands.AddBlock() | commands.ChangeBlock() | commands.RemoveBlock():
             return await edit_blocks.change(agent, command)
-        case commands.SetTimer(timer=name, text=text, due_at=due_at, every_s=every_s):
+        case commands.SetTimer(timer=name, text=text, due_at=due_at, every_s=every_s, cron=cron, zone=zone):
             name = name or await _free_name(agent, command.id)
             if not name or not 0 <= due_at <= TIMER_AT_MAX or not 0 <= every_s <= TIMER_EVERY_S_MAX:
                 raise BadInput(
@@ -60,7 +61,11 @@ async def edit(agent: Agent, command: Command) -> Any:
                     f"0 (once) to {TIMER_EVERY_S_MAX} seconds (`every_s`); this one is {name!r}, {due_at}, {every_s}. "
                     "It was not set."
                 )
-            timer = TimerSet(text=text, timer=name, due_at=due_at, every_s=every_s)
+            if cron and every_s:
+                raise BadInput("A timer has either an interval (`every_s`) or a schedule (`cron`). It was not set.")
+            if cron:
+                next_due(cron, zone, due_at)  # raises for a schedule that could not be set again when it fires
+            timer = TimerSet(text=text, timer=name, due_at=due_at, every_s=every_s, cron=cron, zone=zone)
             await agent.commit([timer], turn=agent.turn, step=0, ids=[command.id])
             return name
         case commands.CancelTimer(timer=name):

@@ -25,15 +25,16 @@ from everlog.actors.agent.commands import (
 )
 from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.agent.local_system import LocalSystem
-from everlog.actors.hosting import log_warnings
 from everlog.actors.hosting.agent_factory import NO_LINK, HostLink
 from everlog.actors.hosting.edit_commands import edit, is_plain
+from everlog.actors.hosting.open_report import open_report
 from everlog.actors.hosting.subscribers import WITH_PAST, Collector, Subscriber, Subscribers, role_of, wants_previews
-from everlog.actors.hosting.timer_schedule import due_of
+from everlog.actors.hosting.timer_schedule import due_heartbeat, due_of
 from everlog.actors.hosting.turn_worker import TurnWorker
+from everlog.actors.ports import log_warnings
 from everlog.actors.ports.agent_constants import BUSY_S, IDLE_S, WATCH_S
 from everlog.actors.ports.ports import Ports
-from everlog.events import Busy, EverlogError, Heartbeat, HostLost, ModelError, PartitionBusy, Record, UsageError
+from everlog.events import Busy, EverlogError, HostLost, ModelError, PartitionBusy, Record, UsageError
 
 TIMED = frozenset({"timer_set", "timer_cancelled", "heartbeats_paused", "heartbeat", "agent_created", "agent_deleted"})
 """Kinds of records after which the timers of an agent may have changed."""
@@ -58,7 +59,7 @@ class Host:
         self._system_of = system_of
         self._idle_s = idle_s
         ports = ports or Ports()
-        self._sleep = ports.sleep
+        self._sleep, self._clock = ports.sleep, ports.clock
         self._notify_timers = link.notify_timers
         self._on_idle = link.on_idle or self.passivate
         self._note = ports.note
@@ -184,7 +185,7 @@ class Host:
             assert agent is not None
             assert worker is not None
             if isinstance(command, OpenAgent) and (opened is not None or command.settings == Settings()):
-                return opened or self._open_report(born=False)
+                return opened or open_report(agent, born=False)
             return await self._do(agent, worker, command, caller, seen)
         finally:
             await self._rest()
@@ -251,10 +252,14 @@ class Host:
             wanted = OpenAgent(
                 id=command.id, create=False, command="everlog host", keep_configuration=is_plain(command)
             )
-        return self._open_report(born=await self._open(wanted, unattended=unattended))
+        report = await self._open(wanted, unattended=unattended)
+        if wanted is not command:  # a timer or a recovery opened the agent: no caller reads the report
+            for warning in report.warnings:
+                self._note(warning)
+        return report
 
-    async def _open(self, wanted: OpenAgent, *, unattended: bool) -> bool:
-        """Open the agent. Return True if this created it. `unattended`: no caller is there to supply functions."""
+    async def _open(self, wanted: OpenAgent, *, unattended: bool) -> OpenReport:
+        """Open the agent, and report it. `unattended`: no caller is there to supply functions."""
         kinds: set[str] = set()
 
         def on_commit(records: Sequence[Record]) -> None:
@@ -270,10 +275,11 @@ class Host:
                 raise
             self._agent = await self._enter(wanted, on_commit, take_over=True, unattended=unattended)
         self._fence, self._bare = "", wanted.keep_configuration  # fencing is allowed for one opening only
-        self._agent.preview_for = self._subscribers.preview_for
+        previews = self._subscribers.previews()
+        self._agent.preview_for, self._agent.notify_call = previews.preview_for, previews.on_call
         self._worker = TurnWorker(self._agent, self._report_timers)
         self._timers_changed = True
-        return "agent_created" in kinds
+        return open_report(self._agent, born="agent_created" in kinds)
 
     async def _enter(self, wanted: OpenAgent, on_commit: CommitListener, *, take_over: bool, unattended: bool) -> Agent:
         opening = self._system_of(self.capabilities).agent(
@@ -287,19 +293,6 @@ class Host:
             keep_configuration=wanted.keep_configuration,
         )
         return await self._stack.enter_async_context(opening)
-
-    def _open_report(self, *, born: bool) -> OpenReport:
-        agent = self._agent
-        assert agent is not None
-        return OpenReport(
-            born=born,
-            model=agent.model_name,
-            zone=agent.zone,
-            head=agent.head,
-            turn=agent.turn,
-            waiting=agent.waiting,
-            warnings=log_warnings.warnings(agent.agent_id, agent.cut, agent.unsealed),
-        )
 
     async def _unload_agent(self) -> None:
         agent, self._agent, self._worker, self._stale = self._agent, None, None, False
@@ -333,7 +326,7 @@ class Host:
                 return await worker.all_end()
             case OpenAgent(settings=settings) | commands.ConfigureAgent(settings=settings):
                 await worker.guarded(agent.configure(settings, command.id))
-                return self._open_report(born=False)
+                return open_report(agent, born=False)
             case commands.DeleteAgent():
                 await worker.guarded(agent.delete())
                 self._stale = self._timers_changed = True  # the next opening creates the agent again, from scratch
@@ -372,24 +365,18 @@ class Host:
     ) -> bool:
         """Append one heartbeat for a due timer, however many schedulers report it. Return True if one was appended."""
         async with self._heartbeat_lock:
-            beat = await self._due(agent, command)
+            due = await due_heartbeat(agent, command, self._clock.now())
             # Not before the due time, whatever the clock says: otherwise the timer would be due again.
-            if beat is not None:
-                receive = agent.receive(beat, event_id=command.id, not_before=command.due_at)
+            if due is not None:
+                beat, then = due
+                receive = agent.receive(beat, event_id=command.id, not_before=command.due_at, then=then)
                 record, _ = await self._received(agent, worker, receive, caller, seen)
-        if beat is None:
+        if due is None:
             self._timers_changed = True  # the sender's timers are outdated: report the current ones
             await worker.all_end()
             return False
         await worker.turn_ends(record.turn)
         return True
-
-    async def _due(self, agent: Agent, command: FireTimer) -> Heartbeat | None:
-        """Return the heartbeat of a timer; None if it is not due any more: sent, cancelled or paused since."""
-        timer = next((row for row in await agent.rows("timers") if row["timer"] == command.timer), None)
-        if timer is None or timer["due_us"] != command.due_at:
-            return None
-        return Heartbeat(text=timer["text"], reason="timer", timer=command.timer, late=command.late)
 
     async def _report_timers(self) -> None:
         """Report the agent's timers to the schedule, if they may have changed. A stale agent has none to report."""

@@ -84,6 +84,16 @@ class LocalRuntime:
         """Carry out many commands at once; see `Runtime.perform_many`."""
         return outcomes(self._perform_and_collect, orders)
 
+    @property
+    def next_timer_at(self) -> int | None:
+        """Time of the next heartbeat to send, microseconds UTC; None if there is none, or if none is sent here."""
+        return self._schedule.next_at if self._timers else None
+
+    @property
+    def firing(self) -> int:
+        """Number of timed heartbeats in progress."""
+        return self._schedule.firing
+
     def _keep_time(self) -> None:
         if self._timing is None and self._timers:
             self._timing = asyncio.get_running_loop().create_task(self._schedule.run())
@@ -153,13 +163,15 @@ class LocalRuntime:
 def local_runtime(
     store: FileStore,
     ask: GatewayCall,
-    archive: ArchiveClient,
+    archive: ArchiveClient | None,
     *,
     ports: Ports,
     idle_s: float,
     timers: bool,
 ) -> LocalRuntime:
-    """Return the runtime that runs the agents of a store in this process. `ask`: a gateway's."""
+    """Return the runtime that runs the agents of a store in this process. `ask`: a gateway's. `archive`: None: searches
+    compare words only.
+    """
     blocks = SharedBlockWriter(store, ports)
     system_of = partial(session_system, store, ask=ask, ports=ports, archive=archive, blocks=blocks)
 

@@ -1,6 +1,6 @@
 """Define the metrics of a cluster, and turn figures into counters, gauges and histograms.
 
-Used by the Ray actors of shards and of the supervisor, which exports the gateway's figures too.
+Used by the Ray actors of shards, of the archive, and of the supervisor, which exports the gateway's figures too.
 Dashboards read the names of metrics and tags; docs/reference/cluster.md lists the names.
 
 The instruments are Ray's, passed in by the one file that imports Ray; without them nothing is measured. Counters and
@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
 from everlog.actors.gateway.gateway_status import EndpointStatus, GatewayStatus
-from everlog.actors.hosting.cluster_status import HostStatus, SupervisorStatus
+from everlog.actors.hosting.cluster_status import ArchiveStatus, HostStatus, SupervisorStatus
 
 PLACE = ("placement", "node")
 TAGS = frozenset({*PLACE, "endpoint", "error"})
@@ -50,6 +50,14 @@ GAUGES: Mapping[str, tuple[str, Sequence[str]]] = {
     "everlog_timers": ("Agents with timers that are kept", ()),
     "everlog_requests_under_way": ("Requests to a model endpoint that are not answered yet", ("endpoint",)),
     "everlog_requests_waiting": ("Requests that wait for their turn at a model endpoint", ("endpoint",)),
+    "everlog_archive_memory_bytes": ("Memory of the archive's process that it shares with no other", ()),
+    "everlog_archive_row_cache_bytes": ("Rows of recently searched agents in the archive's memory", ()),
+    "everlog_archive_row_cache_bytes_max": ("Limit of the row caches", ()),
+    "everlog_archive_table_cache_bytes": ("LanceDB's caches in the archive's memory", ()),
+    "everlog_archive_table_cache_bytes_max": ("Limit of LanceDB's caches", ()),
+    "everlog_archive_disk_bytes": ("Bytes of the archive on disk", ()),
+    "everlog_archive_versions": ("Versions of the archive's table on disk", ()),
+    "everlog_archive_files": ("Files of the archive's table", ()),
 }
 """Description and tags of each value that goes up and down."""
 
@@ -84,6 +92,13 @@ _OF_THE_SUPERVISOR = {
     "everlog_hosts_waiting": "waiting",
     "everlog_timers": "timers",
 }
+_OF_THE_ARCHIVE = {
+    f"everlog_archive_{field}": field
+    for field in (
+        "memory_bytes", "row_cache_bytes", "row_cache_bytes_max", "table_cache_bytes", "table_cache_bytes_max",
+        "disk_bytes", "versions", "files",
+    )
+}  # fmt: skip
 
 MetricTags = dict[str, str]
 
@@ -113,7 +128,7 @@ class InstrumentFactory(NamedTuple):
 
 
 class ProcessMetrics:
-    """Instruments of one process: a host, the supervisor or the gateway."""
+    """Instruments of one process: a host, the supervisor, the archive or the gateway."""
 
     def __init__(self, makers: InstrumentFactory | None, *, placement: str = "", node: str = "") -> None:
         """Create the instruments. `makers`: None measures nothing. `placement` and `node` are those of a host."""
@@ -156,6 +171,11 @@ class ProcessMetrics:
         """Update the metrics of the supervisor; call once a second."""
         if self._makers is not None:
             self._all(_OF_THE_SUPERVISOR, seen, {})
+
+    def archive(self, seen: ArchiveStatus) -> None:
+        """Update the metrics of the archive; call every few seconds."""
+        if self._makers is not None:
+            self._all(_OF_THE_ARCHIVE, seen, {})
 
     def ticked(self, commits: int, sync_s: float) -> None:
         """Observe a durable tick of so many commits, whose sync took so many seconds."""

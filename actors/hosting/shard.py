@@ -34,6 +34,7 @@ from everlog.actors.ports.agent_constants import (
     SHARD_SEAL_BYTES,
     SHARD_TEND_S,
 )
+from everlog.actors.ports.log_warnings import note_opening
 from everlog.actors.ports.ports import Ports
 from everlog.events import Busy, EverlogError, Fenced, HostLost, Moved, PartitionBusy, Record
 from everlog.events.times import MICROSECONDS
@@ -253,7 +254,10 @@ class Shard:
         to = shard_of(agent_id, self._store.shards) if shared else partition_of(agent_id)
         if not await self.passivate(agent_id):
             raise Busy(f"{agent_id!r} is at work, and moves when it is idle. Try again.", retry_after_s=1)
+        is_open = self._ticks is not None
         log = (await self.ticks()).log
+        if not is_open:  # no agent was activated whose caller would be told
+            note_opening(self._note, agent_id, log)
         await self._aside(self._store.begin_move, log, agent_id, to)
 
     async def ticks(self) -> ShardJournal:

@@ -26,7 +26,12 @@ class ShardActivation:
     async def __aenter__(self) -> Activation:
         self._ticks = await self._open()
         head = await self._ticks.enter(self._agent_id, self._arrived(self._agent_id, self._ticks.log))
-        return Activation(self._ticks, head, self._ticks.projections)
+        self._activation = activation = Activation(self._ticks, head, self._ticks.projections)
+        # Every agent that is activated while the log is open is told: the lost records may be those of any of them.
+        log = self._ticks.log
+        activation.cut, activation.unsealed = getattr(log, "cut", None), getattr(log, "unfinished", "")
+        return activation
 
     async def __aexit__(self, *_: object) -> None:
+        self._activation.unsealed = ""  # the log stays open: nothing was sealed
         self._ticks.leave(self._agent_id)

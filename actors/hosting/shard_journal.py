@@ -33,7 +33,7 @@ from everlog.events import (
     Record,
     StoreError,
 )
-from everlog.projections import HEAD, Projections, Rows, activate, activate_many
+from everlog.projections import HEAD, Projections, Rows, Wanted, activate, activate_many
 from everlog.store import Append, Commit, FileLog, LogReader
 
 
@@ -66,12 +66,18 @@ class _Ask(msgspec.Struct):
     name: str
     agent_id: str
     as_of: int
+    turn: int | None
     rows: "asyncio.Future[Rows]"
 
     @property
-    def kind(self) -> tuple[str, bool]:
+    def kind(self) -> tuple[str, bool, bool]:
         """Key of the requests that one query can answer."""
-        return self.name, self.as_of == HEAD
+        return self.name, self.as_of == HEAD, self.turn is None
+
+    @property
+    def wanted(self) -> Wanted:
+        """The question as the projections take it."""
+        return (self.agent_id, self.as_of) if self.turn is None else (self.agent_id, self.as_of, self.turn)
 
 
 class ShardJournal:
@@ -157,10 +163,12 @@ class ShardJournal:
             self._over.add(agent_id)
         return commit
 
-    async def rows(self, name: str, agent_id: str, as_of: int) -> Rows:
-        """Return the rows of a projection as of a seq, inclusive."""
+    async def rows(self, name: str, agent_id: str, as_of: int, turn: int | None = None) -> Rows:
+        """Return the rows of a projection as of a seq, inclusive. `turn`: the turn of the call whose context is asked
+        for; None: no call.
+        """
         answer: asyncio.Future[Rows] = self._future()
-        self._asks.append(_Ask(name, agent_id, as_of, answer))
+        self._asks.append(_Ask(name, agent_id, as_of, turn, answer))
         return await answer
 
     def read(self, agent_id: str, from_seq: int) -> Iterator[Record]:
@@ -326,7 +334,7 @@ class ShardJournal:
 
     def _answer(self, asks: Sequence[_Ask]) -> None:
         """Answer requests with one query for each kind."""
-        for (name, _), group in groupby(sorted(asks, key=attrgetter("kind")), key=attrgetter("kind")):
+        for (name, *_), group in groupby(sorted(asks, key=attrgetter("kind")), key=attrgetter("kind")):
             self._answer_with_one_query(name, list(group))
 
     def _answer_with_one_query(self, name: str, asks: Sequence[_Ask]) -> None:
@@ -334,7 +342,7 @@ class ShardJournal:
         fault.
         """
         try:
-            answers = self.projections.answers(name, [(ask.agent_id, ask.as_of) for ask in asks])
+            answers = self.projections.answers(name, [ask.wanted for ask in asks])
         except (EverlogError, duckdb.Error) as error:
             if len(asks) == 1:
                 _resolve(asks[0].rows, self._unknown(asks[0].agent_id, error))

@@ -12,8 +12,10 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Literal
 
+import msgspec
+
 from everlog.actors.agent.commands import Command, FireTimer, ResumeTurns, RetryTurn, SendInput, WatchAgent
-from everlog.actors.formats.reply_preview import Preview, PreviewFactory, PreviewStream
+from everlog.actors.formats.reply_preview import Preview, PreviewStream
 from everlog.actors.ports.agent_constants import BUSY_S, PREVIEW_CHARS_MAX, SUBSCRIBERS_MAX, WATCHED_COMMITS_MAX
 from everlog.events import INPUTS, Busy, Record
 
@@ -98,6 +100,11 @@ class Subscriber:
         raise NotImplementedError
 
 
+def _chars(preview: Preview) -> int:
+    """Return the size of a preview in characters."""
+    return len(preview.text) + (len(preview.call.arguments) if preview.call is not None else 0)
+
+
 class _QueuedPreview:
     """Previews of one text, merged while they wait in the queue."""
 
@@ -106,12 +113,16 @@ class _QueuedPreview:
     def __init__(self, first: Preview) -> None:
         self.first = first
         self.parts = [first.text]
-        self.chars = len(first.text)
+        self.chars = _chars(first)
 
     def adds(self, preview: Preview) -> bool:
         """Append a preview of the same text. Return False if the preview is of another text."""
         first = self.first
-        if (preview.turn, preview.step, preview.kind) != (first.turn, first.step, first.kind):
+        if preview.call is not None or (preview.turn, preview.step, preview.kind) != (
+            first.turn,
+            first.step,
+            first.kind,
+        ):
             return False
         self.parts.append(preview.text)
         self.chars += len(preview.text)
@@ -119,7 +130,7 @@ class _QueuedPreview:
 
     @property
     def whole(self) -> Preview:
-        return Preview(self.first.turn, self.first.step, self.first.kind, "".join(self.parts))
+        return msgspec.structs.replace(self.first, text="".join(self.parts))
 
 
 class StreamSubscriber(Subscriber):
@@ -153,11 +164,11 @@ class StreamSubscriber(Subscriber):
         """
         if preview.kind == "restart":
             self._muted_reply = None
-        elif self._chars + len(preview.text) > PREVIEW_CHARS_MAX:
+        elif self._chars + _chars(preview) > PREVIEW_CHARS_MAX:
             self._muted_reply = preview.turn, preview.step
         if self.over or self._muted_reply == (preview.turn, preview.step):
             return
-        self._chars += len(preview.text)
+        self._chars += _chars(preview)
         if self._last is None or not self._last.adds(preview):
             self._last = _QueuedPreview(preview)
             self.collected.put_nowait(self._last)
@@ -235,10 +246,9 @@ class Subscribers:
         if caller.role == "asker":
             self._left.append(caller.turn)
 
-    @property
-    def preview_for(self) -> PreviewFactory:
-        """Factory of callbacks that deliver previews of the agent's replies."""
-        return PreviewStream(lambda turn: any(self._preview_subscribers(turn)), self._send_preview).preview_for
+    def previews(self) -> PreviewStream:
+        """Return a stream that delivers previews of the agent's replies and calls."""
+        return PreviewStream(lambda turn: any(self._preview_subscribers(turn)), self._send_preview)
 
     def _preview_subscribers(self, turn: int) -> Iterator[Subscriber]:
         """Yield the subscribers that get previews of a turn."""

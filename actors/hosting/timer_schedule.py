@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.commands import FireTimer
 from everlog.actors.hosting.alarm import Alarm
 from everlog.actors.ports.agent_constants import (
@@ -30,7 +31,9 @@ from everlog.actors.ports.agent_constants import (
     TIMER_RETRY_US,
 )
 from everlog.actors.ports.effects import Clock
-from everlog.events import RANDOM_BITS, uuid7
+from everlog.actors.ports.loggers import logger_of
+from everlog.actors.ports.timer_schedules import next_due
+from everlog.events import RANDOM_BITS, Event, Heartbeat, TimerSet, event_of, uuid7
 from everlog.events.times import MICROSECONDS
 
 
@@ -64,6 +67,26 @@ def fire(agent_id: str, due: DueTimer, now: int, began: int) -> FireTimer:
     return FireTimer(id=uuid7(id_time, chance), timer=due.timer, due_at=due.at, late=late)
 
 
+async def due_heartbeat(agent: Agent, command: FireTimer, now: int) -> tuple[Heartbeat, Sequence[Event]] | None:
+    """Return the heartbeat of a timer and the events after it; None if it is not due any more: sent, cancelled or
+    paused since. `now`: microseconds UTC.
+
+    The events after it set a timer with a schedule again. They belong to the commit of the heartbeat: between two
+    commits a crash would end the schedule.
+    """
+    row = next((row for row in await agent.rows("timers") if row["timer"] == command.timer), None)
+    if row is None or row["due_us"] != command.due_at:
+        return None
+    beat = Heartbeat(text=row["text"], reason="timer", timer=command.timer, late=command.late)
+    timer = event_of(next(agent.records(row["seq"])))
+    if not isinstance(timer, TimerSet) or not timer.cron:
+        return beat, ()
+    # Times that have passed meanwhile are skipped: a timer that was missed fires once.
+    due_at = next_due(timer.cron, timer.zone, max(now, command.due_at))
+    again = TimerSet(text=timer.text, timer=timer.timer, due_at=due_at, cron=timer.cron, zone=timer.zone)
+    return beat, (again,)
+
+
 HeartbeatBatch = Sequence[tuple[str, FireTimer]]
 """Commands, each with its agent; one for each agent."""
 
@@ -75,6 +98,8 @@ HeartbeatSender = Callable[[HeartbeatBatch, DeliveryCallback], Awaitable[None]]
 now.
 """
 
+
+_log = logger_of("timers")
 
 BUSY = -1
 """Stands for a time in `_AgentTimers.wake`: a heartbeat of the agent is in progress."""
@@ -212,6 +237,7 @@ class TimerSchedule:
             kept = self._kept[agent_id]
             kept.wake = BUSY
             self._firing[agent_id] = kept.timers
+            _log.info("the timer %r of %r is due", kept.timers[0].timer, agent_id)
             beats.append((agent_id, fire(agent_id, kept.timers[0], now, self._began)))
         return beats
 

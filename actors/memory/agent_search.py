@@ -3,17 +3,24 @@
 Used by the agent's search functions through `local_system.py`, by `AgentView`, and by the commands for archival memory.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 import msgspec
 
 from everlog.actors.ports.agent_constants import PAGE_RESULTS, PAGES_MAX
-from everlog.actors.ports.effects import ANYTHING, ArchiveClient, Filters, Hit, Page
+from everlog.actors.ports.effects import ANYTHING, ArchiveClient, Filters, Hit, Page, ThreadRunner
 from everlog.actors.prompt.context import Context
 from everlog.events import ArchiveDown, FunctionError
 from everlog.projections import ArchivalSearch, Projections, RecallPage, RecallSearch
-from everlog.store import ArchiveQuery
+from everlog.store import ArchiveQuery, SaidMessages
+
+
+async def in_place(work: Callable[..., Any], /, *arguments: Any) -> Any:
+    """Run work here and now: a `ThreadRunner` without a thread, for hosts, whose engine belongs to their loop."""
+    return work(*arguments)
 
 
 class AgentSearcher:
@@ -28,15 +35,17 @@ class AgentSearcher:
         *,
         said_by: int | None = None,
         archive: ArchiveClient | None = None,
+        aside: ThreadRunner = in_place,
     ) -> None:
         """`as_of`: seq up to which records count, inclusive; `said_by`: search messages up to that seq instead.
 
-        `archive` None: compare words only.
+        `archive` None: compare words only. `aside` runs the queries of `recall`, `recall_between` and `archival`; one
+        at a time, because the engine is not thread-safe.
         """
+        self._aside = aside
         self._agent_id = agent_id
         self._as_of = as_of
-        self._said_by = as_of if said_by is None else said_by
-        self._search = RecallSearch(projections, agent_id, self._said_by, zone)
+        self._search = RecallSearch(projections, agent_id, as_of if said_by is None else said_by, zone)
         self._kept = ArchivalSearch(projections, agent_id, as_of)
         self._archive = archive
         self.zone = zone
@@ -54,28 +63,24 @@ class AgentSearcher:
     async def recall(self, query: str, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
         """Search the messages, best match first."""
         page = _bounded(page)
-        self._span(filters.start, filters.end)
-        talk = self._search.talk()
-        meanings = await self._meanings(self._search.without_names(query, talk))
-        found = self._search.recall(
-            query, page * count, count, roles=filters.roles, start=filters.start, end=filters.end, meanings=meanings,
-            talk=talk,
+        talk = await self._aside(self._talk, filters)
+        meanings = await self._meanings(self._search.without_names(query, talk), talk)
+        find = partial(
+            self._search.recall, query, page * count, count, roles=filters.roles, start=filters.start, end=filters.end,
+            meanings=meanings, talk=talk,
         )  # fmt: skip
+        found = await self._aside(find)
         return _page(found, page, count, by_meaning=bool(meanings), archive_down=meanings is None)
 
     async def recall_between(self, start: str, end: str, page: int, count: int = PAGE_RESULTS) -> Page:
         """Return the messages from day `start` to day `end`, both inclusive, in order."""
         page = _bounded(page)
-        self._span(start, end)
-        return _page(self._search.recall_between(start, end, page * count, count), page, count)
+        return _page(await self._aside(self._between, start, end, page * count, count), page, count)
 
     async def archival(self, query: str, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
         """Search archival memory and documents, best match first."""
         page = _bounded(page)
-        after, before = self._span(filters.start, filters.end)
-        attached = self._kept.attached()
-        if filters.source and filters.source not in attached.sources:
-            self._check_source(filters.source, attached.sources)
+        after, before, attached = await self._aside(self._attached, filters)
         if self._archive is not None:
             wanted = ArchiveQuery(
                 agent_id=self._agent_id, query=query, as_of=self._as_of, as_of_time=attached.time,
@@ -84,9 +89,11 @@ class AgentSearcher:
             )  # fmt: skip
             with suppress(ArchiveDown):
                 return await self._archive.search(wanted)
-        found = self._kept.search(
-            query, page * count, count, tags=filters.tags, source=filters.source, after=after, before=before
-        )
+        find = partial(
+            self._kept.search, query, page * count, count, tags=filters.tags, source=filters.source, after=after,
+            before=before,
+        )  # fmt: skip
+        found = await self._aside(find)
         return _page(found, page, count, archive_down=self._archive is not None)
 
     def listed(self, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
@@ -113,12 +120,30 @@ class AgentSearcher:
         row = self._kept.memory(memory_id)
         return None if row is None else msgspec.convert(row, Hit)
 
-    async def _meanings(self, about: str) -> Mapping[int, float] | None:
+    def _talk(self, filters: Filters) -> Any:
+        """Return the agent's messages for a search. Raise FunctionError for invalid days."""
+        self._span(filters.start, filters.end)
+        return self._search.talk()
+
+    def _between(self, start: str, end: str, first: int, count: int) -> RecallPage:
+        self._span(start, end)
+        return self._search.recall_between(start, end, first, count)
+
+    def _attached(self, filters: Filters) -> tuple[int | None, int | None, Any]:
+        """Return the span of the filters, and the attached sources. Raise FunctionError for invalid filters."""
+        after, before = self._span(filters.start, filters.end)
+        attached = self._kept.attached()
+        if filters.source and filters.source not in attached.sources:
+            self._check_source(filters.source, attached.sources)
+        return after, before, attached
+
+    async def _meanings(self, about: str, talk: Any) -> Mapping[int, float] | None:
         """Return values by seq; None if there is an archive and it does not answer."""
         if self._archive is None:
             return {}
+        said = SaidMessages(talk.seq, talk.role, talk.name, talk.text)
         try:
-            return await self._archive.meanings(self._agent_id, about, self._said_by)
+            return await self._archive.meanings(self._agent_id, about, said)
         except ArchiveDown:
             return None
 

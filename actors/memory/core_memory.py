@@ -66,6 +66,26 @@ class Memory:
         """Rewrite the whole block."""
         self._edit(label, value, "set", value)
 
+    def items(self, label: str) -> list[str]:
+        """Return the items of a block: its lines that are not empty."""
+        return [line for line in self.value(label).split("\n") if line.strip()]
+
+    def add_item(self, label: str, item: str) -> None:
+        """Add an item as the last line. Raise FunctionError for an item that is no line."""
+        self.append(label, _item(item))
+
+    def replace_item(self, label: str, item: str, new: str) -> None:
+        """Replace the first line that is `item`. Raise FunctionError if no line is, or if `new` is no line."""
+        items = self._items_with(label, item)
+        items[items.index(item)] = _item(new)
+        self._edit(label, "\n".join(items), "replaced", new, item)
+
+    def remove_item(self, label: str, item: str) -> None:
+        """Delete the first line that is `item`. Raise FunctionError if no line is."""
+        items = self._items_with(label, item)
+        items.remove(item)
+        self._edit(label, "\n".join(items), "removed", "", item)
+
     def emit(self, event: Event) -> None:
         """Add an event that is not an edit, in order."""
         self._events.append(event)
@@ -122,6 +142,17 @@ class Memory:
             raise FunctionError(f"Content not found in {label!r} (make sure to use the exact string).")
         return value
 
+    def _items_with(self, label: str, item: str) -> list[str]:
+        """Return the items of a block that has this one. Raise FunctionError if it has not, or is shared: others edit
+        the text of a shared block meanwhile, and its lines may be parts of other lines.
+        """
+        if self._writable(label).origin:
+            raise FunctionError(f"{label!r} is shared: edit its text with core_memory_replace. Nothing was changed.")
+        items = self.items(label)
+        if item not in items:
+            raise FunctionError(f"Item not found in {label!r} (make sure to use the exact line).")
+        return items
+
     def _edit(self, label: str, value: str, operation: MemoryOperation, content: str, old: str = "") -> None:
         block = self._writable(label)
         if not isinstance(value, str) or not _is_writable(value):
@@ -145,6 +176,12 @@ class Memory:
                 description=block.description,
             )
         )
+
+
+def _item(text: str) -> str:
+    if not text.strip() or len(text.splitlines()) > 1:
+        raise FunctionError("An item is one line of text. Nothing was changed.")
+    return text
 
 
 def _is_writable(text: str) -> bool:

@@ -7,12 +7,14 @@ reruns (`IsolatedBlocks`). `id_of` must always give the same id for the same cal
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from hashlib import sha256
 from typing import Literal, Protocol
 
 import msgspec
 
 from everlog.events import RANDOM_BITS, BlockRemoved, FunctionError, MemoryEdited, Record, event_of, is_erased, uuid7
+from everlog.events.times import moment
 
 BlockOperation = Literal["created", "appended", "replaced", "removed", "set", "changed", "deleted"]
 
@@ -39,6 +41,11 @@ class SharedBlock(msgspec.Struct, frozen=True):
     at: int = 0
     """Time of the newest edit, microseconds UTC."""
     deleted: bool = False
+
+    @property
+    def time(self) -> datetime:
+        """Time of the newest edit, UTC."""
+        return moment(self.at)
 
 
 class BlockEdit(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +83,8 @@ class BlockEditOutcome(msgspec.Struct, frozen=True):
     """True if the edit was not made and can be sent again later."""
     unknown: bool = False
     """True if the outcome is not known: the edit may or may not have been made."""
+    warnings: Sequence[str] = ()
+    """Warnings about the block's log, which its owner opened for this edit; the owner has noted them too."""
 
 
 class BlockClient(Protocol):

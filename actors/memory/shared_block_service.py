@@ -16,6 +16,7 @@ from everlog.actors.ports.agent_constants import BLOCK_CHARS
 from everlog.actors.ports.effects import Clock, Ids
 from everlog.actors.ports.moments import seq_of
 from everlog.events import BadInput, BlockRemoved, MemoryEdited, StoreError, UnknownAgent, event_of
+from everlog.events.times import moment
 from everlog.store import LogReader, Store, block_of, stream_of_block
 
 
@@ -33,6 +34,11 @@ class BlockVersion(msgspec.Struct, frozen=True):
     limit: int
     description: str = ""
     read_only: bool = False
+
+    @property
+    def time(self) -> datetime:
+        """Time of the edit, UTC."""
+        return moment(self.at)
 
 
 class BlockSubscription(msgspec.Struct, frozen=True):

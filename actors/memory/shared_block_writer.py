@@ -12,6 +12,7 @@ from typing import Any
 
 from everlog.actors.memory.shared_block_rules import BlockEdit, BlockEditOutcome, SharedBlock, event_after, folded
 from everlog.actors.ports.effects import Ids
+from everlog.actors.ports.log_warnings import note_opening
 from everlog.actors.ports.ports import Ports
 from everlog.events import (
     Event,
@@ -54,6 +55,8 @@ class _Block:
         self.stream = stream_of_block(name)
         self.log: Log | None = None
         """Log of the block while this process owns it."""
+        self.warnings: Sequence[str] = ()
+        """Warnings about the log since it was opened, until an edit reports them."""
         self.read_at = -BLOCK_CACHE_US
         self.forget()
 
@@ -121,7 +124,7 @@ class SharedBlockWriter:
     ) -> None:
         """Own blocks on demand; with `keeps`, a block that was read or edited stays owned until `close` or `unload`."""
         self._store = store
-        self._clock, self._ids, self._sleep = ports.clock, ports.ids, ports.sleep
+        self._clock, self._ids, self._sleep, self._note = ports.clock, ports.ids, ports.sleep, ports.note
         self._keeps = keeps
         self._blocks: dict[str, _Block] = {}
         self._waiting: dict[str, PendingEdits] = {}
@@ -253,6 +256,7 @@ class SharedBlockWriter:
             if not read:
                 log.close()
         block.log = log
+        block.warnings = note_opening(self._note, block.stream, log)
 
     def _close_block(self, block: _Block) -> None:
         log, block.log = block.log, None
@@ -281,8 +285,9 @@ class SharedBlockWriter:
                     return self._lost(block, edits, result)
                 block.take(result.records)
             seal_if_due(block.log, DERIVER)
+        warnings, block.warnings = block.warnings, ()
         return [
-            BlockEditOutcome(block.shared, error) if error else BlockEditOutcome(block.shared, merged=merged)
+            BlockEditOutcome(block.shared, error, merged=merged and not error, warnings=warnings)
             for error, merged in plan.outcomes
         ]
 

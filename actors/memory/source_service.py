@@ -6,7 +6,7 @@ and by the commands for documents.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -22,6 +22,8 @@ from everlog.actors.memory.document_load import (
 )
 from everlog.actors.memory.live_agents import rows_of_live_agents
 from everlog.actors.ports.effects import Clock, Ids
+from everlog.actors.ports.log_warnings import note_opening
+from everlog.actors.ports.ports import discard_note
 from everlog.events import AgentCreated, BadInput, DocumentLoaded, DocumentRemoved, UnknownAgent, draft
 from everlog.projections import DERIVER, HEAD, Projections, activate
 from everlog.store import Log, LogReader, Store, seal_if_due, source_of, stream_of
@@ -37,8 +39,10 @@ ROWS = 4096
 class Sources:
     """Sources of one store. Methods block until they are done; they can be called from another thread."""
 
-    def __init__(self, store: Store, *, clock: Clock, ids: Ids) -> None:
+    def __init__(self, store: Store, *, clock: Clock, ids: Ids, note: Callable[[str], None] = discard_note) -> None:
+        """Open the sources of `store`. `note` is called with warnings about a log that a load opened."""
         self._store = store
+        self._note = note
         self._clock = clock
         self._ids = ids
 
@@ -106,6 +110,7 @@ class Sources:
         self._store.register(stream)
         log = self._store.open(stream, "everlog load")
         try:
+            note_opening(self._note, stream, log)
             seal_if_due(log, DERIVER)  # a killed load may have left frames to seal
             load = _Writing(source, rows_of(log, stream), log, self._clock, self._ids)
             return load.run(documents, origins, prune=prune)

@@ -43,7 +43,7 @@ _ADDRESS = "Check --base-url (or OPENAI_BASE_URL)."
 
 FAILURES: Mapping[str, FailureClass] = {
     "unreachable": _passing("no connection", "Is the server running, and is --base-url right?"),
-    "timeout": _passing("no answer in 120 s, or a stream without a piece for as long"),
+    "timeout": _passing("no answer in 120 s, a stream without a piece for as long, or 900 s in all"),
     "cut": _passing("the answer broke off before its end"),
     "server": _passing("the endpoint failed: 408, 409, 425 or 5xx"),
     "overloaded": _passing("too much to do: 503, 529, or a word of overload"),

@@ -32,8 +32,14 @@ _BLOCKS = {
 }  # fmt: skip
 """Types of tensors: number of weights in a block, and bytes of the block."""
 
-KEYS_MAX, TENSORS_MAX = 100_000, 1_000_000
-"""Largest counts of a valid header; a header with more is damaged."""
+KEYS_MAX, TENSORS_MAX, TEXTS_MAX, DIMENSIONS_MAX = 100_000, 1_000_000, 4_000_000, 4
+"""Largest counts of a valid header: keys, tensors, texts in all arrays, dimensions of one tensor (ggml has four). A
+header with more is damaged. Without the last two a crafted header keeps the process busy for minutes.
+"""
+TEXT_BYTES_MAX = 64 * 1024 * 1024
+"""Largest text of a valid header. A flipped bit in a length would otherwise copy gigabytes of weights into memory."""
+LENGTH_BYTES = 8
+"""Bytes of the length before each text."""
 
 
 class GgufHeader(msgspec.Struct, frozen=True):
@@ -109,6 +115,7 @@ class _Reader:
 
     def __init__(self, content: "bytes | mmap", path: str) -> None:
         self._content, self._path = content, path
+        self._texts = 0
         self.at = 0
 
     def header_error(self, what: str) -> BadInput:
@@ -135,6 +142,8 @@ class _Reader:
         """Read a text, which is preceded by its length."""
         size = self.read_plain("<Q")
         self._pass(size)
+        if size > TEXT_BYTES_MAX:
+            raise self.header_error(f"a text of {size:,} bytes, above the limit of {TEXT_BYTES_MAX:,}")
         return bytes(self._content[self.at - size : self.at]).decode(errors="replace")
 
     def values(self, count: int) -> Mapping[str, Any]:
@@ -156,6 +165,11 @@ class _Reader:
         if kind in _PLAIN:
             self._pass(count * struct.calcsize(_PLAIN[kind]))
         elif kind == _STRING:
+            if self.at + count * LENGTH_BYTES > len(self._content):
+                raise self.truncated_error(self.at + count * LENGTH_BYTES)
+            self._texts += count
+            if self._texts > TEXTS_MAX:
+                raise self.header_error(f"its arrays have {self._texts:,} texts, above the limit of {TEXTS_MAX:,}")
             for _ in range(count):
                 self._pass(self.read_plain("<Q"))
         else:
@@ -172,8 +186,10 @@ class _Reader:
         0 if its type is unknown here.
         """
         self.string()
-        weights = 1
-        for _ in range(self.read_plain("<I")):
+        weights, dimensions = 1, self.read_plain("<I")
+        if dimensions > DIMENSIONS_MAX:
+            raise self.header_error(f"a tensor of {dimensions:,} dimensions; there are at most {DIMENSIONS_MAX}")
+        for _ in range(dimensions):
             weights *= self.read_plain("<Q")
         kind, offset = self.read_plain("<I"), self.read_plain("<Q")
         if kind not in _BLOCKS:

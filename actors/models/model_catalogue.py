@@ -10,6 +10,7 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
+import google_crc32c
 import msgspec
 
 from everlog.actors.models.model_types import (
@@ -36,8 +37,15 @@ _read: dict[Path, tuple[FileStamp | None, FileStamp | None, Catalogue]] = {}
 
 
 class _FoundFile(msgspec.Struct):
-    version: int = 1
+    version: int = 2
+    """1: without a checksum."""
     found: list[ProbeFindings] = []
+    crc32c: str = ""
+    """Checksum of `found` as it is encoded."""
+
+
+def _checksum(found: list[ProbeFindings]) -> str:
+    return f"{google_crc32c.value(msgspec.json.encode(found)):08x}"
 
 
 def catalogue_of(root: Path) -> Catalogue:
@@ -74,17 +82,19 @@ def _text(path: Path) -> str:
 
 
 def _load_probes(root: Path) -> list[ProbeFindings]:
-    """Return the findings of probes. A file that cannot be read counts as lost: the next probe writes it again."""
+    """Return the findings of probes. A file that is damaged counts as lost: the next probe writes it again."""
     try:
-        return msgspec.json.decode(read_whole(root / FOUND) or b"{}", type=_FoundFile).found
+        read = msgspec.json.decode(read_whole(root / FOUND) or b"{}", type=_FoundFile)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return []
+    return read.found if read.version == 1 or read.crc32c == _checksum(read.found) else []
 
 
 def save_probe(root: Path, found: ProbeFindings) -> None:
     """Store the findings of a probe, in place of earlier ones for the same model and address. Raise StoreError."""
     others = [each for each in _load_probes(root) if (each.url, each.model) != (found.url, found.model)]
-    content = msgspec.json.format(msgspec.json.encode(_FoundFile(found=[*others, found])))
+    kept = [*others, found]
+    content = msgspec.json.format(msgspec.json.encode(_FoundFile(found=kept, crc32c=_checksum(kept))))
     write_whole(root / FOUND, content)
 
 

@@ -7,13 +7,12 @@ and by the commands for models. The fields are the format of `models.toml` and o
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import NamedTuple
 
 import msgspec
 
-from everlog.events import BadInput, Sampling
-
-CallingFormatName = Literal["native", "schema", "text"]
+from everlog.actors.ports.agent_constants import CALL_S_MAX, GATEWAY_TIMEOUT_S
+from everlog.events import BadInput, CallingName, Sampling
 
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_KEY = "OPENAI_API_KEY"
@@ -44,7 +43,7 @@ class Abilities(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         return msgspec.structs.replace(other, **mine)
 
     @property
-    def preferred_format(self) -> CallingFormatName | None:
+    def preferred_format(self) -> CallingName | None:
         """Best calling format for these abilities; None if too little is known."""
         if self.tools:
             return "native"
@@ -62,8 +61,24 @@ class EndpointEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     models: Sequence[str] = ()
     """Names of the models that it serves, or patterns with * and ?."""
     window: int | None = None
+    silence_s: float | None = None
+    """Seconds without a piece of the reply after which a try of a call is given up; None: GATEWAY_TIMEOUT_S."""
+    call_s: float | None = None
+    """Seconds after which a call is given up, with all its tries; None: CALL_S_MAX."""
     abilities: Abilities = Abilities()
     note: str = ""
+
+
+class CallLimits(NamedTuple):
+    """Seconds that calls of an endpoint may take."""
+
+    silence_s: float = GATEWAY_TIMEOUT_S
+    """Seconds without a piece of the reply; for a reply that is not streamed, those until its end."""
+    call_s: float = CALL_S_MAX
+    """Seconds of a call, with all its tries and the pauses between them."""
+
+
+DEFAULT_LIMITS = CallLimits()
 
 
 class ModelEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -73,7 +88,7 @@ class ModelEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Name of the endpoint that serves it."""
     window: int | None = None
     """Tokens."""
-    calling: CallingFormatName | None = None
+    calling: CallingName | None = None
     stream: bool | None = None
     sampling: Sampling | None = None
     fallback: str | None = None
@@ -96,7 +111,7 @@ class ProbeFindings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     url: str
     model: str
     at: int
-    """Time of the probe, microseconds UTC."""
+    """Time of the probe, microseconds UTC; 0 if the address was given with --no-probe and never tested."""
     server: str = ""
     """Kind of server, as far as its answers show it; empty: unknown."""
     models: Sequence[str] = ()
@@ -107,6 +122,11 @@ class ProbeFindings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """Result of each question of the probe, in words."""
     fault: str = ""
     """Reason for which nothing was found out; empty if something was."""
+
+    @property
+    def served(self) -> Sequence[str]:
+        """Names of the models that are known to be served at the address; none if the probe failed."""
+        return () if self.fault else (self.model, *self.models)
 
 
 class ModelAddress(msgspec.Struct, frozen=True):
@@ -124,11 +144,13 @@ class ModelDefaults(msgspec.Struct, frozen=True):
     """Default settings of an agent that uses this model. None: no default is known."""
 
     window: int | None = None
-    calling: CallingFormatName | None = None
+    calling: CallingName | None = None
     stream: bool | None = None
     sampling: Sampling | None = None
     fallback: str | None = None
     summarizer: str | None = None
+    takes_functions: bool = False
+    """True if the model is known to call functions that a request describes."""
 
 
 class Catalogue(msgspec.Struct, frozen=True):
@@ -150,7 +172,7 @@ class Catalogue(msgspec.Struct, frozen=True):
         if rest and (prefix in self.endpoints or (prefix in self.shipped and not base_url)):
             return self._at(prefix, rest)
         if not base_url:
-            base_url = next((found.url for found in self.found if name in found.models and not found.fault), "")
+            base_url = next((found.url for found in reversed(self.found) if name in found.served), "")
         return ModelAddress(name, base_url)
 
     def key_of(self, url: str) -> str:
@@ -159,6 +181,13 @@ class Catalogue(msgspec.Struct, frozen=True):
         """
         described = (*self.endpoints.values(), *self.shipped.values())
         return next((each.key for each in described if same_url(each.url, url)), OPENAI_KEY)
+
+    def limits_of(self, url: str) -> CallLimits:
+        """Return the limits of calls to an address: those that the user described, else the defaults."""
+        described = self._described(url)
+        if described is None:
+            return DEFAULT_LIMITS
+        return CallLimits(described.silence_s or GATEWAY_TIMEOUT_S, described.call_s or CALL_S_MAX)
 
     def known(self, name: str, url: str) -> ModelDefaults:
         """Return the settings of an agent for a model at an address."""
@@ -171,11 +200,12 @@ class Catalogue(msgspec.Struct, frozen=True):
         stream = None if abilities.streaming is None else abilities.streaming and abilities.stream_usage is not False
         return ModelDefaults(
             window=window,
-            calling=entry.calling or abilities.preferred_format,
+            calling=entry.calling or _for_family(name, abilities.preferred_format),
             stream=stream if entry.stream is None else entry.stream,
             sampling=entry.sampling,
             fallback=entry.fallback,
             summarizer=entry.summarizer,
+            takes_functions=bool(abilities.tools) and (not same_url(url, OPENAI_URL) or name.startswith(_OPENAI_NAMES)),
         )
 
     def abilities(self, name: str, url: str) -> Abilities:
@@ -214,6 +244,23 @@ class Catalogue(msgspec.Struct, frozen=True):
                 f"Add a table [endpoints.{endpoint}] to models.toml, or name one of: {known}."
             )
         return ModelAddress(name, described.url.rstrip("/"), endpoint)
+
+
+_OPENAI_NAMES = ("gpt-", "chatgpt-", "o1", "o3", "o4")
+"""Beginnings of the names of OpenAI's models: of another name at its address nothing is known."""
+
+_FAMILIES: Sequence[tuple[str, CallingName]] = (
+    ("llama-3", "llama3"), ("llama3", "llama3"), ("zephyr", "zephyr"), ("airoboros", "airoboros"),
+    ("neural-chat", "neural-chat"),
+)  # fmt: skip
+"""Families of models whose turns are not those of ChatML, by a part of the model's name in lower case."""
+
+
+def _for_family(name: str, preferred: CallingName | None) -> CallingName | None:
+    """Return the calling format of text with the turns of the model's family; any other format unchanged."""
+    if preferred != "text":
+        return preferred
+    return next((calling for part, calling in _FAMILIES if part in name.lower()), preferred)
 
 
 def same_url(one: str, other: str) -> bool:

@@ -101,6 +101,10 @@ def _check(name: str, endpoint: EndpointEntry, path: str, text: str) -> None:
         raise _fault(path, text, ["endpoints", name, "key"], f"the name of an environment variable {_ONLY_NAMES}")
     if endpoint.window is not None and endpoint.window <= 0:
         raise _fault(path, text, ["endpoints", name, "window"], "a number of tokens above 0 was expected")
+    for field in ("silence_s", "call_s"):
+        seconds = getattr(endpoint, field)
+        if seconds is not None and not 0 < seconds < float("inf"):
+            raise _fault(path, text, ["endpoints", name, field], "a number of seconds above 0 was expected")
 
 
 _ONLY_NAMES = (

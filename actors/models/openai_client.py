@@ -1,24 +1,27 @@
 """Call models behind OpenAI-compatible endpoints, for chat and for embeddings: the one file that imports openai.
 
-The openai package finds address, key and headers in the usual places, and its connections carry the bytes. The bytes of
-a request are sent exactly as given, and once: retries are the gateway's job. Used by the gateway, by `make_model.py`,
-and by the archive for embeddings.
+The openai package sends every request, and its errors say what failed. It is given the bytes of a request and hands
+out the bytes of the answer, because their hash is in the log: it makes no objects of either. A request is sent once:
+retries are the gateway's job, which counts them for the agent. Used by the gateway, by `make_model.py`, and by the
+archive for embeddings.
 """
 
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import cached_property
 from operator import attrgetter
-from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from typing import Any, cast
 
 import httpx2
 import openai
+from openai._models import FinalRequestOptions
 
 from everlog.actors.models.classify_failure import KEPT, refusal
+from everlog.actors.models.endpoint_address import check_address, split_query
 from everlog.actors.models.failure_classes import cure_of
-from everlog.actors.models.model_types import OPENAI_KEY
+from everlog.actors.models.model_types import DEFAULT_LIMITS, OPENAI_KEY, CallLimits
 from everlog.actors.models.response_body import SECRET_CHARS_MIN, KeyRedactor, ResponseReader, redact_key
 from everlog.actors.ports.agent_constants import ASKS_MAX, CONNECT_S, ENDPOINT_IDLE_S, GATEWAY_TIMEOUT_S, STREAM_END_S
 from everlog.actors.ports.effects import NOTHING, DeltaCallback, ModelResponse, Spent
@@ -31,7 +34,56 @@ POOL_CONNECTIONS = 4
 REFUSAL_BYTES_MAX = 64 << 10
 """Maximum bytes of a refusal's body that are read."""
 
+CHECK_S = 15
+"""Seconds to wait for an answer that needs no model."""
+
 _JSON = {"Content-Type": "application/json"}
+_ONCE = {**_JSON, "Connection": "close"}
+"""Headers of a request after which the connection is closed: see `_more_came`. A batch of texts is worth one."""
+
+_NO_COUNT: dict[str, str | openai.Omit] = {"X-Stainless-Retry-Count": openai.Omit()}
+"""Headers that keep the package from counting its tries, of which there is one."""
+
+_FAULTS = (openai.APIConnectionError, httpx2.HTTPError)
+"""Errors of a connection: before the head of an answer those of openai, in the answer's body those below it."""
+
+
+class _Client(openai.AsyncOpenAI):
+    """openai's client, without the headers that describe this machine."""
+
+    @cached_property
+    def default_headers(self) -> dict[str, str | openai.Omit]:
+        """Headers of every request, besides the key's."""
+        found = {**super().default_headers, "User-Agent": f"AsyncOpenAI/Python {openai.__version__}"}
+        said = {name: value for name, value in found.items() if not name.lower().startswith("x-stainless")}
+        return {**said, **_JSON, "Accept-Encoding": "identity"}
+
+
+class _RefusalBody(httpx2.AsyncByteStream):
+    """Body of a refusal, which openai reads to its end: the first REFUSAL_BYTES_MAX bytes."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self._response, self._body = response, cast(httpx2.AsyncByteStream, response.stream)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """Yield the body, until enough of it was read."""
+        size = 0
+        async for part in self._body:
+            yield part
+            size += len(part)
+            if size > REFUSAL_BYTES_MAX:
+                return
+
+    async def aclose(self) -> None:
+        """Give the connection back, or close it if it holds more than this body."""
+        await _drop_if_more_came(self._response, self._body)
+        await self._body.aclose()
+
+
+async def _bound_refusal(response: httpx2.Response) -> None:
+    """Limit the body of an answer that openai will raise as an error."""
+    if not response.is_success:
+        response.stream = _RefusalBody(response)
 
 
 class _Pool:
@@ -39,7 +91,7 @@ class _Pool:
 
     __slots__ = ("client", "free")
 
-    def __init__(self, client: httpx2.AsyncClient, connections: int) -> None:
+    def __init__(self, client: _Client, connections: int) -> None:
         self.client = client
         self.free = connections
         """Number of further requests that can be sent at the same time."""
@@ -59,26 +111,35 @@ class ConnectionPool:
         self.key_name = key_name
         self._key = os.environ.get(key_name, "").strip() if key_name else ""
         base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
-        _check(name, self._key, base_url, key_name or OPENAI_KEY)
-        base_url, query = _split_query(base_url)
+        check_address(name, self._key, base_url, key_name or OPENAI_KEY)
+        base_url, query = split_query(base_url)
         self._connections_max = connections_max
         self._pools_max = max(1, connections_max // POOL_CONNECTIONS)
-        self._trust = httpx2.create_ssl_context()  # takes a tenth of a second, so it is shared
         self._pools: list[_Pool] = []
-        self._add_pool()
-        # No retries here: the gateway retries, and counts the attempts.
-        described = openai.AsyncOpenAI(
-            api_key=self._key or "none", base_url=base_url, http_client=self._pools[0].client, max_retries=0
-        )
-        self.url = str(described.base_url)
-        self._headers = httpx2.Headers(_headers(described))
-        self._paths = {path: httpx2.URL(self.url + path + query) for path in ("chat/completions", "completions")}
+        self._base_url = base_url
+        try:
+            self._trust = httpx2.create_ssl_context()  # takes a tenth of a second, so it is shared
+            self._add_pool()
+        except (ImportError, OSError, ValueError) as error:
+            raise ModelError(
+                f"No connection to {name!r} can be made ({error}). Check the variables HTTP_PROXY, HTTPS_PROXY, "
+                "ALL_PROXY (a SOCKS proxy is not supported), SSL_CERT_FILE and SSL_CERT_DIR.",
+                kind="address",
+            ) from error
+        self.url = str(self._pools[0].client.base_url)
+        self._list = self.url + "models" + query
+        # Made once: `post` would make them for each request, at an eighth of the request's CPU.
+        self._options = {
+            path: FinalRequestOptions.construct(method="post", url=self.url + path + query, headers=_NO_COUNT)
+            for path in ("chat/completions", "completions")
+        }
 
     @asynccontextmanager
     async def sent(self, request: bytes) -> AsyncIterator[httpx2.Response]:
-        """Send exactly these bytes, and yield the response with its body unread. Raise httpx2.HTTPError.
+        """Send exactly these bytes, and yield the response with its body unread.
 
         A request that begins with its prompt goes to the text completions, every other one to the chat completions.
+        Raises openai.APIStatusError for a refusal, and one of _FAULTS for a connection that failed.
         """
         path = "completions" if request.startswith(b'{"prompt":') else "chat/completions"
         if len(self._pools) < self._pools_max and all(pool.free <= 0 for pool in self._pools):
@@ -86,19 +147,27 @@ class ConnectionPool:
         pool = max(self._pools, key=attrgetter("free"))
         pool.free -= 1
         try:
-            message = httpx2.Request("POST", self._paths[path], headers=self._headers, content=request)
-            response = await pool.client.send(message, stream=True)
+            options = self._options[path].model_copy()
+            options.content = request
+            sent = await pool.client.request(httpx2.Response, options, stream=True, stream_cls=openai.AsyncStream[Any])
+            response = cast(httpx2.Response, sent)  # the unread answer that was asked for, and no stream of objects
             try:
                 yield response
             finally:
+                await _drop_if_more_came(response, response.stream)
                 await response.aclose()
         finally:
             pool.free += 1
 
+    async def listed(self) -> None:
+        """Ask the endpoint for its list of models. Raises what `sent` raises."""
+        client = self._pools[0].client
+        await client.get(self._list, cast_to=httpx2.Response, options={"headers": _NO_COUNT, "timeout": CHECK_S})
+
     async def close(self) -> None:
         """Close all connections. Idempotent."""
         for pool in self._pools:
-            await pool.client.aclose()
+            await pool.client.close()
 
     def _add_pool(self) -> None:
         # This spreads connections_max over the pools: sizes differ by one at most.
@@ -106,12 +175,14 @@ class ConnectionPool:
         limits = httpx2.Limits(
             max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=ENDPOINT_IDLE_S
         )
-        self._pools.append(
-            _Pool(
-                httpx2.AsyncClient(verify=self._trust, timeout=httpx2.Timeout(None, connect=CONNECT_S), limits=limits),
-                connections,
-            )
+        timeout = httpx2.Timeout(None, connect=CONNECT_S)
+        http = httpx2.AsyncClient(
+            verify=self._trust, timeout=timeout, limits=limits, event_hooks={"response": [_bound_refusal]}
         )
+        client = _Client(
+            api_key=self._key or "none", base_url=self._base_url, http_client=http, max_retries=0, timeout=timeout
+        )
+        self._pools.append(_Pool(client, connections))
 
     def clean(self, text: str) -> str:
         """Return `text` without the key, which an endpoint may have repeated."""
@@ -120,6 +191,27 @@ class ConnectionPool:
     def redactor_for(self, on_delta: DeltaCallback) -> KeyRedactor:
         """Return a filter that passes the deltas of a reply to `on_delta` without the key."""
         return KeyRedactor(on_delta, self._key if len(self._key) >= SECRET_CHARS_MIN else "")
+
+
+async def _drop_if_more_came(response: httpx2.Response, body: object) -> None:
+    """Close the connection of a response if it holds bytes after the end of the response: the pool drops it then."""
+    if _more_came(body):
+        await response.extensions["network_stream"].aclose()
+
+
+def _more_came(body: object) -> bool:
+    """Return True if the connection holds bytes after the end of this body, or if that cannot be told.
+
+    Such bytes would be read as the answer to the next request on the connection, which may be that of another agent.
+    The HTTP package keeps the connection nevertheless, and shows these bytes in private attributes only. If another
+    version has no such attributes, connections are not used again, and the test that counts connections fails.
+    """
+    try:
+        stream: Any = body
+        state = stream._stream._httpcore_stream._stream._connection._h11_state  # noqa: SLF001 - nothing public has it
+        return bool(state.trailing_data[0])
+    except AttributeError:
+        return True
 
 
 class ChatEndpoint:
@@ -132,12 +224,15 @@ class ChatEndpoint:
         *,
         connections: ConnectionPool | None = None,
         key_name: str = OPENAI_KEY,
+        limits: CallLimits = DEFAULT_LIMITS,
     ) -> None:
         """Use `name`. `connections`: shared with models of the same endpoint; None: its own, to `base_url`.
+        `limits`: seconds of a try, which this class keeps, and of a call, which the gateway keeps.
 
         Raise ModelError as `ConnectionPool` does.
         """
         self.name = name
+        self.limits = limits
         self._connections = connections or ConnectionPool(name, base_url, key_name=key_name)
         self._url = self._connections.url
         self._clean = self._connections.clean
@@ -154,20 +249,20 @@ class ChatEndpoint:
         reading: ResponseReader | None = None
         redactor = None if on_delta is None else self._connections.redactor_for(on_delta)
         try:
-            async with asyncio.timeout(GATEWAY_TIMEOUT_S) as limit, self._connections.sent(request) as response:
-                if not response.is_success:
-                    raise await self._refusal(response)
+            async with asyncio.timeout(self.limits.silence_s) as limit, self._connections.sent(request) as response:
                 content_type = response.headers.get("content-type", "")
                 reading = ResponseReader(
                     self.name, self._url, self._clean, redactor.feed if redactor else None, content_type
                 )
-                await _read(response, reading, limit)
+                await _read(response, reading, limit, self.limits.silence_s)
         except TimeoutError:
             # A server may keep the stream open after its last event:
             # a whole reply counts, however the connection ended.
             if reading is None or not reading.is_whole():
                 raise self._late(reading) from None
-        except httpx2.HTTPError as error:
+        except openai.APIStatusError as error:
+            raise self._refusal(error) from None
+        except _FAULTS as error:
             if reading is None:
                 raise unreachable(error, self.name, self._url, self._clean, KEPT) from error
             if not reading.is_whole():
@@ -177,6 +272,18 @@ class ChatEndpoint:
             redactor.end()
         return ModelResponse(raw, monotonic_us() - began)
 
+    async def check(self) -> None:
+        """Raise ModelError if the endpoint cannot be reached or refuses the key. Any other answer is a sound one: many
+        servers do not list their models, or serve them under names that they do not list.
+        """
+        try:
+            await self._connections.listed()
+        except openai.APIStatusError as error:
+            if error.status_code in (401, 403):
+                raise self._refusal(error, "") from None
+        except _FAULTS as error:
+            raise unreachable(error, self.name, self._url, self._clean, "") from error
+
     async def close(self) -> None:
         """Close the connections, shared ones included. Idempotent."""
         await self._connections.close()
@@ -185,24 +292,22 @@ class ChatEndpoint:
         if reading is not None:
             return reading.truncated_error("did not come to its end in time", kind="timeout")
         cure = cure_of("timeout", self.name)
-        return ModelError(f"The model endpoint {self._url} did not answer in time. {cure}{KEPT}", kind="timeout")
+        waited = f"{self.limits.silence_s:g} s, `silence_s` in models.toml"
+        return ModelError(
+            f"The model endpoint {self._url} did not answer in time ({waited}). {cure}{KEPT}", kind="timeout"
+        )
 
-    async def _refusal(self, response: httpx2.Response) -> ModelError:
-        body = b""
-        async for part in response.aiter_bytes():
-            body += part
-            if len(body) > REFUSAL_BYTES_MAX:
-                break
-        said = self._clean(body.decode("utf-8", "replace"))
-        headers = {name: self._clean(value) for name, value in response.headers.items()}
-        error = refusal(response.status_code, headers, said, name=self.name, url=self._url)
+    def _refusal(self, raised: openai.APIStatusError, kept: str = KEPT) -> ModelError:
+        said = self._clean(raised.response.text)
+        headers = {name: self._clean(value) for name, value in raised.response.headers.items()}
+        error = refusal(raised.status_code, headers, said, name=self.name, url=self._url, kept=kept)
         if self._connections.key_name != OPENAI_KEY:
             named = self._connections.key_name or "a variable that models.toml names as its `key`"
             error.args = (str(error).replace(OPENAI_KEY, named),)
         return error
 
 
-async def _read(response: httpx2.Response, reading: ResponseReader, limit: asyncio.Timeout) -> None:
+async def _read(response: httpx2.Response, reading: ResponseReader, limit: asyncio.Timeout, silence_s: float) -> None:
     """Read the body to its end. A stream may take any time, as long as parts of the reply keep arriving."""
     now, chunks = asyncio.get_running_loop().time, 0
     async for part in response.aiter_bytes():
@@ -210,7 +315,7 @@ async def _read(response: httpx2.Response, reading: ResponseReader, limit: async
         # Comments, which only keep the connection open, do not extend the limit.
         if reading.done or reading.chunks > chunks:
             chunks = reading.chunks
-            limit.reschedule(now() + (STREAM_END_S if reading.done else GATEWAY_TIMEOUT_S))
+            limit.reschedule(now() + (STREAM_END_S if reading.done else silence_s))
 
 
 class EmbeddingsEndpoint:
@@ -220,8 +325,8 @@ class EmbeddingsEndpoint:
         """`keyless`: send no key. Raise ModelError as `ConnectionPool` does."""
         self._key = "" if keyless else os.environ.get("OPENAI_API_KEY", "").strip()
         base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
-        _check(name, self._key, base_url)
-        base_url, query = _split_query(base_url)
+        check_address(name, self._key, base_url)
+        base_url, query = split_query(base_url)
         self._path = "/embeddings" + query
         self.name = name
         self._client = openai.OpenAI(
@@ -232,7 +337,7 @@ class EmbeddingsEndpoint:
     def ask(self, request: bytes) -> str:
         """Send exactly these bytes, once, and return the body of the answer. Raise ModelError."""
         try:
-            return self._client.post(self._path, cast_to=str, content=request, options={"headers": _JSON})
+            return self._client.post(self._path, cast_to=str, content=request, options={"headers": _ONCE})
         except openai.APIStatusError as error:
             headers, body = error.response.headers, self._clean(error.response.text)
             raise refusal(error.status_code, headers, body, name=self.name, url=self.url, kept="") from error
@@ -257,52 +362,6 @@ def unreachable(error: Exception, name: str, url: str, clean: Callable[[str], st
     else:
         kind, what = "unreachable", "cannot be reached"
     return ModelError(f"The model endpoint {url} {what} ({reason}). {cure_of(kind, name)}{kept}", kind=kind)
-
-
-def _headers(client: openai.AsyncOpenAI) -> dict[str, str]:
-    """Return the headers of every request: user agent and key, but nothing about this machine."""
-    found: dict[str, Any] = {**client.default_headers, **client.auth_headers, **_JSON, "Accept-Encoding": "identity"}
-    text_headers = {name: value for name, value in found.items() if isinstance(value, str)}
-    return {name: value for name, value in text_headers.items() if not name.lower().startswith("x-stainless")}
-
-
-def _check(name: str, key: str, base_url: str | None, key_name: str = OPENAI_KEY) -> None:
-    """Raise ModelError for a key that does not fit into a header,
-    and for an address that is none or holds a password.
-    """
-    if not key and base_url is None:
-        raise ModelError(
-            f"The model {name!r} needs a key: set {key_name}, or name your own server with --base-url "
-            "(or OPENAI_BASE_URL). Without either, use --model offline.",
-            kind="key",
-        )
-    if not (key.isascii() and key.isprintable()):
-        raise ModelError(f"{key_name} holds characters that no key has; copy it again.", kind="key")
-    try:
-        parts = urlsplit(base_url or "https://")
-        usable = base_url is None or (parts.scheme in ("http", "https") and bool(parts.hostname))
-        secret = parts.username is not None or parts.password is not None
-    except ValueError:
-        usable, secret = False, False
-    if secret:
-        raise ModelError(
-            "The address of the endpoint holds a name or password, and would be shown in messages. Leave them out; the "
-            f"key belongs into {key_name}.",
-            kind="key",
-        )
-    if not usable:
-        raise ModelError(
-            f"The address {base_url!r} is not one of an endpoint; one looks like http://127.0.0.1:8000/v1.",
-            kind="unreachable",
-        )
-
-
-def _split_query(base_url: str | None) -> tuple[str | None, str]:
-    """Split an address into the address proper and its query, with the question mark, which goes after each path."""
-    if base_url is None:
-        return None, ""
-    parts = urlsplit(base_url)
-    return urlunsplit(parts._replace(query="", fragment="")), f"?{parts.query}" if parts.query else ""
 
 
 def _reason(error: BaseException) -> str:

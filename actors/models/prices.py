@@ -68,7 +68,13 @@ class PriceRow(msgspec.Struct, frozen=True):
 class _Shipped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     date: str
     currency: str
+    dates: dict[str, str]
+    """Other dates, by the beginning of the models' names."""
     models: dict[str, Price]
+
+    def date_of(self, model: str) -> str:
+        """Return the day on which the price of a model was looked up."""
+        return next((date for begin, date in self.dates.items() if model.startswith(begin)), self.date)
 
 
 @cache
@@ -96,7 +102,10 @@ class PriceList:
                 "offline", r"^offline( \(rule-based\))?$", Price(0, 0), "everlog"
             ),  # name in requests, and in replies
             *([PriceRow("", "", other, "EVERLOG_GATEWAY_PRICE_IN and _OUT")] if other else ()),
-            *(PriceRow(name, f"^{re.escape(name)}{DATED}$", price, f"list of {listed.date}") for name, price in named),
+            *(
+                PriceRow(name, f"^{re.escape(name)}{DATED}$", price, f"list of {listed.date_of(name)}")
+                for name, price in named
+            ),
         ]
         """The first row that fits counts."""
         self._known: dict[str, Price | None] = {}

@@ -4,14 +4,16 @@ No answer of an endpoint is a failure of the probe: what the endpoint cannot do 
 probes, and so does the command line when it sets an agent up; agents never do.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
 
 from everlog.actors.models.model_types import OPENAI_KEY, Abilities, ProbeFindings
 from everlog.actors.models.probe_http import ProbeResponse, ProbeTransport
+from everlog.actors.models.probe_windows import WINDOWS, list_in, tokens_in
 
 REPLY_TOKENS = 200
 """Maximum tokens of an answer."""
@@ -19,6 +21,11 @@ THINKING_TOKENS = 4000
 """Maximum tokens of an answer, for a model that was still thinking at REPLY_TOKENS."""
 SAID_CHARS = 160
 """Maximum characters of an endpoint's answer that are stored in the findings."""
+
+ANSWERS_MAX = 3
+"""Most answers of a model to one question; two that agree settle it. A model that errs once would otherwise be used in
+the wrong way for good.
+"""
 
 WORDS = ("ready", "steady")
 
@@ -49,6 +56,18 @@ def probe(url: str, model: str, send: ProbeTransport, *, at: int, key: str = OPE
     If nothing can be found out, `fault` of the findings says why, and what to do.
     """
     return _Probe(url.rstrip("/"), model, send, key).found(at)
+
+
+class _Answer(NamedTuple):
+    """One answer to the question if a model can do something."""
+
+    able: bool | None
+    """None: the answer does not tell."""
+    sure: bool = False
+    """True if the server decided, which answers the same again, and not the model."""
+    calls: int = 0
+    """Number of functions that the model called as it was asked to."""
+    fault: str = ""
 
 
 class _Probe:
@@ -82,11 +101,11 @@ class _Probe:
         fault = self._fault(reply)
         if fault:
             return fault
-        rows = [row for row in _list_in(_json(reply.body), "data") if isinstance(row, dict)]
+        rows = [row for row in list_in(_json(reply.body), "data") if isinstance(row, dict)]
         self._served = [row["id"] for row in rows if isinstance(row.get("id"), str)]
         own = next((row for row in rows if row.get("id") == self._model), rows[0] if len(rows) == 1 else {})
         self._server = _SERVERS.get(str(own.get("owned_by", "")), "")
-        self._window = _tokens(own.get("max_model_len")) or _tokens(own.get("context_length"))
+        self._window = tokens_in(own.get("max_model_len")) or tokens_in(own.get("context_length"))
         self._said["models"] = f"it serves {_some(self._served)}" if self._served else "it does not say what it serves"
         return ""
 
@@ -102,35 +121,56 @@ class _Probe:
 
     def _tools(self) -> tuple[bool | None, bool | None, str]:
         """Return whether it calls functions, and several at once, with a fault if the model does not exist."""
+        answers: list[_Answer] = []
+        able = _settled(self._called(), answers)
+        parallel = True if able and any(answer.calls > 1 for answer in answers) else None
+        return able, parallel, answers[-1].fault
+
+    def _called(self) -> Iterator[_Answer]:
+        """Ask for two calls, again and again. A model that does not exist is the answer with a fault."""
         words = f"Call the function `report` twice: with the word {WORDS[0]}, and with the word {WORDS[1]}."
-        reply = self._chat("tools", words, tools=[_REPORT])
-        fault = self._fault(reply, of_model=True)
-        if fault:
-            return None, None, fault
-        message = self._message(reply)
-        if message is None:
-            return (False if 400 <= reply.status < 500 and "tool" in reply.body.lower() else None), None, ""
-        calls = [call for call in _list_in(message, "tool_calls") if _word_of(call)]
-        if calls:
-            self._said["tools"] = f"it called the function{' twice' if len(calls) > 1 else ''}"
-            return True, True if len(calls) > 1 else None, ""
-        if self._was_cut("tools", reply):
-            return None, None, ""
-        self._said["tools"] = f"it answered in words: {self._cut(_words(message))}"
-        return False, None, ""
+        while True:
+            reply = self._chat("tools", words, tools=[_REPORT])
+            fault = self._fault(reply, of_model=True)
+            message = self._message(reply)
+            if fault or message is None:
+                refused = not fault and 400 <= reply.status < 500 and "tool" in reply.body.lower()
+                yield _Answer(False if refused else None, sure=True, fault=fault)
+                continue
+            calls = len([call for call in list_in(message, "tool_calls") if _word_of(call)])
+            if calls:
+                self._said["tools"] = f"it called the function{' twice' if calls > 1 else ''}"
+                yield _Answer(able=True, calls=calls)
+                continue
+            if self._was_cut("tools", reply):
+                yield _Answer(None)
+                continue
+            others = list_in(message, "tool_calls")
+            if others:
+                self._said["tools"] = f"it called a function, but not as asked: {self._cut(_words_of_call(others[0]))}"
+            else:
+                self._said["tools"] = f"it answered in words: {self._cut(_words(message))}"
+            yield _Answer(able=False)
 
     def _schema(self) -> bool | None:
+        return _settled(self._kept_to_schema(), [])
+
+    def _kept_to_schema(self) -> Iterator[_Answer]:
+        """Ask for a reply in a schema, again and again."""
         form = {"type": "json_schema", "json_schema": {"name": "report", "strict": True, "schema": _SCHEMA}}
-        reply = self._chat("json_schema", "Say hello.", response_format=form)
-        message = self._message(reply)
-        if message is None:
-            return False if 400 <= reply.status < 500 else None
-        value = _json(_words(message))
-        kept = isinstance(value, dict) and list(value) == ["word"] and value["word"] in WORDS
-        if not kept and self._was_cut("json_schema", reply):
-            return None
-        self._said["json_schema"] = "the reply kept to it" if kept else f"it answered {self._cut(_words(message))}"
-        return kept
+        while True:
+            reply = self._chat("json_schema", "Say hello.", response_format=form)
+            message = self._message(reply)
+            if message is None:
+                yield _Answer(False if 400 <= reply.status < 500 else None, sure=True)
+                continue
+            value = _json(_words(message))
+            kept = isinstance(value, dict) and list(value) == ["word"] and value["word"] in WORDS
+            if not kept and self._was_cut("json_schema", reply):
+                yield _Answer(None)
+                continue
+            self._said["json_schema"] = "the reply kept to it" if kept else f"it answered {self._cut(_words(message))}"
+            yield _Answer(kept)
 
     def _grammar(self) -> bool | None:
         reply = self._chat("grammar", "Say hello.", grammar=f'root ::= "{WORDS[0]}"')
@@ -210,7 +250,7 @@ class _Probe:
         """Ask for the context window with the server's own requests.
         Called last: the server has the model loaded by then.
         """
-        for looks in _WINDOWS:
+        for looks in WINDOWS:
             if self._window:
                 return
             server, method, path, read = looks
@@ -228,52 +268,23 @@ class _Probe:
         return repr(text if len(text) <= SAID_CHARS else f"{text[:SAID_CHARS]}...")
 
 
+def _settled(answers: Iterable[_Answer], seen: list[_Answer]) -> bool | None:
+    """Return what the server says, or two answers of the model agree on; None if no two of ANSWERS_MAX do. `seen` gets
+    the answers.
+    """
+    for answer in islice(answers, ANSWERS_MAX):
+        agrees = any(other.able is answer.able for other in seen)
+        seen.append(answer)
+        if answer.sure or agrees:
+            return answer.able
+    return None
+
+
 _SERVERS = {
     "llamacpp": "llama.cpp", "library": "Ollama", "vllm": "vLLM", "sglang": "SGLang", "organization_owner": "LM Studio",
     "koboldcpp": "KoboldCpp", "system": "OpenAI", "openai": "OpenAI",
 }  # fmt: skip
 """Kinds of servers, by the owner that they give their models."""
-
-
-def _of_llama_cpp(value: Mapping[str, Any], _: str) -> int | None:
-    settings = value.get("default_generation_settings")
-    return _tokens(settings.get("n_ctx")) if isinstance(settings, dict) else None
-
-
-def _of_ollama(value: Mapping[str, Any], model: str) -> int | None:
-    for row in _list_in(value, "models"):
-        if isinstance(row, dict) and model in (row.get("name"), row.get("model"), str(row.get("name")).split(":")[0]):
-            return _tokens(row.get("context_length"))
-    return None
-
-
-def _of_ollama_file(value: Mapping[str, Any], _: str) -> int | None:
-    for line in str(value.get("parameters", "")).splitlines():
-        name, _, count = line.partition(" ")
-        if name == "num_ctx" and count.strip().isdecimal():
-            return _tokens(int(count))
-    return None
-
-
-def _of_lm_studio(value: Mapping[str, Any], model: str) -> int | None:
-    for row in _list_in(value, "data"):
-        if isinstance(row, dict) and row.get("id") == model:
-            return _tokens(row.get("loaded_context_length"))
-    return None
-
-
-def _of_kobold(value: Mapping[str, Any], _: str) -> int | None:
-    return _tokens(value.get("value"))
-
-
-_WINDOWS: Sequence[tuple[str, str, str, Callable[[Mapping[str, Any], str], int | None]]] = (
-    ("llama.cpp", "GET", "/props", _of_llama_cpp),
-    ("Ollama", "GET", "/api/ps", _of_ollama),
-    ("Ollama", "POST", "/api/show", _of_ollama_file),
-    ("LM Studio", "GET", "/api/v0/models", _of_lm_studio),
-    ("KoboldCpp", "GET", "/api/extra/true_max_context_length", _of_kobold),
-)
-"""Requests for the context window: kind of server, method, path, and reader of the answer."""
 
 
 def _json(text: str) -> Any:
@@ -283,14 +294,9 @@ def _json(text: str) -> Any:
         return None
 
 
-def _list_in(value: Any, name: str) -> list[Any]:
-    found = value.get(name) if isinstance(value, dict) else None
-    return found if isinstance(found, list) else []
-
-
 def _choice(reply: ProbeResponse) -> Mapping[str, Any]:
     """Return the choice in a whole reply; empty if there is none."""
-    choices = _list_in(_json(reply.body), "choices") if reply.status == 200 else []
+    choices = list_in(_json(reply.body), "choices") if reply.status == 200 else []
     return choices[0] if choices and isinstance(choices[0], dict) else {}
 
 
@@ -301,10 +307,6 @@ def _still_thinking(choice: Mapping[str, Any]) -> bool:
         return False
     words = _words(message)
     return (not words and not message.get("tool_calls")) or words.rfind("<think>") > words.rfind("</think>")
-
-
-def _tokens(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**40 else None
 
 
 def _words(message: Mapping[str, Any]) -> str:
@@ -323,9 +325,17 @@ def _word_of(call: Any) -> str:
     return word if isinstance(word, str) else ""
 
 
+def _words_of_call(call: Any) -> str:
+    """Return a call as text: the name of the function, and its arguments as they came."""
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict):
+        return msgspec.json.encode(call).decode()
+    return f"{function.get('name')}({function.get('arguments')})"
+
+
 def _usage_in(answer: Mapping[str, Any]) -> bool:
     usage = answer.get("usage")
-    return isinstance(usage, dict) and bool(_tokens(usage.get("prompt_tokens")))
+    return isinstance(usage, dict) and bool(tokens_in(usage.get("prompt_tokens")))
 
 
 def _chunks(body: str) -> Iterator[Mapping[str, Any]]:
@@ -352,4 +362,7 @@ def _some(names: Sequence[str]) -> str:
 
 def is_openai(url: str) -> bool:
     """Return True if an address is OpenAI's own, whose abilities are known."""
-    return urlsplit(url).hostname == "api.openai.com"
+    try:
+        return urlsplit(url).hostname == "api.openai.com"
+    except ValueError:  # no address at all; connecting to it is refused in words
+        return False

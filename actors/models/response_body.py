@@ -115,6 +115,8 @@ class ResponseReader:
                 raise self.truncated_error("ended before the reply began")
             if text.startswith('{"error"'):
                 raise self._broken_off_error(text)
+            if text.startswith("{") and _is_truncated(text):  # without a length the end of a connection is no mark
+                raise self.truncated_error("ended in the middle of its JSON text")
             return text
         if self.is_whole():
             return self.so_far()
@@ -168,6 +170,15 @@ class ResponseReader:
     def _garbage(self, what: str) -> BadReply:
         cure = cure_of("garbage", self._name)
         return BadReply(self._clean(f"The model endpoint {self._url} {what}. {cure}{KEPT}"), self.so_far())
+
+
+def _is_truncated(text: str) -> bool:
+    """Return True if a JSON text ends before its value does."""
+    try:
+        msgspec.json.decode(text, type=msgspec.Raw)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        return "truncated" in str(error)
+    return False
 
 
 class SseDecoder:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.ports.agent_constants import TOKENS_MAX
+from everlog.actors.ports.agent_constants import TOKENS_MAX, WINDOW_TOKENS_MAX
 from everlog.events import Usage
 
 _FIGURES = re.compile(r"[0-9]{1,15}")
@@ -54,10 +54,16 @@ def usage_of(raw: str) -> Usage:
 
 
 def usage_in(payload: UsagePayload | None, timings: object = None) -> Usage:
-    """Return the usage with each figure brought into range. A cached token is one of the prompt's."""
+    """Return the usage with each figure brought into range. A cached token is one of the prompt's.
+
+    A figure above WINDOW_TOKENS_MAX, which no model can have read or written in one call, makes all of them
+    unbelievable: zeros are returned, as for an answer that reports none, and callers estimate.
+    """
     if payload is None:
         return Usage()
     prompt, completion, total = map(_count, (payload.prompt_tokens, payload.completion_tokens, payload.total_tokens))
+    if max(prompt, completion, total) > WINDOW_TOKENS_MAX:
+        return Usage()
     return Usage(
         prompt=prompt,
         completion=completion,

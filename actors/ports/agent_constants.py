@@ -12,6 +12,9 @@ OFFLINE = "offline"
 SEND_MESSAGE = "send_message"
 """Name of the function by which an agent sends messages to people."""
 
+THINKING_ALOUD = "gpt-4"
+"""Beginning of the names of models whose first reply must have an inner monologue, if it is checked (MemGPT)."""
+
 RENDERER = 1
 """Version of the rendered bytes. Raise it when `render_request.py` or `context_fit.py` gives other bytes for the same
 context: `verify` checks only calls whose configuration has this version.
@@ -28,6 +31,11 @@ WINDOW_TOKENS_MIN = 4096
 
 WINDOW_TOKENS_MAX = 100_000_000
 """Largest accepted context window in tokens. A larger figure is taken for a mistake."""
+
+SMALL_WINDOW_TOKENS = 6144
+"""Largest context window, in tokens, with which a new agent gets the preset `small` unless another one is named: prompt
+and functions of the preset `chat` would fill half of such a window.
+"""
 
 WINDOWS_TOKENS = {"gpt-4o": 128_000, "gpt-4.1": 1_000_000, "gpt-5": 400_000, "gpt-4-turbo": 128_000}
 """Context windows in tokens, by the beginning of the model's name."""
@@ -87,6 +95,26 @@ TAG_CHARS_MAX = 100
 RESULT_CHARS_MAX = 3000
 """Maximum characters of a function result that the model is shown; searches are exempt (MemGPT)."""
 
+FUNCTION_LIMIT_S = 120
+"""Default of `timeout_s`: seconds that a call of a user's function may take."""
+
+FUNCTION_GRACE_S = 5
+"""Seconds that a cancelled coroutine function has to clean up. Then it is left behind."""
+
+FUNCTION_THREADS_MAX = 64
+"""Maximum number of functions of one process that run in threads at a time; further calls wait in order."""
+
+FUNCTION_PLACE_S = 30
+"""Seconds after which a running function no longer counts against FUNCTION_THREADS_MAX, so that functions that hang do
+not keep others from starting.
+"""
+
+FUNCTION_THREADS_OVERDUE_MAX = 448
+"""Maximum number of running functions that no longer count against FUNCTION_THREADS_MAX: further ones keep counting."""
+
+FUNCTION_WAIT_S = 600
+"""Seconds that a call waits for a thread. Then the call fails, and its function is not run."""
+
 PAUSE_MINUTES_MAX = 360
 """Maximum minutes for which timed heartbeats can be paused, inclusive (MemGPT)."""
 
@@ -106,7 +134,14 @@ GATEWAY_ATTEMPTS_MAX = 4
 """Maximum attempts for one request. Only failures that another attempt can cure are retried."""
 
 GATEWAY_TIMEOUT_S = 120
-"""Seconds in which an endpoint must answer. For a stream: seconds in which its next byte must arrive."""
+"""Seconds in which an endpoint must answer. For a stream: seconds in which its next piece must arrive; comments are
+none. `silence_s` of an endpoint in models.toml replaces it.
+"""
+
+CALL_S_MAX = 900
+"""Seconds in which a call of a model must end, with all its tries and the pauses between them. `call_s` of an endpoint
+in models.toml replaces it.
+"""
 
 CONNECT_S = 15
 """Seconds in which a connection to a model endpoint must open."""
@@ -307,12 +342,17 @@ new.
 FOLLOW_LOGS_BATCH = 64
 """Number of logs that the archive reads in one go; waiting queries are answered between two goes."""
 
-SEARCH_S, OPTIONAL_RANKING_S = 15.0, 2.0
-"""Seconds that a host waits for the archive: for a search, and for an optional ranking by meaning."""
+SEARCH_S = 15.0
+"""Seconds that a search waits for the archive, or for the vectors of messages."""
 
 ARCHIVE_RETRY_S = 5.0
-"""Seconds for which a host skips optional rankings after one got no answer. Without the pause, each search would wait
-for OPTIONAL_RANKING_S while the archive is down.
+"""Seconds for which searches of messages use words alone after the embedder gave no answer. Without the pause, each of
+them would wait for SEARCH_S while an endpoint is down.
+"""
+
+EMBED_AHEAD_RECORDS = 2_000
+"""Number of records from which an agent's messages are embedded when the agent is loaded. Those of a smaller agent take
+less than 0.2 seconds, and are embedded by the first search.
 """
 
 ARCHIVE_NICENESS = 5

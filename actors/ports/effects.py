@@ -5,14 +5,16 @@ agents, and by all code that supplies or calls an effect.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 
 from everlog.events import Usage
+from everlog.events.times import moment
 
 if TYPE_CHECKING:
-    from everlog.store import ArchiveQuery
+    from everlog.store import ArchiveQuery, SaidMessages
 
 
 class Clock(Protocol):
@@ -35,6 +37,33 @@ class ThreadRunner(Protocol):
     """Runner of slow work outside of the event loop: `asyncio.to_thread`, or in place where a test needs that."""
 
     def __call__(self, work: Callable[..., Any], /, *arguments: Any) -> Awaitable[Any]: ...
+
+
+class FunctionOutcome(msgspec.Struct, frozen=True):
+    """Outcome of one run of a user's function."""
+
+    ending: Literal["returned", "raised", "limit", "not_started"]
+    """`limit`: it had not ended within its time limit. `not_started`: no thread was free, so it was not run."""
+    value: Any = None
+    """Return value of a function that returned."""
+    error: BaseException | None = None
+    """Exception of a function that raised one."""
+
+
+class FunctionRunner(Protocol):
+    """Runner of users' plain functions, outside of the event loop: `FunctionThreads`, or in place where a test needs
+    that.
+    """
+
+    async def run(
+        self, work: Callable[[], Any], limit_s: float | None, on_late: Callable[[FunctionOutcome], None]
+    ) -> FunctionOutcome:
+        """Run `work`, and wait at most `limit_s` seconds for its end (None: no limit), counted from its start.
+
+        If the caller does not wait for the end, because the limit is reached or the caller is cancelled, then
+        `on_late` gets the outcome later.
+        """
+        ...
 
 
 class ModelResponse(msgspec.Struct, frozen=True):
@@ -106,11 +135,20 @@ class Model(Protocol):
         ...
 
 
+@runtime_checkable
+class CheckedModel(Model, Protocol):
+    """A model that can tell whether it can be asked, without being asked."""
+
+    async def check(self) -> None:
+        """Raise ModelError if the model cannot be asked: no key or a wrong one, no server, no file. Costs no tokens."""
+        ...
+
+
 class Hit(msgspec.Struct, frozen=True):
     """One result of a search."""
 
     seq: int
-    time: int
+    at: int = msgspec.field(name="time")
     """Time at which it was said or stored, microseconds UTC."""
     role: str
     name: str
@@ -125,6 +163,13 @@ class Hit(msgspec.Struct, frozen=True):
     part: int = 1
     """Number of this part of a long text, from 1."""
     parts: int = 1
+    near: float | None = None
+    """Similarity in meaning of a memory to the query, as a cosine from -1 to 1; None if it was not compared."""
+
+    @property
+    def time(self) -> datetime:
+        """Time at which it was said or stored, UTC."""
+        return moment(self.at)
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -161,17 +206,21 @@ ANYTHING = Filters()
 
 
 class ArchiveClient(Protocol):
-    """Index of memories and messages of agents. The index lags behind the log, and catches up before it answers.
+    """Index of the memories of agents, which catches up with the log before it answers, and meanings of messages.
 
-    Every method raises ArchiveDown if the archive does not answer; the caller then searches by words alone.
+    `search` and `meanings` raise ArchiveDown if there is no answer; the caller then searches by words alone.
     """
+
+    def begin(self, agent_id: str, records: int) -> None:
+        """Prepare for searches of an agent that was loaded and has so many records, in the background."""
+        ...
 
     async def search(self, wanted: "ArchiveQuery") -> Page:
         """Return stored texts, best match first."""
         ...
 
-    async def meanings(self, agent_id: str, query: str, said_by: int) -> Mapping[int, float]:
-        """Return the similarity of messages to the query: by seq, up to `said_by`, as a cosine from -1 to 1."""
+    async def meanings(self, agent_id: str, query: str, said: "SaidMessages") -> Mapping[int, float]:
+        """Return the similarity of these messages to the query: by seq, as a cosine from -1 to 1."""
         ...
 
 

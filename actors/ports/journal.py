@@ -18,8 +18,10 @@ class Journal(Protocol):
         """Append durably, then project. When the call returns, `rows` includes the records."""
         ...
 
-    async def rows(self, name: str, agent_id: str, as_of: int) -> Sequence[Mapping[str, Any]]:
-        """Return the rows of a projection as of a seq, inclusive."""
+    async def rows(self, name: str, agent_id: str, as_of: int, turn: int | None = None) -> Sequence[Mapping[str, Any]]:
+        """Return the rows of a projection as of a seq, inclusive. `turn`: the turn of the call whose context is asked
+        for; None: no call.
+        """
         ...
 
     def read(self, agent_id: str, from_seq: int) -> Iterator[Record]:

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from everlog.actors.ports.effects import Clock, Ids, ThreadRunner
+from everlog.actors.ports.effects import Clock, FunctionRunner, Ids, ThreadRunner
+from everlog.actors.ports.function_threads import PROCESS_THREADS
 from everlog.actors.ports.real_clock import RealClock, RealIds
 
 
@@ -25,5 +26,9 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     """Wait for a number of seconds."""
     aside: ThreadRunner = asyncio.to_thread
     """Run slow work outside of the event loop."""
+    functions: FunctionRunner = PROCESS_THREADS
+    """Run users' functions outside of the event loop. The real one is the same for all systems of a process, because
+    its limits are those of the process.
+    """
     note: Callable[[str], None] = discard_note
     """Called with each note that a person should read."""

@@ -143,16 +143,10 @@ def _bytes(message: ContextMessage) -> int:
 def _largest(context: Context) -> tuple[int | str, int]:
     """Return the record (by seq) or block (by label) with the most shown bytes, and their number."""
     sizes: list[tuple[int, int | str]] = [
-        (
-            len(
-                (message_format.truncate_text(b.value, message_format.shown_chars(context.trims, b.label), 0)).encode()
-            ),
-            b.label,
-        )
-        for b in context.blocks
+        (len(message_format.truncate_text(b.value, b.shown_chars, 0).encode()), b.label) for b in context.blocks
     ]
     for message in context.messages:
-        shown = message_format.shown_chars(context.trims, message.seq)
+        shown = message.shown_chars
         text = len(message_format.truncate_text(message.event.text or "", shown, 0).encode())
         calls = message.event.calls if isinstance(message.event, ModelReply) else []
         longest = sum(min(len(call.arguments.encode()), shown or len(call.arguments.encode())) for call in calls)
@@ -165,8 +159,7 @@ def _trim(context: Context, key: int | str, size: int, excess: int) -> ContextTr
     """Show less of one item, so that `excess` tokens go, as far as the item has them; None if it is short already."""
     if size <= SHOWN_CHARS_MIN * 2:
         return None
-    whole = _characters(context, key)
-    before = message_format.shown_chars(context.trims, key) or whole
+    before = _characters(context, key)
     spare = int(excess / context.tokens_per_byte) + SHOWN_CHARS_MIN
     share = max(0.0, 1 - spare / size)
     shown = max(SHOWN_CHARS_MIN, min(int(before * share), before // 2 if share == 0 else before))
@@ -180,13 +173,16 @@ def _trim(context: Context, key: int | str, size: int, excess: int) -> ContextTr
 
 
 def _characters(context: Context, key: int | str) -> int:
+    """Return the number of characters that the context shows of a record (by seq) or block (by label)."""
     for block in context.blocks:
         if block.label == key:
-            return len(block.value)
+            return block.shown_chars or len(block.value)
     for message in context.messages:
         if message.seq == key:
             calls = message.event.calls if isinstance(message.event, ModelReply) else []
-            return max(len(message.event.text or ""), *(len(call.arguments) for call in calls), 0)
+            return message.shown_chars or max(
+                len(message.event.text or ""), *(len(call.arguments) for call in calls), 0
+            )
     return 0
 
 

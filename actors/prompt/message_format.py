@@ -4,15 +4,14 @@ Times are the record's own (`said_at` of an import, else `recorded_at`), in the 
 formats, `render_request.py` and `memgpt_functions.py`. Raise `agent_constants.RENDERER` if a text changes.
 """
 
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from zoneinfo import ZoneInfo
 
 import msgspec
 
-from everlog.events import ContextTrimmed, FunctionResult, Heartbeat, Summary, SummaryExpanded, UserLogin, UserMessage
+from everlog.events import FunctionResult, Heartbeat, Summary, SummaryExpanded, UserLogin, UserMessage
 from everlog.events.times import MICROSECONDS
+from everlog.projections.time_zones import zone_of
 
 HIDDEN = "[This is an automated system message hidden from the user] "
 
@@ -46,7 +45,7 @@ class _ResultEnvelope(msgspec.Struct, gc=False):
 @lru_cache(maxsize=4096)
 def _clock(seconds: int, zone: str) -> str:
     """Format as `strftime("%Y-%m-%d %I:%M:%S %p %Z%z")` does, in half the time, and independent of the locale."""
-    at = datetime.fromtimestamp(seconds, ZoneInfo(zone))
+    at = datetime.fromtimestamp(seconds, zone_of(zone))
     half = "PM" if at.hour >= 12 else "AM"
     time = f"{at.hour % 12 or 12:02}:{at.minute:02}:{at.second:02} {half}"
     return f"{at.year}-{at.month:02}-{at.day:02} {time} {at.tzname()}{_offset(at.utcoffset() or timedelta())}"
@@ -67,7 +66,7 @@ def format_time(at: int, zone: str) -> str:
 
 def day(at: int, zone: str) -> str:
     """Return the day of time `at` (microseconds UTC) in `zone`, as YYYY-MM-DD."""
-    return datetime.fromtimestamp(at / MICROSECONDS, UTC).astimezone(ZoneInfo(zone)).strftime("%Y-%m-%d")
+    return datetime.fromtimestamp(at / MICROSECONDS, UTC).astimezone(zone_of(zone)).strftime("%Y-%m-%d")
 
 
 def truncate_text(text: str, shown: int | None, seq: int) -> str:
@@ -127,12 +126,6 @@ def summary(event: Summary | SummaryExpanded, at: int, zone: str) -> str:
         f" {event.text}"
     )
     return _dump(_InputEnvelope("system_alert", message=message, time=format_time(at, zone)))
-
-
-def shown_chars(trims: Mapping[int | str, ContextTrimmed], key: int | str) -> int | None:
-    """Return the number of characters shown of a record (by seq) or block (by label); None for all."""
-    trim = trims.get(key)
-    return trim.shown_chars if trim else None
 
 
 def plain_ok(time: str) -> str:

@@ -14,6 +14,7 @@ import msgspec
 from everlog.actors.ports.agent_constants import SECTION_CHARS_MAX, SECTIONS_MAX
 from everlog.actors.prompt.presets import BETWEEN
 from everlog.events import AgentConfigured, BadInput, Section
+from everlog.store import bare_name
 
 _SIGNS = re.compile(r"\{\{|\{%|\{#")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
@@ -43,7 +44,7 @@ class TemplateContext(msgspec.Struct, frozen=True):
 def facts_of(agent_id: str, blocks: Iterable[Mapping[str, Any]]) -> TemplateContext:
     """Return the facts of an agent with these blocks."""
     keys = ("label", "description", "limit", "read_only")
-    return TemplateContext(agent_id, [{key: block[key] for key in keys} for block in blocks])
+    return TemplateContext(bare_name(agent_id), [{key: block[key] for key in keys} for block in blocks])
 
 
 async def template_facts(

@@ -1,4 +1,4 @@
-"""Run two of the four kinds of replay. Rebuild: do the projections agree with the log? Verify has a file of its own.
+"""Run two of the four kinds of replay. Rebuild: do the projections agree with the log? Verify has files of its own.
 Neither writes.
 
 Used by `everlog verify`, which imports both kinds from here, and by tests.
@@ -7,15 +7,13 @@ Used by `everlog verify`, which imports both kinds from here, and by tests.
 from collections.abc import Sequence
 from itertools import groupby
 
-import msgspec
-
 from everlog.actors.agent.activation_state import activation_state_of
 from everlog.actors.agent.local_system import AgentView
-from everlog.actors.prompt.context import context_of
+from everlog.actors.prompt.context import context_of, is_configured
 from everlog.actors.replay import check_chain
 from everlog.actors.replay.replay_report import ReplayReport
-from everlog.actors.replay.verify import verify
-from everlog.events import Record, is_erased
+from everlog.actors.replay.verify_agents import own_record, verify
+from everlog.events import is_erased
 from everlog.projections import DERIVER, OF_A_STATE, PROJECTIONS, Projections, Row
 
 __all__ = ["ReplayReport", "rebuild", "verify"]
@@ -29,7 +27,7 @@ def rebuild(view: AgentView) -> ReplayReport:
     report = ReplayReport(view.agent_id, faults=check_chain.faults(records, view.head))
     with Projections() as fresh:
         for _, commit in groupby(records, key=lambda record: record.commit):
-            fresh.add([_own(record, view.agent_id) for record in commit])
+            fresh.add([own_record(record, view.agent_id) for record in commit])
         state = view.reader.state(view.agent_id, DERIVER.maker)
         if state is not None and not any(is_erased(record.payload) for record in records):
             report.faults += _state_faults(view, fresh)
@@ -65,13 +63,6 @@ def _comparable_rows(name: str, rows: Sequence[Row]) -> object:
     """
     if name == "waking":
         return activation_state_of(rows)
-    if name == "context_window" and any(row["slot"] == "config" for row in rows):
+    if name == "context_window" and is_configured(rows):
         return context_of("", 0, rows)
     return sorted(repr({column: value for column, value in row.items() if column not in _COUNTS}) for row in rows)
-
-
-def _own(record: Record, agent_id: str) -> Record:
-    """Return the record under the name of the agent:
-    a fork's records before the fork point have its ancestor's name.
-    """
-    return record if record.agent_id == agent_id else msgspec.structs.replace(record, agent_id=agent_id)

@@ -12,7 +12,7 @@ from itertools import zip_longest
 import msgspec
 
 from everlog.actors.agent import turn_transitions
-from everlog.actors.agent.decide import ExternalCall, ReplyExecution, first_message_fault
+from everlog.actors.agent.decide import NO_MONOLOGUE, ExternalCall, ReplyExecution, first_message_fault
 from everlog.actors.formats import parse_reply
 from everlog.actors.functions.tools import Tool
 from everlog.actors.memory.core_memory import FunctionMemory
@@ -144,14 +144,14 @@ def refusal_of(event: ReplyRejected, context: Context) -> str | None:
     """Return why the reply would be rejected today; None if it would be accepted."""
     try:
         if event.purpose == "summary":
-            text = parse_reply.words(event.raw, context.config.window).text
+            text = parse_reply.words(event.raw, context.config.window, context.config.calling).text
             return summary_fault(text, summary_room(context, event.covers_to))
         parsed = parse_reply.reply(event.raw, context.config.window, context.config.calling)
     except ModelError as error:
         return str(error)
     if event.shown:
         return parse_reply.lossy_fault(parsed) if parsed.lossy and parse_reply.said(event.raw) == event.said else None
-    return first_message_fault(parsed)
+    return first_message_fault(parsed, aloud=event.text == NO_MONOLOGUE)  # was once demanded of every model
 
 
 def has_overflowed(event: ReplyRejected, context: Context) -> bool:
@@ -168,7 +168,7 @@ def has_overflowed(event: ReplyRejected, context: Context) -> bool:
 
 def summary_text(event: Summary, context: Context) -> str:
     """Return the summary that the raw reply contains, parsed today. Raise ModelError."""
-    return parse_reply.words(event.raw, context.config.window).text.strip()
+    return parse_reply.words(event.raw, context.config.window, context.config.calling).text.strip()
 
 
 def missing(reply: ModelReply, context: Context, tools: Mapping[str, Tool]) -> list[str]:

@@ -99,13 +99,9 @@ def _describe_item(name: str, now: RebuiltRequest, matched: RebuiltRequest | Non
                 return f"function {function.name}"
     if name == "messages":
         same = matched.singles if matched else {}
+        trimmed = {message.seq for message in now.context.messages if message.shown_chars is not None}
         for seq, part in now.singles.items():
-            if (
-                seq in seen
-                and fingerprint(part) != seen[seq]
-                and same.get(seq) != part
-                and seq not in now.context.trims
-            ):
+            if seq in seen and fingerprint(part) != seen[seq] and same.get(seq) != part and seq not in trimmed:
                 return str(seq)
     return name
 

@@ -1,21 +1,20 @@
 """Verify an agent, one of the four kinds of replay: render each request again, execute each reply again, and compare
-both with the log. It writes nothing and calls no model.
+both with the log. It writes nothing, reads nothing and calls no model.
 
-Used by `everlog verify` through `rebuild_check.py`.
+Used by `verify_agents.py`, which reads the records of one agent or of many, and their contexts.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from hashlib import sha256
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 import msgspec
 
-from everlog.actors.agent.local_system import AgentView
 from everlog.actors.formats import parse_reply, render_request, request_fingerprints
 from everlog.actors.functions.tools import Tool
 from everlog.actors.ports.agent_constants import RENDERER
-from everlog.actors.prompt.context import Context, context_of, of_turn
+from everlog.actors.prompt.context import Context, context_of, is_configured
 from everlog.actors.prompt.context_fit import transcript_bytes_max
 from everlog.actors.replay import check_chain, check_fitting, reexecute, request_diff
 from everlog.actors.replay.erasure_effects import ErasureEffects, UncertainParts, newest_of
@@ -45,6 +44,7 @@ from everlog.events import (
     is_erased,
 )
 from everlog.projections import Row
+from everlog.store import Head
 
 ModelCall = ModelReply | ReplyRejected | ModelFailed | Summary
 """Event that a call of a model left in the log."""
@@ -52,11 +52,17 @@ ModelCall = ModelReply | ReplyRejected | ModelFailed | Summary
 _CALL_KINDS = frozenset(cls.kind for cls in MODEL_CALLS)
 _KINDS = _CALL_KINDS | {ContextTrimmed.kind, TurnAbandoned.kind}
 
-CALLS_AT_ONCE = 128
-BYTES_AT_ONCE = 8 * 2**20
-"""Contexts that are queried together: so many, or as many as have so many bytes of requests. The limits bound the
-memory.
-"""
+
+class RecordedAgent(msgspec.Struct, frozen=True):
+    """All that is read of an agent before its calls are verified."""
+
+    agent_id: str
+    head: Head
+    """End of the log, with the recorded value of the chain."""
+    records: Sequence[Record]
+    """All records up to the head, as they were written."""
+    schemas: Mapping[str, str]
+    """Every function schema in the log, by its sha256."""
 
 
 def sampled(count: int, sample: int, seed: str) -> list[int]:
@@ -73,22 +79,38 @@ def sampled(count: int, sample: int, seed: str) -> list[int]:
     return chosen
 
 
+class ChosenRecord(NamedTuple):
+    """Record of an agent that is to be checked."""
+
+    place: int
+    """Place among the agent's records, from 0."""
+    seq: int
+    turn: int
+    event: AnyEvent
+
+    @property
+    def request_bytes(self) -> int:
+        """Bytes of the request that the record was the answer to; 0 if it was none."""
+        return self.event.context_bytes if isinstance(self.event, MODEL_CALLS) else 0
+
+
 class Verifier:
     """Verifier of one agent: renders each request again, and executes each reply again."""
 
-    def __init__(self, view: AgentView, tools: Mapping[str, Tool], sample: int | None = None, seed: str = "") -> None:
+    def __init__(
+        self, agent: RecordedAgent, tools: Mapping[str, Tool], sample: int | None = None, seed: str = ""
+    ) -> None:
         """Check all calls, or only a `sample` of so many. `seed` selects them; the default is the head of the chain, so
         that the same log always gives the same sample.
         """
-        self.report = ReplayReport(view.agent_id)
-        self._calls: CallVerdicts = self.report.calls
-        self._view = view
+        self._report = ReplayReport(agent.agent_id)
+        self._calls: CallVerdicts = self._report.calls
+        self._head = agent.head
         self._tools = tools
-        self._sample, self._seed = sample, seed or view.head.chain.hex()
-        self._schemas = view.schemas()
-        records = list(view.reader.read(view.agent_id))
+        self._sample, self._seed = sample, seed or agent.head.chain.hex()
+        self._schemas = agent.schemas
+        self._records = records = agent.records
         self._history = reexecute.RecordHistory(records)
-        self._records: Sequence[Record] = records
         self._erasures = ErasureEffects(self._history)
         self._matched: tuple[Record, ModelCall, Context] | None = None
         """Last call whose request is the same: its text is the nearest to that of a request that differs."""
@@ -99,21 +121,18 @@ class Verifier:
         part is another.
         """
 
-    def run(self) -> ReplayReport:
-        """Check the selected model calls in order, those of earlier incarnations included."""
-        self.report.faults += check_chain.faults(self._records, self._view.head)
-        for some in _groups(self._chosen()):
-            contexts = self._contexts([self._records[index] for index, _ in some])
-            for (index, event), context in zip(some, contexts, strict=True):
-                self._judge(index, self._records[index], event, context)
-        self.report.faults += [*map(headline, groups(self.report.mismatches)), *self._history.turn_faults()]
-        self.report.checked = len(self._calls.equal) + len(self._calls.mismatch)
-        self.report.notes += _notes(self._calls, self._sample)
-        return self.report
+    def finish(self) -> ReplayReport:
+        """Check what concerns the whole log, and return the report. Call it after `judge` had every chosen record."""
+        chain_faults = check_chain.faults(self._records, self._head)
+        mismatches = map(headline, groups(self._report.mismatches))
+        self._report.faults += [*chain_faults, *mismatches, *self._history.turn_faults()]
+        self._report.checked = len(self._calls.equal) + len(self._calls.mismatch)
+        self._report.notes += _notes(self._calls, self._sample)
+        return self._report
 
-    def _chosen(self) -> list[tuple[int, AnyEvent]]:
-        """Return the records to check, with their indexes:
-        model calls and, without a sample, measures against full contexts.
+    def chosen(self) -> list[ChosenRecord]:
+        """Return the records to check, in order: model calls, those of earlier incarnations included, and, without a
+        sample, measures against full contexts.
         """
         found = [(index, event_of(r)) for index, r in enumerate(self._records) if r.type in _KINDS]
         calls = [item for item in found if isinstance(item[1], MODEL_CALLS) and item[1].context_sha256]
@@ -122,28 +141,32 @@ class Verifier:
         if self._sample is None:
             self._calls.erased += gone
             self._calls.chosen = self._calls.calls
-            return [item for item in found if isinstance(item[1], MODEL_CALLS) or _is_measure(item[1])]
-        chosen = [calls[number] for number in sampled(len(calls), self._sample, self._seed)]
-        self._calls.chosen = len(chosen)
-        return chosen
+            kept = [item for item in found if isinstance(item[1], MODEL_CALLS) or _is_measure(item[1])]
+        else:
+            kept = [calls[number] for number in sampled(len(calls), self._sample, self._seed)]
+            self._calls.chosen = len(kept)
+        return [
+            ChosenRecord(index, self._records[index].seq, self._records[index].turn, event) for index, event in kept
+        ]
 
-    def _contexts(self, records: Sequence[Record]) -> Iterator[Context | None]:
-        """Return for each call its context: what the log held just before the call, without inputs of later turns.
+    def _context(self, record: Record, rows: Sequence[Row]) -> Context | None:
+        """Return the context of a call: what the log held just before the call, without inputs of later turns.
 
         None if the call's configuration was erased.
         """
-        wanted = [(self.report.agent_id, record.seq - 1) for record in records]
-        answers = self._view.projections.answers("context_window", wanted)
-        return map(self._context, records, answers)
-
-    def _context(self, record: Record, rows: Sequence[Row]) -> Context | None:
-        if not any(row["slot"] == "config" for row in rows):
+        if not is_configured(rows):
             return None
-        context = of_turn(context_of(record.agent_id, record.seq - 1, rows), record.turn)
+        context = context_of(record.agent_id, record.seq - 1, rows, record.turn)
         return context if all(function.sha256 in self._schemas for function in context.config.functions) else None
 
-    def _judge(self, index: int, record: Record, event: AnyEvent, context: Context | None) -> None:
-        """Check one record. A difference is no fault if an erased record may be the reason."""
+    def judge(self, chosen: ChosenRecord, rows: Sequence[Row]) -> None:
+        """Check one chosen record; call it in the order of `chosen`. A difference is no fault if an erased record may
+        be the reason.
+
+        `rows`: the projection `context_window` as of the seq before the record, for the record's turn.
+        """
+        index, event, record = chosen.place, chosen.event, self._records[chosen.place]
+        context = self._context(record, rows)
         is_call = isinstance(event, MODEL_CALLS) and bool(event.context_sha256)
         # Another renderer version gives other bytes for the same context: a comparison would say nothing.
         if context is not None and context.config.renderer != RENDERER:
@@ -154,7 +177,7 @@ class Verifier:
             return
         found = [*self._mismatches(index, record, event, context)] if context is not None else [None]
         faults = [mismatch for mismatch in found if mismatch is not None]
-        self.report.mismatches += faults
+        self._report.mismatches += faults
         if is_call:
             verdict = self._calls.mismatch if faults else self._calls.erased if found else self._calls.equal
             verdict.append(record.seq)
@@ -316,20 +339,6 @@ class Verifier:
         return False
 
 
-def _groups(items: Sequence[tuple[int, AnyEvent]]) -> Iterator[list[tuple[int, AnyEvent]]]:
-    """Split the items into groups that are checked together."""
-    some: list[tuple[int, AnyEvent]] = []
-    size = 0
-    for item in items:
-        some.append(item)
-        size += item[1].context_bytes if isinstance(item[1], MODEL_CALLS) else 0
-        if len(some) >= CALLS_AT_ONCE or size >= BYTES_AT_ONCE:
-            yield some
-            some, size = [], 0
-    if some:
-        yield some
-
-
 def _is_measure(event: AnyEvent) -> TypeGuard[check_fitting.AppliedMeasure]:
     """Return True if an event was a measure, or an attempt at one, against a context that did not fit."""
     if isinstance(event, TurnAbandoned):
@@ -379,8 +388,3 @@ def _notes(calls: CallVerdicts, sample: int | None) -> list[str]:
     for name, seqs in sorted(calls.missing_function.items()):
         notes.append(f"missing function {name}: replies that call it were not executed again: {span(seqs)}")
     return notes
-
-
-def verify(view: AgentView, tools: Mapping[str, Tool], sample: int | None = None, seed: str = "") -> ReplayReport:
-    """Check every request and every reply of the agent, or those of a sample, against the log alone."""
-    return Verifier(view, tools, sample, seed).run()

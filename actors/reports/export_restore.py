@@ -4,12 +4,30 @@ Used by `AgentSystem.export` and `restore`, and by the commands of the same name
 """
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
+import msgspec
+
+from everlog.actors.agent.fork_agent import is_deleted
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.ports.effects import Clock
+from everlog.actors.ports.ports import Ports
+from everlog.events import BadInput, is_erased
 from everlog.projections import DERIVER
-from everlog.store import ExportHeader, FileStore, Progress, RestoreReport, export, stream_of
+from everlog.store import (
+    ExportedStream,
+    ExportHeader,
+    FileStore,
+    Progress,
+    RestoreReport,
+    bare_name,
+    export,
+    is_agent,
+    names_generation,
+    stream_of,
+)
+from everlog.store.backup.export_file import ExportReader
 
 
 def export_agent(system: LocalSystem, store: FileStore, agent_id: str, path: Path, *, clock: Clock,
@@ -42,6 +60,46 @@ def _loaded_streams(store: FileStore, sources: Sequence[str]) -> list[str]:
     return [stream for stream in streams if store.reader(stream).head(stream).seq]
 
 
-def restore_agent(store: FileStore, path: Path, progress: Progress | None = None) -> RestoreReport:
-    """Import a file of `export_agent`. Return a report. Raises as `AgentSystem.restore` does."""
-    return store.restore(path, DERIVER, progress)
+def restore_agent(store: FileStore, path: Path, progress: Progress | None = None, *, ports: Ports) -> RestoreReport:
+    """Import a file of `export_agent`. Return a report. Raises as `AgentSystem.restore` does.
+
+    An agent that was deleted here after the export comes back as the next generation of its name: a fork of its own
+    stream at the last exported record. It stays deleted if some of these records were erased here since.
+    """
+    check_generations(store, path)
+    report = store.restore(path, DERIVER, progress)
+    return msgspec.structs.replace(report, revived=_revived(store, report.contents.own, ports))
+
+
+def check_generations(store: FileStore, path: Path) -> None:
+    """Raise BadInput if an export holds a later agent of a name that belongs to a living agent here: the name would
+    then lead to the restored one.
+    """
+    with closing(ExportReader(path)) as export:
+        names = [stream.agent_id for stream in export.contents.streams]
+    for name in filter(names_generation, names):
+        newest = store.latest(bare_name(name))
+        if is_deleted(store, newest) is False and is_deleted(store, name) is None:
+            raise BadInput(
+                f"The export holds {name!r}, a later agent of the name {bare_name(name)!r}, and {newest!r} of this "
+                "store has that name and is not deleted. Nothing was changed. Delete it first, or restore into another "
+                "store (--store DIR)."
+            )
+
+
+def _revived(store: FileStore, own: ExportedStream, ports: Ports) -> str:
+    """Fork an exported agent that was deleted here since. Return the stream of the fork; empty if there is none."""
+    name, system = own.agent_id, LocalSystem(store, ports=ports)
+    if not is_agent(name) or not is_deleted(store, name) or is_deleted(store, store.latest(bare_name(name))) is False:
+        return ""
+    with closing(system.view(name, as_of=own.to_seq)) as view:
+        if view.rows("standing")[0]["deleted"]:
+            return ""
+        erased = sum(is_erased(record.payload) for record in view.reader.read(name, own.from_seq, own.to_seq))
+    if erased > own.erased:
+        ports.note(
+            f"{name!r} was deleted here and stays so: {erased - own.erased} of the exported records were erased since. "
+            "Restore it into another store (--store DIR)"
+        )
+        return ""
+    return system.fork(name, bare_name(name), at=own.to_seq).agent_id

@@ -50,6 +50,7 @@ def fleet_views(
             limits=limits,
             damage=position.damage,
             prices=(prices or PriceList(own_prices(catalogue_of(store.root).models))).listed,
+            names=store.aliases.shown(),
         ) as views,
     ):
         yield views, position

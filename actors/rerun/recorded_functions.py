@@ -6,13 +6,12 @@ that only reads is run if it is available; a function with an outside effect is 
 by `rerun.py`.
 """
 
-import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
-from everlog.actors.agent.decide import failure
+from everlog.actors.functions.function_text import failure
 from everlog.actors.functions.tools import HEARTBEAT, Effect, Tool
 from everlog.actors.rerun.recorded_past import RecordedResults, canonical, edits_of, key_of, results_of
 from everlog.events import FunctionError, FunctionResult, FunctionStarted, Record, UsageError, event_of
@@ -104,16 +103,18 @@ class FunctionReplayer:
         live: bool,
         recorded: bool,
         meanwhile: BeforeResultHook,
+        run: Callable[[Tool, Mapping[str, Any]], Awaitable[Any]],
     ) -> None:
         """Read the recorded results from `then`.
 
         `tools`: all functions, schema-only ones included. `live`: functions with outside effects may run. `recorded`:
         no function runs, nor a search of the fork, whose index may differ from the recorded one. `meanwhile` is awaited
-        before each recorded result.
+        before each recorded result. `run` runs a function that was not recorded.
         """
         self._live = live
         self._recorded = recorded
         self._meanwhile = meanwhile
+        self._run = run
         self._results = RecordedResults()
         for _, name, text, result in results_of(then):
             if result is not None:
@@ -133,10 +134,11 @@ class FunctionReplayer:
                 return result
             if not self._runs(tool):
                 return refusal(tool.name)
-            value = tool.function(*desk, **given)
-            return await value if inspect.isawaitable(value) else value
+            if tool.searches:
+                return await tool.function(*desk, **given)
+            return await self._run(tool, given)
 
-        return msgspec.structs.replace(tool, function=answered)
+        return msgspec.structs.replace(tool, function=answered, lent=False)
 
     def _runs(self, tool: Tool) -> bool:
         """Return True if a call that was not recorded may run."""

@@ -9,21 +9,23 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
+from functools import partial
 
 import msgspec
 
 from everlog.actors.agent import orphaned_turns
 from everlog.actors.agent.agent import Agent
-from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.agent_setup import Settings, block_text
 from everlog.actors.agent.local_system import AgentServices, AgentView, LocalSystem, ModelLookup
 from everlog.actors.functions.extras import NAMES as EXTRAS
 from everlog.actors.functions.extras import NO_GRANTS, Grants
+from everlog.actors.functions.run_function import run_function
 from everlog.actors.functions.tools import Tool
 from everlog.actors.memory.shared_block_rules import IsolatedBlocks
 from everlog.actors.ports.agent_constants import BLOCK_CHARS
-from everlog.actors.ports.effects import ArchiveClient, Clock, Ids
+from everlog.actors.ports.effects import ArchiveClient, CheckedModel, Clock, Ids
 from everlog.actors.ports.ports import Ports
-from everlog.actors.prompt.context import Context, context_of, of_turn
+from everlog.actors.prompt.context import Context
 from everlog.actors.prompt.setting_limits import check_block
 from everlog.actors.rerun.recorded_functions import FunctionReplayer, schema_only_tools
 from everlog.actors.rerun.recorded_past import RecordedPast, fork_point_before, last_input, past_of
@@ -38,8 +40,8 @@ from everlog.actors.rerun.rerun_effects import (
     rendered,
 )
 from everlog.events import BadInput, MemoryEdited, ModelError, Record, event_of
-from everlog.events.times import since_epoch, with_zone
-from everlog.store import Store, name_of
+from everlog.events.times import microseconds_of
+from everlog.store import Store, check_new_name, name_of
 
 TurnPairCallback = Callable[[TurnPair], None]
 """Called with each turn that has ended, paired with the recorded turn."""
@@ -53,11 +55,11 @@ class RerunOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     agent_id: str
     from_seq: int | datetime
-    """First record to repeat, or a time (UTC if it has no zone): the first record at or after it. A record in the
+    """First record to repeat, or a time: the first record at or after it. A record in the
     middle of a turn stands for that turn's first record.
     """
     fork: str
-    """Name of the new agent, the fork."""
+    """Name of the new agent, the fork. That of a deleted agent can be used again: see `LocalSystem.fork`."""
     settings: Settings = Settings()
     """Changes: `model`, `window`, `system`; `blocks`: known ones are edited, others created. None: unchanged."""
     turns: int | None = None
@@ -107,13 +109,16 @@ async def rerun(what: RerunOptions, stage: RerunEnvironment, notify: TurnPairCal
 
     The parent is only read. Recorded calls get their recorded results. A failure of the model ends the rerun: see
     `RerunOutcome`. Raise BadInput if the seq does not exist, there is no input to repeat, a change is invalid or the
-    fork's name is taken; UsageError if a function is needed that is not available; UnknownAgent.
+    fork's name is taken; UsageError if a function is needed that is not available; UnknownAgent; ModelError, before the
+    fork is made, if a live model cannot be asked.
     """
-    system, what = stage.system(), msgspec.structs.replace(what, fork=name_of(what.fork))
+    system = stage.system()
+    check_new_name(stage.store.latest(what.fork), stage.store.partition_of)
     with closing(system.view(name_of(what.agent_id))) as view:
         scene = _RerunPlan(what, stage, system, view)
-        system.fork(view.agent_id, what.fork, at=scene.past.cut)
-        return await scene.play(notify)
+        await scene.check_model()
+        made = system.fork(view.agent_id, what.fork, at=scene.past.cut)
+        return await scene.play(made.agent_id, notify)
 
 
 def compare(agent_id: str, fork: str, stage: RerunEnvironment) -> RerunComparison:
@@ -159,8 +164,19 @@ class _RerunPlan:
         self._change = ConfigurationChange(msgspec.structs.replace(what.settings, blocks=()), self._tools, stage.tools)
         self._change.of(self._before.config, view.schemas())  # raises if the change is invalid, before anything is made
 
-    async def play(self, notify: TurnPairCallback) -> RerunOutcome:
-        """Run the inputs in the fork, which exists already."""
+    async def check_model(self) -> None:
+        """Raise ModelError if a live model is needed that has no key or no endpoint: the fork is not made then."""
+        if self._what.recorded:
+            return
+        try:
+            model = self._stage.models(self._what.settings.model or self._before.config.model)
+            if isinstance(model, CheckedModel):
+                await model.check()
+        except ModelError as error:
+            raise ModelError(f"{error} No fork was made.", kind=error.kind, attempts=0) from error
+
+    async def play(self, fork: str, notify: TurnPairCallback) -> RerunOutcome:
+        """Run the inputs in the stream `fork`, which exists already."""
         what, stage, past = self._what, self._stage, self.past
         script = RecordedScript(past, stage.ports.clock, stage.ports.ids)
         time = RerunClock(stage.ports.clock, past.records[0].recorded_at)
@@ -179,8 +195,9 @@ class _RerunPlan:
                 script.written(records)
 
         recorder = FunctionReplayer(
-            self._whole.records, self._tools, live=what.live_tools, recorded=what.recorded, meanwhile=meanwhile
-        )
+            self._whole.records, self._tools, live=what.live_tools, recorded=what.recorded, meanwhile=meanwhile,
+            run=partial(run_function, runner=stage.ports.functions, note=stage.ports.note, agent_id=fork),
+        )  # fmt: skip
         model = RecordedModel(script, self._request, meanwhile)
         ids = script if what.recorded else _RealTimeIds(stage.ports.ids, stage.ports.clock)
         system = stage.system(
@@ -192,7 +209,7 @@ class _RerunPlan:
         )  # fmt: skip
         changed = {edit.label: edit.text for edit in self._blocks}
         comparer = _comparer(self._view, self._whole, changed, self._tools, stage.prices)
-        opened = system.agent(what.fork, create=False, keep_configuration=True, command=COMMAND, on_commit=on_commit)
+        opened = system.agent(fork, create=False, keep_configuration=True, command=COMMAND, on_commit=on_commit)
         async with opened as agent:
             agent.repeats = next(agent.records(past.cut + 1)).event_id
             driver = RerunDriver(
@@ -224,8 +241,7 @@ class _RerunPlan:
 
     def _request(self, record: Record, event: RecordedCall) -> bytes:
         """Render the request of a recorded call again."""
-        rows = self._view.rows("context_window", record.seq - 1)
-        context = of_turn(context_of(self._view.agent_id, record.seq - 1, rows), record.turn)
+        context = self._view.context(record.seq - 1, record.turn)
         return rendered(context, self._view.schemas(), event)
 
 
@@ -244,11 +260,11 @@ def _first(view: AgentView, records: Sequence[Record], moment: int | datetime) -
     """Return the seq of a moment: the seq itself, or the first seq that was recorded at or after a time."""
     if isinstance(moment, int):
         return moment
-    at = since_epoch(moment)
+    at = microseconds_of(moment, "from_seq")
     found = next((record.seq for record in records if record.recorded_at >= at), 0)
     if not found:
         raise BadInput(
-            f"{view.agent_id!r} cannot be run again from {with_zone(moment).isoformat()} on: its newest record, seq "
+            f"{view.agent_id!r} cannot be run again from {moment.isoformat()} on: its newest record, seq "
             f"{view.head.seq}, is older."
         )
     return found
@@ -280,9 +296,10 @@ def _edits(settings: Settings, before: Context) -> list[MemoryEdited]:
         known = had.get(block.label)
         # The default limit means that none was given: the block's own limit remains.
         limit = known.limit if known is not None and block.limit == BLOCK_CHARS else block.limit
-        check_block(block.label, block.value, limit, block.description)
+        text = block_text(block)
+        check_block(block.label, text, limit, block.description)
         edit = MemoryEdited(
-            text=block.value,
+            text=text,
             label=block.label,
             operation="set",
             limit=limit,

@@ -6,6 +6,7 @@ A rerun notes nothing while it runs: the same report can be made of any agent an
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Literal
 
 import msgspec
@@ -30,6 +31,7 @@ from everlog.events import (
     event_of,
     is_erased,
 )
+from everlog.events.times import moment
 
 MILLION = 1_000_000
 """Number of tokens that a price is for."""
@@ -110,7 +112,7 @@ class TurnTrace(msgspec.Struct, frozen=True):
 
 
 class TurnPair(msgspec.Struct, frozen=True):
-    """One turn as recorded in the parent (`then`) and in the fork (`now`); None on the side that lacks it."""
+    """One turn as recorded in the parent (`baseline`) and in the fork (`variant`); None on the side that lacks it."""
 
     turn: int
     input: str
@@ -118,18 +120,23 @@ class TurnPair(msgspec.Struct, frozen=True):
     said: str
     at: int
     """Time at which the turn was opened in the parent, microseconds UTC."""
-    then: TurnTrace | None
-    now: TurnTrace | None
+    baseline: TurnTrace | None
+    variant: TurnTrace | None
     differs: Sequence[TurnAspect] = ()
+
+    @property
+    def time(self) -> datetime:
+        """Time at which the turn was opened in the parent, UTC."""
+        return moment(self.at)
 
 
 class Divergence(msgspec.Struct, frozen=True):
     """First turn that differs in the parent and the fork."""
 
     turn: int
-    then_seq: int
+    baseline_seq: int
     """Seq of the input that opened the turn in the parent; 0: the parent has no such turn."""
-    now_seq: int
+    variant_seq: int
     parts: Sequence[TurnAspect]
 
 
@@ -140,8 +147,8 @@ class RerunComparison(msgspec.Struct, frozen=True):
     fork: str
     cut: int
     turns: Sequence[TurnPair]
-    then: CallCosts
-    now: CallCosts
+    baseline: CallCosts
+    variant: CallCosts
     answered: Mapping[ResultOrigin, int]
     """Number of the fork's calls, by the origin of their results."""
     diverged: Divergence | None
@@ -270,8 +277,8 @@ class ForkComparer:
         """Return the comparison of all turns that were compared so far."""
         pairs = self.pairs
         return RerunComparison(
-            agent_id, fork, cut, pairs, _sum(p.then for p in pairs), _sum(p.now for p in pairs), _count_origins(pairs),
-            next((_diverged(pair) for pair in pairs if pair.differs), None),
+            agent_id, fork, cut, pairs, _sum(p.baseline for p in pairs), _sum(p.variant for p in pairs),
+            _count_origins(pairs), next((_diverged(pair) for pair in pairs if pair.differs), None),
         )  # fmt: skip
 
 
@@ -299,9 +306,9 @@ def _outcome(result: FunctionResult | None) -> Literal["ok", "failed", "unknown"
 
 def _differs(pair: TurnPair) -> list[TurnAspect]:
     """Return the parts in which the turn differs from the recorded one."""
-    if pair.then is None or pair.now is None:
+    if pair.baseline is None or pair.variant is None:
         return ["answers"]
-    then, now = pair.then, pair.now
+    then, now = pair.baseline, pair.variant
     same: dict[TurnAspect, bool] = {
         "answers": then.answers == now.answers,
         "calls": [(c.name, c.arguments) for c in then.calls] == [(c.name, c.arguments) for c in now.calls],
@@ -313,7 +320,7 @@ def _differs(pair: TurnPair) -> list[TurnAspect]:
 
 
 def _diverged(pair: TurnPair) -> Divergence:
-    seqs = [0 if side is None else side.seq for side in (pair.then, pair.now)]
+    seqs = [0 if side is None else side.seq for side in (pair.baseline, pair.variant)]
     return Divergence(pair.turn, seqs[0], seqs[1], pair.differs)
 
 
@@ -328,7 +335,7 @@ def _sum(sides: Iterable[TurnTrace | None]) -> CallCosts:
 def _count_origins(pairs: Sequence[TurnPair]) -> dict[ResultOrigin, int]:
     counts: dict[ResultOrigin, int] = {"own": 0, "recorded": 0, "ran": 0, "refused": 0}
     for pair in pairs:
-        for call in pair.now.calls if pair.now is not None else ():
+        for call in pair.variant.calls if pair.variant is not None else ():
             if call.answered is not None:
                 counts[call.answered] += 1
     return counts

@@ -77,7 +77,7 @@ class RerunDriver:
         events = events_in(act.records)
         match act.kind:
             case "input":
-                await agent.receive(events[0], said_at=first.said_at)
+                await agent.receive(events[0], said_at=first.said_at, then=events[1:])
             case "by_hand":
                 said_at = [record.said_at for record in act.records]
                 await agent.commit(events, turn=agent.turn, step=0, said_at=said_at)
@@ -85,9 +85,7 @@ class RerunDriver:
                 await self.configure(events[0], always=True)
             case "import":
                 pairs = zip(events, act.records, strict=True)
-                await agent.import_messages(
-                    [ImportedMessage(e, r.recorded_at if r.said_at is None else r.said_at) for e, r in pairs]
-                )
+                await agent.import_messages([ImportedMessage(event, record.time) for event, record in pairs])
             case _:
                 await self._take_back(act, events[0])
 

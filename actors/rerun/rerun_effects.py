@@ -14,7 +14,7 @@ import msgspec
 from everlog.actors.formats import render_request
 from everlog.actors.models.token_usage import usage_of
 from everlog.actors.ports.effects import NOTHING, Clock, DeltaCallback, Ids, ModelResponse, Spent
-from everlog.actors.prompt.context import Context, context_of, of_turn
+from everlog.actors.prompt.context import Context, context_of
 from everlog.actors.prompt.context_fit import transcript_bytes_max
 from everlog.actors.rerun.recorded_past import ExternalInput, RecordedPast
 from everlog.events import (
@@ -94,7 +94,9 @@ class RerunAgent(Protocol):
     model_name: str
     schemas: Mapping[str, str]
 
-    async def rows(self, name: str, as_of: int | None = None) -> Sequence[Mapping[str, Any]]: ...
+    async def rows(
+        self, name: str, as_of: int | None = None, turn: int | None = None
+    ) -> Sequence[Mapping[str, Any]]: ...
 
 
 class RerunClock:
@@ -254,9 +256,9 @@ class RecordedModel:
         if render_request.sha256(request) == event.context_sha256:
             return True
         assert self.agent is not None
-        rows = await self.agent.rows("context_window")
+        rows = await self.agent.rows("context_window", turn=record.turn)
         context = renumbered(
-            of_turn(context_of(self.agent.agent_id, self.agent.head, rows), record.turn), self._script.recorded_seq
+            context_of(self.agent.agent_id, self.agent.head, rows, record.turn), self._script.recorded_seq
         )
         if render_request.sha256(rendered(context, self.agent.schemas, event)) != event.context_sha256:
             return False
@@ -279,7 +281,6 @@ def renumbered(context: Context, then: Callable[[int], int]) -> Context:
         blocks=[replace(block, seq=then(block.seq)) for block in context.blocks],
         messages=[replace(message, seq=then(message.seq)) for message in context.messages],
         summary=None if context.summary is None else replace(context.summary, seq=then(context.summary.seq)),
-        trims={then(key) if isinstance(key, int) else key: trim for key, trim in context.trims.items()},
     )
 
 

@@ -13,6 +13,7 @@ from everlog.actors.agent.conversation_import import ImportedMessage
 from everlog.actors.api import open_system
 from everlog.actors.ports.real_clock import RealClock, RealIds
 from everlog.events import Draft, MessageSent, Record, UserMessage
+from everlog.events.times import moment
 from everlog.projections import DERIVER
 from everlog.store import FileStore
 
@@ -28,7 +29,7 @@ async def template(store: Path, pairs: Sequence[Pair], shards: int) -> Sequence[
     said = itertools.islice(itertools.cycle(itertools.chain.from_iterable(pairs)), MESSAGES)
     kinds = (UserMessage, MessageSent)
     past = [
-        ImportedMessage(kinds[number % 2](text=text, imported=True), FIRST_SAID_AT + number * 1_000_000)
+        ImportedMessage(kinds[number % 2](text=text, imported=True), moment(FIRST_SAID_AT + number * 1_000_000))
         for number, text in enumerate(said)
     ]
     async with open_system(store, runtime="local", placement="shared", shards=shards) as system:

@@ -3,7 +3,9 @@
 import ast
 import inspect
 import re
+from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 
 from docs.make.blocks import ROOT, UnknownBlock, escaped, table
 
@@ -13,26 +15,49 @@ MODULES = {
     "open": "actors/sync_api.py",
     "SyncSystem": "actors/sync_api.py",
     "SyncAgent": "actors/sync_api.py",
+    "SyncRun": "actors/sync_api.py",
     "AgentSystem": "actors/agent_system.py",
-    "SendOutcome": "actors/agent_system.py",
     "AgentRef": "actors/agent_ref.py",
     "ArchivalMemory": "actors/agent_ref.py",
+    "AgentState": "actors/agent_state.py",
     "Run": "actors/runtime.py",
+    "Reply": "actors/reply.py",
+    "TokenCount": "actors/reply.py",
+    "CallMade": "actors/reply.py",
+    "SendOutcome": "actors/reply.py",
+    "OpenReport": "actors/agent/commands.py",
+    "ImportedMessage": "actors/agent/conversation_import.py",
+    "ImportReport": "actors/agent/conversation_import.py",
+    "Section": "events/lifecycle.py",
+    "Sampling": "events/lifecycle.py",
+    "Record": "events/base.py",
+    "Hit": "actors/ports/effects.py",
+    "TurnPair": "actors/rerun/rerun_comparison.py",
+    "TurnTrace": "actors/rerun/rerun_comparison.py",
+    "CallCosts": "actors/rerun/rerun_comparison.py",
+    "LoadReport": "actors/memory/document_load.py",
+    "SharedBlock": "actors/memory/shared_block_rules.py",
+    "BlockVersion": "actors/memory/shared_block_service.py",
+    "DocumentSources": "actors/store_services.py",
+    "SharedBlocks": "actors/store_services.py",
     "Settings": "actors/agent/agent_setup.py",
     "InitialBlock": "actors/agent/agent_setup.py",
-    "AgentView": "actors/agent/agent_view.py",
     "NewFork": "actors/agent/fork_agent.py",
     "RerunOptions": "actors/rerun/rerun.py",
     "RerunOutcome": "actors/rerun/rerun.py",
     "RerunComparison": "actors/rerun/rerun_comparison.py",
-    "Sources": "actors/memory/source_service.py",
+    "Selection": "actors/erasure/selection.py",
+    "ErasurePlan": "actors/erasure/erasure_plan.py",
+    "ErasureReport": "actors/erasure/erase_planned.py",
+    "PlannedRecord": "actors/erasure/stream_scan.py",
     "Document": "actors/memory/document_load.py",
-    "SharedBlockService": "actors/memory/shared_block_service.py",
     "Memory": "actors/memory/core_memory.py",
     "Page": "actors/ports/effects.py",
     "Filters": "actors/ports/effects.py",
     "Ports": "actors/ports/ports.py",
     "Grants": "actors/functions/grants.py",
+    "cancelled": "actors/functions/run_function.py",
+    "GatewayLimits": "actors/gateway/gateway_limits.py",
     "tool": "actors/functions/tools.py",
     "Tool": "actors/functions/tools.py",
 }
@@ -49,13 +74,21 @@ def _tree(path: str) -> ast.Module:
     return ast.parse((ROOT / path).read_text(encoding="utf-8"), path)
 
 
-def _found(name: str) -> ast.ClassDef | Def:
+def found_definition(name: str) -> ast.ClassDef | Def:
+    """Return the definition of a thing in MODULES. Raise UnknownBlock if there is none."""
     if name not in MODULES:
         raise UnknownBlock(f"{name!r} is not in docs/make/from_source.py: add the file that defines it to MODULES")
-    for node in _tree(MODULES[name]).body:
+    # The last definition counts: those before it are overloads, whose parts the last one has all.
+    for node in reversed(_tree(MODULES[name]).body):
         if isinstance(node, ast.ClassDef | Def) and node.name == name:
             return node
     raise UnknownBlock(f"{MODULES[name]} defines no {name!r}: correct the file in MODULES")
+
+
+def _annotation(node: ast.expr) -> str:
+    """Return a type as source, without the quotes of a type that is imported for the type checker only."""
+    quoted = isinstance(node, ast.Constant) and isinstance(node.value, str)
+    return str(node.value) if quoted and isinstance(node, ast.Constant) else ast.unparse(node)
 
 
 def _signature(node: Def, *, method: bool) -> str:
@@ -64,7 +97,7 @@ def _signature(node: Def, *, method: bool) -> str:
     if method:
         words = words[1:]
     words = words[1:] if words[:1] == ["/"] else words
-    returns = f" -> {ast.unparse(node.returns)}" if node.returns is not None else ""
+    returns = f" -> {_annotation(node.returns)}" if node.returns is not None else ""
     line = f"{_prefix(node)}{node.name}({', '.join(words)}){returns}"
     if len(line) <= LINE:
         return line
@@ -97,7 +130,7 @@ def _parameters(arguments: ast.arguments) -> list[str]:
 
 
 def _parameter(argument: ast.arg, default: ast.expr | None) -> str:
-    annotation = "" if argument.annotation is None else f": {ast.unparse(argument.annotation)}"
+    annotation = "" if argument.annotation is None else f": {_annotation(argument.annotation)}"
     return f"{argument.arg}{annotation}" + ("" if default is None else f" = {ast.unparse(default)}")
 
 
@@ -154,16 +187,29 @@ def fields_table(node: ast.ClassDef) -> str:
 
 def definition_block(name: str, _: str) -> str:
     """Return the reference of a function, or of a class with its fields and public methods."""
-    node = _found(name)
+    node = found_definition(name)
     if isinstance(node, Def):
         return f"```python\n{_signature(node, method=False)}\n```\n\n{_prose(ast.get_docstring(node))}"
     parts = [_prose(ast.get_docstring(node))]
     if any(base.id in ("Struct", "NamedTuple") for base in node.bases if isinstance(base, ast.Name)) or fields(node):
         parts.append(fields_table(node))
+    parts.append(table(("attribute", "meaning"), list(_attributes(node))))
     for inner in node.body:
         if isinstance(inner, Def) and _public(inner):
             parts.append(_member(name, inner))
     return "\n\n".join(part for part in parts if part)
+
+
+def _attributes(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    """Yield the public attributes that the constructor sets and describes: name, and the text below."""
+    for inner in node.body:
+        if isinstance(inner, Def) and inner.name == "__init__":
+            for statement, below in pairwise(inner.body):
+                target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+                target = statement.target if isinstance(statement, ast.AnnAssign) else target
+                text = below.value if isinstance(below, ast.Expr) else None
+                if isinstance(target, ast.Attribute) and isinstance(text, ast.Constant) and target.attr[0] != "_":
+                    yield f"`{target.attr}`", escaped(str(text.value))
 
 
 def _member(owner: str, node: Def) -> str:

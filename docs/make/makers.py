@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from docs.make import from_catalogue, from_parser, from_source
+from docs.make import from_catalogue, from_parser, from_source, from_variables
 from docs.make.blocks import Maker, filled
 
 MAKERS: Mapping[str, Maker] = {
@@ -12,6 +12,7 @@ MAKERS: Mapping[str, Maker] = {
     "the commands": from_parser.list_block,
     "the source": from_source.definition_block,
     "the events": from_source.events_block,
+    "the variables": from_variables.variables_block,
     "the catalogue": from_catalogue.view_block,
 }
 """Each source that a block can name."""

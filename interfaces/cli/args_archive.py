@@ -39,7 +39,9 @@ model has embedded before are not embedded again. An endpoint gets the key in
 OPENAI_API_KEY."""
 
 _LOAD = """\
-Reads txt, md, html, pdf, docx, csv, json and jsonl files, and folders of them.
+Reads txt, md, html, pdf, docx, csv, json and jsonl files, folders of them, and
+web pages of hosts that --allow-host names. The rows of parquet, arrow, feather,
+lance (a folder) and Chroma's sqlite3 are documents, without their vectors.
 Unchanged documents are left as they are. Unreadable files are reported on
 stderr, and the others are still loaded (exit code 1). Creates the agent if it
 does not exist, and lets it search the source; `everlog attach` lets other
@@ -73,7 +75,7 @@ def _loading(parser: argparse.ArgumentParser) -> None:
         "paths",
         metavar="PATH",
         nargs="*",
-        help="files and folders; with --sql: DuckDB database files that the query reads",
+        help="files, folders and web addresses; with --sql: DuckDB database files that the query reads",
     )
     parser.add_argument("--source", metavar="SOURCE", help="name of the source (default: the agent's name)")
     parser.add_argument(

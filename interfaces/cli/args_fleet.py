@@ -14,20 +14,31 @@ from everlog.interfaces.cli.args_shared import (
     placement,
     runtime,
     shards,
+    yes_option,
 )
 from everlog.interfaces.cli.command_spec import CommandSpec
 from everlog.interfaces.common import argument_values
 
 _FLEET = """\
 Each agent gets its next message when it has answered the one before. At the end
-every acknowledged message is looked up in the logs. Exit code 1 if a message is
-lost or duplicated, or if anything failed. Ctrl-C ends the run with a report."""
+every acknowledged message is looked up in the logs. The agents are in a store
+of their own, which is removed at the end, unless --here, --keep or --store
+names a store. Exit code 1 if a message is lost or duplicated, or if anything
+failed.
+Ctrl-C ends the run with a report."""
 _UP = """\
 Agents then run as Ray actors, in processes of their own, and every command
-finds them. All their state is in their logs, so Ray may stop at any time."""
+finds them. All their state is in their logs, so Ray may stop at any time.
+Ray listens on 127.0.0.1 only. With --listen it listens on all interfaces:
+read "Ports and the token" in docs/reference/cluster.md first.
+The process writes what it does to cluster.log in the store. With --foreground
+this command is that process: for systemd and containers. Its log goes to
+stderr; SIGTERM, SIGINT and SIGHUP end it with exit code 0, and it exits with 1
+if Ray cannot start or dies."""
 _STATUS = """\
 Shows totals, nodes and hosts, the busiest hosts first. The cluster is measured
-twice, one second apart, to compute rates."""
+twice, one second apart, to compute rates. Exit code 3: no cluster runs.
+`everlog ping` tells by its exit code whether the cluster is healthy."""
 _STATS = """\
 Amplification is the size of all files in the folder, divided by the size of the
 texts and payloads that were written."""
@@ -35,6 +46,13 @@ _SEALING = """\
 Logs are also sealed automatically, when an agent is opened or closed and one
 megabyte is unsealed. A log that another process has open is skipped and
 reported (exit code 1)."""
+
+_REPAIR = """\
+The register says in which log each agent is. Damaged, wrong and missing files
+of it are made from the logs; damaged and wrong ones are kept beside them. A
+name that has begun but has no record in any log is given up: it can be created
+again. Every change is listed first. No log of the store may be open. Exit code
+1 if something cannot be repaired, or if the changes were not confirmed."""
 
 
 def _load_size(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +62,9 @@ def _load_size(parser: argparse.ArgumentParser) -> None:
         ("--at-once", 1000, "most messages in progress at once (default: 1000)"),
     ):
         parser.add_argument(option, metavar="N", type=argument_values.count, default=default, help=what)
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--here", action="store_true", help="use the store of the other commands: the agents stay in it")
+    where.add_argument("--keep", metavar="DIR", help="use a store in this new or empty folder, and keep it")
     placement(parser, "shared")
     shards(parser)
     parser.add_argument(
@@ -53,6 +74,21 @@ def _load_size(parser: argparse.ArgumentParser) -> None:
     )
     model(parser, "model of the agents, as for `create` (default: offline)")
     base_url(parser)
+
+
+def _listen(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--listen",
+        metavar="ADDRESS",
+        type=argument_values.ip_address,
+        help="IP address of this machine at which other machines join the cluster (default: none can)",
+    )
+
+
+def _foreground(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--foreground", action="store_true", help="keep running in this process until a signal, and log to stderr"
+    )
 
 
 def _deep(parser: argparse.ArgumentParser) -> None:
@@ -74,13 +110,15 @@ COMMANDS = (
     ),
     CommandSpec(
         "up",
-        "fleet.cluster_commands:up",
+        "fleet.daemon_commands:up",
         "start a local Ray for this store, and keep it running",
         "everlog up",
-        (),
+        (_listen, _foreground, json),
         _UP,
     ),
-    CommandSpec("down", "fleet.cluster_commands:down", "stop the Ray that `everlog up` started", "everlog down", ()),
+    CommandSpec(
+        "down", "fleet.daemon_commands:down", "stop the Ray that `everlog up` started", "everlog down", (json,)
+    ),
     CommandSpec(
         "cluster status",
         "fleet.cluster_commands:status",
@@ -114,6 +152,14 @@ COMMANDS = (
         "everlog log seal --all",
         (name_or_all, json),
         _SEALING,
+    ),
+    CommandSpec(
+        "log repair-register",
+        "manage.repair_command:repair",
+        "make the register of agents again from the logs",
+        "everlog log repair-register --yes",
+        (yes_option, json),
+        _REPAIR,
     ),
 )
 """In the order of the help."""

@@ -41,6 +41,7 @@ COMMANDS = (
         "everlog tour",
         (_touring,),
         _TOUR,
+        reads_defaults=False,
     ),
     CommandSpec(
         "explain",
@@ -49,6 +50,7 @@ COMMANDS = (
         "everlog explain unknown-agent",
         (_explaining,),
         _EXPLAIN,
+        reads_defaults=False,
     ),
 )
 """In the order of the help."""

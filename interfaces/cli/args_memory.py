@@ -62,7 +62,7 @@ same name continues it."""
 
 _SHARED_HISTORY = """\
 Edits that were erased (`everlog erase block:NAME`) are marked as erased. The
-logs of agents hold copies, which must be erased there."""
+logs of agents hold copies; `--derived` erases them too."""
 
 
 def _section(parser: argparse.ArgumentParser) -> None:

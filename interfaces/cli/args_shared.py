@@ -7,6 +7,7 @@ docs/reference/cli.md has the table of the options that mean the same in every c
 import argparse
 from typing import Any
 
+from everlog.interfaces.cli.args_grants import grant_options
 from everlog.interfaces.common import argument_values
 
 Group = Any
@@ -22,7 +23,7 @@ def name(parser: argparse.ArgumentParser) -> None:
 
 def name_or_sam(parser: argparse.ArgumentParser) -> None:
     """Add the name of the agent, `sam` if none is given."""
-    parser.add_argument("name", metavar="NAME", nargs="?", default="sam", help="name of the agent (default: sam)")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="name of the agent (default: sam)")
 
 
 def name_or_all(parser: argparse.ArgumentParser) -> None:
@@ -149,7 +150,7 @@ def placement(parser: argparse.ArgumentParser, default: str | None = "dedicated"
     parser.add_argument(
         "--placement",
         choices=PLACEMENTS,
-        default=default,
+        default=None if default == "dedicated" else default,  # None: the files of defaults decide
         required=default is None,
         metavar="HOW",
         help="placement: `shared` (one process and log for many agents) or `dedicated` (one process and log each)"
@@ -216,33 +217,6 @@ def switch(group: Group, option: str, what: str) -> None:
     group.add_argument(option, action=argparse.BooleanOptionalAction, default=None, help=what)
 
 
-def grant_options(parser: argparse.ArgumentParser) -> None:
-    """Add the permissions of the functions of the preset `extras`."""
-    group = parser.add_argument_group(
-        "permissions", "For the functions of the preset `extras`.\nThey are not stored: give them each time."
-    )
-    group.add_argument(
-        "--workspace",
-        metavar="DIR",
-        type=argument_values.allowed,
-        help="folder whose text files the agent may read and add to",
-    )
-    group.add_argument(
-        "--allow-host",
-        metavar="HOST[:PORT]",
-        action="append",
-        default=[],
-        type=argument_values.allowed,
-        help="web server that the agent may send requests to; repeatable",
-    )
-    group.add_argument(
-        "--helper",
-        metavar="MODEL",
-        type=argument_values.allowed,
-        help="model that answers the agent's questions (default: the agent's own model)",
-    )
-
-
 def opening(parser: argparse.ArgumentParser) -> None:
     """Add the settings of an agent that a command creates or opens."""
     group = parser.add_argument_group(
@@ -292,6 +266,12 @@ def _first_blocks(group: Group) -> None:
         action="append",
         help="make a block read-only for the agent; repeatable (*)",
     )
+    group.add_argument(
+        "--block-items",
+        metavar="LABEL",
+        action="append",
+        help="the lines of a block are items, and the agent has functions for them; repeatable (*)",
+    )
 
 
 def settings(group: Group) -> None:
@@ -313,7 +293,8 @@ def _prompt(group: Group) -> None:
         "--preset",
         metavar="PRESET",
         type=argument_values.words,
-        help="prompt and functions: `chat`, `docs` (documents) or `extras` (files, web, another model) (default: chat)",
+        help="prompt and functions: `chat`, `docs` (documents), `extras` (files, web, another model) or `small` "
+        "(short, for small windows) (default: chat; small up to 6144 tokens)",
     )
     system(group)
     group.add_argument(
@@ -330,9 +311,10 @@ def _prompt(group: Group) -> None:
 def _asking(group: Group) -> None:
     group.add_argument(
         "--calling",
-        choices=("native", "schema", "text"),
+        choices=("native", "schema", "text", "llama3", "zephyr", "airoboros", "neural-chat"),
         metavar="WAY",
-        help="calling format: `native` (the endpoint's tools), `schema` (a reply that matches a JSON schema) or `text` "
+        help="calling format: `native` (the endpoint's tools), `schema` (a reply that matches a JSON schema), `text` "
+        "(one prompt in ChatML), or a prompt as `llama3`, `zephyr`, `airoboros` or `neural-chat` have it "
         "(default: the best that the model supports)",
     )
     switch(group, "--stream", "request streamed replies, which a terminal shows while they arrive (default: no)")
@@ -352,7 +334,9 @@ def _asking(group: Group) -> None:
         help='model to use when the agent\'s own is not available; "" is none (default: "")',
     )
     switch(
-        group, "--verify-first", "check the first reply against MemGPT's rules (default: yes for gpt-4 models, else no)"
+        group,
+        "--verify-first",
+        "check the first reply against MemGPT's rules (default: yes for models known to call functions, else no)",
     )
     _number(
         group,

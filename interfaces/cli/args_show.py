@@ -5,6 +5,7 @@ Used by `command_parser`, which is loaded at each start of `everlog`.
 
 import argparse
 
+from everlog.interfaces.cli.args_selection import names, sorting, times
 from everlog.interfaces.cli.args_shared import (
     as_of,
     filters,
@@ -39,16 +40,31 @@ Views: agents, messages, turns, steps, model_calls, function_calls,
 memory_history, pressure, summaries, heartbeats, failures, prices, and records
 (the log itself). `DESCRIBE turns` lists columns; docs/reference/sql.md explains
 them. The query reads all logs at one position. It changes nothing, and agents
-keep running meanwhile."""
+keep running meanwhile.
+
+Without QUERY: a prompt on a terminal, with completion (Tab) and history, in
+which a semicolon ends a query; otherwise the queries are read from stdin."""
 _REPORT = """\
-Shows costs, model latency, failures, memory use, agents whose context window is
-nearly full, and the busiest agents. Costs are at current prices, which
-`everlog sql "FROM prices"` lists."""
+Shows messages and failures over time, costs, latency of each model, memory use,
+agents whose context window is nearly full, and the busiest agents. Costs are at
+current prices, which `everlog sql "FROM prices"` lists. --since and --until go
+by when messages were said, and calls, failures and edits were recorded."""
 _COST = """\
 Tokens and costs by day (UTC) and model, at current prices; cached tokens at
-their own price. For one agent also the rest of its budget for today. Prices
+their own price. For one agent also the rest of its budget for today. A pattern,
+or an option of lists such as --sort, gives a row for each agent. Prices
 come from models.toml, from EVERLOG_GATEWAY_PRICE_IN and _OUT, or from the list
 that everlog ships; `everlog sql "FROM prices"` lists them."""
+AGENT_SORTS = ("agent", "events", "messages", "turns", "last_active")
+PRESSURE_SORTS = ("agent", "used", "tokens", "window", "summaries")
+COST_SORTS = ("agent", "cost", "tokens", "calls")
+_PRESSURE = """\
+One name shows the page of that agent, with an estimate of its next request. A
+pattern, or none, lists agents: a row for each, without that estimate. --as-of
+takes a time then."""
+_AGENTS = """\
+A PATTERN is a name, or a shell pattern such as 'fleet-*'; put quotes around it.
+A terminal shows the first 50 agents, other output has all of them."""
 _VERIFY = """\
 A rendered request that differs from the recorded one in any byte is a mismatch
 (exit code 1), and its first differing part is shown. Requests that cannot be
@@ -56,6 +72,10 @@ checked are counted separately and are not failures: the renderer is gone,
 records were erased, or a function is missing. A sample is spread over the whole
 log and stays the same until the log grows. The hash chain and the order of
 records are always checked completely."""
+
+
+def _sorting_agents(parser: argparse.ArgumentParser) -> None:
+    sorting(parser, AGENT_SORTS)
 
 
 def _types(parser: argparse.ArgumentParser) -> None:
@@ -71,6 +91,11 @@ def _types(parser: argparse.ArgumentParser) -> None:
 
 def _full(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--full", action="store_true", help="show all details, and messages in full")
+
+
+def _transcribing(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--markdown", action="store_true", help="print Markdown instead of plain text")
+    parser.add_argument("--calls", action="store_true", help="include function calls; in Markdown they are folded")
 
 
 def _factor(text: str) -> float:
@@ -120,8 +145,17 @@ def _sources(parser: argparse.ArgumentParser) -> None:
 
 
 def _asking(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("query", metavar="QUERY", nargs="?", help="one SELECT statement; - reads it from stdin")
-    parser.add_argument("--file", metavar="FILE", help="read the query from FILE")
+    parser.add_argument("query", metavar="QUERY", nargs="?", help="one SELECT statement; - reads queries from stdin")
+    parser.add_argument("--file", metavar="FILE", help="read queries from FILE, separated by semicolons")
+    parser.add_argument(
+        "--param",
+        dest="params",
+        metavar="NAME=VALUE",
+        type=argument_values.parameter,
+        action="append",
+        default=[],
+        help="value of $NAME in the query; repeatable",
+    )
     parser.add_argument(
         "--format",
         choices=FORMATS,
@@ -160,10 +194,19 @@ def _reporting(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--html", metavar="FILE", help="write the report to FILE, as one self-contained HTML page with charts"
     )
+    times(parser)
+    parser.add_argument(
+        "--by", metavar="UNIT", choices=("day", "week", "month", "year"),
+        help="bars over time by day, week, month or year (default: at most 60 bars)",
+    )  # fmt: skip
+
+
+def _sorting_pressure(parser: argparse.ArgumentParser) -> None:
+    sorting(parser, PRESSURE_SORTS)
 
 
 def _costing(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", nargs="?", help="name of the agent (default: all agents together)")
+    sorting(parser, COST_SORTS)
     parser.add_argument(
         "--days",
         metavar="N",
@@ -187,7 +230,12 @@ def _sampling(parser: argparse.ArgumentParser) -> None:
 
 READERS = (
     CommandSpec(
-        "agents", "show.show_commands:agents", "list the agents of the store", "everlog agents --json", (as_of, json)
+        "agents",
+        "show.agents_command:agents",
+        "list the agents of the store",
+        "everlog agents 'fleet-*' --sort last_active --limit 10",
+        (names, _sorting_agents, as_of, json),
+        _AGENTS,
     ),
     CommandSpec(
         "events",
@@ -195,6 +243,13 @@ READERS = (
         "print the log of an agent",
         "everlog events sam --type memory_edited",
         (name, records, _types, follow, as_of, json),
+    ),
+    CommandSpec(
+        "show",
+        "show.transcript_command:show",
+        "print the conversation with an agent, to read or to share",
+        "everlog show sam --markdown",
+        (name, _transcribing, records, as_of, json),
     ),
     CommandSpec(
         "context",
@@ -214,8 +269,9 @@ READERS = (
         "pressure",
         "show.show_commands:pressure",
         "show how full the context window is",
-        "everlog pressure sam",
-        (name, as_of, json),
+        "everlog pressure 'fleet-*' --sort used --limit 10",
+        (names, _sorting_pressure, as_of, json),
+        _PRESSURE,
     ),
     CommandSpec(
         "timers", "talk.timer_commands:timers", "list the timers of an agent", "everlog timers sam", (name, as_of, json)
@@ -287,7 +343,7 @@ READERS = (
         "show.cost_command:cost",
         "show the costs of models, by day and model",
         "everlog cost sam --days 30",
-        (_costing, json),
+        (names, _costing, json),
         _COST,
     ),
 )

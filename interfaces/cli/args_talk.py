@@ -5,10 +5,10 @@ Used by `command_parser`, which is loaded at each start of `everlog`.
 
 import argparse
 
+from everlog.interfaces.cli.args_grants import grant_options
 from everlog.interfaces.cli.args_shared import (
     base_url,
     blocks,
-    grant_options,
     json,
     model,
     name,
@@ -71,12 +71,21 @@ def _timing(parser: argparse.ArgumentParser) -> None:
         type=argument_values.heartbeat_seconds,
         help="interval, such as 30m or 1h30m (default: fire once)",
     )
+    parser.add_argument(
+        "--daily", metavar="HH:MM", type=argument_values.time_of_day, help="every day at this time of the agent's zone"
+    )
+    parser.add_argument(
+        "--cron",
+        metavar="SCHEDULE",
+        type=argument_values.schedule,
+        help='times as in a crontab, in the agent\'s zone: "0 7 * * 1-5" is 07:00 from Monday to Friday',
+    )
     first = parser.add_mutually_exclusive_group()
     first.add_argument(
         "--at",
         metavar="TIME",
-        type=argument_values.moment,
-        help="first time, an ISO time (default: one interval from now)",
+        type=argument_values.time_of_zone,
+        help="first time, an ISO time; without an offset in the agent's zone (default: one interval from now)",
     )
     first.add_argument(
         "--after", metavar="DURATION", type=argument_values.duration, help="delay until the first time, such as 10m"

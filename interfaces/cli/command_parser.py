@@ -10,11 +10,24 @@ import shutil
 from collections.abc import Sequence
 from typing import NoReturn, TypeAlias
 
-from everlog.interfaces.cli import args_archive, args_fleet, args_learn, args_manage, args_memory, args_show, args_talk
+from everlog.interfaces.cli import (
+    args_archive,
+    args_fleet,
+    args_learn,
+    args_manage,
+    args_memory,
+    args_operate,
+    args_presets,
+    args_show,
+    args_talk,
+)
 from everlog.interfaces.cli.command_spec import CommandSpec
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.exits import USAGE_ERROR
+from everlog.interfaces.common.installed import installed_version
+from everlog.interfaces.defaults.default_keys import BY_NAME
 
+LEVELS = BY_NAME["log"].choices
 SUGGESTIONS_MAX = 3
 """Most commands that are suggested for a word that is not a command."""
 
@@ -60,8 +73,10 @@ COMMANDS = (
     *args_show.COMMANDS,
     *args_manage.COMMANDS,
     *args_memory.COMMANDS,
+    *args_presets.COMMANDS,
     *args_archive.COMMANDS,
     *args_fleet.COMMANDS,
+    *args_operate.COMMANDS,
     *args_learn.COMMANDS,
 )
 """Every command, in the order of the help. A name of two words belongs to a group."""
@@ -71,6 +86,7 @@ GROUPS = {
     "block": "add, change and remove memory blocks",
     "cluster": "show the state of a cluster",
     "log": "check, measure and seal the files of a log",
+    "preset": "list, add and remove personas and humans for new agents",
     "prompt": "show and change the sections of a system prompt",
     "shared": "create, edit and attach memory blocks that agents share",
 }
@@ -98,8 +114,13 @@ def parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
         formatter_class=_Formatter,
         allow_abbrev=False,
     )
+    root.add_argument("--version", action=_VersionAction, nargs=0, help="print the version of everlog")
     root.add_argument("--store", metavar="DIR", help=STORE_HELP)
-    commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    root.add_argument("--log", dest="log_level", metavar="LEVEL", choices=LEVELS, help=LOG_HELP)
+    root.add_argument("--json", action="store_true", help="print JSON, for every command that has --json")
+    commands = root.add_subparsers(title="commands", metavar="COMMAND")
+    root.set_defaults(handler="cli.help_command:overview", command="", reads_only=True, has_json=False,
+                      reads_defaults=False, fail=root.error)  # fmt: skip
     root.usage = "everlog COMMAND [arguments]"
     groups: dict[str, _Subparsers] = {}
     for command in _named(words) or COMMANDS:
@@ -111,6 +132,26 @@ def parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
 
 
 STORE_HELP = "folder of the store (default: EVERLOG_STORE, else ~/.everlog)"
+LOG_HELP = f"log what the program does: {', '.join(LEVELS)} (default: EVERLOG_LOG, else none)"
+
+
+def command_help(words: Sequence[str]) -> str | None:
+    """Return the help of a command, of a group of commands, or of all for no words; None if `words` name none."""
+    at: argparse.ArgumentParser = parser()
+    for word in words:
+        below = next((action for action in at._actions if isinstance(action, argparse._SubParsersAction)), None)  # noqa: SLF001
+        if below is None or word not in below.choices:
+            return None
+        at = below.choices[word]
+    return at.format_help()
+
+
+class _VersionAction(argparse.Action):
+    """Print the version. The package's metadata is read only then: it takes as long as the rest of the start."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        print(f"everlog {installed_version()}")
+        parser.exit(0)
 
 
 def unknown_command(prog: str, word: str) -> str:
@@ -127,13 +168,15 @@ def unknown_command(prog: str, word: str) -> str:
 
 
 def _named(words: Sequence[str]) -> Sequence[CommandSpec]:
-    """Return a list of the one command that `words` begin with, without --store; an empty list if there is none."""
+    """Return a list of the one command that `words` begin with, without the options that may come first; an empty list
+    if there is none.
+    """
     said: list[str] = []
     rest = iter(words)
     for word in rest:
-        if word == "--store":
+        if word in ("--store", "--log"):
             next(rest, None)
-        elif not word.startswith("--store="):
+        elif word != "--json" and not word.startswith(("--store=", "--log=")):
             said.append(word)
     return [command for command in COMMANDS if command.name.split() == said[: command.name.count(" ") + 1]]
 
@@ -150,7 +193,7 @@ def _group(commands: "_Subparsers", group: str) -> "_Subparsers":
         formatter_class=_Formatter,
         allow_abbrev=False,
     )
-    sub.add_argument("--store", metavar="DIR", default=argparse.SUPPRESS, help=STORE_HELP)
+    _add_everywhere(sub)
     within = sub.add_subparsers(title="commands", metavar="COMMAND", required=True)
     sub.usage = f"{sub.prog} COMMAND [arguments]"
     return within
@@ -168,6 +211,20 @@ def _add(commands: "_Subparsers", name: str, command: CommandSpec) -> None:
     )
     for add in command.arguments:
         add(sub)
-    sub.add_argument("--store", metavar="DIR", default=argparse.SUPPRESS, help=STORE_HELP)
+    _add_everywhere(sub)
+    json = next((action for action in sub._actions if "--json" in action.option_strings), None)  # noqa: SLF001
+    if json is not None:
+        json.default = argparse.SUPPRESS  # --json may come before the command: the value of the root stays
     sub.set_usage(command.usage)
-    sub.set_defaults(handler=command.handler, command=command.name, reads_only=command.reads_only, fail=sub.error)
+    sub.set_defaults(
+        handler=command.handler, command=command.name, reads_only=command.reads_only, has_json=json is not None,
+        reads_defaults=command.reads_defaults, fail=sub.error,
+    )  # fmt: skip
+
+
+def _add_everywhere(sub: argparse.ArgumentParser) -> None:
+    """Add the options that may come before the command and after it."""
+    sub.add_argument("--store", metavar="DIR", default=argparse.SUPPRESS, help=STORE_HELP)
+    sub.add_argument(
+        "--log", dest="log_level", metavar="LEVEL", choices=LEVELS, default=argparse.SUPPRESS, help=LOG_HELP
+    )

@@ -27,5 +27,7 @@ class CommandSpec(NamedTuple):
     """Paragraph of the help after the summary."""
     reads_only: bool = False
     """True if the command writes nothing: Ctrl-C then ends it without a message about the log."""
+    reads_defaults: bool = True
+    """False if the command works without the files of defaults, even where they hold a mistake."""
     usage: str = ""
     """Positional arguments in the usage line, where these differ from what the parser requires."""

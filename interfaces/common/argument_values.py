@@ -7,6 +7,7 @@ Used by the `args_*.py` files of `interfaces/cli`, as types of arguments.
 
 import argparse
 import re
+from datetime import datetime
 
 SEQ_MAX = 10**15
 """Largest seq that an argument can name."""
@@ -23,6 +24,29 @@ def block(text: str) -> str:
     if not (label and sign and path):
         raise argparse.ArgumentTypeError(f"{text!r} is not LABEL=FILE or LABEL=FILE:LIMIT")
     return text
+
+
+def parameter(text: str) -> tuple[str, str]:
+    """Return the name and the value of a text of the form NAME=VALUE."""
+    name, sign, value = text.partition("=")
+    if not sign or re.fullmatch(r"\w+", name) is None:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not NAME=VALUE, with a name of letters and digits")
+    return name, value
+
+
+def ip_address(text: str) -> str:
+    """Return the IP address of a network card. A loopback address and 0.0.0.0 are not accepted."""
+    import ipaddress
+
+    try:
+        found = ipaddress.ip_address(text)
+    except ValueError:
+        found = None
+    if found is None or found.is_loopback or found.is_unspecified:
+        raise argparse.ArgumentTypeError(
+            f"{text[:40]!r} is not the IP address of this machine in its network, such as 192.168.0.10"
+        )
+    return str(found)
 
 
 def event_id(text: str) -> str:
@@ -79,9 +103,44 @@ def moment(text: str) -> int:
     return at
 
 
+def time_of_zone(text: str) -> datetime:
+    """Return an ISO 8601 time from 1970 to 9999, without a zone if the text names none."""
+    moment(text)  # as UTC: a time at either end of the range is refused in every zone
+    return datetime.fromisoformat(text)
+
+
+def time_of_day(text: str) -> str:
+    """Return a time of the day such as 07:00 as a schedule in the five fields of a crontab."""
+    found = re.fullmatch(r"(\d{1,2}):(\d\d)", text)
+    if found is None or int(found[1]) > 23 or int(found[2]) > 59:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a time of the day from 00:00 to 23:59, such as 07:00")
+    return f"{int(found[2])} {int(found[1])} * * *"
+
+
+def schedule(text: str) -> str:
+    """Return a schedule in the five fields of a crontab."""
+    from everlog.actors.ports.timer_schedules import check_schedule
+    from everlog.events import BadInput
+
+    try:
+        check_schedule(text)
+    except BadInput as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return " ".join(text.split())
+
+
 def seq(text: str) -> int:
     """Return a seq, from 1."""
     return _number(text, 1, SEQ_MAX)
+
+
+def seq_ranges(text: str) -> list[tuple[int, int]]:
+    """Return the ranges of seqs that `text` lists, as `8,12-14`; both ends are inclusive."""
+    ranges = []
+    for part in text.split(","):
+        first, sign, last = (side.strip() for side in part.partition("-"))
+        ranges.append((seq(first), seq(last) if sign else seq(first)))
+    return ranges
 
 
 def page(text: str) -> int:

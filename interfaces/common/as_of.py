@@ -1,6 +1,6 @@
-"""Parse the moments of --as-of: a seq, a time, or a length of time before now.
+"""Parse the moments of --as-of, --since and --until: a seq, a time, or a length of time before now.
 
-Used by the commands that take --as-of.
+Used by the commands that take these options.
 """
 
 import re
@@ -42,13 +42,19 @@ def moment_of_option(given: str | None, world: CommandEnvironment) -> int | date
 
 
 def time_of_option(args: Namespace, world: CommandEnvironment) -> int | None:
-    """Return the time of --as-of for a command that reads many agents, microseconds UTC; None if it was not given.
+    """Return the time of --as-of for a command that reads many agents, as `time_of` does."""
+    return time_of(args.as_of, "--as-of", world)
+
+
+def time_of(given: str | None, option: str, world: CommandEnvironment) -> int | None:
+    """Return the time that an option of a command for many agents names, microseconds UTC; None if it was not given.
 
     Raises BadInput for a seq, because each agent has seqs of its own.
     """
-    when = moment_of_option(args.as_of, world)
+    when = moment_of_option(given, world)
     if isinstance(when, int):
         raise BadInput(
-            f"--as-of {when} is a seq, and each agent has seqs of its own. Give a time, such as 2024-01-31T12:00 or 2h."
+            f"{option} {when} is a seq, and each agent has seqs of its own. "
+            "Give a time, such as 2024-01-31T12:00 or 2h."
         )
     return None if when is None else time_text.since_epoch(when)

@@ -6,7 +6,6 @@ agents.
 
 import asyncio
 import importlib.util
-import os
 import sys
 import traceback
 from argparse import Namespace
@@ -26,22 +25,25 @@ from everlog.actors.functions.extras import Grants
 from everlog.actors.functions.tools import Tool
 from everlog.actors.ports.agent_constants import BLOCK_CHARS, BLOCK_CHARS_MAX
 from everlog.actors.ports.effects import ArchiveClient, Model
+from everlog.actors.ports.loggers import logger_of
 from everlog.actors.ports.ports import Ports
 from everlog.actors.ports.real_clock import make_store
 from everlog.actors.prompt import presets
 from everlog.events import BadInput, Fenced, PartitionBusy
+from everlog.interfaces.common import own_presets
+from everlog.interfaces.common.agent_defaults import fill_in_defaults, placement_of
 from everlog.interfaces.common.as_of import moment_of_option
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.settings_from_args import describe_blocks, settings_in
+from everlog.interfaces.defaults.default_files import store_folder
+from everlog.projections import Projections
 from everlog.store import FileStore, name_of
-
-DEFAULT_STORE = "~/.everlog"
 
 
 def root_of(args: Namespace) -> Path:
-    """Return the folder of the store: --store, else EVERLOG_STORE, else ~/.everlog."""
-    return Path(args.store or os.environ.get("EVERLOG_STORE") or DEFAULT_STORE).expanduser()
+    """Return the folder of the store: --store, else EVERLOG_STORE, else that of the user's file, else ~/.everlog."""
+    return store_folder(args.store)
 
 
 def store_of(args: Namespace, world: CommandEnvironment, *, create: bool = False) -> FileStore:
@@ -69,7 +71,7 @@ def system_of(args: Namespace, world: CommandEnvironment, archive: ArchiveClient
 @contextmanager
 def searching(args: Namespace, world: CommandEnvironment) -> Iterator[AgentView]:
     """Open an agent for a search by words and by meaning, or with --words by words alone. See `open_view`."""
-    archive = None if args.words else local_archive(store_of(args, world), "wait", note=warn)
+    archive = None if args.words else local_archive(store_of(args, world), note=warn)
     try:
         with opened_view(args, world, archive) as view:
             yield view
@@ -96,8 +98,9 @@ def agents_of(
         services=ServiceOptions(models=_models(world)),
         ports=ports_of(world),
         timers=timers,
-        placement=getattr(args, "placement", "dedicated"),
+        placement=placement_of(args),
         shards=getattr(args, "shards", None),
+        exact_names=True,
     )
 
 
@@ -113,13 +116,10 @@ def _models(world: CommandEnvironment) -> Callable[[str, str], Model] | None:
 
 @asynccontextmanager
 async def opened_agent(args: Namespace, system: AgentSystem, name: str, settings: Settings) -> AsyncIterator[AgentRef]:
-    """Open an agent, or create it, and print warnings about its log. A Fenced error names the agent."""
+    """Open an agent, or create it. Its system prints warnings about its log. A Fenced error names the agent."""
     command = f"everlog {args.command}"
     try:
-        agent = await system.agent(name, settings, command=command, take_over=args.take_over)
-        for warning in agent.opened.warnings:
-            warn(warning)
-        yield agent
+        yield await system.agent(name, settings, command=command, take_over=args.take_over)
     except Fenced as error:
         raise Fenced(
             f"Another process took over the agent {name!r}, so this process must stop writing: {error}"
@@ -134,22 +134,31 @@ def warn_of_unused(args: Namespace, agent: AgentRef) -> None:
 
 
 def warn(text: str) -> None:
-    """Print a warning on stderr."""
+    """Print a warning on stderr, and write it to the log of the program."""
+    logger_of("note").warning("%s", text)
     complain(f"warning: {text}")
 
 
 @contextmanager
 def open_view(
-    system: LocalSystem | AgentSystem, name: str, *, notify: bool = True, as_of: int | datetime | None = None
+    system: LocalSystem | AgentSystem,
+    name: str,
+    *,
+    notify: bool = True,
+    as_of: int | datetime | None = None,
+    projections: Projections | None = None,
 ) -> Iterator[AgentView]:
     """Open an agent for reading, now or as of a moment. Warn of a damaged end of its log and, with `notify`, if the
-    agent was deleted. Nothing is changed.
+    agent was deleted. Nothing is changed. `projections`: query engine for many agents, one after the other.
     """
-    view = system.view(name_of(name), as_of=as_of)
+    reading = LocalSystem(system.store) if isinstance(system, AgentSystem) else system
+    view = reading.view(name_of(name), projections, as_of=as_of)
     try:
-        warn_of_damage(view.reader)
+        damage = getattr(view.reader, "damage", None)
+        if damage is not None:
+            warn_of_damage(damage)
         if notify and view.rows("standing")[0]["deleted"]:
-            complain(f"{view.agent_id!r} was deleted; this is its state at the deletion.")
+            tell_deleted(view.agent_id)
         yield view
     finally:
         view.close()
@@ -193,11 +202,14 @@ def without_take_over() -> Iterator[None]:
         ) from error
 
 
-def warn_of_damage(reader: object) -> None:
-    """Warn on stderr of damage that the last read found after the last whole frame."""
-    damage = getattr(reader, "damage", None)
-    if damage is not None:
-        complain(f"warning: {damage}.")
+def warn_of_damage(damage: object) -> None:
+    """Warn on stderr of damage that a read found after the last whole frame, see `TornTail`."""
+    complain(f"warning: {damage}.")
+
+
+def tell_deleted(agent_id: str) -> None:
+    """Say on stderr that an agent was deleted, before anything of it is shown."""
+    complain(f"{agent_id!r} was deleted; this is its state at the deletion.")
 
 
 def text_of(path: str) -> str:
@@ -222,22 +234,27 @@ def lines_of(path: str) -> Iterator[bytes]:
 def settings_of(args: Namespace, world: CommandEnvironment) -> Settings:
     """Return the settings that the arguments name. Files are read, and an endpoint that is not known yet is probed.
 
-    Raises BadInput.
+    A new agent gets those that are not given from the files of defaults. Raises BadInput.
     """
     from everlog.interfaces.common.model_choice import chosen_model
 
+    fill_in_defaults(args, root_of(args), world)
     blocks: dict[str, InitialBlock] = {}
     chosen: dict[str, str] = {}
-    for label, given in (("persona", args.persona), ("human", args.human)):
-        known = presets.names("persona" if label == "persona" else "human")
+    named: tuple[tuple[own_presets.Kind, str | None], ...] = (("persona", args.persona), ("human", args.human))
+    for label, given in named:
+        known, own = presets.names(label), own_presets.names(root_of(args), label)
         if given in known:
             chosen[label] = given
+        elif given in own:
+            text = own_presets.text(root_of(args), label, given)
+            blocks[label] = InitialBlock(label, text.replace(presets.AGENT, presets.called(name_of(args.name))))
         elif given:
-            blocks[label] = InitialBlock(label, _preset_file(label, given, known))
+            blocks[label] = InitialBlock(label, _preset_file(label, given, [*known, *own]))
     blocks.update((block.label, block) for block in map(_block, args.block))
     describe_blocks(blocks, chosen, args)
     return Settings(
-        model=chosen_model(args, world, root_of(args), warn),
+        model=chosen_model(args, world, root_of(args)),
         window=args.window,
         zone=args.zone,
         preset=args.preset,

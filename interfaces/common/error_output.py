@@ -21,12 +21,27 @@ MORE = "more: everlog explain "
 
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff"  # what controls a terminal
+    r"\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2060-\u2065\u206a-\u206f\u3164\ufeff"
+    r"\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e007f]"  # what no reader sees
+    # Joiners belong to emoji, and to words of Persian and of languages of India. After or before ASCII they only hide.
+    r"|(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])"
+)
 
 
 def sanitize(text: str) -> str:
-    """Return `text` with every control character escaped, except line feeds and tabs: it cannot control a terminal."""
-    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text.replace("\r\n", "\n"))
+    """Return `text` with every control character and every invisible one escaped, except line feeds and tabs: it cannot
+    control a terminal, and two texts that look alike are alike.
+    """
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text.replace("\r\n", "\n"))
+
+
+def escape_line(text: str) -> str:
+    """Return `text` as `sanitize` does, and with line feeds and tabs escaped too: for sentences of one line with names,
+    which may hold any character.
+    """
+    return sanitize(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def complain(said: object, code: str = "") -> None:

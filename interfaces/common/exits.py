@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 FAILED, USAGE_ERROR, PIPE_CLOSED = 1, 2, 141
+SILENT = 4
+"""The turn ended, and nothing was said to the user."""
 
 DUCKDB_INTERRUPTED = "Query interrupted"
 """Message of the RuntimeError that DuckDB raises when Ctrl-C interrupts a query, in place of a KeyboardInterrupt."""

@@ -16,6 +16,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from everlog.actors.formats.reply_preview import Preview
+from everlog.actors.functions.http_function import WebAccess
 from everlog.actors.models.model_types import ProbeFindings
 from everlog.actors.ports.effects import Clock, Ids, Model
 from everlog.actors.ports.real_clock import RealClock, RealIds
@@ -97,7 +98,8 @@ class FrontEnd(Protocol):
         return
 
     def preview(self, preview: Preview, name: str) -> None:
-        """Handle a part of a reply of the agent `name` that is still streamed: it is not durable, and may be discarded.
+        """Handle a part of a reply of the agent `name` that is still streamed, or a call that begins. It is not
+        durable, and may be discarded.
 
         When the reply is durable, its text is passed again to the methods above.
         """
@@ -146,6 +148,10 @@ class CommandEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     probe: Probe | None = real_probe
     """None: no endpoint is probed, and only the model descriptions and earlier probes are used."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    patience: Callable[[float], Awaitable[None]] = asyncio.sleep
+    """Sleep before a notice that a model is waited for; tests leave it real, or let it pass."""
     ask: LineReader = input
+    web: Callable[[Sequence[str]], WebAccess] = WebAccess
+    """Make the access to the hosts that the user allows."""
     lower_priority: Callable[[], None] = lower_priority
     hold_memory: Callable[[int], None] = hold_memory

@@ -4,7 +4,6 @@ Used by `bootstrap` and `everlog models`.
 """
 
 from argparse import Namespace
-from collections.abc import Callable
 from pathlib import Path
 
 from everlog.actors.models.model_catalogue import catalogue_of, descriptions_of, request_url, save_probe
@@ -16,12 +15,13 @@ from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment
 
 
-def chosen_model(args: Namespace, world: CommandEnvironment, root: Path, warn: Callable[[str], None]) -> str | None:
+def chosen_model(args: Namespace, world: CommandEnvironment, root: Path) -> str | None:
     """Return the name that the log will have for --model; None if it was not given.
 
     If the name contains its endpoint (ENDPOINT/MODEL), the address of that endpoint is written to `args.base_url`. An
-    endpoint of which nothing is known is probed, unless --no-probe is given. Raises BadInput for a file that cannot be
-    run.
+    endpoint of which nothing is known is probed; with --no-probe its address is only stored. Both are known afterwards
+    to every command, as the model's name is. Raises BadInput for a file that cannot be run, and for a failed probe:
+    the log would keep a mistyped name for ever.
     """
     name: str | None = args.model
     if name is None or name == OFFLINE:
@@ -38,12 +38,17 @@ def chosen_model(args: Namespace, world: CommandEnvironment, root: Path, warn: C
         # `bootstrap.agents_of` reads `args.base_url`, so commands make their settings before they open agents.
         args.base_url = place.url
     url = request_url(place.url)
-    if world.probe is not None and not getattr(args, "no_probe", False) and not is_known(place.name, url, root):
+    if is_known(place.name, url, root):
+        return place.name
+    if getattr(args, "no_probe", False):
+        if place.url:  # otherwise OPENAI_BASE_URL decides at each call, and nothing was said that could be lost
+            save_probe(root, ProbeFindings(url=url, model=place.name, at=0))
+    elif world.probe is not None:
         found = probe_and_save(place.name, url, world, root)
         if found.fault:
-            warn(
-                f"probing {place.name!r} failed: {found.fault} Its requests use native tool calls, unless --calling "
-                "names another format."
+            raise BadInput(
+                f"Probing {place.name!r} failed: {found.fault} Nothing was changed. Correct --model or --base-url, or "
+                "use the model without a test: --no-probe."
             )
     return place.name
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.agent.agent_setup import InitialBlock
+from everlog.actors.agent.agent_setup import InitialBlock, block_text
 from everlog.actors.prompt import presets, prompt_sections, setting_limits
 from everlog.events import BadInput, Section
+from everlog.store import name_of
 
 TextReader = Callable[[str], str]
 """Return the text of a file. Raises BadInput."""
@@ -84,20 +85,30 @@ def _folder(folder: str, read: TextReader) -> list[Section]:
 
 
 def describe_blocks(blocks: dict[str, InitialBlock], chosen: Mapping[str, str], args: Namespace) -> None:
-    """Set the descriptions of --block-description and the flags of --block-read-only in `blocks`. Raises BadInput."""
+    """Set in `blocks` what --block-description, --block-read-only and --block-items say of them. Raises BadInput."""
     for word in getattr(args, "block_description", None) or ():
         label, _, text = word.partition("=")
-        blocks[label] = msgspec.structs.replace(_block(label, blocks, chosen, "--block-description"), description=text)
+        blocks[label] = msgspec.structs.replace(
+            _block(label, blocks, chosen, args, "--block-description"), description=text
+        )
     for label in getattr(args, "block_read_only", None) or ():
-        blocks[label] = msgspec.structs.replace(_block(label, blocks, chosen, "--block-read-only"), read_only=True)
+        blocks[label] = msgspec.structs.replace(
+            _block(label, blocks, chosen, args, "--block-read-only"), read_only=True
+        )
+    for label in getattr(args, "block_items", None) or ():
+        block = _block(label, blocks, chosen, args, "--block-items")
+        items = tuple(line for line in block_text(block).splitlines() if line.strip())
+        blocks[label] = msgspec.structs.replace(block, value=items)
 
 
-def _block(label: str, blocks: Mapping[str, InitialBlock], chosen: Mapping[str, str], option: str) -> InitialBlock:
+def _block(
+    label: str, blocks: Mapping[str, InitialBlock], chosen: Mapping[str, str], args: Namespace, option: str
+) -> InitialBlock:
     """Return the block of a label; persona and human exist in every agent, as the chosen preset. Raises BadInput."""
     if label in blocks:
         return blocks[label]
     if label == "persona":
-        return InitialBlock(label, presets.persona(chosen.get(label, "sam")))
+        return InitialBlock(label, presets.persona(chosen.get(label, "sam"), name_of(args.name)))
     if label == "human":
         return InitialBlock(label, presets.human(chosen.get(label, "basic")))
     raise BadInput(f"{option} {label}: the agent gets no block {label!r}; add one with --block {label}=FILE.")

@@ -6,8 +6,7 @@ Used by all commands that read or print times.
 """
 
 import re
-from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
+from datetime import UTC, datetime, tzinfo
 
 from everlog.events.times import MICROSECONDS, iso, moment, since_epoch
 from everlog.interfaces.common.plural import plural
@@ -32,7 +31,7 @@ def day(at: int) -> str:
 def clock(at: int, zone: str = "UTC") -> str:
     """Return date, time to the second and zone, for people: 2026-11-22 08:26:36 UTC. `zone` is an IANA name."""
     try:
-        when = moment(at).astimezone(UTC if zone == "UTC" else ZoneInfo(zone))
+        when = moment(at).astimezone(_zone(zone))
     except OverflowError:  # in the years 1 and 9999 a time may have no date in another zone
         when = moment(at)
     offset = when.strftime("%z")
@@ -46,6 +45,14 @@ def clock_of_prompt(text: str) -> str:
         return text
     date, hour, rest, half, *zone = found.groups()
     return f"{date} {int(hour) % 12 + 12 * (half == 'P'):02}:{rest} {_zone_label(*zone)}"
+
+
+def _zone(name: str) -> tzinfo:
+    if name == "UTC":
+        return UTC
+    from everlog.projections.time_zones import zone_of  # loads DuckDB, which few times need
+
+    return zone_of(name)
 
 
 def _zone_label(name: str, hours: str, minutes: str) -> str:

@@ -5,8 +5,8 @@
 the first file of that type is read.
 """
 
-from everlog.interfaces.documents.extract_text import read
+from everlog.interfaces.documents.extract_text import check_readers_installed, read
 from everlog.interfaces.documents.file_kinds import KINDS
 from everlog.interfaces.documents.find_files import DocumentFile, FileSelection, find
 
-__all__ = ["KINDS", "DocumentFile", "FileSelection", "find", "read"]
+__all__ = ["KINDS", "DocumentFile", "FileSelection", "check_readers_installed", "find", "read"]

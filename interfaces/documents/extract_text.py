@@ -5,15 +5,16 @@ document count as changed.
 """
 
 import importlib
+import importlib.util
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import cast
 
 from everlog.actors.memory.document_load import Document, UnreadableDocument
-from everlog.events import BadInput
-from everlog.interfaces.documents.file_kinds import ExtractedText, kind_of
+from everlog.events import BadInput, UsageError
+from everlog.interfaces.documents.file_kinds import ExtractedText, FileKind, kind_of
 from everlog.interfaces.documents.find_files import DocumentFile
 
 _LINE_ENDS = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
@@ -23,10 +24,20 @@ _BLANK_ENDS = re.compile(r"(?<![^\S\n])[^\S\n]+$", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n{4,}")
 
 
+def check_readers_installed(files: Iterable[DocumentFile]) -> None:
+    """Raise UsageError if a file needs a package that is not installed: those of the extra `documents`."""
+    for file in files:
+        kind = _kind_of(file)
+        if kind.needs and importlib.util.find_spec(kind.needs) is None:
+            raise UsageError(
+                f"{file.name} cannot be read: the package for {file.path.suffix} files is not installed here. Nothing "
+                "was loaded. Install it: pip install 'everlog[documents]'. Or name only files of other types."
+            )
+
+
 def read(file: DocumentFile) -> Document | UnreadableDocument:
     """Return the document in a file, or the reason why it cannot be read. The size is checked before reading."""
-    kind = kind_of(file.path) or kind_of(Path(file.name))
-    assert kind is not None, "only files of a known kind are found"
+    kind = _kind_of(file)
     try:
         if not file.bytes:
             raise BadInput("it is empty")
@@ -50,6 +61,12 @@ def read(file: DocumentFile) -> Document | UnreadableDocument:
     return Document(
         name=file.name, text=text, title=title, media_type=kind.media_type, bytes=file.bytes, origin=file.origin
     )
+
+
+def _kind_of(file: DocumentFile) -> FileKind:
+    kind = kind_of(file.path) or kind_of(Path(file.name))
+    assert kind is not None, "only files of a known kind are found"
+    return kind
 
 
 def normal(text: str) -> str:

@@ -1,6 +1,6 @@
 """The supported file types by file extension, and the result of a reader. Imports no reader.
 
-Used by `find_files`, `extract_text` and the readers. The media types are written to the log.
+Used by `find_files`, `extract_text`, the readers. The media types are written to the log.
 """
 
 from pathlib import Path
@@ -20,6 +20,8 @@ class FileKind(NamedTuple):
     media_type: str
     bytes_max: int = DOCUMENT_BYTES_MAX
     """Largest size of a file, inclusive; checked before the file is read."""
+    needs: str = ""
+    """Package of the extra `documents` that the reader imports; empty if everlog reads the type by itself."""
 
 
 class ExtractedText(NamedTuple):
@@ -41,9 +43,12 @@ KINDS = {
     ".markdown": _MARKDOWN,
     ".html": _HTML,
     ".htm": _HTML,
-    ".pdf": FileKind("pdf_text:read", "application/pdf", FILE_BYTES_MAX),
+    ".pdf": FileKind("pdf_text:read", "application/pdf", FILE_BYTES_MAX, "pypdf"),
     ".docx": FileKind(
-        "word_text:read", "application/vnd.openxmlformats-officedocument.wordprocessingml.document", FILE_BYTES_MAX
+        "word_text:read",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        FILE_BYTES_MAX,
+        "docx",
     ),
     ".csv": FileKind("table_text:read_csv", "text/csv"),
     ".tsv": FileKind("table_text:read_csv", "text/tab-separated-values"),

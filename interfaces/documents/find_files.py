@@ -16,6 +16,8 @@ from everlog.actors.memory.document_load import UnreadableDocument
 from everlog.events import BadInput
 from everlog.interfaces.documents.file_kinds import KINDS, kind_of
 
+LINK_OUT = "it is a link that leads out of the folder; name it in the command to load it"
+
 
 class DocumentFile(NamedTuple):
     """A file that becomes a document."""
@@ -48,8 +50,8 @@ class FileSelection(msgspec.Struct):
 def find(paths: Sequence[str]) -> FileSelection:
     """Find the given files, and all files in the given folders at any depth. Names with a leading dot are skipped.
 
-    A link to a folder is followed, unless the search reaches that folder anyway. Raises BadInput for a path that does
-    not exist.
+    A link that the user gives is followed. A link in a folder is followed only inside that folder: a folder that came
+    from elsewhere must not choose which files of this machine are read. Raises BadInput for a path that does not exist.
     """
     found = FileSelection()
     for given in paths:
@@ -103,8 +105,6 @@ class _Folder:
     def __init__(self, root: Path, found: FileSelection) -> None:
         self._root = root
         self._found = found
-        self._visited_folders = {root}
-        """The root, and the folders that links led to."""
 
     def search(self) -> None:
         """Add all files of the folder to the selection."""
@@ -123,7 +123,9 @@ class _Folder:
             for path in entries:
                 if path.name.startswith("."):
                     continue
-                if self._is_folder(path):
+                if self._leads_out(path):
+                    self._found.failed.append(UnreadableDocument(self._name_of(path), LINK_OUT))
+                elif self._is_folder(path):
                     waiting.append(path)
                 elif not path.is_dir():
                     _add(self._found, self._name_of(path), path, str(self._root))
@@ -131,17 +133,15 @@ class _Folder:
     def _name_of(self, path: Path) -> str:
         return _name(path.relative_to(self._root).as_posix())
 
-    def _is_folder(self, path: Path) -> bool:
-        """Return True if the path is a folder to search. A link counts only if no other path of the search leads there.
-
-        A folder is searched once, so a cycle of links ends.
-        """
-        if not path.is_dir():
-            return False
+    def _leads_out(self, path: Path) -> bool:
+        """Return True for a link to a file or folder outside of the given folder. A link to nothing is no such link."""
         if not path.is_symlink():
-            return True
-        real = path.resolve()
-        if real.is_relative_to(self._root) or self._root.is_relative_to(real) or real in self._visited_folders:
             return False
-        self._visited_folders.add(real)
-        return True
+        try:
+            return not path.resolve(strict=True).is_relative_to(self._root)
+        except (OSError, RuntimeError):  # RuntimeError: a cycle of links
+            return False
+
+    def _is_folder(self, path: Path) -> bool:
+        """Return True if the path is a folder to search. A link is none: the search reaches its folder anyway."""
+        return path.is_dir() and not path.is_symlink()

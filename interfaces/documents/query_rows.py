@@ -1,6 +1,7 @@
 """Load the rows of a query as documents, with DuckDB over Parquet, CSV, JSON or a DuckDB database.
 
-Used by `everlog load --sql`. Another text for the same row makes a loaded document count as changed.
+Used by `everlog load --sql`, and by `table_export.py` for a row. Another text for the same row makes a loaded document
+count as changed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,10 +39,11 @@ def rows(query: str, attached: Mapping[str, Path]) -> Iterator[Document | Unread
     Raises BadInput at once for an invalid query, and during the iteration for a row that cannot be computed.
     """
     found = select(query, attached)
-    return (_document(number, row) for number, row in enumerate(found, 1))
+    return (document_of(number, row, origin=SQL) for number, row in enumerate(found, 1))
 
 
-def _document(number: int, row: Sequence[tuple[str, Any]]) -> Document | UnreadableDocument:
+def document_of(number: int, row: Sequence[tuple[str, Any]], *, origin: str) -> Document | UnreadableDocument:
+    """Return the document in row `number` of a table that came from `origin`."""
     values = {column.lower(): value for column, value in reversed(row) if value is not None}
     name = next((str(values[key]) for key in _NAMES if key in values), f"row {number}")
     name = normal(name) or f"row {number}"
@@ -55,5 +57,5 @@ def _document(number: int, row: Sequence[tuple[str, Any]]) -> Document | Unreada
         text=normal(paragraph(row) if text is None else str(text)),
         title=str(values.get("title", "")),
         media_type="text/plain",
-        origin=SQL,
+        origin=origin,
     )

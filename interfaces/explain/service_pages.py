@@ -37,11 +37,12 @@ index_of(FileStore(Path("store"), lambda: 0)).follow()
     ),
     ErrorPage(
         "ArchiveDown",
-        "The service that searches the index of memories gives no answer. Nothing is lost. A search of messages "
-        "continues by words alone.",
+        "The service that searches the index of memories, or the embedder that compares messages, gives no answer. "
+        "Nothing is lost. The search continues by words alone.",
         (
-            "The service is still starting: it loads an embedder for some seconds.",
             "The process of the service has died, or the cluster is overloaded.",
+            "The embedder is an endpoint that does not answer.",
+            "A file in the folder `archive` of the store is damaged.",
         ),
         (
             "Repeat the search after some seconds: a cluster restarts the service.",
@@ -54,12 +55,14 @@ from pathlib import Path
 
 import everlog
 from everlog.actors.archive.archive_index import local_archive
-from everlog.store import FileStore
+from everlog.store import FileStore, SaidMessages
 
 with everlog.open("store"):
     pass
-archive = local_archive(FileStore(Path("store"), lambda: 0), "spare", note=print)
-asyncio.run(archive.meanings("sam", "boat", 1))
+Path("store/archive").mkdir()
+Path("store/archive/archive.sqlite").write_text("This is not a database. " * 100)
+archive = local_archive(FileStore(Path("store"), lambda: 0), note=print)
+asyncio.run(archive.meanings("sam", "boat", SaidMessages([1], ["user"], [""], ["I sail."])))
 """,
         "ArchiveError",
     ),

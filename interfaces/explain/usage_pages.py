@@ -35,11 +35,13 @@ with everlog.open("store") as system:
             "A restore or a fork was interrupted earlier, and is not finished.",
             "An agent has functions of your own, and was opened without them.",
             "The result of a `Run` was iterated over a second time.",
+            "`everlog load` found PDF or Word files, and the packages that read them are not installed.",
         ),
         (
             "Do what the end of the message says: open the system again, or repeat the interrupted command.",
             "Inside a running event loop use `async with everlog.open_system(...)`.",
             "Give the functions of the agent with `--tools FILE.py`, or with `tools=` in Python.",
+            "Install the readers of PDF and Word files: `pip install 'everlog[documents]'`.",
         ),
         """\
 import everlog

@@ -1,95 +1,28 @@
-"""`everlog up` and `everlog down`: start and stop a Ray on this machine that keeps running between commands.
+"""`everlog cluster status` and `everlog ping`: show the state of the cluster, started by `everlog up` or otherwise.
 
-`everlog cluster status`: show the state of the cluster, whether `everlog up` or another program started it.
-
-Called by `cli.command_run`. `everlog up` waits for the first line of stdout of `cluster.local_daemon`: the address.
+Called by `cli.command_run`. Monitoring programs depend on the exit codes and on the keys of the JSON.
 """
 
 import asyncio
-import os
-import signal
-import subprocess
 import sys
-import tempfile
 from argparse import Namespace
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from everlog.actors.api import open_system, place_of
-from everlog.actors.cluster.os_processes import keeps_cluster
-from everlog.actors.cluster.ray_address import local_cluster, running
-from everlog.actors.hosting.cluster_status import ClusterStatus, StatusSource
-from everlog.events import ClusterError, UsageError
-from everlog.interfaces.common.bootstrap import ports_of, root_of, store_of, warn
-from everlog.interfaces.common.error_output import complain, sanitize
+from everlog.actors.api import open_system
+from everlog.actors.cluster.ray_address import running
+from everlog.actors.hosting.cluster_status import ClusterStatus, StatusSource, faults_of
+from everlog.events import ClusterError
+from everlog.interfaces.common.bootstrap import ports_of, root_of, store_of
+from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes
-from everlog.store import check_storage, storage_warning
 
-STOP_S = 60
-"""Seconds to wait for the cluster to stop; it interrupts running agents."""
-LOOK_S = 0.1
-"""Seconds between two checks whether a process has ended."""
 FOLLOW_S = 1.0
 """Seconds between two measurements of a cluster."""
-
-
-def up(args: Namespace, world: CommandEnvironment) -> int:
-    """Run the command `up`."""
-    place_of(None, root_of(args))  # rejects an invalid EVERLOG_RUNTIME before a store is created
-    check_storage(root_of(args))
-    store = store_of(args, world, create=True)
-    if known := storage_warning(store.root):
-        warn(f"{known}.")
-    address = running(store.root)
-    if address:
-        raise UsageError(f"A Ray cluster is running already, at {address}; agents of this store run in it.")
-    complain(f"starting Ray for {sanitize(str(store.root))}; this takes a few seconds")
-    with tempfile.TemporaryFile() as errors:
-        keeper = subprocess.Popen(
-            [sys.executable, "-m", "everlog.actors.cluster.local_daemon", str(store.root.resolve())],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True,
-        )  # fmt: skip
-        assert keeper.stdout is not None
-        address = keeper.stdout.readline().strip()
-        if not address:
-            ended = keeper.wait()
-            errors.seek(0)
-            said = errors.read().decode(errors="replace")
-            raise ClusterError(_last_line(said) or f"Ray ended with exit code {ended} and no message.")
-    print(f"Ray is running at {address} (process {keeper.pid}). `everlog down` stops it.")
-    return 0
-
-
-def down(args: Namespace, world: CommandEnvironment) -> int:
-    """Run the command `down`."""
-    root = root_of(args)
-    known = local_cluster(root)
-    if known is None or not keeps_cluster(known.pid, root):
-        raise UsageError(f"No Ray of `everlog up` is running for the store {sanitize(str(root))}.")
-    os.kill(known.pid, signal.SIGTERM)
-    if not asyncio.run(_gone(known.pid, root, world)):
-        raise ClusterError(
-            f"Ray (process {known.pid}) did not stop in {STOP_S} seconds; end it with: kill -9 {known.pid}"
-        )
-    print("Ray is stopped. The agents' state is in their logs.")
-    return 0
-
-
-async def _gone(pid: int, root: Path, world: CommandEnvironment) -> bool:
-    """Wait until the process has ended. Return False if it has not ended after STOP_S seconds."""
-    for _ in range(int(STOP_S / LOOK_S)):
-        if not keeps_cluster(pid, root):
-            return True
-        await world.sleep(LOOK_S)
-    return False
-
-
-def _last_line(said: str) -> str:
-    """Return the last line of a traceback, without the name of the error's type."""
-    lines = [line for line in said.splitlines() if line.strip()]
-    return lines[-1].partition(": ")[2] or lines[-1] if lines else ""
+UNHEALTHY, NOT_RUNNING = 1, 3
+"""Exit codes of `ping`; 3 is that of service managers for a service that is stopped."""
 
 
 def status(args: Namespace, world: CommandEnvironment) -> int:
@@ -97,7 +30,7 @@ def status(args: Namespace, world: CommandEnvironment) -> int:
     root = root_of(args)
     if not running(root):
         print(json_shapes.line({"running": False}) if args.json else sanitize(_not_running_text(root)))
-        return 0
+        return NOT_RUNNING
     store_of(args, world)  # raises if the store does not exist, and does not create it
     asyncio.run(_watch(args, world))
     return 0
@@ -109,6 +42,30 @@ def _not_running_text(root: Path) -> str:
         "`everlog up` starts a cluster on this machine. For several machines, set RAY_ADDRESS "
         "(docs/reference/cluster.md)."
     )
+
+
+def ping(args: Namespace, world: CommandEnvironment) -> int:
+    """Run the command `ping`."""
+    root = root_of(args)
+    address = running(root)
+    reasons = asyncio.run(_faults(args, world)) if address else []
+    if args.json:
+        print(json_shapes.line({"running": bool(address), "healthy": bool(address) and not reasons,
+                                "address": address or None, "reasons": reasons}))  # fmt: skip
+    elif not address:
+        print(sanitize(f"not running: no cluster for the store {root}"))
+    else:
+        print(sanitize(f"unhealthy: {'; '.join(reasons)}" if reasons else f"healthy: {address}"))
+    return UNHEALTHY if reasons else 0 if address else NOT_RUNNING
+
+
+async def _faults(args: Namespace, world: CommandEnvironment) -> list[str]:
+    """Return the faults of a cluster that accepts connections; none if it is healthy."""
+    try:
+        async with source_of(args, world) as source:
+            return list(faults_of(await source.status()))
+    except ClusterError as error:
+        return [str(error)]
 
 
 @asynccontextmanager

@@ -1,5 +1,8 @@
 """`everlog fleet`: send messages to many agents at once; report time, memory, and whether a message was lost.
 
+The agents live in a store of their own, which is removed at the end, unless the user names a store: so they never come
+among a user's agents by chance.
+
 Called by `cli.command_run`; `bench.fleet` and `bench.prefixes` use its messages and figures. The fields of
 `FleetReport` are the keys of `--json`.
 """
@@ -11,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 
@@ -21,19 +25,21 @@ from everlog.actors.hosting.cluster_status import StatusSource
 from everlog.actors.hosting.process_memory import own_memory_bytes
 from everlog.actors.ports.real_clock import monotonic_us
 from everlog.events import BadInput, UsageError, UserMessage
-from everlog.interfaces.common.bootstrap import agents_of, lines_of
-from everlog.interfaces.common.error_output import sanitize
+from everlog.interfaces.common.bootstrap import agents_of, lines_of, root_of
+from everlog.interfaces.common.error_output import escape_line, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.fleet import load_generator as load
 from everlog.interfaces.output import json_shapes, progress_bar
-from everlog.store import Progress
+from everlog.store import Progress, typed
 
 NAME = "fleet-{:05}"
 PROGRESS_PARTS = 10
 """Progress lines that are printed if stderr is not a terminal."""
 EXAMPLE_CHARS = 200
 """Length of the longest example of an error in the report."""
+AGENTS_OF_A_SHARE = 500
+"""Agents from which on the memory of an agent is printed."""
 PERCENTILES = (50, 95, 99)
 
 
@@ -73,6 +79,8 @@ class FleetReport(msgspec.Struct, kw_only=True):
     doubled: int
     unanswered: int
     interrupted: bool
+    store: str | None
+    """Folder of the store that holds the agents; None if it was removed at the end."""
 
     @property
     def fine(self) -> bool:
@@ -84,11 +92,38 @@ def fleet(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `fleet`."""
     words = lines(args.file)
     names = [NAME.format(number) for number in range(1, args.agents + 1)]
-    report = asyncio.run(_fleet(args, world, names, words))
-    print(json_shapes.line(report) if args.json else sanitize(page(report, args.store)), flush=True)
+    with _store(args):
+        report = asyncio.run(_fleet(args, world, names, words))
+    print(json_shapes.line(report) if args.json else sanitize(page(report)), flush=True)
     if report.interrupted:
         raise KeyboardInterrupt("acknowledged messages are in the logs, and unfinished turns are completed later.")
     return int(not report.fine)
+
+
+@contextmanager
+def _store(args: Namespace) -> Iterator[None]:
+    """Choose the store of the run, as `args.store`: a temporary one, unless the user names another. Say where."""
+    if args.here or args.store is not None:
+        where = root_of(args)
+    elif args.keep is not None:
+        where = Path(args.keep).expanduser()
+        if where.exists() and any(where.iterdir()):
+            raise BadInput(
+                f"--keep {args.keep}: the folder is not empty. Name a new one, or add to a store with --store."
+            )
+    else:
+        with TemporaryDirectory(prefix="everlog-fleet-") as folder:
+            args.store, args.removed = folder, True
+            _say_where(folder, ", which is removed at the end; --keep DIR keeps it")
+            yield
+        return
+    args.store = str(where)
+    _say_where(args.store, "")
+    yield
+
+
+def _say_where(folder: str, more: str) -> None:
+    print(escape_line(f"everlog: the agents are in the store {folder}{more}"), file=sys.stderr, flush=True)
 
 
 def lines(path: str | None) -> list[str]:
@@ -150,6 +185,7 @@ async def _fleet(args: Namespace, world: CommandEnvironment, names: Sequence[str
         memory_bytes=after - before,
         bytes_per_message=max(0, round(size / max(1, tally.answered))),
         interrupted=interrupted,
+        store=None if getattr(args, "removed", False) else args.store,
         **msgspec.structs.asdict(checked),
     )
 
@@ -214,14 +250,14 @@ def progress_lines(what: str) -> Iterator[Progress]:
     yield notify
 
 
-def page(report: FleetReport, store: str | None) -> str:
+def page(report: FleetReport) -> str:
     """Return the report as text: the figures, then commands that show more."""
     rows = [
         ("agents", f"{report.agents:,}, ready after {report.created_s:,.1f} s"),
         ("messages", f"{report.messages:,} answered in {report.seconds:,.1f} s: {report.messages_per_s:,.0f}/s"),
         ("latency", ", ".join(f"{part} {_ms(ms)}" for part, ms in report.latency_ms.items()) or "–"),
         ("model calls", _calls(report)),
-        ("memory", f"{_size(report.memory_bytes, report.agents)} per agent, {_more(report)}"),
+        ("memory", _memory(report)),
         ("log", f"{json_shapes.size(report.bytes_per_message)} per message, before it is sealed"),
         ("retried", f"{report.retried:,}"),
         *_errors(report),
@@ -232,7 +268,7 @@ def page(report: FleetReport, store: str | None) -> str:
         rows.append(("unanswered", f"{report.unanswered:,}: the turn ended, and the agent sent no message"))
     width = max(len(key) for key, _ in rows)
     report_lines = [f"{key:>{width}}: {value}" for key, value in rows]
-    return "\n".join([*report_lines, "", *_next(report, store)])
+    return "\n".join([*report_lines, "", *_next(report)])
 
 
 def _ms(ms: float) -> str:
@@ -248,13 +284,12 @@ def _share(count: int, report: FleetReport) -> str:
     return f"{count / max(1, report.acknowledged):.0%}"
 
 
-def _size(count: int, parts: int) -> str:
-    return json_shapes.size(max(0, count) // parts)
-
-
-def _more(report: FleetReport) -> str:
+def _memory(report: FleetReport) -> str:
+    """Return the growth of memory. Divided by few agents, the fixed cost of a host would look like that of an agent."""
     where = plural(report.hosts, "host") if report.hosts else "this process"
-    return f"{json_shapes.size(max(0, report.memory_bytes))} more than before in {where}"
+    grown = max(0, report.memory_bytes)
+    each = f", {json_shapes.size(grown // report.agents)} per agent" if report.agents >= AGENTS_OF_A_SHARE else ""
+    return f"{json_shapes.size(grown)} more than before in {where}{each}"
 
 
 def _errors(report: FleetReport) -> Iterator[tuple[str, str]]:
@@ -266,9 +301,12 @@ def _errors(report: FleetReport) -> Iterator[tuple[str, str]]:
         yield "refused" if failed.refused else "errors", f"{failed.count:,} {failed.kind}, for example: {example}"
 
 
-def _next(report: FleetReport, store: str | None) -> Iterator[str]:
-    """Yield the commands that show more."""
-    everlog = f"everlog --store {store}" if store else "everlog"
+def _next(report: FleetReport) -> Iterator[str]:
+    """Yield the commands that show more; of a store that was removed, how to keep it."""
+    if report.store is None:
+        yield "The store was removed. `everlog fleet --keep DIR` keeps it, to look into."
+        return
+    everlog = f"everlog --store {typed(report.store)}"
     first = NAME.format(1)
     yield f"See also: {everlog} chat {first}, {everlog} events {first}, {everlog} log stats --all" + (
         f", {everlog} cluster status" if report.hosts else ""

@@ -14,8 +14,9 @@ from typing import Any
 import msgspec
 
 from everlog.actors.agent.agent_setup import Settings
-from everlog.actors.agent_system import AgentSystem, SendOutcome
+from everlog.actors.agent_system import AgentSystem
 from everlog.actors.ports.agent_constants import SEND_MESSAGE
+from everlog.actors.reply import SendOutcome
 from everlog.events import EverlogError, ModelError
 from everlog.projections import input_outcomes
 from everlog.store import FileStore, PartitionReader, Progress, is_shared, partition_of

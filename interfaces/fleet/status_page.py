@@ -29,6 +29,8 @@ PLACE_CHARS = 32
 """Length of the longest name of a host that is shown in full."""
 OPTIONAL_COLUMNS = ("pid", "a tick", "unsealed", "commits/s", "node", "passive", "turns")
 """Columns that are left out on a narrow terminal, in this order."""
+AGE_SHOWN_S = 5
+"""Age in seconds from which figures of the archive are shown with it."""
 COLUMN_GAP = 3
 """Cells between two columns."""
 
@@ -157,7 +159,16 @@ def _gateway(now: ClusterStatus) -> str:
 def _archive(found: ArchiveStatus) -> str:
     behind = f", {plural(found.behind, 'log')} behind" if found.behind else ""
     counts = f"{plural(found.memories, 'memory', 'memories')}, {plural(found.messages, 'message')}"
-    return f"{counts}{behind}, {_bytes(found.memory_bytes)}"
+    age = (
+        f" (measured {time_text.span(int(found.age_s))} ago: the archive is busy)" if found.age_s >= AGE_SHOWN_S else ""
+    )
+    lines = [f"{counts}{behind}, {_bytes(found.memory_bytes)}{age}"]
+    if found.row_cache_bytes_max:
+        rows = f"{_bytes(found.row_cache_bytes)} of {_bytes(found.row_cache_bytes_max)}"
+        table = f"{_bytes(found.table_cache_bytes)} of {_bytes(found.table_cache_bytes_max)}"
+        files = f"{plural(found.files, 'file')}, {plural(found.versions, 'version')}"
+        lines += [f"caches: rows {rows}, table {table}", f"on disk: {_bytes(found.disk_bytes)}, {files}"]
+    return "\n".join(lines)
 
 
 def _nodes(now: ClusterStatus) -> Table:
@@ -182,7 +193,7 @@ def _hosts(hosts: Sequence[HostStatus], each: RatesByHost) -> Table:
 def _cells(host: HostStatus, found: HostRates | None) -> dict[str, str]:
     """Return the cells of a host by column, in the order of the columns."""
     return {
-        "host": one_line(host.place, PLACE_CHARS),
+        "host": one_line(host.place, PLACE_CHARS) + (" (moved)" if host.moved else ""),
         "node": one_line(host.node, PLACE_CHARS),
         "pid": str(host.pid),
         "active": f"{host.active:,}",

@@ -15,10 +15,12 @@ from everlog.actors.prompt import prompt_sections
 from everlog.actors.replay.agent_diff import SETTINGS, setting_changes
 from everlog.events import AgentConfigured, Section
 from everlog.interfaces.common import settings_from_args
+from everlog.interfaces.common.agent_patterns import selects_many
 from everlog.interfaces.common.bootstrap import agents_of, open_view, system_of, text_of, without_take_over
-from everlog.interfaces.common.error_output import sanitize
+from everlog.interfaces.common.error_output import escape_line, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.plural import plural
+from everlog.interfaces.manage.many_agents import for_each, matching, outcome
 from everlog.interfaces.output import json_shapes
 from everlog.store import name_of
 
@@ -37,10 +39,36 @@ def configure(args: Namespace, world: CommandEnvironment) -> int:
         verify_first=args.verify_first,
         **settings_from_args.settings_in(args, text_of),
     )
+    many = selects_many([args.name], system_of(args, world).agents())
     if wanted == Settings():
+        if many:
+            args.fail("a pattern needs a setting to change; one agent's settings are shown by its name")
         return _show(args, world)
+    if many:
+        return _configure_matching(args, world, wanted)
     before, after = configure_agent(args, world, wanted)
     return print_changes(args, before, after)
+
+
+def _configure_matching(args: Namespace, world: CommandEnvironment, wanted: Settings) -> int:
+    """Change the settings of the agents that a pattern matches. The error of one agent does not stop the others."""
+    names, damaged = matching(args, world)
+
+    async def change() -> Sequence[str]:
+        async with agents_of(args, world) as system:
+
+            async def one(name: str) -> None:
+                agent = await system.agent(name, create=False, keep_configuration=True, command="everlog configure")
+                await agent.configure(wanted)
+                await system.unload(name)
+
+            return await for_each(names, one, "changed")
+
+    with without_take_over():
+        failed = asyncio.run(change())
+    changed = [name for name in names if name not in failed]
+    print(json_shapes.line({"configured": changed}) if args.json else outcome(len(changed), failed, "Configured"))
+    return int(bool(failed or damaged))
 
 
 def configure_agent(
@@ -85,7 +113,7 @@ def print_changes(args: Namespace, before: AgentConfigured, after: AgentConfigur
             print(sanitize(f"sections: {_section_changes(prompt_sections.of(before), prompt_sections.of(after))}"))
         else:
             own = name == "preset" and not now and after.sections
-            print(sanitize(f"{name}: {_short(then)} -> {'own sections' if own else _short(now)}"))
+            print(escape_line(f"{name}: {_short(then)} -> {'own sections' if own else _short(now)}"))
     if not changes:
         print("Nothing was changed: the agent has these settings already.")
     return 0
@@ -128,5 +156,5 @@ def _show(args: Namespace, world: CommandEnvironment) -> int:
         print(json_shapes.line({"agent": name_of(args.name), "settings": values}))
         return 0
     for name, value in rows:
-        print(sanitize(f"{name}: {_short('' if name == 'sampling' and not isinstance(value, str) else value)}"))
+        print(escape_line(f"{name}: {_short('' if name == 'sampling' and not isinstance(value, str) else value)}"))
     return 0

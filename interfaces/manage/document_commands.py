@@ -7,6 +7,8 @@ import asyncio
 import difflib
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
 
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.memory.document_load import Document, LoadReport, UnreadableDocument
@@ -23,13 +25,22 @@ from everlog.interfaces.common.bootstrap import (
     settings_of,
     store_of,
     system_of,
+    warn,
     warn_of_unused,
     without_take_over,
 )
-from everlog.interfaces.common.error_output import complain, sanitize
+from everlog.interfaces.common.error_output import complain, escape_line
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.plural import plural
-from everlog.interfaces.documents import FileSelection, find, query_rows, read
+from everlog.interfaces.documents import (
+    FileSelection,
+    check_readers_installed,
+    find,
+    query_rows,
+    read,
+    table_export,
+    web_pages,
+)
 from everlog.interfaces.output import json_shapes, progress_bar
 from everlog.store import MemoryStore, Progress, name_of, source_of, stream_of
 
@@ -45,15 +56,17 @@ def load(args: Namespace, world: CommandEnvironment) -> int:
         args.fail("PATH is missing: give files or folders to load, or a query with --sql")
     rows: Iterable[Document | UnreadableDocument] | None = None
     if args.sql is None:
-        found = find(args.paths)
+        found, others = _given(args, world)
+        check_readers_installed(found.files)
     else:
+        others = ()
         rows, found = (
             query_rows.rows(args.sql, query_rows.databases(args.paths)),
             FileSelection(origins=[query_rows.SQL]),
         )
     attached = False if args.dry_run else asyncio.run(_ensure_attached(args, world, name, source, settings))
     with without_take_over(), progress_bar.shown(f"loading into {source}") as moved:
-        brought = _read(found, moved) if rows is None else rows
+        brought = chain(_read(found, moved), *others) if rows is None else rows
         loaded = _sources(args, world).load(
             source, brought, origins=found.origins, prune=args.prune, dry_run=args.dry_run
         )
@@ -64,6 +77,20 @@ def load(args: Namespace, world: CommandEnvironment) -> int:
     else:
         _print_load(loaded, found, dry_run=args.dry_run)
     return int(bool(loaded.failed))
+
+
+def _given(
+    args: Namespace, world: CommandEnvironment
+) -> tuple[FileSelection, Sequence[Iterable[Document | UnreadableDocument]]]:
+    """Return the files among the given paths, and the documents of the others: exported tables and web pages."""
+    addresses = [path for path in args.paths if web_pages.is_address(path)]
+    exports = [path for path in args.paths if path not in addresses and table_export.is_export(path)]
+    found = find([path for path in args.paths if path not in (*addresses, *exports)])
+    others: list[Iterable[Document | UnreadableDocument]] = [table_export.rows(path) for path in exports]
+    found.origins += [str(Path(path).expanduser().resolve()) for path in exports] + addresses
+    if addresses:
+        others.append(web_pages.pages(addresses, args.allow_host, world.web))
+    return found, others
 
 
 def _read(found: FileSelection, moved: Progress) -> Iterator[Document | UnreadableDocument]:
@@ -80,7 +107,7 @@ def _sources(args: Namespace, world: CommandEnvironment) -> Sources:
     """Return the sources of the store; an empty set of sources if a dry run finds no store."""
     if getattr(args, "dry_run", False) and not (root_of(args) / "everlog.json").exists():
         return Sources(MemoryStore(), clock=world.clock, ids=world.ids)
-    return Sources(store_of(args, world), clock=world.clock, ids=world.ids)
+    return Sources(store_of(args, world), clock=world.clock, ids=world.ids, note=warn)
 
 
 async def _ensure_attached(
@@ -111,11 +138,13 @@ def _print_load(loaded: LoadReport, found: FileSelection, *, dry_run: bool) -> N
     did = ", ".join(part for part in parts if not part.startswith("0 "))
     failed = f"; {len(loaded.failed):,} could not be read" if loaded.failed else ""
     begin = f"{'Would load' if dry_run else 'Loaded'} {_documents(loaded.documents)}"
-    print(sanitize(f"{begin}{f' ({did})' if did else ''} into source {loaded.source}{failed}."))
+    print(escape_line(f"{begin}{f' ({did})' if did else ''} into source {loaded.source}{failed}."))
     if loaded.vanished:
-        print(sanitize(f"No longer found where they were loaded from: {_some(loaded.vanished)}. --prune removes them."))
+        print(
+            escape_line(f"No longer found where they were loaded from: {_some(loaded.vanished)}. --prune removes them.")
+        )
     if found.skipped:
-        print(sanitize(f"Skipped (unsupported file type): {_some(found.skipped)}."))
+        print(escape_line(f"Skipped (unsupported file type): {_some(found.skipped)}."))
 
 
 def _documents(count: int) -> str:
@@ -148,10 +177,10 @@ def sources(args: Namespace, world: CommandEnvironment) -> int:
     for one in found:
         readers = _some(one["agents"]) or "no agents"
         size = f"{_documents(one['documents'])}, {plural(one['characters'], 'character')}"
-        print(sanitize(f"{one['source']}  {size}  {readers}"))
+        print(escape_line(f"{one['source']}  {size}  {readers}"))
     if not found:
         whose = "This store has" if args.name is None else f"{args.name} has"
-        print(sanitize(f"{whose} no sources; `everlog load` creates one."))
+        print(escape_line(f"{whose} no sources; `everlog load` creates one."))
     return 0
 
 
@@ -190,9 +219,9 @@ def _list_documents(args: Namespace, known: Sources, until: int | None) -> int:
         return 0
     for row in rows:
         title = f"  {row['title']}" if row["title"] else ""
-        print(sanitize(f"{row['document']}  {plural(row['chars'], 'character')}{title}"))
+        print(escape_line(f"{row['document']}  {plural(row['chars'], 'character')}{title}"))
     if not rows:
-        print(sanitize(f"The source {args.source} is empty."))
+        print(escape_line(f"The source {args.source} is empty."))
     return 0
 
 
@@ -210,7 +239,7 @@ def attach(args: Namespace, world: CommandEnvironment) -> int:
     if args.json:
         print(json_shapes.line({"agent": name, "source": args.source, "attached": True, "changed": changed}))
     else:
-        print(sanitize(f"{name} can {'now' if changed else 'already'} search the source {args.source}."))
+        print(escape_line(f"{name} can {'now' if changed else 'already'} search the source {args.source}."))
     return 0
 
 
@@ -224,7 +253,7 @@ def detach(args: Namespace, world: CommandEnvironment) -> int:
     if args.json:
         print(json_shapes.line({"agent": name, "source": args.source, "attached": False, "changed": True}))
     else:
-        print(sanitize(f"{name} can no longer search the source {args.source}. The source itself stays."))
+        print(escape_line(f"{name} can no longer search the source {args.source}. The source itself stays."))
     return 0
 
 

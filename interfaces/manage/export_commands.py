@@ -3,16 +3,22 @@
 Called by `cli.command_run`. Export and restore work on files and need no host.
 """
 
+import asyncio
 from argparse import Namespace
 from pathlib import Path
 
 from everlog.actors.reports.export_restore import export_agent, restore_agent
-from everlog.interfaces.common.bootstrap import store_of, system_of, without_take_over
-from everlog.interfaces.common.error_output import sanitize
+from everlog.actors.reports.store_backup import file_of
+from everlog.events import UsageError
+from everlog.interfaces.common.agent_patterns import selects_many
+from everlog.interfaces.common.bootstrap import ports_of, store_of, system_of, without_take_over
+from everlog.interfaces.common.error_output import escape_line
 from everlog.interfaces.common.exits import interruptible
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.common.time_text import iso
+from everlog.interfaces.manage import backup_commands
+from everlog.interfaces.manage.many_agents import for_each, matching, outcome
 from everlog.interfaces.output import json_shapes, progress_bar
 from everlog.store import ExportedStream, ExportHeader, RestoredStream, is_source, name_of, source_of
 
@@ -22,6 +28,14 @@ CHAIN_DIGITS = 12
 
 def export(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `export`."""
+    if args.all:
+        if args.name is None or args.file is not None or args.with_sources:
+            args.fail("--all takes a folder and exports everything: everlog export --all DIR")
+        return backup_commands.export_all(args, world)
+    if args.name is None or args.file is None:
+        args.fail("give NAME and FILE.everlog, or --all DIR")
+    if selects_many([args.name], system_of(args, world).agents()):
+        return _export_matching(args, world, Path(args.file).expanduser())
     name, path = name_of(args.name), Path(args.file).expanduser()
     try:
         with interruptible(), progress_bar.shown(f"exporting {name}") as moved:
@@ -42,37 +56,72 @@ def export(args: Namespace, world: CommandEnvironment) -> int:
         print(json_shapes.line({"agent": name, "file": str(path), "bytes": size, **_contents(contents)}))
         return 0
     own = contents.own
-    print(sanitize(f"Exported {_records(own)} of {name} to {path} ({json_shapes.size(size)}); chain {_short(own)}."))
+    print(escape_line(f"Exported {_records(own)} of {name} to {path} ({json_shapes.size(size)}); chain {_short(own)}."))
     others = [f"{_records(stream)} of {_owner_name(stream)}" for stream in contents.streams if stream is not own]
     if others:
-        print(sanitize(f"Also in the file: {', '.join(others)}."))
+        print(escape_line(f"Also in the file: {', '.join(others)}."))
     erased = sum(stream.erased for stream in contents.streams)
     if erased:
         print(f"{plural(erased, 'record')} in the file without content, because of earlier erasures.")
     left = _missing_sources(contents)
     if left:
-        print(sanitize(f"Not in the file: documents of {', '.join(left)}. --with-sources includes them."))
+        print(escape_line(f"Not in the file: documents of {', '.join(left)}. --with-sources includes them."))
+    given = store_of(args, world).aliases.of(name)
+    if given:
+        print(escape_line(f"Not in the file: the names {', '.join(given)}. A restored agent is called {name}."))
     return 0
+
+
+def _export_matching(args: Namespace, world: CommandEnvironment, folder: Path) -> int:
+    """Export the agents that a pattern matches, a file each. The error of one agent does not stop the others."""
+    names, damaged = matching(args, world)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be a folder for files of agents: {error.strerror}.") from error
+    system, store = system_of(args, world), store_of(args, world)
+    files: dict[str, str] = {}
+
+    async def one(name: str) -> None:
+        path = folder / file_of(name)
+        with progress_bar.shown(f"exporting {name}") as moved:
+            export_agent(
+                system, store, name, path, clock=world.clock, with_sources=args.with_sources, replace=args.force,
+                progress=moved,
+            )  # fmt: skip
+        files[name] = str(path)
+
+    with interruptible():
+        failed = asyncio.run(for_each(names, one, "exported"))
+    shape = [{"agent": name, "file": file, "bytes": Path(file).stat().st_size} for name, file in files.items()]
+    text = escape_line(f"{outcome(len(files), failed, 'Exported')[:-1]} to {folder}.")
+    print(json_shapes.line(shape) if args.json else text)
+    return int(bool(failed or damaged))
 
 
 def restore(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `restore`."""
     path = Path(args.file).expanduser()
+    if path.is_dir():
+        return backup_commands.restore_all(args, world, path)
     store = store_of(args, world, create=True)
     try:
         with without_take_over(), interruptible(), progress_bar.shown(f"restoring {path.name}") as moved:
-            done = restore_agent(store, path, moved)
+            done = restore_agent(store, path, moved, ports=ports_of(world))
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt("run the same command again to continue.") from error
     if args.json:
         restored = [{**_stream(each.stream), "restored": each.written, "ended": each.ended} for each in done.streams]
-        print(json_shapes.line({"agent": done.contents.agent_id, "file": str(path), "streams": restored}))
+        shape = {"agent": done.contents.agent_id, "file": str(path), "streams": restored}
+        print(json_shapes.line({**shape, "revived": done.revived or None}))
         return 0
     for each in done.streams:
-        print(sanitize(_restore_summary(each)))
+        print(escape_line(_restore_summary(each)))
+    if done.revived:
+        print(escape_line(f"{done.contents.agent_id} was deleted here; it continues as {done.revived}."))
     left = _missing_sources(done.contents)
     if left:
-        print(sanitize(f"Not in the file: documents of {', '.join(left)}."))
+        print(escape_line(f"Not in the file: documents of {', '.join(left)}."))
     return 0
 
 

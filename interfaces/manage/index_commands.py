@@ -36,7 +36,8 @@ def status(args: Namespace, world: CommandEnvironment) -> int:
             f"{memories} (each part of a long one counted) and {messages} of {plural(found.partitions, 'log')}; "
             f"{behind}.\n"
             f"Embedding model {found.embedder} ({found.dimension} dimensions), {plural(found.cached, 'vector')} cached "
-            f"for a rebuild; {found.bytes / 1e6:,.1f} MB on disk."
+            f"for a rebuild; {found.bytes / 1e6:,.1f} MB on disk, "
+            f"{plural(found.sizes.files, 'file')} and {plural(found.sizes.versions, 'version')} of the table."
         )
     return 0
 

@@ -70,7 +70,8 @@ def _test(args: Namespace, world: CommandEnvironment) -> int:
             raise BadInput("Testing an endpoint is not available in this process.")
         found = probe_and_save(place.name, url, world, root)
     known = defaults_at(root, found.model, found.url)
-    shown = {**msgspec.to_builtins(found), "abilities": _abilities(found.abilities), "calling": known.calling}
+    at = time_text.iso(found.at)
+    shown = {**msgspec.to_builtins(found), "at": at, "abilities": _abilities(found.abilities), "calling": known.calling}
     if args.json:
         print(json_shapes.line(shown))
     else:
@@ -80,10 +81,14 @@ def _test(args: Namespace, world: CommandEnvironment) -> int:
     return int(bool(found.fault))
 
 
+_FREE = ModelEntry(price_in=0, price_out=0, price_cached=0)
+"""Prices of the offline model, which runs in the process of its agent."""
+
+
 def rows_of(root: Path) -> Iterator[dict[str, Any]]:
     """Yield a row in JSON for each known model, the offline model first."""
     catalogue = catalogue_of(root)
-    yield _row(OFFLINE, "", "", window_of(OFFLINE), "native", Abilities(tools=True), ModelEntry(), None)
+    yield _row(OFFLINE, "", "", window_of(OFFLINE), "native", Abilities(tools=True), _FREE, None)
     seen: set[tuple[str, str]] = set()
     for name, url in [*((name, "") for name in catalogue.models), *_served(catalogue.found)]:
         place = place_at(root, name, url)
@@ -126,7 +131,7 @@ def _row(
         "price_in": entry.price_in,
         "price_out": entry.price_out,
         "price_cached": entry.price_cached,
-        "tested": found.at if found else None,
+        "tested": time_text.iso(found.at) if found and found.at else None,
         "server": found.server or None if found else None,
     }
 
@@ -154,7 +159,7 @@ def page(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
             row["calling"] or "–",
             _ability_text(row["abilities"]),
             _price(row),
-            "–" if row["tested"] is None else time_text.day(row["tested"]),
+            "–" if row["tested"] is None else row["tested"][:10],
         )
     if len(rows) > 1:
         return table
@@ -174,8 +179,11 @@ def _ability_text(abilities: Mapping[str, bool | None]) -> Text:
 
 
 def _price(row: Mapping[str, Any]) -> str:
-    if row["price_in"] is None and row["price_out"] is None:
-        return "free" if row["model"] == OFFLINE or is_gguf(row["model"]) else "–"
+    prices = row["price_in"], row["price_out"]
+    if prices == (0, 0) or (prices == (None, None) and is_gguf(row["model"])):
+        return "free"
+    if prices == (None, None):
+        return "–"
     return f"{row['price_in'] or 0:g} in, {row['price_out'] or 0:g} out"
 
 

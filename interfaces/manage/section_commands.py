@@ -10,7 +10,7 @@ from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.prompt import prompt_sections
 from everlog.events import BadInput, Section
 from everlog.interfaces.common.bootstrap import opened_view
-from everlog.interfaces.common.error_output import sanitize
+from everlog.interfaces.common.error_output import escape_line, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.input_text import required_text
 from everlog.interfaces.common.plural import plural
@@ -70,7 +70,7 @@ def _tokens(text: str, tokens_per_byte: float) -> int:
 def _print(shape: json_shapes.JsonObject, *, one: bool) -> None:
     if not one:
         preset = f", preset {shape['preset']}" if shape["preset"] else ""
-        print(sanitize(f"{shape['agent']}: {_size(shape)}{preset}"))
+        print(escape_line(f"{shape['agent']}: {_size(shape)}{preset}"))
     for row in shape["sections"]:
         hidden = "" if row["visible"] else ", hidden"
         print(sanitize(f"\n{row['place']}. {row['name']} ({_size(row)}{hidden})"))

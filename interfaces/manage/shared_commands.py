@@ -13,15 +13,16 @@ from everlog.actors.memory.shared_block_rules import SharedBlock
 from everlog.actors.memory.shared_block_service import BlockVersion, SharedBlockService
 from everlog.actors.memory.shared_block_writer import SharedBlockWriter
 from everlog.actors.ports.agent_constants import BLOCK_CHARS
+from everlog.actors.store_services import SharedBlocks
 from everlog.events import BadInput
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.as_of import moment_of_option
 from everlog.interfaces.common.bootstrap import agents_of, open_view, ports_of, store_of, system_of, without_take_over
-from everlog.interfaces.common.error_output import sanitize
+from everlog.interfaces.common.error_output import escape_line, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.input_text import check_text, given_text, required_text
 from everlog.interfaces.output import json_shapes
-from everlog.store import name_of
+from everlog.store import name_of, typed
 
 BlockResultT = TypeVar("BlockResultT")
 
@@ -80,7 +81,7 @@ def delete(args: Namespace, world: CommandEnvironment) -> int:
 
 
 async def _edit_block(
-    args: Namespace, world: CommandEnvironment, edit: Callable[[SharedBlockService], Awaitable[SharedBlock]]
+    args: Namespace, world: CommandEnvironment, edit: Callable[[SharedBlocks], Awaitable[SharedBlock]]
 ) -> SharedBlock:
     async with agents_of(args, world) as system:
         return await edit(system.shared)
@@ -95,7 +96,7 @@ def _print_block(args: Namespace, block: SharedBlock, what: str) -> int:
     if args.json:
         print(json_shapes.line(_shape(block)))
     else:
-        print(sanitize(f"{what} the shared block {block.name}: version {block.version}, {_size(block)}."))
+        print(escape_line(f"{what} the shared block {block.name}: version {block.version}, {_size(block)}."))
     return 0
 
 
@@ -116,7 +117,7 @@ def listed(args: Namespace, world: CommandEnvironment) -> int:
         return 0
     for block, follows in found:
         who = ", ".join(one["agent"] for one in follows) or "no agents"
-        print(sanitize(f"{block.name}  version {block.version}, {_size(block)}{_flags(block)}  {who}"))
+        print(escape_line(f"{block.name}  version {block.version}, {_size(block)}{_flags(block)}  {who}"))
     if not found:
         print("This store has no shared blocks; `everlog shared create` creates one.")
     return 0
@@ -130,7 +131,7 @@ def show(args: Namespace, world: CommandEnvironment) -> int:
         return 0
     by = block.author or "a person"
     when = time_text.relative(block.at, world.clock.now())
-    print(sanitize(f"{block.name}  version {block.version}, {_size(block)}{_flags(block)}, edited {when} by {by}"))
+    print(escape_line(f"{block.name}  version {block.version}, {_size(block)}{_flags(block)}, edited {when} by {by}"))
     if block.description:
         print(sanitize(block.description))
     print(sanitize(block.value))
@@ -160,7 +161,7 @@ def attach(args: Namespace, world: CommandEnvironment) -> int:
             json_shapes.line({"agent": name, "block": args.block, "label": label, "attached": True, "changed": changed})
         )
     else:
-        print(sanitize(f"{args.block} is {'now' if changed else 'already'} attached to {name}, as {label}."))
+        print(escape_line(f"{args.block} is {'now' if changed else 'already'} attached to {name}, as {label}."))
     return 0
 
 
@@ -169,12 +170,13 @@ def detach(args: Namespace, world: CommandEnvironment) -> int:
     name = name_of(args.name)
     if not _of_agent(args, world, lambda agent: agent.detach_block(args.block)):
         raise BadInput(
-            f"The shared block {args.block!r} is not attached to {name!r}. `everlog memory {name}` shows its blocks."
+            f"The shared block {args.block!r} is not attached to {name!r}. "
+            f"`everlog memory {typed(name)}` shows its blocks."
         )
     if args.json:
         print(json_shapes.line({"agent": name, "block": args.block, "attached": False, "changed": True}))
     else:
-        print(sanitize(f"Detached {args.block} from {name}. The block itself stays."))
+        print(escape_line(f"Detached {args.block} from {name}. The block itself stays."))
     return 0
 
 

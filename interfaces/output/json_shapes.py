@@ -36,7 +36,7 @@ def event(record: Record) -> JsonObject:
 
 def hit(found: Hit) -> JsonObject:
     """Return one result of a search."""
-    return {**msgspec.structs.asdict(found), "time": iso(found.time)}
+    return {**msgspec.to_builtins(found), "time": iso(found.at)}
 
 
 def page(found: Page) -> JsonObject:
@@ -57,11 +57,13 @@ def answer(query: str, found: Page) -> JsonObject:
 
 
 def agent(row: Mapping[str, Any]) -> JsonObject:
-    """Return one row of the projection `agents`, with the parent of a fork."""
+    """Return one row of a listing of agents, with the parent of a fork."""
     return {
         "agent": row["agent_id"],
+        "name": row["name"],
         "events": row["events"],
         "messages": row["messages"],
+        "turns": row["turns"],
         "last_active": iso(row["last_active"]),
         "parent": row["parent"],
         "parent_seq": row["parent_seq"],
@@ -91,6 +93,23 @@ def pressure(name: str, as_of: int, row: Mapping[str, Any], estimate: int, summa
         "summary_seq": row.get("summary_seq"),
         "summaries": summaries,
     }
+
+
+def pressure_row(row: Mapping[str, Any]) -> JsonObject:
+    """Return the memory pressure of one agent of a listing, without an estimate of the next request."""
+    keys = ("tokens", "fraction", "warned", "summary_seq", "summaries", "used")
+    return {
+        "agent": row["agent_id"],
+        "as_of": row["head"],
+        "window": row["window"] or 0,
+        **{key: row[key] for key in keys},
+    }
+
+
+def cost(row: Mapping[str, Any]) -> JsonObject:
+    """Return the tokens and costs of one agent of a listing."""
+    keys = ("calls", "prompt_tokens", "cached_tokens", "completion_tokens", "tokens", "cost", "unpriced", "estimated")
+    return {"agent": row["agent_id"], **{key: row[key] for key in keys}}
 
 
 def context(name: str, as_of: int, tokens: int, window: int, numbered: Sequence[tuple[int, JsonObject]]) -> JsonObject:

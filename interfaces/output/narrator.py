@@ -113,6 +113,23 @@ def abandon_code(records: Iterable[Record], turn: int) -> str:
             return ""
 
 
+def silence(records: Sequence[Record], turn: int) -> str:
+    """Return why the user got no message in a turn that was not given up; empty if there was one. `records` must hold
+    the turn to its end.
+    """
+    own = [record for record in records if record.turn == turn]
+    if any(record.type == MessageSent.kind for record in own):
+        return ""
+    replies = [event for record in own if isinstance(event := event_of(record), ModelReply)]
+    if replies and "unread" in replies[-1].repair:
+        why = "its reply begins like a call of a function, and could not be read as one"
+    elif replies and not replies[-1].calls:
+        why = "it only thought"
+    else:
+        why = "it called no send_message"
+    return f"the turn ended without a message to you: {why} (`everlog events`, turn {turn})."
+
+
 def notice_of(event: AnyEvent) -> tuple[Notice, str] | None:
     """Return the notice of an event and its text; None if the event has no notice.
 

@@ -20,6 +20,8 @@ from everlog.interfaces.output.json_shapes import JsonObject, size
 from everlog.interfaces.output.terminal_output import call_text, console, indented, one_line
 from everlog.store import PartitionStats
 
+SHARE_MAX = 11
+"""Share of a limit from which a gauge does not write the exact percentage."""
 GAUGE_CELLS = 32
 MESSAGE_CHARS = 400
 """Longest chat message that is shown whole without --full."""
@@ -53,33 +55,12 @@ def gauge(value: int, limit: int, mark: float | None = None) -> Text:
     bar = Text.assemble(("━" * full, style), ("─" * (GAUGE_CELLS - full), "bright_black"))
     if not console().is_terminal:
         bar = Text("█" * full + "░" * (GAUGE_CELLS - full))
-    return bar + Text.assemble(f" {value:,}", (f" of {limit:,}", "dim"), (f"  {share:.0%}", style))
+    return bar + Text.assemble(f" {value:,}", (f" of {limit:,}", "dim"), (f"  {_percent(share)}", style))
 
 
-def agents(rows: Sequence[Mapping[str, Any]], now: int) -> RenderableType:
-    """Return the table of a store's agents."""
-    if not rows:
-        return Text("No agents yet. Start one with `everlog chat sam`.", "dim")
-    out = console()
-    table = _agents(rows, now, forks=any(row["parent"] for row in rows))
-    needed = out.measure(table, options=out.options.update(max_width=MEASURED_CELLS)).maximum
-    return table if needed <= out.width else _agents(rows, now)
-
-
-def _agents(rows: Sequence[Mapping[str, Any]], now: int, *, forks: bool = False) -> Table:
-    """Return the table; with `forks`, a column names the parent of each fork."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("agent", style="bold cyan", overflow="ellipsis", no_wrap=True)
-    table.add_column("events", justify="right")
-    table.add_column("messages", justify="right")
-    table.add_column("last active", style="dim", no_wrap=True)
-    if forks:
-        table.add_column("", style="dim", no_wrap=True)
-    for row in rows:
-        active = time_text.relative(row["last_active"], now)
-        of = [f"fork of {one_line(row['parent'])} at {row['parent_seq']}" if row["parent"] else ""] if forks else []
-        table.add_row(one_line(row["agent_id"]), f"{row['events']:,}", f"{row['messages']:,}", active, *of)
-    return table
+def _percent(share: float) -> str:
+    """Return a share as a percentage; a provider may report more tokens than any window has."""
+    return f"{share:.0%}" if share < SHARE_MAX else f"over {SHARE_MAX - 1:.0%}"
 
 
 def memory(name: str, as_of: int, rows: Sequence[Mapping[str, Any]], now: int) -> RenderableType:
@@ -129,8 +110,8 @@ def pressure(shape: JsonObject) -> RenderableType:
     return Group(heading(shape["agent"], "memory pressure", shape["as_of"]), Text(""), table)
 
 
-def context(shape: JsonObject, *, full: bool = False) -> RenderableType:
-    """Return the chat messages that the model would see."""
+def context(shape: JsonObject, *, full: bool = False, more: str = "--full") -> RenderableType:
+    """Return the chat messages that the model would see; long ones only if `full`. `more`: how to get the rest."""
     parts: list[RenderableType] = [
         heading(shape["agent"], plural(len(shape["messages"]), "message"), shape["as_of"]),
         gauge(shape["tokens"], shape["window"]) if shape["window"] else Text(NO_CONTEXT, "dim italic"),
@@ -138,7 +119,7 @@ def context(shape: JsonObject, *, full: bool = False) -> RenderableType:
     for message in shape["messages"]:
         role = message["role"]
         if role == "tool":
-            shown_text = _shortened(sanitize(readable(message["content"])), full=full)
+            shown_text = _shortened(sanitize(readable(message["content"])), "" if full else more)
             parts.append(Text(f"  → {shown_text}", "dim"))
             continue
         where = f"seq {message['seq']}" if message["seq"] else "prompt, memory and counts"
@@ -148,7 +129,7 @@ def context(shape: JsonObject, *, full: bool = False) -> RenderableType:
             Rule(Text.assemble((role, style), (f" · {where}", "dim")), align="left", style="bright_black"),
         ]
         if message.get("content"):
-            parts.append(Text(_shortened(sanitize(readable(message["content"])), full=full)))
+            parts.append(Text(_shortened(sanitize(readable(message["content"])), "" if full else more)))
         for call in message.get("tool_calls", ()):
             function = call["function"]
             words = (
@@ -179,10 +160,10 @@ def readable(content: str) -> str:
     return "\n".join(part for part in (" · ".join(known), words) if part) or content
 
 
-def _shortened(text: str, *, full: bool) -> str:
-    if full or len(text) <= MESSAGE_CHARS:
+def _shortened(text: str, more: str) -> str:
+    if not more or len(text) <= MESSAGE_CHARS:
         return text
-    return f"{text[:MESSAGE_CHARS].rstrip()} … ({len(text) - MESSAGE_CHARS:,} more characters: --full)"
+    return f"{text[:MESSAGE_CHARS].rstrip()} … ({len(text) - MESSAGE_CHARS:,} more characters: {more})"
 
 
 def stats(name: str, found: PartitionStats) -> RenderableType:

@@ -3,9 +3,10 @@
 Used by `everlog sql`. Rows are written as they are computed, so memory does not grow with the result.
 """
 
+import codecs
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import msgspec
 import pyarrow as pa
@@ -146,8 +147,30 @@ def _cell(value: Any) -> str:
     return text if len(text) <= CELL_CHARS else text[: CELL_CHARS - 1] + "…"
 
 
+class _Escaping:
+    """Output on a terminal: text is escaped by `sanitize` before it is written."""
+
+    closed = False
+
+    def __init__(self, out: IO[bytes]) -> None:
+        self._out = out
+        self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+
+    def write(self, data: bytes) -> int:
+        self._out.write(sanitize(self._decoder.decode(bytes(data))).encode())
+        return len(data)
+
+    def flush(self) -> None:
+        self._out.flush()
+
+
 def write(form: str, schema: pa.Schema, batches: RecordBatches, out: IO[bytes]) -> None:
-    """Write the result as `csv`, `parquet` or `arrow` (a file of Arrow IPC), batch by batch. Raises BadInput."""
+    """Write the result as `csv`, `parquet` or `arrow` (a file of Arrow IPC), batch by batch. Raises BadInput.
+
+    CSV is escaped on a terminal, which its control characters would command; files and pipes get the exact values.
+    """
+    if form == "csv" and out.isatty():
+        out = cast("IO[bytes]", _Escaping(out))
     try:
         _write(form, schema, batches, out)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError, TypeError) as error:

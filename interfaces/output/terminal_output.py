@@ -82,7 +82,8 @@ class _PipeConsole(Console):
 
 def console() -> Console:
     """Return a console for stdout in the width of the terminal. It raises BrokenPipeError when its reader is gone."""
-    wide = sys.stdout.isatty() or "COLUMNS" in os.environ
+    # A COLUMNS of 0, as some terminals and editors set it, would leave no room for one character: nothing was printed.
+    wide = sys.stdout.isatty() if os.environ.get("COLUMNS", "0") == "0" else True
     return _PipeConsole(highlight=False, markup=False, emoji=False, width=None if wide else PLAIN_WIDTH)
 
 
@@ -165,6 +166,12 @@ def indented(words: Text, out: Console, *, wrap: bool = True) -> Text:
     return hanging_indent(Text("  "), words, out, wrap=wrap)
 
 
+def _called(call: Call) -> Text:
+    """Return a call as people see it; only its name if the arguments are unknown."""
+    called = call_text(call.name, call.arguments) if call.arguments else one_line(call.name)
+    return Text("ƒ ", "cyan") + Text(called, "cyan dim")
+
+
 class TerminalFrontEnd(FrontEnd):
     """Front end of the prompt: the agent's messages and, with `verbose`, its thoughts and functions."""
 
@@ -175,18 +182,35 @@ class TerminalFrontEnd(FrontEnd):
         self._name = ""
         """Name of the agent whose text is being streamed."""
         self._streaming = StreamingText(out, self._before, wrap=self._labelled and out.is_terminal)
+        self._begun = ""
+        """Id of the call that the last printed line shows; its result goes below it."""
 
     def preview(self, preview: Preview, name: str) -> None:
-        """Show streamed text; thoughts only if `verbose`."""
+        """Show streamed text, and a call before its function runs; thoughts and calls only if `verbose`."""
         self._name = name
         match preview.kind:
+            case "call":
+                self._begin_call(preview.call)
             case "end":
                 self._streaming.end()
             case "restart":
                 if self._streaming.drop():
                     self._note(RESTARTED, "yellow")
             case kind if kind == "message" or self._verbose:
+                self._begun = ""
                 self._streaming.add(kind, preview.text)
+
+    def _begin_call(self, call: Call | None) -> None:
+        """Show a call whose function is about to run."""
+        if call is not None and self._verbose:
+            self._finish_line()
+            self._out.print(self._labelled_text(Text("  "), _called(call)), soft_wrap=True)
+            self._begun = call.id
+
+    def _finish_line(self) -> None:
+        """Finish the current line, because other output follows."""
+        self._streaming.finish()
+        self._begun = ""
 
     @property
     def coming(self) -> bool:
@@ -209,17 +233,17 @@ class TerminalFrontEnd(FrontEnd):
             self._note(text, "dim italic")
 
     def function_message(self, call: Call, text: str, *, ok: bool) -> None:
-        """Show the call and its result on one line if `verbose`."""
+        """Show the result if `verbose`: below its call if that is the line above, else on one line with the call."""
         if not self._verbose:
             return
-        called = call_text(call.name, call.arguments) if call.arguments else one_line(call.name)
-        self._streaming.finish()
-        line = Text("ƒ ", "cyan") + Text(called, "cyan dim")
+        below = bool(call.id) and self._begun == call.id
+        self._finish_line()
+        line = Text("") if below else _called(call) + Text(" ")
         if ok:
-            line += Text(" → ok" if not text or text == "None" else f" → {one_line(text, RESULT_CHARS)}", "dim")
+            line += Text("→ ok" if not text or text == "None" else f"→ {one_line(text, RESULT_CHARS)}", "dim")
         else:
-            line += Text(f" → {one_line(text, RESULT_CHARS)}", "red")
-        self._out.print(self._labelled_text(Text("  "), line), soft_wrap=True)
+            line += Text(f"→ {one_line(text, RESULT_CHARS)}", "red")
+        self._out.print(self._labelled_text(Text("    " if below else "  "), line), soft_wrap=True)
 
     def notice(self, about: Notice, text: str) -> None:
         """Show a turn that was given up; other notices only if `verbose`."""
@@ -230,13 +254,17 @@ class TerminalFrontEnd(FrontEnd):
 
     def error(self, error: EverlogError) -> None:
         """Print the error to stderr."""
-        self._streaming.finish()
-        self._out.file.flush()
+        self.settle()
         complain(error)
+
+    def settle(self) -> None:
+        """Finish the line of streamed text, because output on stderr follows."""
+        self._finish_line()
+        self._out.file.flush()
 
     def said(self, who: str, text: str, style: str) -> None:
         """Show a message after the name of its speaker."""
-        self._streaming.finish()
+        self._finish_line()
         words = Text(sanitize(text))
         if not self._labelled:
             self._out.print(words, soft_wrap=True)
@@ -249,7 +277,7 @@ class TerminalFrontEnd(FrontEnd):
         return Text(f"{one_line(self._name)}  " if self._labelled else "", "bold cyan"), ""
 
     def _note(self, text: str, style: str) -> None:
-        self._streaming.finish()
+        self._finish_line()
         self._out.print(self._labelled_text(Text("  "), Text(sanitize(text), style)), soft_wrap=True)
 
     def _labelled_text(self, label: Text, words: Text) -> Text:
@@ -258,19 +286,26 @@ class TerminalFrontEnd(FrontEnd):
 
 
 class EventLines:
-    """Interface that prints the log for people: one line for each record, no wider than the terminal."""
+    """Interface that prints the log for people: one line for each record, no wider than the terminal, below one line
+    with the names of the columns.
+    """
 
     def __init__(self, out: Console) -> None:
         self._out = out
+        self._named = False
 
     def on_records(self, records: Sequence[Record]) -> None:
         """Print a line for each record."""
+        if records and not self._named:
+            self._named = True
+            heading = f"{'seq':>6}  {'recorded':<23}  {'turn':>4} {'step':>4}  {'type':<18} content"
+            self._out.print(Text(heading, "dim"), no_wrap=True, overflow="ellipsis")
         for record in records:
             gone = is_erased(record.payload)
             line = Text.assemble(
                 (f"{record.seq:>6}  ", "bold"),
                 (f"{clock(record.recorded_at)}  ", "dim"),
-                (f"{record.turn:>4}.{record.step:<2} ", "dim"),
+                (f"{record.turn:>4} {record.step:>4}  ", "dim"),
                 (f"{one_line(record.type):<18} ", "dim" if gone else FAMILIES.get(record.type, "dim")),
                 (detail(record), "dim italic" if gone else ""),
             )

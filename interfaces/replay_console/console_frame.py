@@ -5,12 +5,13 @@ Used by `console_loop`.
 
 from rich.text import Text
 
+from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.common.time_text import clock, span
 from everlog.interfaces.output.terminal_output import one_line
 from everlog.interfaces.replay_console import console_panes
 from everlog.interfaces.replay_console.console_state import Console
-from everlog.interfaces.replay_console.line_fitting import fit_line, side_by_side, sides, stack_lines
+from everlog.interfaces.replay_console.line_fitting import fit_line, side_by_side, sides, stack_lines, wrap_lines
 from everlog.interfaces.replay_console.playback import Playback
 from everlog.interfaces.replay_console.timeline import ReplayTimeline
 
@@ -21,6 +22,8 @@ BODY_LINES_MIN = 6
 """Lines that the events keep before the other parts get any, except for the heading and the keys."""
 MEMORY_LINES_MIN = 5
 """Least number of lines for core memory below the events."""
+FOOT_LINES_MAX = 4
+"""Most lines of a message: the command that talks to a new fork is not cut on a narrow terminal."""
 
 KEYS = (
     ("space", "play, pause"),
@@ -38,13 +41,13 @@ KEYS = (
 HELP = (
     ("space", "play or pause; at the end, play from the beginning"),
     ("← →", "previous or next event (also h and l)"),
-    ("p n", "previous or next turn (also shift and an arrow)"),
+    ("p n", "previous or next turn (also shift and an arrow, after a search too)"),
     ("s S", "next or previous summary"),
     ("e E", "next or previous memory edit"),
     ("f", "next failure"),
     ("g G", "first or last event (also home and end)"),
     ("+ -", "double or halve the speed"),
-    ("/", "search for text; N repeats the search"),
+    ("/", "search for text; then n and N go to the next and the previous match, until Esc"),
     ("F", "fork the agent at this event (also b); asks for a name"),
     ("q", "quit"),
 )
@@ -56,7 +59,7 @@ def frame(console: Console, story: ReplayTimeline, width: int, height: int) -> T
     playback = console.playback
     above = [_head(story, playback, width), console_panes.gauge(story, playback.seq, width)]
     signs, bar = console_panes.timeline(story, playback, width)
-    below = [signs, bar, _status(story, playback, width), _foot(console, width)]
+    below = [signs, bar, _status(story, playback, width), *_foot(console, width)]
     spare = height - len(above) - len(below) - 1 - BODY_LINES_MIN
     # On a low terminal these parts are left out in this order, until the events have BODY_LINES_MIN lines.
     for least_wanted in (signs, above[1], bar, below[2]):
@@ -152,16 +155,21 @@ def _since(story: ReplayTimeline, seq: int) -> str:
     return f" · {f'{seconds:.1f} s' if seconds < 60 else span(int(seconds))} later" if seconds >= 0.1 else ""
 
 
-def _foot(console: Console, width: int) -> Text:
-    """Return the last line: the text that is being typed, a message of the console, or the keys."""
+def _foot(console: Console, width: int) -> list[Text]:
+    """Return the last line: the text that is being typed, or the keys; or as many lines as a message takes, up to
+    FOOT_LINES_MAX.
+    """
     match console.mode:
         case "search":
-            return console_panes.said(f" search: {console.typed}█", width, "bold")
+            return [console_panes.typing(f" search: {console.typed}█", width)]
         case "fork":
-            return console_panes.said(f" fork at seq {console.playback.seq}, name: {console.typed}█", width, "bold")
+            return [console_panes.typing(f" fork at seq {console.playback.seq}, name: {console.typed}█", width)]
         case "help":
-            return console_panes.said(" press any key to go back", width, "dim")
-    return console_panes.said(f" {console.said}", width) if console.said else _keys(width)
+            return [fit_line(Text(" press any key to go back", "dim"), width)]
+    if not console.said:
+        return [_keys(width)]
+    message = Text(sanitize(" ".join(console.said.split())), "bold yellow")
+    return [Text.assemble(" ", line) for line in wrap_lines(message, width - 2, FOOT_LINES_MAX)]
 
 
 def _keys(width: int) -> Text:

@@ -19,6 +19,7 @@ from everlog.interfaces.replay_console import playback as player
 from everlog.interfaces.replay_console.console_frame import frame
 from everlog.interfaces.replay_console.console_state import Console, press_key
 from everlog.interfaces.replay_console.timeline import ReplayTimeline
+from everlog.store import typed
 
 PATIENCE_S = 0.5
 """Longest wait for a key before the log and the size of the terminal are read again, seconds."""
@@ -107,7 +108,7 @@ def _after_time(console: Console, story: ReplayTimeline, elapsed_us: int) -> Con
 def _carry_out_fork(console: Console, terminal: ConsoleScreen, fork: ForkCallback) -> Console:
     """Fork as the keys asked for, and keep a message with the command or the error."""
     name, seq = console.fork, console.playback.seq
-    said = f"Forked. Run `everlog chat {name}`."
+    said = f"Forked. Run `everlog chat {typed(name)}`."
     with terminal.suspended():
         try:
             fork(seq, name)

@@ -197,7 +197,7 @@ def timeline(story: ReplayTimeline, playback: Playback, width: int) -> tuple[Tex
     return fit_line(Text.assemble(" ", *signs), width), fit_line(Text.assemble(" ", bar), width)
 
 
-def said(text: str, width: int, style: str = "bold yellow") -> Text:
-    """Return a message or typed text on one line; if it is too long, only its end is shown."""
-    shown = Text(sanitize(" ".join(text.split("\n"))), style)
+def typing(text: str, width: int) -> Text:
+    """Return text that is being typed, on one line; if it is too long, only its end is shown."""
+    shown = Text(sanitize(" ".join(text.split("\n"))), "bold")
     return fit_line(shown if shown.cell_len <= width else shown[-max(width // 2, 1) :], width)

@@ -5,6 +5,7 @@ Used by `console_loop`, which sends the keys, and by `console_frame`, which draw
 Effects are only requested here, in fields of the state (`fork`, `leaving`); `console_loop.drive` carries them out.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from typing import Literal
 
@@ -86,6 +87,8 @@ def _watching(console: Console, key: str, story: ReplayTimeline) -> Console:
 def _jump(console: Console, key: str, story: ReplayTimeline) -> Console:
     """Handle the keys that jump to a place, or ask for a line of text."""
     playback = console.playback
+    if key == "N" or (key == "n" and console.search_text):
+        return _search(console, console.search_text, story, back=key == "N")
     if key in _JUMP_KEYS:
         kind, what = _JUMP_KEYS[key]
         return _to(console, story.after(kind, playback.seq), what)
@@ -99,8 +102,8 @@ def _jump(console: Console, key: str, story: ReplayTimeline) -> Console:
             return _asking(console, "search")
         case "F" | "b":
             return _asking(console, "fork")
-        case "N":
-            return _search(console, console.search_text, story)
+        case "escape":
+            return _replace(console, search_text="")
     return console
 
 
@@ -135,16 +138,19 @@ def _entered(console: Console, asked: Console, story: ReplayTimeline) -> Console
     return _replace(console, fork=asked.typed.strip())
 
 
-def _search(console: Console, words: str, story: ReplayTimeline) -> Console:
-    """Go to the next record that contains the words; after the last record, continue at the first."""
+def _search(console: Console, words: str, story: ReplayTimeline, *, back: bool = False) -> Console:
+    """Go to the next record that contains the words, or with `back` to the one before; around the ends if there is
+    none.
+    """
     if not words:
         return _replace(console, said="No search yet: press / to search.")
     playback, console = console.playback, _replace(console, search_text=words)
-    later = range(playback.seq + 1, playback.last + 1)
-    found = story.find(words, later)
-    if found is not None:
-        return _to(console, found, "")
-    found = story.find(words, range(playback.first, playback.seq + 1))
-    if found is None:
+    matches = story.find_all(words, range(playback.first, playback.last + 1))
+    if not matches:
         return _replace(console, said=f"“{words}” was not found.")
-    return _replace(_to(console, found, ""), said=f"“{words}”: the search continued from the beginning.")
+    place = bisect_left(matches, playback.seq) - 1 if back else bisect_right(matches, playback.seq)
+    is_around = not 0 <= place < len(matches)
+    place %= len(matches)
+    around = f", continued from the {'end' if back else 'beginning'}" if is_around else ""
+    said = f"“{words}”: match {place + 1:,} of {len(matches):,}{around}"
+    return _replace(_to(console, matches[place], ""), said=said)

@@ -38,6 +38,8 @@ class TerminalScreen:
         self._live: Live | None = None
         self._undo = ExitStack()
         self._page = Text()
+        self._waiting = False
+        self._stop_asked = False
 
     def __enter__(self) -> Self:
         with ExitStack() as undo:
@@ -65,8 +67,7 @@ class TerminalScreen:
 
     def keys(self, seconds: float) -> Sequence[str]:
         """Return the keys that were pressed; wait at most `seconds` for the first one."""
-        wait = ESCAPE_S if self._sent else seconds
-        if not select.select([self._fd], [], [], wait)[0]:
+        if not self._pressed(ESCAPE_S if self._sent else seconds):
             found, self._sent = keys_of(self._sent, over=True)
             return found
         read = os.read(self._fd, READ_BYTES)
@@ -74,6 +75,16 @@ class TerminalScreen:
             return ["q"]
         found, self._sent = keys_of(self._sent + self._text.decode(read), over=False)
         return found
+
+    def _pressed(self, seconds: float) -> bool:
+        """Wait at most `seconds` for a key. Return True if there is one. Ctrl-Z takes effect here."""
+        self._waiting = True
+        try:
+            if self._stop_asked:
+                self._stop_process()
+            return bool(select.select([self._fd], [], [], seconds)[0])
+        finally:
+            self._waiting = False
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
@@ -110,12 +121,26 @@ class TerminalScreen:
         return True
 
     def _stop(self, _number: int, _frame: FrameType | None) -> None:
-        had = self._leave()
-        # This handler replaces the default action of SIGTSTP, so the process stops itself, after the terminal is
-        # restored.
-        os.kill(os.getpid(), signal.SIGSTOP)
-        if had:
-            self._take()
+        # A handler may interrupt a write of a frame, and a second write inside the first is an error of Python's
+        # streams. While the terminal is ours, the process therefore stops only where it waits for a key.
+        if self._live is None or self._waiting:
+            self._stop_process()
+        else:
+            self._stop_asked = True
+
+    def _stop_process(self) -> None:
+        waiting, self._waiting = self._waiting, False
+        again = True
+        while again:  # Ctrl-Z while the frame is drawn again stops the process once more
+            self._stop_asked = False
+            had = self._leave()
+            # The handler replaces the default action of SIGTSTP, so the process stops itself, after the terminal is
+            # restored.
+            os.kill(os.getpid(), signal.SIGSTOP)
+            if had:
+                self._take()
+            again = self._stop_asked
+        self._waiting = waiting
 
     def _end(self, _number: int, _frame: FrameType | None) -> None:
         raise SystemExit(TERMINATED)

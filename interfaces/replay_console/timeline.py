@@ -159,10 +159,10 @@ class ReplayTimeline:
         """Return the number of jump points of a kind up to a seq, inclusive."""
         return bisect_right(self._jump_points[kind], seq)
 
-    def find(self, words: str, seqs: Iterable[int]) -> int | None:
-        """Return the first of these seqs whose record contains the words, in any case; None if there is none."""
+    def find_all(self, words: str, seqs: Iterable[int]) -> list[int]:
+        """Return those of the seqs whose record contains the words, in any case, in their order."""
         wanted = words.casefold()
-        return next((seq for seq in seqs if self._says(seq, wanted)), None)
+        return [seq for seq in seqs if self._says(seq, wanted)]
 
     def _says(self, seq: int, wanted: str) -> bool:
         """Return True if a record's type, text or calls contain `wanted`, which is in lower case.

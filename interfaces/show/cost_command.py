@@ -1,12 +1,11 @@
-"""`everlog cost`: tokens and money by day and model, and the use of an agent's daily budget.
+"""`everlog cost`: tokens and money by day and model, and the use of an agent's daily budget; or a row for each agent.
 
 Called by `cli.command_run`.
 """
 
 import os
 from argparse import Namespace
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -14,32 +13,37 @@ from rich.text import Text
 
 from everlog.actors.gateway.gateway_limits import limits_from
 from everlog.actors.gateway.store_prices import prices_of
+from everlog.actors.reports.call_costs import CostRow, costs_by_day, summed
+from everlog.actors.reports.fleet_listing import list_costs
 from everlog.actors.reports.fleet_sql import fleet_views
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.bootstrap import open_view, root_of, store_of, system_of
 from everlog.interfaces.common.front_end import CommandEnvironment
-from everlog.interfaces.output import json_shapes
+from everlog.interfaces.output import fleet_pages, json_shapes
 from everlog.interfaces.output.terminal_output import one_line
+from everlog.interfaces.show.agents_command import SortKey, chosen_rows, lists_agents, ordered, report_damage
 from everlog.interfaces.show.show_commands import context_at
 from everlog.store import name_of
 
-_CALLS = """SELECT day, model, count(*) AS calls, sum(prompt_tokens) AS prompt_tokens,
-    sum(cached_tokens) AS cached_tokens, sum(completion_tokens) AS completion_tokens, sum(tokens) AS tokens,
-    sum(cost) AS cost, count(*) FILTER (cost IS NULL AND tokens > 0) AS unpriced
-FROM model_calls WHERE day > DATE '{today}' - {days} AND tokens > 0
-GROUP BY day, model ORDER BY day, cost DESC, model"""
-
-CostRow = dict[str, Any]
+SORTS: Mapping[str, tuple[SortKey, bool]] = {
+    "agent": (lambda row: row["agent_id"], False),
+    "cost": (lambda row: (row["cost"] is not None, row["cost"] or 0), True),
+    "tokens": (lambda row: row["tokens"], True),
+    "calls": (lambda row: row["calls"], True),
+}
+"""Columns that --sort takes, with their values; True: the largest comes first. Unknown costs are the smallest."""
 
 
 def cost(args: Namespace, world: CommandEnvironment) -> int:
     """Run `everlog cost` and return its exit code."""
+    if lists_agents(args, store_of(args, world)):
+        return _cost_of_each(args, world)
     prices = prices_of(root_of(args), limits_from(os.environ))
     today = time_text.iso(world.clock.now())[:10]
-    name = None if args.name is None else name_of(args.name)
+    name = name_of(args.names[0]) if args.names else None
     budget = _budget(args, world, name) if name is not None else {}
     with fleet_views(store_of(args, world), agent=name, prices=prices) as (views, _):
-        rows = views.table(_CALLS.format(today=today, days=args.days)).to_pylist()
+        rows = costs_by_day(views, today, args.days)
     shape = _shape(rows, name, today, prices.currency, budget)
     if args.json:
         print(json_shapes.line(shape))
@@ -48,6 +52,26 @@ def cost(args: Namespace, world: CommandEnvironment) -> int:
 
     show_pages.show(_page(shape))
     return 0
+
+
+def _cost_of_each(args: Namespace, world: CommandEnvironment) -> int:
+    """Show a row for each agent that the patterns match, and the sum of all of them."""
+    store, prices = store_of(args, world), prices_of(root_of(args), limits_from(os.environ))
+    today = time_text.iso(world.clock.now())[:10]
+    registered = store.register_files.scan().routes
+    listing = list_costs(store, registered, today=today, days=args.days, prices=prices)
+    faults = report_damage(listing.damaged)
+    rows = chosen_rows(args, listing)
+    shown = ordered(args, rows, SORTS)
+    total = summed(rows)
+    if args.json:
+        shape = {"today": today, "currency": prices.currency, "rows": list(map(json_shapes.cost, shown))}
+        print(json_shapes.line({**shape, "total": total}))
+        return int(faults)
+    from everlog.interfaces.output import show_pages
+
+    show_pages.show(fleet_pages.cost(shown, total, prices.currency, more=len(rows) - len(shown)))
+    return int(faults)
 
 
 def _budget(args: Namespace, world: CommandEnvironment, name: str) -> CostRow:
@@ -70,19 +94,10 @@ def _shape(
         "today": today,
         "currency": currency,
         "rows": days,
-        "total": _sum(days),
-        "spent_today": _sum(now),
+        "total": summed(days),
+        "spent_today": summed(now),
         "budget": budget or None,
     }
-
-
-def _sum(rows: Sequence[CostRow]) -> CostRow:
-    """Return the sums over all rows. The cost covers the calls whose price is known; it is None if there is no such
-    call.
-    """
-    known = [row["cost"] for row in rows if row["cost"] is not None]
-    counts = ("calls", "tokens", "prompt_tokens", "cached_tokens", "completion_tokens", "unpriced")
-    return {**{key: sum(row[key] for row in rows) for key in counts}, "cost": sum(known) if known else None}
 
 
 def _page(shape: json_shapes.JsonObject) -> RenderableType:
@@ -95,16 +110,10 @@ def _page(shape: json_shapes.JsonObject) -> RenderableType:
     for column in ("calls", "prompt", "cached", "completion", shape["currency"]):
         table.add_column(column, justify="right")
     for row in shape["rows"]:
-        table.add_row(row["day"], one_line(row["model"]) or "(not named)", *_figures(row))
+        table.add_row(row["day"], one_line(row["model"]) or "(not named)", *fleet_pages.money(row))
     table.add_section()
-    table.add_row("all", "", *_figures(shape["total"]))
+    table.add_row("all", "", *fleet_pages.money(shape["total"]))
     return Group(head, Text(""), table, *[Text(line) for line in _notes(shape)])
-
-
-def _figures(row: CostRow) -> list[str]:
-    cost = "?" if row["cost"] is None else f"{row['cost']:,.4f}{'+' if row['unpriced'] else ''}"
-    keys = ("calls", "prompt_tokens", "cached_tokens", "completion_tokens")
-    return [*(f"{row[key]:,}" for key in keys), cost]
 
 
 def _notes(shape: json_shapes.JsonObject) -> list[str]:
@@ -115,6 +124,4 @@ def _notes(shape: json_shapes.JsonObject) -> list[str]:
     if budget.get("cost"):
         spent = today["cost"] or 0
         notes.append(f"today: {spent:,.4f} of the {budget['cost']:,.4f} {shape['currency']} allowed per day")
-    if shape["total"]["unpriced"]:
-        notes.append("?: no known price, so these calls are in no sum; add a price to models.toml")
-    return notes
+    return [*notes, *fleet_pages.money_notes(shape["total"])]

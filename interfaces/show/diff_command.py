@@ -19,6 +19,7 @@ from rich.text import Text
 
 from everlog.actors.agent.local_system import AgentView, LocalSystem
 from everlog.actors.gateway.gateway_limits import limits_from
+from everlog.actors.prompt.context import is_configured
 from everlog.actors.replay.agent_diff import (
     AgentDiff,
     AgentSnapshot,
@@ -76,7 +77,7 @@ def _moment(system: LocalSystem, name: str, given: str | None, world: CommandEnv
 
 def snapshot_of(view: AgentView) -> AgentSnapshot:
     """Return the state of the agent that the projections have at the view's moment."""
-    configured = any(row["slot"] == "config" for row in view.rows("context_window"))
+    configured = is_configured(view.rows("context_window"))
     context = show_commands.context_at(view) if configured else None
     pressure = show_commands.pressure_of(view, context)
     recall, archival = view.counts()

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from everlog.actors.hosting.log_warnings import truncated_warning
+from everlog.actors.ports.log_warnings import truncated_warning
 from everlog.events import EverlogError
 from everlog.interfaces.common.bootstrap import store_of, warn, without_take_over
-from everlog.interfaces.common.error_output import complain, sanitize
+from everlog.interfaces.common.error_output import complain, escape_line, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output import json_shapes, progress_bar
@@ -26,6 +26,8 @@ from everlog.store import (
     SealReport,
     check_forks,
     check_moves,
+    check_register,
+    exposure,
     name_of,
     partition_of,
 )
@@ -60,7 +62,7 @@ def _parts(args: Namespace, store: FileStore, *, restoring: bool) -> list[_LogPa
     if not args.all:
         name = name_of(args.name)
         return [_LogPartition(store.reader(name).partition, name)]
-    owners = {partition_of(name): name for name in store.assigned()}  # sources have partitions too
+    owners = {partition_of(name): name for name in store.register_files.scan().routes}  # sources have partitions too
     parts = (_LogPartition(name, owners.get(name)) for name in store.partitions(restoring=restoring))
     return sorted(parts, key=lambda part: part.label)
 
@@ -111,7 +113,12 @@ def check(args: Namespace, world: CommandEnvironment) -> int:
         if not args.json:
             print_proof(part.label, _count_text(report), report.errors, report.notes, "no damage")
         doing.found.append({"agent": part.agent, **msgspec.to_builtins(report)})
-    for wrong in _check_streams(args, doing.store):
+    registered = check_register(doing.store, None if args.all else [name_of(args.name)])
+    for note in registered.notes if not args.json else ():
+        print(sanitize(f"register: {note}"))
+    if open_to_others := exposure(doing.store.root):
+        warn(sanitize(open_to_others))
+    for wrong in dict.fromkeys([*registered.errors, *_check_streams(args, doing.store)]):
         fine = False
         complain(sanitize(wrong))
     return doing.done(fine=fine)
@@ -185,7 +192,7 @@ def seal(args: Namespace, world: CommandEnvironment) -> int:
             doing.failure(part, error)
             continue
         if not args.json:
-            print(sanitize(_sealed(part.label, done, before, after)))
+            print(escape_line(_sealed(part.label, done, before, after)))
         doing.found.append({"agent": part.agent, "partition": part.name, **msgspec.to_builtins(done)})
     return doing.done()
 

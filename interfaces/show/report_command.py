@@ -10,34 +10,59 @@ from pathlib import Path
 import msgspec
 
 from everlog.actors.gateway.gateway_limits import all_prices, limits_from
-from everlog.actors.reports.fleet_figures import figures
+from everlog.actors.reports.fleet_figures import ReportScope, figures
+from everlog.events import BadInput
 from everlog.interfaces.common import time_text
+from everlog.interfaces.common.as_of import time_of
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes
-from everlog.interfaces.show.sql_command import open_output, open_views, print_position
+from everlog.interfaces.show.sql_answer import open_output, open_views, print_position
 
 
 def report(args: Namespace, world: CommandEnvironment) -> int:
     """Run `everlog report` and return its exit code."""
     currency = all_prices(limits_from(os.environ)).currency
     at = world.clock.now()
+    scope = _scope(args, world)
     with open_views(args, world) as (views, position):
-        found = figures(views, currency)
+        found = figures(views, currency, scope, args.by)
         left_out = bool(position.left_out)
         if args.html is not None:
             from everlog.interfaces.show import report_html
 
-            page = report_html.page(found, of=time_text.clock(at), records=position.records)
+            page = report_html.page(found, of=time_text.clock(at), records=position.records, times=_times(scope))
             with open_output(args, Path(args.html), "--html") as out:
                 out.write(page.encode())
         if args.json:
             figures_shape = msgspec.to_builtins(found)
-            print(json_shapes.line({"as_of": time_text.iso(at), "records": position.records, **figures_shape}))
+            limits = {"since": _iso(scope.first), "until": _iso(scope.last)}
+            print(
+                json_shapes.line({"as_of": time_text.iso(at), "records": position.records, **limits, **figures_shape})
+            )
             return int(left_out)
         if args.html is None:
             from everlog.interfaces.output import show_pages
             from everlog.interfaces.show import report_terminal
 
-            show_pages.show(report_terminal.page(found))
+            show_pages.show(report_terminal.page(found, _times(scope)))
         print_position(position, at, every=False)
     return int(left_out)
+
+
+def _scope(args: Namespace, world: CommandEnvironment) -> ReportScope:
+    """Return the times of --since and --until. Raises BadInput."""
+    scope = ReportScope(time_of(args.since, "--since", world), time_of(args.until, "--until", world))
+    if scope.first is not None and scope.last is not None and scope.first > scope.last:
+        raise BadInput(f"--since {args.since} is after --until {args.until}: no time is between them. Swap the two.")
+    return scope
+
+
+def _iso(at: int | None) -> str | None:
+    return None if at is None else time_text.iso(at)
+
+
+def _times(scope: ReportScope) -> str:
+    """Return the limits for people; empty without limits."""
+    since = "" if scope.first is None else f"since {time_text.clock(scope.first)}"
+    until = "" if scope.last is None else f"until {time_text.clock(scope.last)}"
+    return " ".join(part for part in (since, until) if part)

@@ -44,10 +44,11 @@ def text(words: str) -> str:
     return html.escape(sanitize(words))
 
 
-def page(found: FleetFigures, *, of: str, records: int) -> str:
-    """Return the whole page. `of` is the time of the figures."""
+def page(found: FleetFigures, *, of: str, records: int, times: str = "") -> str:
+    """Return the whole page. `of` is the time of the figures, `times` the limits of the times that they are about."""
     agents, messages = plural(found.agents, "agent"), plural(found.messages, "message")
     head = f"{agents}, {messages}, {plural(found.calls, 'model call')}; {plural(records, 'record')}, as of {of}"
+    head += f"; {times}" if times else ""
     charts = "\n".join(_section(chart) for chart in found.charts)
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -69,8 +70,8 @@ def page(found: FleetFigures, *, of: str, records: int) -> str:
 
 def _section(chart: Chart) -> str:
     drawn = ""
-    if chart.points and chart.form == "days":
-        drawn = _days(chart)
+    if chart.points and chart.form == "time":
+        drawn = _over_time(chart)
     elif any(point.value > 0 for point in chart.points):
         drawn = _bars(chart)
     return f"<section>\n<h2>{text(chart.title)}</h2>\n<p>{text(chart.answer)}</p>\n{drawn}</section>"
@@ -130,8 +131,8 @@ def _bars(chart: Chart) -> str:
     return _svg(chart, floor + BELOW, parts)
 
 
-def _days(chart: Chart) -> str:
-    """Return vertical bars, one for each day."""
+def _over_time(chart: Chart) -> str:
+    """Return vertical bars, one for each day, week or month."""
     points = chart.points
     end = nice(max(point.value for point in points))
     wide, floor = WIDTH - MARGIN - 8, TALL
@@ -146,13 +147,13 @@ def _days(chart: Chart) -> str:
         height = (floor - ABOVE) * point.value / end
         x = MARGIN + number * each + each * 0.1
         parts.append(_rect(x, floor - height, each * 0.8, height, _title(point, chart.unit)))
-    parts += [_text(x, floor + 18, label, anchor=anchor, dim=True) for x, label, anchor in _named_days(points, each)]
+    parts += [_text(x, floor + 18, label, anchor=anchor, dim=True) for x, label, anchor in _named_buckets(points, each)]
     parts.append(_text(MARGIN + min(wide, each * len(points)) / 2, floor + 38, chart.over, anchor="middle", dim=True))
     return _svg(chart, floor + BELOW, parts)
 
 
-def _named_days(points: Sequence[ChartPoint], each: float) -> list[tuple[float, str, str]]:
-    """Choose the days that get a label: the last, and as many others as fit. Return place, label and anchor of each."""
+def _named_buckets(points: Sequence[ChartPoint], each: float) -> list[tuple[float, str, str]]:
+    """Choose the buckets with a label: the last, and as many others as fit. Return place, label and anchor of each."""
     wide = CHAR_WIDE * max(len(point.label) for point in points)
     named = []
     for number in range(0, len(points) - 1, math.ceil((wide + BETWEEN) / each)):

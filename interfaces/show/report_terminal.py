@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from everlog.actors.reports.fleet_figures import Chart, ChartPoint, FleetFigures
-from everlog.interfaces.common.error_output import sanitize
+from everlog.interfaces.common.error_output import escape_line
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output.terminal_output import one_line
 
@@ -19,13 +19,13 @@ LABEL_CHARS = 32
 LEVELS = "▁▂▃▄▅▆▇█"
 
 
-def page(found: FleetFigures) -> RenderableType:
-    """Return the whole report."""
-    parts: list[RenderableType] = [_first(found)]
+def page(found: FleetFigures, times: str = "") -> RenderableType:
+    """Return the whole report. `times`: the limits of the times that it is about; empty for none."""
+    parts: list[RenderableType] = [_first(found), *([Text(times, "dim")] if times else [])]
     for chart in found.charts:
-        parts += [Text(""), Text(chart.title, "bold"), Text(sanitize(chart.answer))]
+        parts += [Text(""), Text(chart.title, "bold"), Text(escape_line(chart.answer))]
         if chart.points:
-            parts.append(_days(chart) if chart.form == "days" else _bars(chart))
+            parts.append(_over_time(chart, found.by) if chart.form == "time" else _bars(chart))
     return Group(*parts)
 
 
@@ -54,10 +54,16 @@ def _bars(chart: Chart) -> Table:
     most = max(point.value for point in chart.points)
     for point in chart.points:
         # A column of zeros says nothing; the notes beside it do.
-        value = f"{amount(point.value, chart.unit)} {chart.unit.partition(' ')[0]}" if most > 0 else ""
+        value = _counted(point.value, chart.unit) if most > 0 else ""
         label = Text(one_line(point.label, LABEL_CHARS))
-        grid.add_row(label, Text(bar(point.value, most), "green"), value, Text(sanitize(point.note)))
+        grid.add_row(label, Text(bar(point.value, most), "green"), value, Text(escape_line(point.note)))
     return grid
+
+
+def _counted(value: float, unit: str) -> str:
+    """Return an amount with the first word of its unit, in the singular for 1."""
+    word = unit.partition(" ")[0]
+    return f"{amount(value, unit)} {word[:-1] if value == 1 and word.endswith('s') and len(word) > 2 else word}"
 
 
 def bar(value: float, most: float) -> str:
@@ -66,9 +72,11 @@ def bar(value: float, most: float) -> str:
     return "█" * max(cells, int(value > 0))
 
 
-def _days(chart: Chart) -> RenderableType:
+def _over_time(chart: Chart, by: str) -> RenderableType:
     points = chart.points
-    ends = Text(f"{points[0].label} to {points[-1].label}, per day; highest {_most(points):,.0f} {chart.unit}", "dim")
+    ends = Text(
+        f"{points[0].label} to {points[-1].label}, per {by}; highest {_counted(_most(points), chart.unit)}", "dim"
+    )
     return Group(Text(sparkline(points), "green"), ends)
 
 
@@ -77,7 +85,7 @@ def _most(points: Sequence[ChartPoint]) -> float:
 
 
 def sparkline(points: Sequence[ChartPoint]) -> str:
-    """Return one character for each value; a day without any is a dot."""
+    """Return one character for each value; a 0 is a dot."""
     most = _most(points)
     return "".join(
         LEVELS[min(len(LEVELS) - 1, int(point.value / most * len(LEVELS)))] if point.value > 0 else "·"

@@ -1,4 +1,4 @@
-"""Commands that read one agent, or list all: agents, events, context, memory, pressure. They write nothing.
+"""Commands that read one agent: events, context, memory, pressure. They write nothing.
 
 Called by `cli.command_run`; `cost`, `diff` and `chat` use its functions.
 """
@@ -12,67 +12,22 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.agent.local_system import AgentView, LocalSystem
+from everlog.actors.agent.local_system import AgentView
 from everlog.actors.formats import render_request
 from everlog.actors.prompt import context_fit
-from everlog.actors.prompt.context import Context, context_of
-from everlog.events import CATALOGUE, AgentConfigured, BadInput, CorruptLog, Record, is_erased
+from everlog.actors.prompt.context import Context, context_of, is_configured
+from everlog.actors.reports.fleet_listing import list_pressure
+from everlog.events import CATALOGUE, AgentConfigured, BadInput, Record, is_erased
 from everlog.interfaces.common.as_of import time_of_option
-from everlog.interfaces.common.bootstrap import opened_view, system_of
+from everlog.interfaces.common.bootstrap import opened_view, store_of
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes
-from everlog.projections import HEAD, Projections
+from everlog.interfaces.show.agents_command import SortKey, chosen_rows, lists_agents, ordered, report_damage
 from everlog.store import LogReader, name_of
 
 POLL_S = 0.5
 """Seconds between two reads of the log by `events --follow`."""
-
-
-def agents(args: Namespace, world: CommandEnvironment) -> int:
-    """Run `everlog agents` and return its exit code."""
-    system = system_of(args, world)
-    rows, damaged = agent_rows(system, time_of_option(args, world))
-    if args.json:
-        print(json_shapes.line([json_shapes.agent(row) for row in rows]))
-    elif rows or not damaged:
-        from everlog.interfaces.output import show_pages
-
-        show_pages.show(show_pages.agents(rows, world.clock.now()))
-    return int(bool(damaged))
-
-
-def agent_rows(system: LocalSystem, until: int | None = None) -> tuple[list[dict[str, Any]], int]:
-    """Return the agents that are not deleted, by name, and the number of damaged logs.
-
-    The agents are rows of the projection `agents`, with `parent` and `parent_seq` of forks (else None). `until`: the
-    time of the figures, microseconds UTC; None: now.
-    """
-    found: list[str] = []
-    damaged = 0
-    with Projections() as projections:
-        for name in system.agents():
-            try:
-                reader = system.store.reader(name)
-                last = None if until is None else reader.seq_at(name, until)
-                projections.load(reader.table(name, 1, last))
-            except CorruptLog as error:
-                complain(error)
-                damaged += 1
-                continue
-            found.append(name)
-        rows = projections.batch("agents", [(name, HEAD) for name in found]) if found else []
-    living = sorted((row for row in rows if not row["deleted"]), key=lambda row: str(row["agent_id"]))
-    return [{**row, **_parent(system, row)} for row in living], damaged
-
-
-def _parent(system: LocalSystem, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parent and fork point of an agent, by its row of `agents`. A name that was created again has no
-    parent.
-    """
-    parent, cut = system.store.parent_of(row["agent_id"]) or (None, 0)
-    begun_before = row["head"] - row["events"] < cut
-    return {"parent": parent, "parent_seq": cut} if begun_before else {"parent": None, "parent_seq": None}
 
 
 def memory(args: Namespace, world: CommandEnvironment) -> int:
@@ -121,7 +76,7 @@ def context_shape(view: AgentView) -> json_shapes.JsonObject:
 def context_at(view: AgentView) -> Context | None:
     """Return the context; None if its configuration was erased. Raises BadInput if the agent was not configured yet."""
     rows = view.rows("context_window")
-    if any(row["slot"] == "config" for row in rows):
+    if is_configured(rows):
         return context_of(view.agent_id, view.seq, rows)
     records = view.reader.read(view.agent_id, 1, view.seq)
     if any(is_erased(record.payload) for record in records if record.type == AgentConfigured.kind):
@@ -139,6 +94,9 @@ def _request(view: AgentView, seen: Context) -> bytes:
 
 def pressure(args: Namespace, world: CommandEnvironment) -> int:
     """Run `everlog pressure` and return its exit code."""
+    if not args.names or lists_agents(args, store_of(args, world)):
+        return _pressure_of_each(args, world)
+    args.name = args.names[0]
     with opened_view(args, world) as view:
         shape = pressure_shape(view)
     if args.json:
@@ -148,6 +106,33 @@ def pressure(args: Namespace, world: CommandEnvironment) -> int:
 
     show_pages.show(show_pages.pressure(shape))
     return 0
+
+
+PRESSURE_SORTS: Mapping[str, tuple[SortKey, bool]] = {
+    "agent": (lambda row: row["agent_id"], False),
+    "used": (lambda row: row["used"] or 0, True),
+    "tokens": (lambda row: row["tokens"], True),
+    "window": (lambda row: row["window"] or 0, True),
+    "summaries": (lambda row: row["summaries"], True),
+}
+"""Columns that --sort takes, with their values; True: the largest comes first."""
+
+
+def _pressure_of_each(args: Namespace, world: CommandEnvironment) -> int:
+    """Show a row for each agent that the patterns match, without the next request, which no column has."""
+    store = store_of(args, world)
+    registered = store.register_files.scan().routes
+    listing = list_pressure(store, registered, until=time_of_option(args, world))
+    faults = report_damage(listing.damaged)
+    rows = chosen_rows(args, listing)
+    shown = ordered(args, rows, PRESSURE_SORTS)
+    if args.json:
+        print(json_shapes.line([json_shapes.pressure_row(row) for row in shown]))
+        return int(faults)
+    from everlog.interfaces.output import fleet_pages, show_pages
+
+    show_pages.show(fleet_pages.pressure(shown, more=len(rows) - len(shown)))
+    return int(faults)
 
 
 def pressure_shape(view: AgentView) -> json_shapes.JsonObject:

@@ -1,90 +1,52 @@
-"""`everlog sql`: one SELECT over all agents, as a table, or as a file for another tool.
+"""`everlog sql`: SELECTs over all agents, as a table, or as a file for another tool.
 
-Called by `cli.command_run`; `report_command` opens its views and its output file with it.
+Called by `cli.command_run`.
 """
 
-import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, Any
 
-from everlog.actors.gateway.gateway_limits import limits_from
-from everlog.actors.gateway.store_prices import prices_of
-from everlog.actors.reports.fleet_sql import fleet_views
 from everlog.events import BadInput
-from everlog.interfaces.common import time_text
-from everlog.interfaces.common.as_of import time_of_option
-from everlog.interfaces.common.bootstrap import root_of, store_of, text_of
+from everlog.interfaces.common.bootstrap import store_of, text_of
 from everlog.interfaces.common.error_output import complain
+from everlog.interfaces.common.exits import FAILED
 from everlog.interfaces.common.front_end import CommandEnvironment
-from everlog.interfaces.common.plural import plural
-from everlog.interfaces.common.process_limits import cleaning_up_on_exit
-from everlog.interfaces.output import sql_output
-from everlog.projections.fleet_views import FleetViews, QueryLimits
-from everlog.projections.projection_constants import FLEET_MEMORY_MB
-from everlog.store import Snapshot
+from everlog.interfaces.line_editor.terminal_check import has_editor_terminal
+from everlog.interfaces.show.sql_answer import complain_with_place, open_views, print_position, write_answer
+from everlog.interfaces.show.sql_text import parameters_of, queries_of
+from everlog.store import check_presence
 
-ROWS = 50
-"""Rows of a table without --rows."""
 BINARY = ("parquet", "arrow")
 
 
 def sql(args: Namespace, world: CommandEnvironment) -> int:
     """Run `everlog sql` and return its exit code."""
     form = _form(args)
-    query = _query(args)
+    if args.query is None and args.file is None and sys.stdin.isatty():
+        if args.out or not has_editor_terminal():
+            args.fail("give either a QUERY or -f FILE: the prompt needs a terminal at both ends, and no --out")
+        from everlog.interfaces.show.sql_prompt import talk
+
+        return talk(args, world, form)
+    queries = _queries(args, form)
     at = world.clock.now()
     with open_views(args, world) as (views, position):
-        schema, batches = views.select(query)
-        if form == "json":
-            with _out(args) as out:
-                sql_output.write_json(sql_output.head(schema, position, at), batches, out)
-        elif form == "table":
-            from everlog.interfaces.output import show_pages
-
-            show_pages.show(sql_output.table(schema, batches, ROWS if args.rows is None else args.rows))
-        else:
-            with _out(args) as out:
-                sql_output.write(form, schema, batches, out)
+        for number, query in enumerate(queries):
+            if number and form == "table":
+                print()
+            try:
+                write_answer(args, form, at, views, position, query)
+            except BadInput as error:
+                if not sys.stderr.isatty():  # one paragraph for programs
+                    raise
+                complain_with_place(error, views, query)
+                return FAILED
         if form != "json":
             print_position(position, at, every=args.position)
-    return int(bool(position.left_out))
-
-
-@contextmanager
-def open_views(args: Namespace, world: CommandEnvironment) -> Iterator[tuple[FleetViews, Snapshot]]:
-    """Open the views that the arguments name. This process lowers its priority, so that running agents are not slowed
-    down.
-    """
-    world.lower_priority()
-    memory_mb = FLEET_MEMORY_MB if args.memory is None else args.memory
-    world.hold_memory(memory_mb)
-    with (
-        cleaning_up_on_exit(),
-        fleet_views(
-            store_of(args, world),
-            as_of=time_of_option(args, world),
-            agent=args.agent,
-            skip_damaged=args.skip_damaged,
-            limits=QueryLimits(memory_mb=memory_mb),
-            prices=prices_of(root_of(args), limits_from(os.environ)),
-        ) as (views, position),
-    ):
-        for left in position.left_out:
-            complain(f"{left.partition} is left out of the result: {left.reason}")
-        yield views, position
-
-
-def print_position(position: Snapshot, at: int, *, every: bool) -> None:
-    """Print to stderr which records the result covers; with `every`, one more line for each partition."""
-    parts, records = plural(len(position.parts), "partition"), plural(position.records, "record")
-    print(f"as of {time_text.clock(at)}, {parts}, {records}", file=sys.stderr, flush=True)
-    for part in position.parts if every else ():
-        records = plural(part.records, "record")
-        print(f"{part.partition}: up to commit {part.commit:,}, {records}", file=sys.stderr, flush=True)
+    lost = check_presence(store_of(args, world))
+    for wrong in lost:
+        complain(f"warning: {wrong}")
+    return int(bool(position.left_out or lost))
 
 
 def _form(args: Namespace) -> str:
@@ -101,58 +63,23 @@ def _form(args: Namespace) -> str:
     return str(form)
 
 
-def _query(args: Namespace) -> str:
-    if (args.query is None) == (args.file is None):
+def _queries(args: Namespace, form: str) -> list[str]:
+    """Return the queries: the one of the command line, or those of a file or of stdin. Raises BadInput."""
+    if args.query is not None and args.file is not None:
         args.fail("give either a QUERY or -f FILE")
-    if args.file is not None:
-        return text_of(args.file)
-    query: str = sys.stdin.read() if args.query == "-" else args.query
+    if args.query not in (None, "-"):
+        queries = [str(args.query)]
+    else:
+        text = sys.stdin.read() if args.file is None else text_of(args.file)
+        queries = queries_of(text) or [text]
     try:
-        query.encode()
+        "".join(queries).encode()
     except UnicodeEncodeError as error:
         raise BadInput(f"The query is not UTF-8: {error.reason}.") from error
-    return query
-
-
-@contextmanager
-def _out(args: Namespace) -> Iterator[IO[Any]]:
-    """Open the output: stdout, or a file that gets its name when it is complete. Raises BadInput."""
-    if not args.out:
-        sys.stdout.flush()
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    with open_output(args, Path(args.out), "--out") as out:
-        yield out
-
-
-@contextmanager
-def open_output(args: Namespace, path: Path, option: str) -> Iterator[IO[bytes]]:
-    """Open a file that the user named. It is written under another name first, so that no reader sees a part of it.
-
-    Raises BadInput if the file cannot be written, or lies inside the store.
-    """
-    _check_outside_store(root_of(args), path, option)
-    part = path.with_name(f".{path.name}.part")
-    try:
-        with part.open("wb") as out:
-            yield out
-        part.replace(path)
-    except OSError as error:
-        raise BadInput(f"{option} {path}: it cannot be written ({error.strerror or error}).") from error
-    finally:
-        if part.exists():
-            part.unlink()
-
-
-def _check_outside_store(root: Path, path: Path, option: str) -> None:
-    """Raise BadInput if the file or its folder lies inside the store, also by way of links."""
-    try:
-        places = path.resolve(), path.parent.resolve() / path.name
-        inside = any(place.is_relative_to(root.resolve()) for place in places)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise BadInput(f"{option} {path}: it cannot be written ({error}).") from error
-    if inside:
-        raise BadInput(
-            f"{option} {path} is inside the store {root}, where only everlog may write. Name a file elsewhere."
-        )
+    if len(queries) > 1 and (args.out or form not in ("table", "json")):
+        raise BadInput(f"A file of {form} holds one answer, not {len(queries)}. Give the queries one by one.")
+    named = {name for query in queries for name in parameters_of(query)}
+    for name, _ in args.params:
+        if name not in named:
+            raise BadInput(f"--param {name}: no query names ${name}. Nothing was run.")
+    return queries

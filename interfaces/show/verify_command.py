@@ -5,24 +5,28 @@ Called by `cli.command_run`; `log_commands` prints faults with `print_proof`.
 """
 
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from everlog.actors.agent.local_system import AgentView, LocalSystem
-from everlog.actors.replay import rebuild_check, replay_report
-from everlog.events import EverlogError
-from everlog.interfaces.common.bootstrap import open_view, system_of
+from everlog.actors.replay import rebuild_check, replay_report, verify_agents
+from everlog.events import EverlogError, UnknownAgent
+from everlog.interfaces.common.bootstrap import open_view, system_of, tell_deleted, warn_of_damage
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output import json_shapes, progress_bar
+from everlog.projections import Projections
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 ProofObject = dict[str, Any]
+AgentCheck = Callable[[AgentView], rebuild_check.ReplayReport]
 NO_DIFFERENCE = "no difference"
+_DOING = {"rebuild": "rebuilding", "verify": "verifying"}
+"""Words for the progress bar, by command."""
 
 _COLOURS = {"- ": "red", "+ ": "green"}
 
@@ -30,7 +34,10 @@ _COLOURS = {"- ": "red", "+ ": "green"}
 def rebuild(args: Namespace, world: CommandEnvironment) -> int:
     """Run `everlog rebuild` and return its exit code."""
     system = system_of(args, world)
-    return _verify_each(args, system, rebuild_check.rebuild, "rebuilding", _rebuilt_text)
+    names = names_of(args, system)
+    with Projections() as engine:
+        reports = _one_by_one(args, system, names, rebuild_check.rebuild, engine)
+        return _report_each(args, reports, _rebuilt_text, whole=False)
 
 
 def verify(args: Namespace, world: CommandEnvironment) -> int:
@@ -38,54 +45,106 @@ def verify(args: Namespace, world: CommandEnvironment) -> int:
     if args.seed is not None and args.sample is None:
         args.fail("--seed chooses a sample, so it needs --sample N")
     system = system_of(args, world)
+    names = names_of(args, system)
+    plan = verify_agents.VerificationPlan(system.tools, args.sample, args.seed or "")
 
     def prove(view: AgentView) -> rebuild_check.ReplayReport:
-        return rebuild_check.verify(view, system.tools, args.sample, args.seed or "")
+        return rebuild_check.verify(view, *plan)
 
-    return _verify_each(args, system, prove, "verifying", _verified_text)
+    with Projections() as engine:
+        if args.all:
+            reports = _together(args, system, names, plan, engine, prove)
+        else:
+            reports = _one_by_one(args, system, names, prove, engine)
+        return _report_each(args, reports, _verified_text, whole=True)
 
 
-def _verify_each(
+def _together(
     args: Namespace,
     system: LocalSystem,
-    prove: Callable[[AgentView], rebuild_check.ReplayReport],
-    doing: str,
-    worded: Callable[[Sequence[rebuild_check.ReplayReport]], str],
-) -> int:
-    reports = []
-    names = names_of(args, system)
+    names: Sequence[str],
+    plan: verify_agents.VerificationPlan,
+    engine: Projections,
+    prove: AgentCheck,
+) -> Iterator[rebuild_check.ReplayReport]:
+    """Yield the report of each agent in order. Those that cannot be read together with others are opened one by one."""
+    batches = verify_agents.verify_many(system.store, names, engine, plan)
+    done, damage = 0, set[str]()
+    while done < len(names):
+        with progress_bar.shown(f"verifying {plural(len(names), 'agent')}") as moved:
+            moved(done, len(names))
+            batch = next(batches)
+        for text in batch.damage:
+            if text not in damage:  # agents of one partition share its end
+                warn_of_damage(text)
+            damage.add(text)
+        for name in batch.deleted:
+            tell_deleted(name)
+        alone = {report.agent_id: report for report in _one_by_one(args, system, batch.alone, prove, engine)}
+        reports = {**batch.reports, **alone}
+        yield from (reports[name] for name in sorted(reports))
+        done += len(batch.reports) + len(batch.alone)
+
+
+def _one_by_one(
+    args: Namespace, system: LocalSystem, names: Sequence[str], prove: AgentCheck, engine: Projections
+) -> Iterator[rebuild_check.ReplayReport]:
+    """Yield the report of each agent that has a record. With --all an agent's error is a fault of its report."""
     for number, name in enumerate(names):
         try:
-            with progress_bar.shown(f"{doing} {name}") as moved, open_view(system, name) as view:
+            view = open_view(system, name, projections=engine)
+            with progress_bar.shown(f"{_DOING[args.command]} {name}") as moved, view as opened:
                 if args.all:
                     moved(number, len(names))
-                report = prove(view)
+                report = prove(opened)
         except EverlogError as error:
             if not args.all:
                 raise
+            if isinstance(error, UnknownAgent):  # it was registered, and has no record yet
+                continue
+            engine.forget(name)  # what was loaded before the error
             report = rebuild_check.ReplayReport(name, faults=[str(error)])
-        reports.append(report)
+        yield report
+
+
+def _report_each(
+    args: Namespace,
+    reports: Iterable[rebuild_check.ReplayReport],
+    worded: Callable[[Sequence[rebuild_check.ReplayReport]], str],
+    *,
+    whole: bool,
+) -> int:
+    """Print each report as it comes, and a line about all. Return the exit code. `whole`: the reports are about model
+    calls.
+    """
+    found = []
+    for report in reports:
+        found.append(report)
         if not args.json:
-            details = {
-                replay_report.headline(group): group[0].difference for group in replay_report.groups(report.mismatches)
-            }
-            print_proof(name, worded([report]), report.faults, report.notes, details=details)
+            _print_report(report.agent_id, report, worded)
     if args.json:
-        found = [_shape(report, whole=prove is not rebuild_check.rebuild) for report in reports]
-        print(json_shapes.line(found if args.all else found[0]))
-    elif len(reports) > 1:
-        agents = plural(len(reports), "agent")
-        print_proof(agents, worded(reports), [f for report in reports for f in report.faults], [])
-    return int(any(report.faults for report in reports))
+        shapes = [_shape(report, whole=whole) for report in found]
+        print(json_shapes.line(shapes if args.all else shapes[0]))
+    elif len(found) > 1:
+        agents = plural(len(found), "agent")
+        print_proof(agents, worded(found), [f for report in found for f in report.faults], [])
+    return int(any(report.faults for report in found))
+
+
+def _print_report(
+    name: str, report: rebuild_check.ReplayReport, worded: Callable[[Sequence[rebuild_check.ReplayReport]], str]
+) -> None:
+    details = {replay_report.headline(group): group[0].difference for group in replay_report.groups(report.mismatches)}
+    print_proof(name, worded([report]), report.faults, report.notes, details=details)
 
 
 def names_of(args: Namespace, system: LocalSystem) -> Sequence[str]:
-    """Return the names of the agents to check: the one of NAME, or with --all every agent that has records."""
+    """Return the names of the agents to check: the one of NAME, or with --all every agent of the register."""
     if (args.name is None) != args.all:
         args.fail("give either a NAME or --all")
     if not args.all:
         return [args.name]
-    return [name for name in system.agents() if system.store.reader(name).head(name).seq]
+    return system.agents()
 
 
 def _rebuilt_text(reports: Sequence[rebuild_check.ReplayReport]) -> str:
@@ -141,12 +200,12 @@ def print_proof(
     """
     from rich.text import Text
 
-    from everlog.interfaces.common.error_output import sanitize
+    from everlog.interfaces.common.error_output import escape_line, sanitize
     from everlog.interfaces.output.terminal_output import console, indented
 
     out = console()
     verdict = (f"faults: {len(faults)}", "bold red") if faults else (fine, "green")
-    out.print(Text.assemble((sanitize(name), "bold"), f": {what}, ", verdict), soft_wrap=True)
+    out.print(Text.assemble((escape_line(name), "bold"), f": {what}, ", verdict), soft_wrap=True)
     for fault in faults:
         out.print(indented(Text(sanitize(fault), "red"), out, wrap=out.is_terminal), soft_wrap=True)
         difference = (details or {}).get(fault)

@@ -8,7 +8,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from everlog.interfaces.common.bootstrap import agents_of, open_view, system_of, without_take_over
-from everlog.interfaces.common.error_output import sanitize
+from everlog.interfaces.common.error_output import escape_line
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes
 from everlog.store import name_of
@@ -23,12 +23,12 @@ def cancel(args: Namespace, world: CommandEnvironment) -> int:
         print(json_shapes.line({"agent": name, "cancelled": list(turns)}))
     elif turns:
         said = f"turn {turns[0]}" if len(turns) == 1 else f"turns {', '.join(map(str, turns))}"
-        print(sanitize(f"Cancelled {said} of {name}."))
+        print(escape_line(f"Cancelled {said} of {name}."))
     else:
-        print(sanitize(f"Nothing was cancelled: {name} has no open turn."))
+        print(escape_line(f"Nothing was cancelled: {name} has no open turn."))
     return 0
 
 
 async def _cancel(args: Namespace, world: CommandEnvironment, name: str) -> Sequence[int]:
     async with agents_of(args, world) as system:
-        return await system.cancel(name, every=args.waiting)
+        return await system.cancel(name, all_turns=args.waiting)

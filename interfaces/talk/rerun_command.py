@@ -19,7 +19,7 @@ from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.exits import FAILED
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes
-from everlog.store import name_of
+from everlog.store import name_of, typed
 
 RerunObject = json_shapes.JsonObject
 
@@ -48,7 +48,7 @@ def rerun(args: Namespace, world: CommandEnvironment) -> int:
     except KeyboardInterrupt as error:
         if not pairs:
             raise
-        compare = f"`everlog rerun {what.agent_id} --new-name {what.fork} --report` compares the two"
+        compare = f"`everlog rerun {typed(what.agent_id)} --new-name {typed(what.fork)} --report` compares the two"
         raise KeyboardInterrupt(f"the fork {what.fork!r} has the turns that were rerun; {compare}.") from error
     _show(args, done)
     if done.error is not None:
@@ -87,7 +87,7 @@ def _report(args: Namespace, world: CommandEnvironment) -> int:
 
 async def _compare(args: Namespace, world: CommandEnvironment) -> RerunComparison:
     async with agents_of(args, world) as system:
-        return await system.compare(args.name, args.new)
+        return await system.compare(args.name, system.store.latest(args.new))
 
 
 def _show(args: Namespace, done: RerunOutcome) -> None:
@@ -119,11 +119,16 @@ def comparison_shape(comparison: RerunComparison) -> RerunObject:
         "fork": comparison.fork,
         "parent_seq": comparison.cut,
         "turns": [_turn(pair) for pair in comparison.turns],
-        "totals": {"then": _costs(comparison.then), "now": _costs(comparison.now)},
+        "totals": {"then": _costs(comparison.baseline), "now": _costs(comparison.variant)},
         "answered": dict(comparison.answered),
         "first_difference": None
         if first is None
-        else {"turn": first.turn, "then_seq": first.then_seq, "now_seq": first.now_seq, "parts": list(first.parts)},
+        else {
+            "turn": first.turn,
+            "then_seq": first.baseline_seq,
+            "now_seq": first.variant_seq,
+            "parts": list(first.parts),
+        },
     }
 
 
@@ -134,8 +139,8 @@ def _turn(pair: TurnPair) -> RerunObject:
         "said": pair.said,
         "at": time_text.iso(pair.at),
         "differs": list(pair.differs),
-        "then": None if pair.then is None else _side(pair.then),
-        "now": None if pair.now is None else _side(pair.now),
+        "then": None if pair.baseline is None else _side(pair.baseline),
+        "now": None if pair.variant is None else _side(pair.variant),
     }
 
 

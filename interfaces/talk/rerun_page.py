@@ -22,9 +22,10 @@ from everlog.actors.rerun.rerun_comparison import (
 )
 from everlog.events.times import MICROSECONDS
 from everlog.interfaces.common import time_text
-from everlog.interfaces.common.error_output import sanitize
+from everlog.interfaces.common.error_output import escape_line, sanitize
 from everlog.interfaces.output import show_pages
 from everlog.interfaces.output.terminal_output import RESULT_CHARS, call_text, console, one_line
+from everlog.store import typed
 
 SIDE_BY_SIDE_COLUMNS = 90
 """Width of a terminal from which both sides are shown next to each other; below it, one above the other."""
@@ -67,7 +68,7 @@ def turn(pair: TurnPair, out: Console) -> RenderableType:
 
 
 def _sides(pair: TurnPair, out: Console) -> RenderableType:
-    then, now = _side(pair.then, RECORDED), _side(pair.now, RERUN)
+    then, now = _side(pair.baseline, RECORDED), _side(pair.variant, RERUN)
     if out.width < SIDE_BY_SIDE_COLUMNS:
         return Group(then, now) if pair.differs else Group(then.split("\n")[0], now)
     table = Table.grid(padding=(0, 2), expand=True)
@@ -124,18 +125,18 @@ def end(comparison: RerunComparison, done: RerunOutcome | None) -> RenderableTyp
         parts.append(Text("No turn differs.", "green"))
     else:
         which = ", ".join(PARTS[part] for part in first.parts)
-        seqs = f"{RECORDED} seq {first.then_seq}, " if first.then_seq else ""
-        where = f"turn {first.turn} ({seqs}{RERUN} seq {first.now_seq})"
+        seqs = f"{RECORDED} seq {first.baseline_seq}, " if first.baseline_seq else ""
+        where = f"turn {first.turn} ({seqs}{RERUN} seq {first.variant_seq})"
         parts.append(Text(f"The first difference is in {where}: {which}.", "yellow"))
     parts.append(Text(_answer_counts(comparison), "dim"))
     if done is not None:
         parts += _notes(done)
-    parts.append(Text(sanitize(f"To continue with the fork: everlog chat {comparison.fork}"), "dim"))
+    parts.append(Text(escape_line(f"To continue with the fork: everlog chat {typed(comparison.fork)}"), "dim"))
     return Group(*parts)
 
 
 def _totals(comparison: RerunComparison) -> Table:
-    then, now = comparison.then, comparison.now
+    then, now = comparison.baseline, comparison.variant
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for name in ("", RECORDED, RERUN, "difference"):
         table.add_column(name, justify="right" if name else "left", style="" if name else "dim")

@@ -6,29 +6,37 @@ Called by `cli.command_run`. Only records that follow from the input are printed
 import asyncio
 import sys
 from argparse import Namespace
-from functools import partial
 
 from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.agent_system import AgentSystem
+from everlog.actors.formats.reply_preview import Preview
 from everlog.events import Event, Heartbeat, SystemAlert, TurnAbandoned, UserLogin, UserMessage, time_of
-from everlog.interfaces.common.bootstrap import agents_of, opened_agent, settings_of, warn_of_unused
+from everlog.interfaces.common.agent_defaults import is_new_agent
+from everlog.interfaces.common.bootstrap import agents_of, opened_agent, root_of, settings_of, warn_of_unused
 from everlog.interfaces.common.error_output import complain
+from everlog.interfaces.common.exits import FAILED, SILENT
 from everlog.interfaces.common.front_end import CommandEnvironment, FrontEnd
 from everlog.interfaces.common.input_text import check_text
 from everlog.interfaces.common.newest_records import newest_first
 from everlog.interfaces.output.json_shapes import JsonLines
-from everlog.interfaces.output.narrator import Narrator, abandon_code, abandon_reasons
+from everlog.interfaces.output.narrator import Narrator, abandon_code, abandon_reasons, silence
+from everlog.interfaces.talk.waiting_notice import WaitingNotice
 from everlog.store import name_of
 
 AHEAD_US_MAX = 86_400_000_000
 """Microseconds that the time inside an --id may be ahead of the clock, inclusive."""
 
 
+NEED_TEXT = ("user", "system", "event")
+"""Roles whose input needs a text."""
+
+
 def send(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `send`."""
+    _use_default_agent(args, world)
     if args.text == "-":
         args.text = sys.stdin.read().rstrip("\r\n")
-    if not (args.text or "").strip() and args.role in ("user", "system", "event"):
+    if not (args.text or "").strip() and args.role in NEED_TEXT:
         args.fail(f"TEXT is missing: --role {args.role} needs a text")
     if args.id and (time_of(args.id) or 0) > world.clock.now() + AHEAD_US_MAX:
         args.fail(f"--id {args.id}: the time in it is more than a day ahead of the clock; generate a new id")
@@ -37,9 +45,16 @@ def send(args: Namespace, world: CommandEnvironment) -> int:
     from everlog.interfaces.output.terminal_output import TerminalFrontEnd, console
 
     terminal = TerminalFrontEnd(out := console(), verbose=args.verbose)
-    shown = terminal if args.stream and out.is_terminal else None
+    shown = terminal if out.is_terminal else None
     narrator = Narrator(terminal, leave_out={TurnAbandoned.kind})  # the reason is printed on stderr
     return asyncio.run(_send(args, world, narrator.on_records, shown))
+
+
+def _use_default_agent(args: Namespace, world: CommandEnvironment) -> None:
+    """Take a single word that names no agent as the text for the agent of the files of defaults, if they name one."""
+    agent = args.defaults.of("agent")
+    if agent and args.text is None and args.role in NEED_TEXT and is_new_agent(args.name, root_of(args), world):
+        args.name, args.text = agent, args.name
 
 
 async def _send(args: Namespace, world: CommandEnvironment, on_commit: CommitListener, shown: FrontEnd | None) -> int:
@@ -48,13 +63,25 @@ async def _send(args: Namespace, world: CommandEnvironment, on_commit: CommitLis
     async with agents_of(args, world) as system, opened_agent(args, system, name, settings) as agent:
         warn_of_unused(args, agent)
         agent.notify(on_commit)  # only now: the records of the agent's creation are not part of the answer
-        preview = None if shown is None else partial(shown.preview, name=name)
+        waiting = WaitingNotice(system, name, world, args.base_url or "")
+
+        def show_preview(preview: Preview) -> None:
+            waiting.heard(preview)
+            if shown is not None:
+                shown.preview(preview, name)
+
+        preview = None if shown is None else show_preview
         answer = agent.send(_input(args, system, name), event_id=args.id, preview=preview)
-        records = await answer
+        records = [record async for record in waiting.over(answer)]
         why = abandon_reasons(records)
     for turn, text in why.items():
         complain(text, abandon_code(records, turn))
-    return int(answer.value.turn in why)
+    if answer.value.turn in why:
+        return FAILED
+    if args.role == "user" and (unsaid := silence(records, answer.value.turn)):
+        complain(f"{name}: {unsaid}")
+        return SILENT
+    return 0
 
 
 def _input(args: Namespace, system: AgentSystem, name: str) -> Event:

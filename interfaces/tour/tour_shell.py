@@ -46,7 +46,7 @@ def isolated(folder: Path, *, interactive: bool, environ: MutableMapping[str, st
     for name in before:
         if name.startswith(_OURS):
             del environ[name]
-    environ.update({"EVERLOG_STORE": str(folder / STORE), "EVERLOG_RUNTIME": "local"})
+    environ.update({"EVERLOG_STORE": str(folder / STORE), "EVERLOG_RUNTIME": "local", "EVERLOG_CONFIG": ""})
     if not interactive:
         environ["COLUMNS"] = str(COLUMNS)
     try:

@@ -130,7 +130,7 @@ STEPS = (
         "everlog events sam --from 22",
         "Your message is there, because everlog wrote the message to the disk before it asked the model. A reply is "
         "not there: the model never answered.",
-        ("22  2026-01-05", "Remind me to buy a"),
+        ("22  2026-01-05", "Remind me to"),
     ),
     TourStep(
         "return",
@@ -241,7 +241,7 @@ STEPS = (
         "every file of the store. Erasing cannot be undone, so it normally asks first; `--yes` answers the question.",
         "everlog erase sam --from 22 --to 22 --yes",
         "The words of event 22 are gone from every file, and the place of the event in the log stays. Later events "
-        "that repeat the words keep them until you erase those events too.",
+        "that repeat the words are listed; `--derived` would have erased them too.",
         ("Erased 1 record of sam (seq 22).",),
         writes=True,
     ),

@@ -23,6 +23,12 @@ INSERT INTO hot SELECT
     type IN ('user_message', 'message_sent') AND NOT starts_with(payload, '{"erased":true'),
     CASE WHEN starts_with(payload, '{"erased":true') THEN 0 ELSE CASE type
         WHEN 'archival_inserted' THEN 1 WHEN 'archival_deleted' THEN -1 ELSE 0 END END,
+    CASE type WHEN 'model_reply' THEN (payload->>'$.usage.total')::BIGINT
+        WHEN 'agent_configured' THEN (payload->>'window')::BIGINT
+        WHEN 'model_switched' THEN nullif((payload->>'window')::BIGINT, 0) END,
+    CASE type WHEN 'model_reply' THEN (payload->>'$.usage.prompt')::DOUBLE / (payload->>'context_bytes')::DOUBLE
+        WHEN 'agent_configured' THEN (payload->>'pressure_fraction')::DOUBLE END,
+    CASE type WHEN 'model_reply' THEN (payload->>'$.usage.cached')::BIGINT END,
     NULL, NULL,
     9223372036854775807
 FROM incoming

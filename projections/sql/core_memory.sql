@@ -1,4 +1,4 @@
--- needs: latest
+-- needs: hidden_turns?, latest
 -- Each memory block: its value, limit in characters, purpose, protection, the shared block that it follows, and the
 -- event that wrote it.
 SELECT r.agent_id, l.as_of, r.payload->>'label' AS label, coalesce(r.text, '') AS value,

@@ -10,6 +10,10 @@ CREATE TABLE hot (
     shown BOOLEAN,      -- the context shows it, or heeds it, while seq >= kept_from
     said BOOLEAN,       -- words that really passed between user and agent: recall memory
     archived INTEGER,   -- 1 for a memory that was archived, -1 for one that was taken out again
+    tokens BIGINT,      -- of a reply: the tokens of its call; of a configuration or switch: the window
+    ratio DOUBLE,       -- of a reply: the tokens per byte of its request; of a configuration: the part of the window
+                        -- above which the agent is warned
+    cached BIGINT,      -- of a reply: the tokens of its request that the provider had in its cache
     recall BIGINT,      -- of a change of memory, summary or configuration (and of a state's newest record): how many
                         -- things had been said by then
     archival BIGINT,    -- and how many memories were in the archive

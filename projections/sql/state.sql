@@ -1,4 +1,4 @@
--- needs: latest, context_bounds, context_window, turns, open_turns, timers
+-- needs: hidden_turns?, latest, memory_pressure, context_records, turns, open_turns, timers
 -- What is enough of an agent's records to go on from: the context of now, every configuration, what the timers are made
 -- of, and the turns that are open or that any of these is a part of, with all their records, and which sources were attached. The newest record carries
 -- the counts of the memory header, so that later ones are counted from there.
@@ -25,7 +25,7 @@ newest AS (
     WHERE m.living GROUP BY m.agent_id
 ),
 needed AS (
-    SELECT agent_id, seq FROM context_window
+    SELECT agent_id, seq FROM context_records
     UNION SELECT agent_id, seq FROM mine WHERE slot = 'config'
     UNION SELECT agent_id, seq FROM timed
     UNION SELECT agent_id, seq FROM mine WHERE living AND type IN ('agent_deleted', 'source_attached', 'source_detached')

@@ -5,17 +5,24 @@ The index can be lost: `everlog archive rebuild` creates it again.
 `store` does not import it. A process that needs the index imports `everlog.store.archive`, which takes much memory.
 """
 
-from everlog.store.archive.archive import Archive, recorded_embedder
-from everlog.store.archive.archive_results import FollowCounts, IndexStatus, Match, Matches, RebuildReport
-from everlog.store.archive.embedder import Embedder
+from everlog.store.archive.archive import Archive, drop_messages, message_vectors_of, recorded_embedder
+from everlog.store.archive.archive_metadata import ServingTable
+from everlog.store.archive.archive_results import FollowCounts, IndexSizes, IndexStatus, Match, Matches, RebuildReport
+from everlog.store.archive.message_vectors import MessageVectors
+from everlog.store.embedding.embedder import Embedder
 
 __all__ = [
     "Archive",
     "Embedder",
     "FollowCounts",
+    "IndexSizes",
     "IndexStatus",
     "Match",
     "Matches",
+    "MessageVectors",
     "RebuildReport",
+    "ServingTable",
+    "drop_messages",
+    "message_vectors_of",
     "recorded_embedder",
 ]

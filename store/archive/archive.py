@@ -1,4 +1,4 @@
-"""Index memories and messages in LanceDB: a projection of the log that can always be built again.
+"""Index memories and documents in LanceDB: a projection of the log that can always be built again.
 
     follow    log -> batch of records -> rows -> table, then the position (archive_writer.py)
     search    row caches: rows of the searched agent in memory (row_cache.py), and ranking (hybrid_search.py)
@@ -12,30 +12,45 @@ both locks takes `_writing` before `_reading`.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from stat import S_ISREG
 from threading import RLock
 
 import numpy as np
 import pyarrow as pa
 
 from everlog.events import ArchiveError, StoreError
-from everlog.store.archive.archive_constants import BATCH_RECORDS
+from everlog.store.archive.archive_constants import (
+    BATCH_RECORDS,
+    REST_VERSIONS_MAX,
+    ROW_CACHE_BYTES_MAX,
+    TABLE_CACHE_BYTES_MAX,
+    VERSIONS_KEPT,
+)
 from everlog.store.archive.archive_lineage import Lineage
 from everlog.store.archive.archive_lock import locked, try_lock
 from everlog.store.archive.archive_metadata import NOTES, ArchiveMetadata, ServingTable
-from everlog.store.archive.archive_results import FollowCounts, IndexStatus, Matches, RebuildProgress, RebuildReport
+from everlog.store.archive.archive_results import (
+    FollowCounts,
+    IndexSizes,
+    IndexStatus,
+    Matches,
+    RebuildProgress,
+    RebuildReport,
+)
 from everlog.store.archive.archive_table import equal
 from everlog.store.archive.archive_writer import REBUILDING, ArchiveWriter, TableLost, check_embedder
-from everlog.store.archive.embedder import Embedder
 from everlog.store.archive.embedding_cache import EmbeddingCache, SharedEmbedder, embed_checked
-from everlog.store.archive.hybrid_search import CandidatePool, find, near, newest
+from everlog.store.archive.hybrid_search import CandidatePool, find, newest
+from everlog.store.archive.large_owner import Asked
+from everlog.store.archive.message_vectors import EmbedderLookup, MessageVectors
 from everlog.store.archive.rebuild_table import build, differences
-from everlog.store.archive.row_cache import HOLDS
 from everlog.store.archive.row_caches import RowCaches
-from everlog.store.archive.row_fold import ENDED, MESSAGE, digest_of
+from everlog.store.archive.row_fold import ENDED
+from everlog.store.archive.table_files import folder_bytes, table_files
 from everlog.store.archive.write_batch import WriteBatch
 from everlog.store.base.archive_query import ArchiveQuery
+from everlog.store.base.permissions import make_folders
 from everlog.store.base.source_streams import stream_of
+from everlog.store.embedding.embedder import Embedder
 from everlog.store.log.log_follower import CommitRewritten, LogFollower
 from everlog.store.stores.file_store import FileStore
 
@@ -54,6 +69,26 @@ def recorded_embedder(store: FileStore) -> ServingTable | None:
         return notes.serving()
     finally:
         notes.close()
+
+
+def message_vectors_of(store: FileStore, embedder_of: EmbedderLookup) -> MessageVectors:
+    """Return the vectors of the messages of a store. Raises ArchiveError, OSError."""
+    return MessageVectors(store.root / FOLDER, Lineage(store), embedder_of)
+
+
+def drop_messages(store: FileStore, agents: Iterable[str]) -> None:
+    """Delete the vectors of all messages of these agents, because some of their messages were erased. Raises
+    ArchiveError.
+    """
+    path = store.root / FOLDER / NOTES
+    if path.exists():
+        notes = ArchiveMetadata(path)
+        try:
+            with notes.change():
+                notes.drop_messages(agents)
+            notes.flush()
+        finally:
+            notes.close()
 
 
 class Archive:
@@ -130,10 +165,13 @@ class Archive:
 
     def _is_behind(self, partition: str, commit: int) -> bool:
         """Return True if a partition has commits after `commit`. Before its first read, a follower's `has_more` may say
-        True although there is nothing new, so the log is read to make sure.
+        True although there is nothing new, so the log is read to make sure. A process that follows does not read it:
+        the log of a busy host is long.
         """
         if not self._follower(partition).has_more(commit):
             return False
+        if self._positions.get(partition) == commit:
+            return True
         return next(LogFollower(self._store.partition(partition)).since(commit), None) is not None
 
     def _follower(self, partition: str) -> LogFollower:
@@ -152,10 +190,29 @@ class Archive:
                 serving, batch = writer.take(some, serving, vectors, self._wrote)
                 commits += batch.commits
                 rows += 0 if batch.rows is None else batch.rows.num_rows
-            compacted = writer.compact(serving)
-            if compacted != serving:
-                self._wrote(serving, compacted, None)
+            if writer.is_due(serving):
+                self._wrote(serving, writer.compact(serving, VERSIONS_KEPT, self._reading), None)
         return FollowCounts(commits, rows, vectors.embedded)
+
+    def rest(self) -> None:
+        """Compact the table, and remove its old versions, if more than REST_VERSIONS_MAX are left. Call this when no
+        record has arrived for a while: `follow` compacts only while it writes.
+
+        Raises EmbedderError, ForeignRows, ArchiveError.
+        """
+        with self._writing:
+            if not (self._folder / NOTES).exists():
+                return
+            writer = self._writer_opened()
+            with locked(writer.lock):
+                found = writer.notes.serving()
+                if found is None or table_files(writer.tables.path(found.generation)).versions <= REST_VERSIONS_MAX:
+                    return
+                try:
+                    serving = writer.ready(self._embedder)
+                except TableLost:  # the next `follow` rebuilds it
+                    return
+                self._wrote(serving, writer.compact(serving, 1, self._reading), None)
 
     def _batches(self, writer: ArchiveWriter, partitions: Sequence[str]) -> Iterator[PartitionTables]:
         """Yield the new records in batches of about BATCH_RECORDS; each batch is written before the next is read."""
@@ -182,7 +239,7 @@ class Archive:
 
     def _writer_opened(self) -> ArchiveWriter:
         if self._writer is None:
-            self._folder.mkdir(exist_ok=True)
+            make_folders(self._folder)
             self._writer = ArchiveWriter(self._folder, self._store, self._step)
         return self._writer
 
@@ -199,24 +256,11 @@ class Archive:
             if serving_caches is None:
                 return Matches(total=0)
             names = sorted({stream_of(name) for name in wanted.sources})
+            search = Asked(wanted, vector)
             pool = CandidatePool(
-                serving_caches.kept(wanted.agent_id, wanted.as_of),
-                [serving_caches.documents(name, wanted.as_of_time) for name in names],
-                wanted,
+                serving_caches.kept(search), [serving_caches.documents(name, search) for name in names], wanted
             )
             return find(pool, wanted, vector) if asked else newest(pool, wanted)
-
-    def meanings(self, agent_id: str, query: str, said_by: int) -> dict[int, float]:
-        """Return the similarity in meaning of messages to the query: cosine by seq, up to `said_by` (inclusive).
-
-        At most the RECALL_MAX nearest; empty for a query without words.
-        """
-        vector = self._vector_of(query)
-        with self._reading:
-            serving_caches = self._current_caches()
-            return (
-                {} if vector is None or serving_caches is None else near(serving_caches.said(agent_id, said_by), vector)
-            )
 
     def _vector_of(self, query: str) -> np.ndarray | None:
         """Return the vector of a query; None if it has no words. Embeds without holding the lock, so other searches do
@@ -229,13 +273,6 @@ class Archive:
             check_embedder(serving_caches.serving, embedder)
         vector = embed_checked(embedder, [query])[0]
         return vector.astype("f4") if vector.any() else None
-
-    def kept(self, agent_id: str, text: str) -> str:
-        """Return the id of a memory of the agent whose current text is exactly `text`; empty if there is none."""
-        with self._reading:
-            serving_caches = self._current_caches()
-            parts = [] if serving_caches is None else serving_caches.kept(agent_id, HOLDS)
-            return min((memory for part in parts for memory in part.holding(digest_of(text))), default="")
 
     def _current_caches(self) -> RowCaches | None:
         """Return the row caches after checking them against the serving table; None if no process has followed yet."""
@@ -305,14 +342,28 @@ class Archive:
             names = self._store.partitions()
             done = {name: positions[name].commit if name in positions else -1 for name in names}
             behind = sum(self._is_behind(name, done[name]) for name in names)
-            size = sum(map(_size, self._folder.rglob("*")))
+            sizes = self.sizes()
             if serving is None:
-                return IndexStatus("", 0, 0, 0, 0, 0, behind, 0, size)
+                return IndexStatus("", 0, 0, 0, writer.notes.message_count(), 0, behind, 0, sizes.bytes, sizes)
             table = writer.tables.open(serving.generation)
-            messages, ended = (table.count(equal("kind", kind)) for kind in (MESSAGE, ENDED))
+            memories = table.count() - table.count(equal("kind", ENDED))
             return IndexStatus(
-                serving.embedder, serving.dimension, serving.generation, table.count() - messages - ended, messages,
-                len(positions), behind, writer.notes.vector_count(), size,
+                serving.embedder, serving.dimension, serving.generation, memories, writer.notes.message_count(),
+                len(positions), behind, writer.notes.vector_count(), sizes.bytes, sizes,
+            )  # fmt: skip
+
+    def sizes(self) -> IndexSizes:
+        """Return the sizes that could grow. Reads no table. Raises ArchiveError."""
+        with self._writing, self._reading:
+            writer, caches = self._writer, self._row_caches
+            serving = None if writer is None else writer.notes.serving()
+            files = table_files(Path() if writer is None or serving is None else writer.tables.path(serving.generation))
+            connections = [writer.tables.cache_bytes] if writer is not None else []
+            connections += [caches.table_cache_bytes] if caches is not None else []
+            return IndexSizes(
+                files.versions, files.files, folder_bytes(self._folder), len(caches or ()),
+                0 if caches is None else caches.used_bytes, ROW_CACHE_BYTES_MAX,
+                sum(connections), 4 * TABLE_CACHE_BYTES_MAX,
             )  # fmt: skip
 
     def _forget(self) -> None:
@@ -327,15 +378,6 @@ class Archive:
         """Close files. Idempotent; later calls open them again."""
         with self._writing, self._reading:
             self._forget()
-
-
-def _size(path: Path) -> int:
-    """Return the bytes of a file; 0 for a folder, and for a file that another process has removed."""
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        return 0
-    return found.st_size if S_ISREG(found.st_mode) else 0
 
 
 def _joined(parts: PartitionTables) -> PartitionTables:

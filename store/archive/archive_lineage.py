@@ -121,11 +121,6 @@ class RowSelection:
                 else:
                     self._firsts[row] = first
 
-    def holding(self, digest: bytes) -> list[str]:
-        """Return the ids of the current memories whose whole text has this digest."""
-        fields = self.row_cache.fields
-        return [fields["memory"][row] for row in np.flatnonzero(self.keep) if fields["digest"][row] == digest]
-
 
 def parts_of(generations: Sequence[AncestorRows], moment: int) -> list[RowSelection]:
     """Return the rows that an agent had at a seq (inclusive): those of its oldest ancestor first, its own last."""

@@ -10,13 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from everlog.store.base.permissions import create_file
+
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock of a file; wait while another process holds it. The system releases the lock of a process that
     dies.
     """
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    fd = create_file(path, os.O_RDWR)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
         yield
@@ -27,7 +29,7 @@ def locked(path: Path) -> Iterator[None]:
 @contextmanager
 def try_lock(path: Path) -> Iterator[bool]:
     """Hold the lock of a file if it is free. Yield True if it is held."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    fd = create_file(path, os.O_RDWR)
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

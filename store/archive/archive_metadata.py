@@ -4,13 +4,15 @@
     position    of each partition, the last commit whose rows are in the table
     ahead       the last seq of agents that were read from all of their partitions at once
     vector      vectors by model and content, so that a text is embedded only once
+    message     vectors of messages by model, stream and seq (message_vectors.py)
 
 Rows are written first and the position after. `writing` is set while rows are written. If the writer died, the table
 may be one version ahead of this file, and the same records are followed again.
 
-Used by `archive_writer`, `row_caches` and `embedding_cache`.
+Used by `archive_writer`, `row_caches`, `embedding_cache` and `message_vectors`.
 """
 
+import os
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,6 +22,9 @@ from typing import Any
 import msgspec
 
 from everlog.events import ArchiveError
+from everlog.store.archive import file_checksums
+from everlog.store.archive.archive_table import Tables
+from everlog.store.base.permissions import create_file
 
 NOTES = "archive.sqlite"
 """Name of the file."""
@@ -38,6 +43,9 @@ CREATE TABLE IF NOT EXISTS position (
 CREATE TABLE IF NOT EXISTS ahead (agent_id TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS vector (
     model TEXT NOT NULL, content BLOB NOT NULL, numbers BLOB NOT NULL, PRIMARY KEY (model, content)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS message (
+    model TEXT NOT NULL, agent_id TEXT NOT NULL, seq INTEGER NOT NULL, numbers BLOB NOT NULL,
+    PRIMARY KEY (model, agent_id, seq)) WITHOUT ROWID;
 """
 
 
@@ -69,16 +77,21 @@ class FollowPosition(msgspec.Struct, frozen=True):
 class ArchiveMetadata:
     """Metadata in a SQLite file. The caller makes sure that only one thread at a time uses it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, durable: bool = True) -> None:
+        """Open the file, and create it if there is none. `durable`: changes survive a power loss when `change` returns;
+        else the last ones may be lost then, which suits vectors that can be made again. Raises ArchiveError, OSError.
+        """
         self._path = path
         try:
+            # Before SQLite does: it gives its journals the mode of the database.
+            os.close(create_file(path, os.O_RDWR))
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=60)
             self._db.execute("PRAGMA journal_mode=WAL")
             # FULL: a position must be durable when `change` returns. secure_delete: erased vectors must not stay in
             # free pages.
-            self._db.execute("PRAGMA synchronous=FULL")
+            self._db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
             self._db.execute("PRAGMA secure_delete=ON")
-            self._db.executescript(_TABLES)
+            self._db.executescript(_TABLES + file_checksums.TABLE)
             found = self._db.execute("PRAGMA user_version").fetchone()[0]
             if not found:
                 self._db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
@@ -123,10 +136,28 @@ class ArchiveMetadata:
             raise self._unusable(error) from error
 
     def serve(self, serving: ServingTable) -> None:
-        """Replace the serving table."""
+        """Replace the serving table, and list its files unless rows are being written."""
         self._db.execute(
             "INSERT OR REPLACE INTO serving VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)", msgspec.structs.astuple(serving)
         )
+        if not serving.writing:
+            file_checksums.list_files(self._db, Tables(self._path.parent).path(serving.generation))
+
+    def damaged_files(self, table: Path) -> list[str]:
+        """Return the files of a LanceDB table that are not as they were written, and faults of this file itself."""
+        broken = [text for (text,) in self._read("PRAGMA integrity_check") if text != "ok"]
+        return [*(f"{self._path}: {text}" for text in broken), *self._damaged(table)]
+
+    def check_files(self, table: Path) -> None:
+        """Raise ArchiveError if a file of a LanceDB table is not as it was written."""
+        for path in self._damaged(table):
+            raise file_checksums.damage_error(path)
+
+    def _damaged(self, table: Path) -> Iterator[str]:
+        try:
+            yield from file_checksums.damaged_files(self._db, table)
+        except (OSError, sqlite3.Error) as error:
+            raise ArchiveError(f"{table} cannot be read: {error}. No memory is lost: the log has all.") from error
 
     def positions(self) -> dict[str, FollowPosition]:
         """Return the position of each partition."""
@@ -152,7 +183,8 @@ class ArchiveMetadata:
         self._db.executemany("INSERT OR REPLACE INTO ahead VALUES (?, ?)", list(seqs.items()))
 
     def clear_positions(self) -> None:
-        """Delete all positions, because the table is replaced."""
+        """Delete all positions and checksums, because the table is replaced, perhaps by one of the same name."""
+        self._db.execute('DELETE FROM "file"')
         self._db.execute("DELETE FROM position")
         self._db.execute("DELETE FROM ahead")
 
@@ -184,6 +216,23 @@ class ArchiveMetadata:
     def vector_count(self) -> int:
         """Return the number of cached vectors."""
         return self._read("SELECT count(*) FROM vector")[0][0]
+
+    def message_vectors(self, model: str, agent_id: str) -> dict[int, bytes]:
+        """Return the vectors of the messages of a stream, by seq."""
+        return dict(self._read("SELECT seq, numbers FROM message WHERE model = ? AND agent_id = ?", [model, agent_id]))
+
+    def keep_messages(self, model: str, agent_id: str, vectors: Iterable[tuple[int, bytes]]) -> None:
+        """Keep vectors of messages of a stream, each with its seq."""
+        rows = [(model, agent_id, seq, numbers) for seq, numbers in vectors]
+        self._db.executemany("INSERT OR REPLACE INTO message VALUES (?, ?, ?, ?)", rows)
+
+    def drop_messages(self, agents: Iterable[str]) -> None:
+        """Delete the vectors of all messages of these streams, of all models; their bytes are overwritten."""
+        self._db.executemany("DELETE FROM message WHERE agent_id = ?", [(agent_id,) for agent_id in agents])
+
+    def message_count(self) -> int:
+        """Return the number of messages with a vector, of all models."""
+        return self._read("SELECT count(*) FROM message")[0][0]
 
     def flush(self) -> None:
         """Empty the journal, which may still hold deleted data."""

@@ -39,6 +39,8 @@ class Match(msgspec.Struct, frozen=True):
     document: str = ""
     part: int = 1
     parts: int = 1
+    near: float | None = None
+    """Similarity in meaning to the query, as a cosine from -1 to 1; None for a query without words."""
 
 
 class Matches(msgspec.Struct, frozen=True):
@@ -61,6 +63,24 @@ class RebuildReport(msgspec.Struct, frozen=True):
     dimension: int
 
 
+class IndexSizes(msgspec.Struct, frozen=True):
+    """Everything of the archive that could grow, with its limit where there is one."""
+
+    versions: int = 0
+    """Number of versions of the table; compactions remove old ones."""
+    files: int = 0
+    """Number of files of the table."""
+    bytes: int = 0
+    """Bytes of the archive on disk."""
+    row_caches: int = 0
+    """Number of row caches: up to two for each agent that was searched recently."""
+    row_cache_bytes: int = 0
+    row_cache_bytes_max: int = 0
+    table_cache_bytes: int = 0
+    """Bytes of LanceDB's caches of indices and metadata, of this process."""
+    table_cache_bytes_max: int = 0
+
+
 class IndexStatus(msgspec.Struct, frozen=True):
     """Status of the archive."""
 
@@ -72,6 +92,7 @@ class IndexStatus(msgspec.Struct, frozen=True):
     memories: int
     """Number of parts of memories and documents, including those that were changed or deleted since."""
     messages: int
+    """Number of messages whose vectors are kept."""
     partitions: int
     """Number of partitions of the log that were followed."""
     behind: int
@@ -80,3 +101,5 @@ class IndexStatus(msgspec.Struct, frozen=True):
     """Number of vectors in the cache."""
     bytes: int
     """Bytes of the archive on disk."""
+    sizes: IndexSizes = IndexSizes()
+    """Sizes that could grow; the caches are those of the process that asks."""

@@ -9,6 +9,7 @@ Used by `archive`, which holds the lock file `lock` during `ready`, `take` and `
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import msgspec
@@ -20,14 +21,14 @@ from everlog.store.archive.archive_constants import (
     COMPACT_ROWS,
     COMPACT_ROWS_A_WRITE,
     COMPACT_WRITES,
-    OLD_VERSIONS_S,
+    COMPACT_WRITES_MAX,
 )
 from everlog.store.archive.archive_lock import locked, try_lock
 from everlog.store.archive.archive_metadata import NOTES, ArchiveMetadata, FollowPosition, ServingTable
 from everlog.store.archive.archive_table import Table, Tables, rows_in, schema_of
-from everlog.store.archive.embedder import Embedder
 from everlog.store.archive.embedding_cache import EmbeddingCache, content_of
 from everlog.store.archive.write_batch import WriteBatch, batch_of
+from everlog.store.embedding.embedder import Embedder
 from everlog.store.stores.file_store import FileStore
 
 COPIED_ROWS = 50_000
@@ -40,7 +41,9 @@ WriteCallback = Callable[[ServingTable, ServingTable, WriteBatch], None]
 
 
 class TableLost(Exception):
-    """Raised if the table is missing or older than recorded, so that it must be rebuilt. Never leaves the archive."""
+    """Raised if the table must be rebuilt: it is missing, older than recorded, or made by an older everlog. Never
+    leaves the archive.
+    """
 
 
 class ArchiveWriter:
@@ -76,6 +79,8 @@ class ArchiveWriter:
         serving = self.notes.serving()
         if serving is None:
             serving = self._first(embedder)
+        if serving.chunker < CHUNKER:
+            raise TableLost(f"{self.folder} has a table of version {serving.chunker}, but {CHUNKER} is current")
         check_embedder(serving, embedder)
         if self._table is None or self._generation != serving.generation:
             self._table = self._opened(serving)
@@ -165,9 +170,10 @@ class ArchiveWriter:
         assert self._table is not None
         self.mark_writing(serving)
         self._step("writing")
-        if batch.forget:
+        if batch.erased:
             with self.notes.change():
                 self.notes.drop_vectors(batch.forget)
+                self.notes.drop_messages(batch.erased)
         # The marker above is durable before the first row: it tells the next writer that a newer version is our own.
         rows = schema_of(serving.dimension).empty_table() if batch.rows is None else batch.rows
         self._table.put(rows, batch.whole)
@@ -203,16 +209,27 @@ class ArchiveWriter:
         self._table, self._generation = table, generation
         return msgspec.structs.replace(serving, generation=generation, written=0, writes=0)
 
-    def compact(self, serving: ServingTable) -> ServingTable:
-        """Merge files and index new rows, if enough was written since the last compaction."""
+    def is_due(self, serving: ServingTable) -> bool:
+        """Return True if enough was written since the last compaction to make another worthwhile."""
+        if serving.written >= COMPACT_ROWS or serving.writes < COMPACT_WRITES:
+            return serving.written >= COMPACT_ROWS
         assert self._table is not None
-        if not _is_due(self._table, serving):
-            return serving
+        return serving.writes >= min(COMPACT_WRITES + self._table.count() // COMPACT_ROWS_A_WRITE, COMPACT_WRITES_MAX)
+
+    def compact(self, serving: ServingTable, keep: int, no_reader: AbstractContextManager[object]) -> ServingTable:
+        """Merge files, index new rows, and remove all versions of the table except about `keep` newest.
+
+        `no_reader` is entered while versions are removed: no thread of this process may read the table then.
+        """
+        assert self._table is not None
         self.mark_writing(serving)
         self._step("compact")
-        if not self._table.indexed():
-            self._table.index()
-        self._table.compact(OLD_VERSIONS_S)
+        self._table.index()
+        self._table.compact()
+        with no_reader:
+            self._table.remove_versions(keep)
+        # Arrow's pool keeps what LanceDB's threads have freed: without this, each compaction of a table adds to it.
+        pa.default_memory_pool().release_unused()
         self._step("compacted")
         serving = msgspec.structs.replace(serving, version=self._table.version, writing=0, written=0, writes=0)
         with self.notes.change():
@@ -236,13 +253,6 @@ class ArchiveWriter:
             self._step("swapped")
             self._remove_others(serving)
         self._table = None
-
-
-def _is_due(table: Table, serving: ServingTable) -> bool:
-    """Return True if enough was written since the last compaction to make another worthwhile."""
-    if serving.written >= COMPACT_ROWS or serving.writes < COMPACT_WRITES:
-        return serving.written >= COMPACT_ROWS
-    return serving.writes >= COMPACT_WRITES + table.count() // COMPACT_ROWS_A_WRITE
 
 
 def check_embedder(serving: ServingTable, embedder: Embedder) -> None:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from everlog.events import EmbedderError
 from everlog.store.archive.archive_constants import CHUNKER, EMBED_TEXTS
 from everlog.store.archive.archive_metadata import ArchiveMetadata
-from everlog.store.archive.embedder import Embedder
 from everlog.store.archive.row_fold import NOTHING, ArchiveRow
-from everlog.store.archive.tokenizer import pack_numbers
+from everlog.store.embedding.embedder import Embedder
+from everlog.store.embedding.tokenizer import pack_numbers
 
 if TYPE_CHECKING:
     import numpy as np

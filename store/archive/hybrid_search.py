@@ -1,6 +1,7 @@
 """Search row caches by words (BM25) and meaning (cosine), fused by score. Pure and deterministic.
 
-The set of results does not depend on the page: every row with a word of the query, and the nearest others in meaning.
+The set of results does not depend on the page: every row with a word of the query, and the nearest in meaning, however
+far they are: a search of an archive that is not empty finds something, and says how near it is.
 All statistics cover the rows that are current at the requested moment, so that a search as of a past moment finds what
 it found then.
 
@@ -11,13 +12,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from everlog.store.archive.archive_constants import MEANING, MEANING_DIGITS, MEANING_MIN, NEAREST, RECALL_MAX
+from everlog.store.archive.archive_constants import COVERED_MIN, FARTHEST, MEANING, MEANING_DIGITS, NEAREST
 from everlog.store.archive.archive_lineage import RowSelection
 from everlog.store.archive.archive_results import Match, Matches
-from everlog.store.archive.tokenizer import query_numbers, without_quotes
 from everlog.store.base.archive_query import ArchiveQuery
 from everlog.store.base.bm25 import rarity, score, weight
 from everlog.store.base.stemming import phrases_in
+from everlog.store.embedding.tokenizer import query_numbers, without_quotes
 
 SCORE_DIGITS = 4
 
@@ -33,7 +34,12 @@ class CandidatePool:
         self._row_caches = [part.row_cache for part in self._parts]
         self._kept = [np.flatnonzero(_counts(part, wanted)) for part in self._parts]
         counts = [len(kept) for kept in self._kept]
-        self.size = sum(counts)
+        self._statistics = [part.row_cache.statistics for part in self._parts]
+        """Counts over all rows of the large parts, of which the pool has only candidates; None for the others."""
+        self.count = sum(counts)
+        self._sizes = [n if s is None else s.rows for n, s in zip(counts, self._statistics, strict=True)]
+        self.size = sum(self._sizes)
+        """Number of rows that are searched, in the pool or not."""
         self._part_of = np.repeat(np.arange(len(self._parts)), counts)
         self.whose = np.maximum(self._part_of - len(own) + 1, 0)
         """Owner of each row: 0 for the agent, then its sources in order."""
@@ -51,21 +57,47 @@ class CandidatePool:
         return np.round(np.concatenate(found).astype(np.float64), MEANING_DIGITS)
 
     def words(self, words: Sequence[int]) -> np.ndarray:
-        """Return the BM25 score of each row; 0 for a row without any of the words."""
-        scores = np.zeros(self.size)
-        lengths = np.concatenate([s.lengths[kept] for s, kept in zip(self._row_caches, self._kept, strict=True)])
-        average = lengths.mean() if self.size else 1.0
-        weights = weight(lengths, max(average, 1e-9))
+        """Return the BM25 score of each row, 0 for a row without any of the words. It is a part of the best row's
+        score, or of COVERED_MIN of the whole query if that is more.
+
+        The whole query is the score of a row of average length with each word once. Words that no row has count in it:
+        rows with only the commonest word of a query must not outweigh those that are near in meaning.
+        """
+        scores = np.zeros(self.count)
+        whole = 0.0
+        lengths = [s.lengths[kept] for s, kept in zip(self._row_caches, self._kept, strict=True)]
+        weights = weight(np.concatenate(lengths), max(self._average(lengths), 1e-9))
         for word in words:
             found = []
             for row_cache, kept in zip(self._row_caches, self._kept, strict=True):
                 counts = row_cache.counts(word) if len(kept) else None
                 found.append(np.zeros(len(kept)) if counts is None else counts[kept])
             times = np.concatenate(found)
-            rows = int(np.count_nonzero(times))
+            rows = sum(
+                int(np.count_nonzero(some)) if s is None else s.having.get(word, 0)
+                for some, s in zip(found, self._statistics, strict=True)
+            )
+            rare = rarity(self.size, rows)
+            whole += rare
             if rows:
-                scores += score(rarity(self.size, rows), times, weights)
-        return scores
+                scores += score(rare, times, weights)
+        best = max(scores.max(initial=0.0), COVERED_MIN * whole)
+        return scores / best if best else scores
+
+    def _average(self, lengths: Sequence[np.ndarray]) -> float:
+        """Return the average length of all rows, given the lengths of those in the pool."""
+        sums = [
+            float(some.sum()) if s is None else s.rows * s.length
+            for some, s in zip(lengths, self._statistics, strict=True)
+        ]
+        return sum(sums) / max(self.size, 1)
+
+    def total(self, places: np.ndarray) -> int:
+        """Return the number of results, in the pool or not, if those in the pool are at `places`."""
+        exact = [n for n, s in enumerate(self._statistics) if s is None]
+        return int(np.isin(self._part_of[places], exact).sum()) + sum(
+            s.found for s in self._statistics if s is not None
+        )
 
     def holding(self, phrase: str) -> np.ndarray:
         """Return a mask of the rows that contain a lower-case text, word for word."""
@@ -76,15 +108,15 @@ class CandidatePool:
             found.append(holds[kept])
         return np.concatenate(found)
 
-    def match(self, place: int, score: float) -> Match:
-        """Return a row as a result."""
+    def match(self, place: int, score: float, near: float | None = None) -> Match:
+        """Return a row as a result. `near`: its similarity in meaning to the query."""
         part, row = self._parts[self._part_of[place]], int(self.row_of[place])
         fields, numbers, first = part.row_cache.fields, part.row_cache.numbers, part.first(row)
         return Match(
             memory=fields["memory"][row], seq=first.seq, time=first.created_at,
             text=fields["text"][row], score=round(score, SCORE_DIGITS), tags=fields["tags"][row],
             source=first.source, document=fields["document"][row], part=int(numbers["part"][row]),
-            parts=fields["parts"][row],
+            parts=fields["parts"][row], near=near,
         )  # fmt: skip
 
 
@@ -113,27 +145,32 @@ def newest(pool: CandidatePool, wanted: ArchiveQuery) -> Matches:
 
 def find(pool: CandidatePool, wanted: ArchiveQuery, vector: np.ndarray | None) -> Matches:
     """Return the rows that match a query, best first. `vector` is that of the query; None if it has no words."""
-    if not pool.size:
+    if not pool.count:
         return Matches(total=0, by_meaning=vector is not None)
     words = pool.words(query_numbers(wanted.query))
     phrase = without_quotes(wanted.query)
-    whole = pool.holding(phrase) if phrase else np.zeros(pool.size, bool)
-    meaning = np.zeros(pool.size) if vector is None else pool.meaning(vector)
+    whole = pool.holding(phrase) if phrase else np.zeros(pool.count, bool)
+    meaning = np.zeros(pool.count) if vector is None else pool.meaning(vector)
     found = (words > 0) | whole
     if vector is not None:
         found[_nearest(meaning, pool)] = True
-    for quoted in phrases_in(wanted.query)[0]:
+    quotes = phrases_in(wanted.query)[0]
+    for quoted in quotes:
         found &= whole if quoted == phrase else pool.holding(quoted)
     places = np.flatnonzero(found)
-    fused = MEANING * _spread(meaning[places]) + (1 - MEANING) * _spread(words[places])
+    fused = MEANING * _spread(meaning[places]) + (1 - MEANING) * words[places]
     score = np.round(fused + whole[places], SCORE_DIGITS + 2)
     best = _best(score, wanted.first + wanted.count)
     among = places[best]
     order = best[np.lexsort([pool.numbers("part")[among], pool.numbers("seq_from")[among], pool.whose[among],
                              -score[best]])]  # fmt: skip
     page = order[wanted.first : wanted.first + wanted.count]
-    results = [pool.match(int(places[row]), float(score[row])) for row in page]
-    return Matches(total=len(places), results=results, by_meaning=vector is not None)
+    results = [
+        pool.match(int(places[row]), float(score[row]), None if vector is None else float(meaning[places[row]]))
+        for row in page
+    ]
+    total = len(places) if quotes else pool.total(places)
+    return Matches(total=total, results=results, by_meaning=vector is not None)
 
 
 def _best(score: np.ndarray, count: int) -> np.ndarray:
@@ -144,32 +181,15 @@ def _best(score: np.ndarray, count: int) -> np.ndarray:
 
 
 def _nearest(meaning: np.ndarray, pool: CandidatePool) -> np.ndarray:
-    """Return the NEAREST rows above MEANING_MIN; among equal distances the earlier rows."""
-    near = np.flatnonzero(meaning >= MEANING_MIN)
-    if len(near) > NEAREST:
-        border = np.partition(meaning[near], len(near) - NEAREST)[len(near) - NEAREST]
-        near = near[meaning[near] >= border]
-        near = near[np.lexsort([pool.numbers("seq_from")[near], pool.whose[near], -meaning[near]])[:NEAREST]]
-    return near
+    """Return the NEAREST rows; among equal distances the earlier rows."""
+    if len(meaning) <= NEAREST:
+        return np.arange(len(meaning))
+    border = np.partition(meaning, len(meaning) - NEAREST)[len(meaning) - NEAREST]
+    near = np.flatnonzero(meaning >= border)
+    return near[np.lexsort([pool.numbers("seq_from")[near], pool.whose[near], -meaning[near]])[:NEAREST]]
 
 
-def _spread(scores: np.ndarray) -> np.ndarray:
-    """Scale scores to 0 (lowest) to 1 (highest); if all are equal, to 1 if they are above 0, else 0."""
-    if not len(scores):
-        return scores
-    low, high = scores.min(), scores.max()
-    return (scores - low) / (high - low) if high > low else np.full(len(scores), float(high > 0))
-
-
-def near(parts: Sequence[RowSelection], vector: np.ndarray) -> dict[int, float]:
-    """Return the cosine of each current message by its seq; of the nearest RECALL_MAX at most."""
-    rows = [np.flatnonzero(part.keep) for part in parts]
-    found = [part.row_cache.near(vector)[some] for part, some in zip(parts, rows, strict=True) if len(some)]
-    if not found:
-        return {}
-    cosine = np.round(np.concatenate(found).astype(np.float64), MEANING_DIGITS)
-    seqs = np.concatenate([part.numbers("seq")[some] for part, some in zip(parts, rows, strict=True)])
-    if len(seqs) > RECALL_MAX:
-        best = np.lexsort([seqs, -cosine])[:RECALL_MAX]
-        seqs, cosine = seqs[best], cosine[best]
-    return dict(zip(seqs.tolist(), cosine.tolist(), strict=True))
+def _spread(cosines: np.ndarray) -> np.ndarray:
+    """Scale cosines to the range from 0 (FARTHEST, or farther) to 1 (the nearest)."""
+    highest = cosines.max(initial=FARTHEST)
+    return np.clip((cosines - FARTHEST) / (highest - FARTHEST), 0, 1) if highest > FARTHEST else np.zeros(len(cosines))

@@ -3,18 +3,19 @@
 A row changes only when it ends, so following the log keeps a cache current by adding rows and ending others. Words are
 two flat arrays, the word and its row: new words are appended, and the arrays are sorted from time to time.
 
-Used by `row_caches`, `archive_lineage` and `archive`.
+Used by `row_caches`, `archive_lineage`, `archive` and `message_vectors`.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
 from everlog.store.archive.archive_table import ROW_FIELDS, vectors_in
-from everlog.store.archive.tokenizer import unpacked, words_of
+from everlog.store.embedding.tokenizer import unpacked_text, words_of
 
 HOLDS = 2**63 - 1
 """Value of `seq_to` and `to_at` of a current row: later than every possible moment."""
@@ -26,9 +27,23 @@ DOT_ROWS = 128
 """Number of vectors that are compared at once."""
 ROW_BYTES = 700
 """Approximate bytes of a row's fields besides text, words and vector."""
+CACHE_BYTES = 3_000
+"""Approximate bytes of a cache without rows: without them, any number of empty caches would fit under the limit."""
 COLUMNS = (*ROW_FIELDS, "words", "vector")
 NUMBERS = ("seq", "part", "created_at", "seq_from", "from_at", "seq_to", "to_at")
 WORDS = ("memory", "text", "tags", "source", "document", "parts", "digest")
+
+
+class Statistics(msgspec.Struct, frozen=True):
+    """Counts over all rows of an owner that are current and pass the conditions of a search."""
+
+    rows: int
+    found: int
+    """Number of rows with a word of the query, or among the nearest."""
+    having: Mapping[int, int]
+    """Number of rows with each word of the query."""
+    length: float
+    """Average number of words of a row."""
 
 
 class RowCache:
@@ -48,6 +63,8 @@ class RowCache:
         self._order = np.empty(0, np.int32)
         self._sorted = np.empty(0, np.uint32)
         """Sorted words, as numbers, and the position of each in `_words`; words added since are not sorted yet."""
+        self.statistics: Statistics | None = None
+        """Counts over all rows of a large owner, of which these are only the candidates of one search; else None."""
         self._joined: str | None = None
         self._memories: dict[str, list[int]] | None = None
         self._starts = np.empty(0, np.int64)
@@ -69,19 +86,11 @@ class RowCache:
         arrays = (
             self._vectors.nbytes + self._words.nbytes + self._rows.nbytes + self._order.nbytes + self._sorted.nbytes
         )
-        return arrays + 3 * self._chars + ROW_BYTES * len(self)
+        return CACHE_BYTES + arrays + 3 * self._chars + ROW_BYTES * len(self)
 
     def near(self, vector: np.ndarray) -> np.ndarray:
-        """Return the cosine of each row with a vector of length 1.
-
-        Computed in blocks too small for BLAS threads: on a busy machine, two threads that wait for each other take ten
-        times as long as one.
-        """
-        found = np.empty(len(self), np.float32)
-        for start in range(0, len(self), DOT_ROWS):
-            end = min(start + DOT_ROWS, len(self))
-            np.dot(self._vectors[start:end], vector, out=found[start:end])
-        return found
+        """Return the cosine of each row with a vector of length 1."""
+        return near_rows(self._vectors[: len(self)], vector)
 
     def put(self, rows: pa.Table) -> None:
         """Add new rows; of known rows update the end."""
@@ -114,9 +123,9 @@ class RowCache:
         self.lower += [text.lower() for text in texts]
         self._joined = self._memories = None
 
-    def _add_words(self, words: Sequence[bytes], start: int) -> None:
-        lengths = np.fromiter((len(data) // 4 for data in words), np.int64, len(words))
-        self._words = np.concatenate([self._words, unpacked(b"".join(words))])
+    def _add_words(self, words: Sequence[str], start: int) -> None:
+        lengths = np.fromiter((len(written) // 9 + bool(written) for written in words), np.int64, len(words))
+        self._words = np.concatenate([self._words, unpacked_text(" ".join(words))])
         self._rows = np.concatenate(
             [self._rows, np.repeat(np.arange(start, start + len(words), dtype=np.int32), lengths)]
         )
@@ -182,3 +191,16 @@ class RowCache:
             for row, found in enumerate(self.fields["memory"]):
                 self._memories[found].append(row)
         return self._memories.get(memory, [])
+
+
+def near_rows(rows: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    """Return the cosine of each row, of length 1, with a vector of length 1.
+
+    Computed in blocks too small for BLAS threads: on a busy machine, two threads that wait for each other take ten
+    times as long as one.
+    """
+    found = np.empty(len(rows), np.float32)
+    for start in range(0, len(rows), DOT_ROWS):
+        end = min(start + DOT_ROWS, len(rows))
+        np.dot(rows[start:end], vector, out=found[start:end])
+    return found

@@ -4,28 +4,30 @@ Used by `archive`. Not thread-safe: `Archive` holds its reading lock during each
 """
 
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 
 from everlog.events import ArchiveError
-from everlog.store.archive.archive_constants import ROW_CACHE_BYTES_MAX
+from everlog.store.archive.archive_constants import LARGE_ROWS, ROW_CACHE_BYTES_MAX
 from everlog.store.archive.archive_lineage import AncestorRows, Lineage, RowSelection, parts_of
 from everlog.store.archive.archive_metadata import NOTES, ArchiveMetadata, ServingTable
 from everlog.store.archive.archive_table import Table, Tables, equal
 from everlog.store.archive.archive_writer import foreign
+from everlog.store.archive.large_owner import Asked, OwnerSize, candidates, conditions_of, size_of
 from everlog.store.archive.row_cache import COLUMNS, RowCache
-from everlog.store.archive.row_fold import ENDED, MESSAGE
+from everlog.store.archive.row_fold import ENDED
 from everlog.store.archive.write_batch import WriteBatch
 from everlog.store.base.lazy_pyarrow import pc
 
+T = TypeVar("T")
 LOOKS_MAX = 5
 """Number of attempts to find the table at its recorded version while another process writes."""
 KEPT = "kept"
-APART = (MESSAGE, ENDED)
-"""Kinds of rows with row caches of their own; all other kinds are in the cache KEPT."""
 RowCacheKey = tuple[str, str]
-"""Owner of the rows, and their kind: KEPT, or one of APART."""
+"""Owner of the rows, and their kind: ENDED, or KEPT for all others."""
 
 
 class RowCaches:
@@ -37,6 +39,8 @@ class RowCaches:
         self._tables = Tables(folder)
         self._table: Table | None = None
         self._found: OrderedDict[RowCacheKey, RowCache] = OrderedDict()
+        self._sizes: dict[str, OwnerSize] = {}
+        """Sizes of the owners that were counted."""
         self.serving = ServingTable(0, "", 0, 0, 0)
         """Serving table as of the last `renewed`."""
 
@@ -47,6 +51,7 @@ class RowCaches:
             return False
         if (serving.generation, serving.version) != (self.serving.generation, self.serving.version):
             self._found.clear()
+            self._sizes.clear()
             if serving.generation != self.serving.generation:
                 self._table = None
         self.serving = serving
@@ -59,40 +64,58 @@ class RowCaches:
             return
         if batch is not None and batch.rows is not None:
             self._put(batch.rows, batch)
+            self._evict()
         self.serving = after
 
     def _put(self, rows: pa.Table, batch: WriteBatch) -> None:
-        for agent_id in batch.whole:
-            for which in (KEPT, *APART):
-                self._found.pop((agent_id, which), None)
         names = set(pc.unique(rows.column("agent_id")).to_pylist())
-        for (agent_id, which), row_cache in self._found.items():
+        for name in {*names, *batch.whole}:
+            self._sizes.pop(name, None)
+        for agent_id in batch.whole:
+            for which in (KEPT, ENDED):
+                self._found.pop((agent_id, which), None)
+        for (agent_id, which), row_cache in list(self._found.items()):
             if agent_id in names:
                 mine = pc.equal(rows.column("agent_id"), agent_id)
-                apart = pc.is_in(rows.column("kind"), pa.array(APART if which == KEPT else [which]))
-                row_cache.put(rows.filter(pc.and_(mine, pc.invert(apart) if which == KEPT else apart)))
+                ended = pc.equal(rows.column("kind"), ENDED)
+                row_cache.put(rows.filter(pc.and_(mine, ended if which == ENDED else pc.invert(ended))))
+                if which == KEPT and len(row_cache) > LARGE_ROWS:
+                    del self._found[agent_id, which]
 
-    def documents(self, source: str, time: int) -> RowSelection:
-        """Return the rows of a source at a time. Raises ForeignRows, ArchiveError."""
-        row_cache = self._row_cache((source, KEPT))
+    def documents(self, source: str, asked: Asked) -> RowSelection:
+        """Return the rows of a source at the time of a search; of a large one, those that can come first. Raises
+        ForeignRows, ArchiveError.
+        """
+        time = asked.wanted.as_of_time
+        row_cache = self._kept_rows(source, asked, f"from_at <= {time} AND (to_at IS NULL OR to_at > {time})")
         return RowSelection(row_cache, row_cache.held(time, by_time=True))
 
-    def kept(self, agent_id: str, seq: int) -> list[RowSelection]:
-        """Return the memories of an agent as of a seq: those of its ancestors first. Raises ForeignRows,
-        ArchiveError.
+    def kept(self, asked: Asked) -> list[RowSelection]:
+        """Return the memories of the agent of a search as of its seq: those of its ancestors first; of a large one,
+        those that can come first. Raises ForeignRows, ArchiveError.
         """
         found = []
-        for name, cut in self._lineage.of(agent_id):
-            found.append(AncestorRows(self._row_cache((name, KEPT)), self._ended(name) if cut else [], cut))
-        return parts_of(found, seq)
+        moment = asked.wanted.as_of
+        for name, cut in self._lineage.of(asked.wanted.agent_id):
+            held = f"seq_from <= {moment} AND (seq_to IS NULL OR seq_to > {moment})"
+            found.append(AncestorRows(self._kept_rows(name, asked, held), self._ended(name) if cut else [], cut))
+            moment = min(moment, cut)
+        return parts_of(found, asked.wanted.as_of)
 
-    def said(self, agent_id: str, seq: int) -> list[RowSelection]:
-        """Return the messages up to a seq, which have vectors but no text. Raises ForeignRows, ArchiveError."""
-        found = []
-        for name, cut in self._lineage.of(agent_id):
-            ended = [(seq, memory) for seq, memory in (self._ended(name) if cut else []) if not memory]
-            found.append(AncestorRows(self._row_cache((name, MESSAGE)), ended, cut))
-        return parts_of(found, seq)
+    def _kept_rows(self, owner: str, asked: Asked, held: str) -> RowCache:
+        """Return all rows of an owner but those of kind ENDED; of a large owner, candidates among those that match
+        `held`.
+        """
+        key = (owner, KEPT)
+        if key in self._found:
+            return self._row_cache(key)
+        size = self._sizes.get(owner)
+        if size is None:
+            size = self._sizes[owner] = self._reading(lambda table: size_of(table, _condition(*key), LARGE_ROWS))
+        if size.rows <= LARGE_ROWS:
+            return self._row_cache(key)
+        condition = " AND ".join([_condition(*key), held, *conditions_of(asked.wanted)])
+        return self._reading(lambda table: candidates(table, condition, asked, size))
 
     def _ended(self, agent_id: str) -> list[tuple[int, str]]:
         row_cache = self._row_cache((agent_id, ENDED))
@@ -103,18 +126,38 @@ class RowCaches:
         if row_cache is None:
             row_cache = self._read(*key)  # may clear `_found`
             self._found[key] = row_cache
-            while len(self._found) > 1 and sum(other.size for other in self._found.values()) > ROW_CACHE_BYTES_MAX:
-                self._found.popitem(last=False)
+            self._evict()
         self._found.move_to_end(key)
         return row_cache
 
+    def _evict(self) -> None:
+        """Drop the caches that were searched longest ago, but not the last one, until the others fit in memory."""
+        used = self.used_bytes
+        while len(self._found) > 1 and used > ROW_CACHE_BYTES_MAX:
+            used -= self._found.popitem(last=False)[1].size
+
+    @property
+    def used_bytes(self) -> int:
+        """Approximate size of all row caches, in bytes."""
+        return sum(row_cache.size for row_cache in self._found.values())
+
+    @property
+    def table_cache_bytes(self) -> int:
+        """Bytes of LanceDB's caches for reading."""
+        return self._tables.cache_bytes
+
+    def __len__(self) -> int:
+        return len(self._found)
+
     def _read(self, agent_id: str, which: str) -> RowCache:
-        kinds = [equal("kind", kind) for kind in (APART if which == KEPT else [which])]
-        condition = f"{equal('agent_id', agent_id)} AND {'NOT ' if which == KEPT else ''}({' OR '.join(kinds)})"
+        return self._reading(lambda table: RowCache(table.read(_condition(agent_id, which), COLUMNS)))
+
+    def _reading(self, read: Callable[[Table], T]) -> T:
+        """Return the result of `read`, repeated if the table was replaced meanwhile."""
         while True:
             table, seen = self._checked(), self.serving
             try:
-                return RowCache(table.read(condition, COLUMNS))
+                return read(table)
             except ArchiveError:
                 self.renewed()
                 if self.serving.generation == seen.generation:  # else the table was replaced during the read
@@ -125,6 +168,7 @@ class RowCaches:
         for _ in range(LOOKS_MAX):
             if self._table is None:
                 self._table = self._tables.open(self.serving.generation)
+                self._notes.check_files(self._table.path)
             version, seen = self._table.version, self.serving
             if version == seen.version or seen.writing:
                 break
@@ -138,3 +182,8 @@ class RowCaches:
         self._notes.close()
         self._found.clear()
         self._table = None
+
+
+def _condition(agent_id: str, which: str) -> str:
+    """Return the condition for the rows of an owner: those of kind ENDED, or all others."""
+    return f"{equal('agent_id', agent_id)} AND {'' if which == ENDED else 'NOT '}{equal('kind', ENDED)}"

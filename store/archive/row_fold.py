@@ -1,4 +1,4 @@
-"""Fold records into rows: memories, documents and messages, each with the range in which it is current. Pure.
+"""Fold records into rows: memories and documents, each with the range in which it is current. Pure.
 
 Three callers must get the same rows from the same records: following the log in batches, a rebuild, and the check that
 compares both. A row never changes except when it ends.
@@ -14,30 +14,27 @@ from typing import Any
 import msgspec
 
 from everlog.events import Record, is_erased
-from everlog.store.archive.chunks import chunks
-from everlog.store.archive.embedder import message_text
 from everlog.store.base.source_streams import is_source
+from everlog.store.embedding.chunks import chunks
 
 MEMORY = "memory"
 DOCUMENT = "document"
-MESSAGE = "message"
 ENDED = "ended"
 """Kind of a row by which a fork ends what an ancestor stored: one memory, or all memories if it names none."""
 INSERTED, UPDATED, DELETED = "archival_inserted", "archival_updated", "archival_deleted"
 LOADED, REMOVED = "document_loaded", "document_removed"
-USER, SENT = "user_message", "message_sent"
 CREATED = "agent_created"
 MOVED, ERASED = "agent_moved", "records_erased"
 NOTHING = bytes(32)
 """Digest of a row without text."""
 AGENT_CHARS = 16
 """Hexadecimal digits of the digest of an agent's name in the id of a row."""
-KINDS = (INSERTED, UPDATED, DELETED, LOADED, REMOVED, USER, SENT, CREATED, MOVED, ERASED)
+KINDS = (INSERTED, UPDATED, DELETED, LOADED, REMOVED, CREATED, MOVED, ERASED)
 """Types of events that the archive needs."""
 
 
 class ArchiveRow(msgspec.Struct, kw_only=True, gc=False):
-    """Part of a memory or a document, or a message. All times are microseconds UTC."""
+    """Part of a memory or a document. All times are microseconds UTC."""
 
     memory_id: str
     """Unique id: the event that made the row and a digest of its owner, and `/` and the part from the second part
@@ -53,7 +50,7 @@ class ArchiveRow(msgspec.Struct, kw_only=True, gc=False):
     part: int = 1
     parts: int = 1
     text: str
-    """Text that is embedded and searched; of a message only the vector is stored."""
+    """Text that is embedded and searched."""
     tags: list[str] = []
     source: str = ""
     document: str = ""
@@ -130,9 +127,7 @@ class RowFold:
         """
         if is_erased(record.payload) or (is_source(record.agent_id) and record.type not in {LOADED, REMOVED}):
             return
-        if record.type in {USER, SENT}:
-            self._add(record, MESSAGE, record.event_id, embedded_text(record))
-        elif record.type == INSERTED:
+        if record.type == INSERTED:
             self._add(record, MEMORY, record.event_id, record.text or "", _fields(record))
         elif record.type == UPDATED:
             self._changed(record)
@@ -198,7 +193,7 @@ class RowFold:
     def _add(self, record: Record, kind: str, memory: str, text: str, fields: dict[str, Any] | None = None,
              first: ArchiveRow | None = None) -> None:  # fmt: skip
         fields = fields or {}
-        texts = [text] if kind == MESSAGE else chunks(text)
+        texts = chunks(text)
         digest = digest_of(text)
         own = row_of(record)
         for part, piece in enumerate(texts, 1):
@@ -223,12 +218,6 @@ def row_of(record: Record) -> str:
 def digest_of(text: str) -> bytes:
     """Return the SHA-256 of a text."""
     return hashlib.sha256(text.encode()).digest()
-
-
-def embedded_text(record: Record) -> str:
-    """Return the text of a message that is embedded."""
-    role = "user" if record.type == USER else "assistant"
-    return message_text(role, _fields(record).get("name", ""), record.text or "")
 
 
 def spans_in(records: Iterable[Record]) -> list[tuple[int, int]]:

@@ -28,8 +28,8 @@ class WriteBatch(msgspec.Struct):
     """Rows that are new or changed; None if there are none."""
     whole: Sequence[str]
     """Agents of which `rows` has all rows: their other rows are deleted."""
-    erased: bool
-    """True if erased bytes must be removed from the disk."""
+    erased: frozenset[str]
+    """Agents of which erased bytes must be removed from the disk."""
     forget: set[bytes]
     """Keys of vectors to drop from the cache."""
     positions: Mapping[str, FollowPosition]
@@ -56,7 +56,7 @@ def batch_of(tables: Sequence[tuple[str, pa.Table]], store: FileStore, table: Ta
                 records.append(record)
                 seen[record.agent_id] = partition
     whole = {record.agent_id for record in records if is_whole(record)}
-    erasing = {record.agent_id for record in records if record.type == ERASED}
+    erasing = frozenset(record.agent_id for record in records if record.type == ERASED)
     is_fork = Lineage(store).is_fork
     fold, old = _fold_records(table, [record for record in records if record.agent_id not in whole], is_fork)
     rows = list(fold.touched.values())
@@ -68,7 +68,7 @@ def batch_of(tables: Sequence[tuple[str, pa.Table]], store: FileStore, table: Ta
     commits = sum(position.commit - positions[name].commit for name, position in reach.items() if name in positions)
     return WriteBatch(
         rows=table_of(rows, *_content_of(rows, old, vectors)) if rows else None, whole=sorted(whole),
-        erased=bool(erasing), forget=forget, positions=reach, ahead=ends, commits=commits,
+        erased=erasing, forget=forget, positions=reach, ahead=ends, commits=commits,
     )  # fmt: skip
 
 
@@ -93,7 +93,7 @@ def _fold_records(
     rows: dict[str, ArchiveRow] = {}
     for condition in conditions:
         found = table.read(condition)
-        words = found.column("words").to_pylist()
+        words = map(bytes.fromhex, found.column("words").to_pylist())
         for row, *content in zip(rows_in(found), vectors_in(found), words, strict=True):
             rows[row.memory_id], old[row.memory_id] = row, RowFeatures(*content)
     fold = RowFold(rows.values(), is_fork)

@@ -20,14 +20,15 @@ import msgspec
 
 from everlog.events import GENESIS, BadInput, CorruptLog, Record, StoreError, extend, is_erased
 from everlog.store.backup.export_file import ExportReader, ExportWriter, damaged_error
+from everlog.store.backup.record_rules import CommitRules
 from everlog.store.base.contract import Head, Progress, Store
 from everlog.store.base.export_types import ExportedStream, ExportHeader
 from everlog.store.base.move_records import chain_before, fork_in, is_departure, move_in
-from everlog.store.base.names import name_of, partition_of
+from everlog.store.base.names import name_of, partition_of, typed
+from everlog.store.base.permissions import open_private
 from everlog.store.base.store_constants import EXPORT_VERSION, ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from everlog.store.partition.partition import token
 
-_IS_TOMBSTONE = re.compile(r'\{"erased":true,"digest":"[0-9a-f]{64}"\}').fullmatch
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 """Errors of file systems without hard links, such as those of many portable disks."""
 _IS_SHARD = re.compile(r"shard-[0-9]{3}").fullmatch
@@ -61,7 +62,7 @@ def export(store: Store, agent_id: str, path: Path, *, store_id: str, made_at: i
     temporary = path.with_name(f".{path.name}.{token()}.tmp")
     total = sum(part.to_seq - part.from_seq + 1 for part in parts)
     try:
-        with temporary.open("wb") as file, ExportWriter(file) as writer:
+        with open_private(temporary, "wb") as file, ExportWriter(file) as writer:
             count = counting(total, progress)
             written = [_write_stream(store, part, writer, count) for part in parts]
             contents = ExportHeader(EXPORT_VERSION, name, store_id, made_at, written, sorted(sources))
@@ -100,7 +101,7 @@ def _put(temporary: Path, path: Path) -> None:
         if error.errno not in _NO_LINKS:
             raise
         # Reserve the name exclusively, then replace the empty file.
-        path.open("xb").close()
+        open_private(path, "xb").close()
         os.replace(temporary, path)
 
 
@@ -204,8 +205,8 @@ def _names_other_chain(record: Record, chain: bytes) -> bool:
 
 def _broken_chain_error(name: str, seq: int) -> CorruptLog:
     return CorruptLog(
-        f"The log of {name!r} has a broken chain at seq {seq}: nothing was exported. Run `everlog log check {name} "
-        "--deep` to find the damage."
+        f"The log of {name!r} has a broken chain at seq {seq}: nothing was exported. Run `everlog log check "
+        f"{typed(name)} --deep` to find the damage."
     )
 
 
@@ -240,6 +241,7 @@ class _StreamVerifier:
         """Start before the first record. `others` names all streams of the same export."""
         self.stream = stream
         self.others = others
+        self.rules = CommitRules()
         self.seq = stream.from_seq - 1
         self.chain = chain
         self.commit = 0
@@ -256,8 +258,6 @@ class _StreamVerifier:
         move = move_in(record)
         if move is not None and not _is_possible_partition(self.stream.agent_id, move.partition):
             return f"seq {record.seq} is a move to or from {move.partition!r}, and no store has such a partition"
-        if is_erased(record.payload) and not _IS_TOMBSTONE(record.payload):
-            return f"seq {record.seq} is neither a valid tombstone nor a record"
         wrong = self._wrong_beginning(record)
         if wrong:
             return wrong
@@ -283,7 +283,8 @@ class _StreamVerifier:
     @property
     def done(self) -> bool:
         """True if the stream ends here, as its header says."""
-        return (self.seq, self.chain.hex(), self.away) == (self.stream.to_seq, self.stream.chain, False)
+        here, said = (self.seq, self.chain.hex()), (self.stream.to_seq, self.stream.chain)
+        return here == said and not self.away and self.rules.erased >= self.stream.erased
 
 
 def _is_possible_partition(name: str, partition: str) -> bool:
@@ -310,12 +311,15 @@ def verify(export: ExportReader, places: Mapping[str, int], count: Callable[[int
                 raise damaged_error(export.path, f"the records of {name!r} are in the wrong place")
             walk = _StreamVerifier(stream, _chain_before(export, stream, found), names)
             ended.add(name)
-        for record in records:
+        wrong = walk.rules.fault(records)
+        for record in () if wrong else records:
             wrong = walk.follow(record)
             if wrong:
-                raise damaged_error(export.path, f"in the records of {name!r}, {wrong}")
+                break
             if (name, record.seq) in wanted:
                 found[name, record.seq] = walk.chain
+        if wrong:
+            raise damaged_error(export.path, f"in the records of {name!r}, {wrong}")
         count(len(records))
     missing = [stream.agent_id for stream in export.contents.streams if stream.agent_id not in ended]
     if missing or walk is None or not walk.done:

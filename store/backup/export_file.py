@@ -223,6 +223,8 @@ def _header(metadata: dict[bytes, bytes], path: Path) -> ExportHeader:
                 "everlog."
             )
         contents = msgspec.json.decode(header, type=ExportHeader)
+        if version < 1:
+            raise damaged_error(path, f"its header names the format {version}")
     except (KeyError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise damaged_error(path, f"its header cannot be read ({error})") from error
     if contents.agent_id not in [stream.agent_id for stream in contents.streams]:

@@ -20,10 +20,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Protocol
 
-from everlog.events import GENESIS, AgentDeleted, BadInput, CorruptLog, Draft, Record, StoreError, draft, extend, uuid7
+from everlog.events import GENESIS, AgentDeleted, BadInput, CorruptLog, Record, StoreError, draft, extend, uuid7
 from everlog.events.ids import RANDOM_BITS
 from everlog.store.backup.export_agent import commits_of, counting, verify
 from everlog.store.backup.export_file import ExportReader
+from everlog.store.backup.record_rules import draft_of
 from everlog.store.base.block_streams import block_of, is_block
 from everlog.store.base.contract import Append, Commit, Head, Log, Progress, StateDeriver
 from everlog.store.base.export_types import ExportedStream, RestoredStream, RestoreReport
@@ -32,7 +33,7 @@ from everlog.store.base.names import name_of, partition_of
 from everlog.store.base.source_streams import is_source, source_of
 from everlog.store.base.store_constants import RESTORE_CHARS, RESTORE_COMMITS
 from everlog.store.streams.fork_service import Opener
-from everlog.store.streams.register import Assignment
+from everlog.store.streams.register_file import Assignment
 from everlog.store.streams.routes import Assignments, Routes
 
 COMMAND = "everlog restore"
@@ -62,15 +63,17 @@ class RestoreService:
     """Restores exports into a store."""
 
     def __init__(self, register: Assignments, routes: Routes, opener: RestoringOpener,
-                 open_agent: Callable[[str, str], Log], now: Callable[[], int]) -> None:  # fmt: skip
+                 open_agent: Callable[[str, str], Log], now: Callable[[], int],
+                 check_free: Callable[[Iterable[str]], None] = lambda _: None) -> None:  # fmt: skip
         """Store the collaborators. `open_agent(name, command)` is the store's `open`; `now` returns microseconds
-        UTC.
+        UTC. `check_free` raises BadInput if one of the names, which no agent has, is another name of an agent.
         """
         self._register = register
         self._routes = routes
         self._opener = opener
         self._open_agent = open_agent
         self._now = now
+        self._check_free = check_free
 
     def restore(
         self, path: Path, derive: StateDeriver | None = None, progress: Progress | None = None
@@ -102,8 +105,9 @@ class RestoreService:
 
     def _check_same_agent(self, stream: ExportedStream, seq: int, chain: bytes | None) -> None:
         """Raise BadInput if the name belongs to another agent: one whose records up to `seq` differ."""
-        assignment = self._register.find(stream.agent_id)
+        assignment = self._routes.find(stream.agent_id)
         if assignment is None:
+            self._check_free([stream.agent_id])
             return
         if seq:
             same = chain is not None and self._routes.along(assignment).chain(stream.agent_id, seq) == chain
@@ -138,7 +142,7 @@ class RestoreService:
             # Registered only now: every record, and an ancestor's end, is durable before the name can be looked up.
             if begun:
                 wanted = Assignment(name, partition_of(name), 1, stream.parent, stream.parent_seq)
-                if not self._register.add(wanted) and self._routes.assignment(name) != wanted:
+                if not self._register.add(wanted, begun=True) and self._routes.assignment(name) != wanted:
                     raise _taken(stream)
                 self._opener.release_restored(name)
             log.seal(derive)
@@ -247,13 +251,8 @@ def _groups(commits: Iterable[list[Record]]) -> Iterator[Sequence[Append]]:
         if group and full and not is_departure(group[-1].drafts[-1]):
             yield group
             group, size = [], 0
-        drafts = [_draft(record) for record in records]
+        drafts = [*map(draft_of, records)]
         group.append(Append(records[0].agent_id, records[0].seq - 1, drafts, from_export=True))
         size += weight
     if group:
         yield group
-
-
-def _draft(record: Record) -> Draft:
-    """Return the draft from which the log made the record."""
-    return Draft(**{field: getattr(record, field) for field in Draft.__struct_fields__})

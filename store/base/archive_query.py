@@ -1,4 +1,4 @@
-"""Define the query of the archive as a plain value, so that a caller need not import the index.
+"""Define the questions to the archive as plain values, so that a caller need not import the index.
 
 Used by `actors/archive/archive_service.py`, `actors/memory/agent_search.py` and `store.archive`.
 """
@@ -6,6 +6,16 @@ Used by `actors/archive/archive_service.py`, `actors/memory/agent_search.py` and
 from collections.abc import Sequence
 
 import msgspec
+
+
+class SaidMessages(msgspec.Struct, frozen=True):
+    """Messages to and from one agent, column by column. All fields are of one length."""
+
+    seqs: Sequence[int]
+    """Ascending."""
+    roles: Sequence[str]
+    names: Sequence[str]
+    texts: Sequence[str]
 
 
 class ArchiveQuery(msgspec.Struct, frozen=True):

@@ -149,6 +149,10 @@ class LogReader(Protocol):
         """Return the end of the stream; Head(0, GENESIS) for an agent without records."""
         ...
 
+    def heads(self, agents: Iterable[str]) -> dict[str, Head]:
+        """Return `head` of many agents, by the names given, for hardly more than the cost of one."""
+        ...
+
     def read(self, agent_id: str, from_seq: int = 1, to_seq: int | None = None) -> Iterator[Record]:
         """Yield the records of one stream in order, `from_seq` to `to_seq` (both inclusive; None: to the head)."""
         ...
@@ -186,9 +190,9 @@ class LogReader(Protocol):
         """
         ...
 
-    def states(self, maker: str, agents: Iterable[str] | None = None) -> Iterator[States]:
+    def states(self, maker: str | None, agents: Iterable[str] | None = None) -> Iterator[States]:
         """Yield `state` of many agents with the records after it, some hundred agents at a time; None: all agents of
-        the partition.
+        the partition. With `maker` None no state is read: all records come after.
 
         Meant for questions about many agents: each part of a file is read once for many of them.
         """
@@ -274,21 +278,36 @@ class Store(Protocol):
         ...
 
     def register_many(self, names: Iterable[str], *, shared: bool = False) -> list[str]:
-        """Register many agents at once, for a fraction of the cost. Return the names that were new, in the order
-        given.
-        """
+        """Register many agents at once, with few syncs. Return the names that were new, in the order given."""
         ...
 
     def partition_of(self, agent_id: str) -> str:
-        """Return the name of the partition that `agent_id` is in. Raises UnknownAgent if the agent was never
-        registered.
+        """Return the partition that `agent_id` is in. Raises UnknownAgent if the agent was never registered."""
+        ...
+
+    def check_not_lost(self, agent_id: str) -> None:
+        """Raise CorruptLog if an agent without a record in its partition has had some there. Raises UnknownAgent.
+
+        An agent that was registered and has not begun has no records, and that is no loss.
+        """
+        ...
+
+    def latest(self, name: str) -> str:
+        """Return the stream of the newest agent of a name: NAME, or NAME@genN if forks took the name of deleted agents.
+
+        A name with the ending @genN means that agent, NAME@gen1 the first one. The stream need not exist. Raises
+        CorruptLog if the register has lost the file of a later agent of the name.
+        """
+        ...
+
+    def next_generation(self, stream: str) -> str:
+        """Return the stream of a fork that takes the name of the deleted agent in `stream`, the newest of its name.
+        Raises BadInput if a still later one came from another store.
         """
         ...
 
     def route(self, agent_id: str) -> list[str]:
-        """Return the partitions that an agent was in, oldest first; the last is its current partition. Raises
-        UnknownAgent.
-        """
+        """Return the partitions that an agent was in, oldest first, the current one last. Raises UnknownAgent."""
         ...
 
     def reader(self, agent_id: str, own: Log | None = None) -> LogReader:
@@ -302,6 +321,12 @@ class Store(Protocol):
     def states(self, maker: str) -> Iterator[States]:
         """Yield the states of all agents and the records after them, some hundred agents at a time. Raises
         CorruptLog.
+        """
+        ...
+
+    def reader_groups(self) -> list[list[str]]:
+        """Return the names of all agents in groups: the `reader` of the first agent of a group reads each of them.
+        Agents that share a partition are together, sorted by name; each fork and each agent that moved is alone.
         """
         ...
 

@@ -3,14 +3,15 @@
 Every file operation of the store goes through `Disk`, so that a test can substitute a disk that fails, fills up or
 forgets unsynced writes. Errors are OSError here; `storage_error` turns them into StoreError for callers.
 
-Used by every file of `store` that reads or writes the log. A method that is added to `Disk` must be added to the disks
-of `tests/sim` and `tests/support/store` too.
+Used by every file of `store` that reads or writes the log. A method that is added to `Disk` must be added to
+`MemoryDisk` and to the disks of `tests/sim` and `tests/support/store` too.
 """
 
 import errno
 import fcntl
 import itertools
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from everlog.events import CorruptLog, StoreError
+from everlog.store.base.permissions import create_file, make_folder
 
 Bytes = bytes | memoryview
 T = TypeVar("T")
@@ -99,6 +101,13 @@ class Disk(Protocol):
         """
         ...
 
+    def hold(self, path: Path) -> int:
+        """Return a file descriptor that reads the file as long as it is open, even after the file has lost its name.
+
+        For files that are never written again. The caller closes it.
+        """
+        ...
+
 
 class RealFile:
     """An open file of the operating system."""
@@ -135,17 +144,28 @@ class RealFile:
             self._fd = -1
 
 
+def _kind_of(mode: int) -> str:
+    """Return the reason why a file of that mode is not read."""
+    if stat.S_ISDIR(mode):
+        return "Is a directory"
+    return f"It is no file but a {'pipe' if stat.S_ISFIFO(mode) else 'device or socket'}"
+
+
 class RealDisk:
     """Disk of this machine, or a shared POSIX file system."""
 
     def create(self, path: Path) -> RealFile:
-        return RealFile(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+        return RealFile(create_file(path, os.O_RDWR | os.O_EXCL))
 
     def open(self, path: Path) -> RealFile:
         return RealFile(os.open(path, os.O_RDWR | os.O_CLOEXEC))
 
     def read(self, path: Path, offset: int = 0, length: int | None = None) -> bytes:
-        with open(path, "rb", buffering=0) as file:
+        # Without O_NONBLOCK opening a pipe waits for a writer for ever.
+        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb", buffering=0) as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if not stat.S_ISREG(mode):  # a device such as /dev/zero would be read until the memory is full
+                raise OSError(errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL, _kind_of(mode), str(path))
             if offset:
                 file.seek(offset)
             if length is None:
@@ -172,7 +192,7 @@ class RealDisk:
             return
         self.make_dirs(path.parent)
         try:
-            os.mkdir(path)
+            make_folder(path)
         except FileExistsError:
             if not path.is_dir():
                 raise
@@ -202,6 +222,9 @@ class RealDisk:
         finally:
             os.close(fd)
         return False
+
+    def hold(self, path: Path) -> int:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
 
 _CURES = {
@@ -249,11 +272,21 @@ def parse_json(content: bytes, shape: type[T], path: Path | str) -> T:
         raise CorruptLog(f"{path} is damaged: {error}. Nothing was changed; restore it from a backup.") from error
 
 
-def publish(disk: Disk, path: Path, content: bytes, token: str, *, lock: bool = False) -> DiskFile | None:
-    """Publish `content` under the name `path`: whole, durably and exclusively. Return None if the name is taken.
+def publish(disk: Disk, path: Path, content: bytes, token: str) -> bool:
+    """Publish `content` under the name `path`: whole, durably and exclusively. Return False if the name is taken.
 
-    With `lock` the file holds its lock from the moment it has its name until the caller closes it. `token` keeps this
-    attempt's temporary file apart from those of other processes.
+    `token` keeps this attempt's temporary file apart from those of other processes.
+    """
+    file = publish_open(disk, path, content, token)
+    if file is not None:
+        file.close()
+    return file is not None
+
+
+def publish_open(disk: Disk, path: Path, content: bytes, token: str, *, lock: bool = False) -> DiskFile | None:
+    """Publish a file as `publish` does, and leave it open for the caller to close. Return None if the name is taken.
+
+    With `lock` the file holds its lock from the moment it has its name until it is closed.
     """
     temporary, file = _temporary(disk, path, token)
     published = False

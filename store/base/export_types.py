@@ -70,6 +70,8 @@ class RestoreReport(msgspec.Struct, frozen=True):
 
     contents: ExportHeader
     streams: list[RestoredStream]
+    revived: str = ""
+    """Stream of the fork as which an agent that was deleted here came back; empty if none did."""
 
     @property
     def written(self) -> int:

@@ -8,12 +8,17 @@ found by their results.
 
 import difflib
 import hashlib
+import re
+import shlex
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from everlog.events import BadInput, UnknownAgent
+from everlog.store.base.generations import names_generation
 from everlog.store.base.store_constants import NAME_BYTES_MAX
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+"""Control characters and line separators: two names that differ in these alone look the same."""
 NEAR_NAMES_MAX = 3
 """Number of similar names that the error for an unknown name suggests."""
 
@@ -30,6 +35,39 @@ def name_of(agent_id: str) -> str:
     if not 1 <= size <= NAME_BYTES_MAX:
         raise BadInput(f"an agent name must have 1 to {NAME_BYTES_MAX} bytes in UTF-8, but {name[:40]!r}... has {size}")
     return name
+
+
+def check_new_name(agent_id: str, locate: Callable[[str], object]) -> None:
+    """Raise BadInput if no agent has that name yet, and the name has a control character, begins with a `-`, or ends
+    with @genN.
+
+    `locate(name)` raises UnknownAgent for a name that no agent has. An agent that came with such a name from elsewhere
+    can be used.
+    """
+    name = name_of(agent_id)
+    try:
+        check_name_form(name)
+    except BadInput as refused:
+        try:
+            locate(name)
+        except UnknownAgent:
+            raise refused from None
+
+
+def check_name_form(name: str) -> None:
+    """Raise BadInput for a name that no agent may get: one with a control character, or that begins with a `-`."""
+    why = "begins with `-`, so that a command takes it for an option" if name.startswith("-") else ""
+    if _CONTROL.search(name):
+        why = "has a control character or a line break"
+    if names_generation(name):
+        why = "ends as everlog marks an agent that has the name of a deleted one"
+    if why:
+        raise BadInput(f"An agent cannot be called {name!r}: the name {why}. Choose another name.")
+
+
+def typed(name: str) -> str:
+    """Return a name as it is typed in a shell, quoted where needed: for commands that a message suggests."""
+    return shlex.quote(name)
 
 
 def name_under(prefix: str, word: str, called: str, whose: str) -> str:

@@ -7,11 +7,14 @@ Used by `actors/models`, for the catalogue of models and the headers of model fi
 
 import mmap
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from everlog.events import BadInput
 from everlog.store.base.disk import storage
+from everlog.store.base.permissions import make_folders, open_private
 
 WHOLE_BYTES_MAX = 16 << 20
 """Limit for reading a sidecar file, in bytes; larger than any of them."""
@@ -31,22 +34,39 @@ def stamp_of(path: Path) -> FileStamp | None:
 
 
 def read_whole(path: Path) -> bytes | None:
-    """Return the content of a file, up to WHOLE_BYTES_MAX; None if it does not exist. Raises StoreError."""
+    """Return the content of a file, up to WHOLE_BYTES_MAX; None if it does not exist. Raises StoreError, BadInput.
+
+    A pipe, a device and a folder are refused at once: a named pipe without a writer would be waited for without end.
+    """
     with storage("read", path):
         try:
-            with open(path, "rb") as file:
-                return file.read(WHOLE_BYTES_MAX)
+            # O_NONBLOCK: opening a named pipe waits for its writer otherwise. It changes nothing for a file.
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
         except (FileNotFoundError, NotADirectoryError):
             return None
+        try:
+            _check_is_file(path, os.fstat(fd).st_mode)
+            with open(fd, "rb", closefd=False) as file:
+                return file.read(WHOLE_BYTES_MAX)
+        finally:
+            os.close(fd)
+
+
+def _check_is_file(path: Path, mode: int) -> None:
+    """Raise BadInput for a folder, a pipe, a socket or a device."""
+    if not stat.S_ISREG(mode):
+        kinds = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
+        found = next((word for is_kind, word in kinds if is_kind(mode)), "a device")
+        raise BadInput(f"{path} is {found}, and a file is expected there. Nothing was read. Put a file in its place.")
 
 
 def write_whole(path: Path, content: bytes) -> None:
     """Replace a file by `content` atomically: a reader finds the old or the new content, whole. Raises StoreError."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with storage("write", path):
-        os.makedirs(path.parent, exist_ok=True)
+        make_folders(path.parent)
         try:
-            with open(temporary, "wb") as file:
+            with open_private(temporary, "wb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())

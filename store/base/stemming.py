@@ -3,7 +3,7 @@
 A word is a run of letters, digits and underscores; in Chinese and Japanese, each character is a word. English words are
 compared by their stems (Snowball).
 
-Used by `archive.tokenizer` and by the searches of `projections`. The archive stores hashes of stems, so a change of a
+Used by `embedding.tokenizer` and by the searches of `projections`. The archive stores hashes of stems, so a change of a
 stem needs a new `CHUNKER` in `archive_constants`.
 """
 
@@ -18,6 +18,8 @@ _PHRASE = re.compile(r'["\u201c\u201d]([^"\u201c\u201d]+)["\u201c\u201d]')
 _QUESTION_WORDS_TEXT = """
 what when where which who whom whose why how did does do is are was were has have had will would can could should
 a an the of to in on at for and or with about it its that this there
+i me my mine we us our you your he him his she her they their them
+be been being by from as not no any some take took
 """
 QUESTION_WORDS = frozenset(_QUESTION_WORDS_TEXT.split())
 """Words dropped from a query (not from texts) unless no others are left: they say how to answer, not what the question

@@ -16,8 +16,9 @@ from everlog.store.base.lazy_pyarrow import pc
 from everlog.store.log.partition_reader import PartitionReader
 from everlog.store.log.partition_recovery import RESTORING
 from everlog.store.partition.append_rules import follow
+from everlog.store.partition.closed_mark import MarkCheck, notes_of_marks
 from everlog.store.partition.manifest import OPEN, SEALED, FileEntry, Manifest, head_in, load
-from everlog.store.partition.partition import Partition
+from everlog.store.partition.partition import EPOCH, Partition
 from everlog.store.partition.segment import Frame, FrameScan, corrupt_error, heads_before
 from everlog.store.sealed.parquet_file import SORTED_BY, is_whole
 from everlog.store.sealed.sealed_reader import COMMIT_ORDER, checkpoint, whole
@@ -68,6 +69,7 @@ def check(partition: Partition, *, deep: bool = False, derive: StateDeriver | No
         if progress is not None:
             progress(number, len(manifest.files))
     report.agents = len(state.heads)
+    _check_epochs(partition, max(manifest.epoch, state.epoch), report)
     for entry in manifest.files:
         if entry.state is not None and not is_whole(partition, entry.state):
             path = partition.path / entry.state.name
@@ -89,6 +91,8 @@ class _State:
         self.deep = deep
         self.heads: dict[str, Head] = {}
         self.next_commit = 1
+        self.epoch = 0
+        """Newest epoch that wrote a frame."""
         self.ids: set[str] = set()
 
 
@@ -99,6 +103,7 @@ def _check_file(partition: Partition, manifest: Manifest, entry: FileEntry, stat
         report.errors.append(f"{path} begins with commit {entry.first_commit}, not {state.next_commit}")
         state.heads = dict(_heads_at(manifest, entry).items())
     state.next_commit = entry.last_commit + 1
+    marks = MarkCheck(partition, entry.name)
     data = partition.disk.read(partition.path / entry.name)
     if entry.kind != OPEN:
         _check_closed(data, entry, path, report)
@@ -107,17 +112,18 @@ def _check_file(partition: Partition, manifest: Manifest, entry: FileEntry, stat
     if entry.kind == SEALED:
         _check_sealed(partition, entry, state, path, report)
     else:
-        _check_frames(partition, manifest, entry, data, state, report)
+        _check_frames(partition, manifest, entry, data, marks, state, report)
 
 
-def _check_frames(partition: Partition, manifest: Manifest, entry: FileEntry, data: bytes, state: _State,
-                  report: CheckReport) -> None:  # fmt: skip
+def _check_frames(partition: Partition, manifest: Manifest, entry: FileEntry, data: bytes, marks: MarkCheck,
+                  state: _State, report: CheckReport) -> None:  # fmt: skip
     path = str(partition.path / entry.name)
     salt = partition.salt(entry.name)
     scan = FrameScan(data, salt, entry.first_commit, path)
     touched: set[str] = set()
     erasures = 0
     for frame in scan:
+        marks.see(frame)
         records = _check_frame(frame, state, path, report)
         touched |= {record.agent_id for record in records}
         erasures += sum(record.type == RecordsErased.kind for record in records)
@@ -126,10 +132,13 @@ def _check_frames(partition: Partition, manifest: Manifest, entry: FileEntry, da
     if scan.later is not None or (entry.kind != OPEN and scan.tail_bytes):
         seqs = dict(heads_before(manifest, entry).items())
         report.errors.append(str(corrupt_error(scan, data, salt, entry.first_commit, path, seqs)))
+    elif entry.kind == OPEN and (lost := marks.lost(scan)) is not None:
+        report.errors.append(str(lost))
     elif scan.tail_bytes:
         report.errors.append(
             f"{path}: {scan.tail_bytes} bytes after byte {scan.end} are not a whole frame (a torn tail)"
         )
+    state.epoch = max(state.epoch, scan.epoch)
     if entry.kind == OPEN:
         state.next_commit = scan.next_commit
     elif not scan.tail_bytes:
@@ -194,6 +203,17 @@ def _check_checkpoints(partition: Partition, manifest: Manifest, derive: StateDe
                 before, last = again, seq
 
 
+def _check_epochs(partition: Partition, newest: int, report: CheckReport) -> None:
+    """Check that no epoch file was removed after its owner wrote: the next owner would be refused."""
+    there = partition.numbers(EPOCH)
+    if newest > max(there, default=0):
+        path = partition.numbered(EPOCH, newest)
+        report.errors.append(
+            f"{path} is gone, but epoch {newest} has written here: the next owner is refused. Nothing was changed. "
+            "Restore the file from a backup; if there is none, an empty file of that name does"
+        )
+
+
 def _heads_at(manifest: Manifest, entry: FileEntry) -> dict[str, Head]:
     earlier = [other for other in manifest.files if other.first_commit < entry.first_commit]
     return Manifest(0, 0, earlier).closed_heads()
@@ -250,3 +270,4 @@ def _note_strays(partition: Partition, manifest: Manifest, report: CheckReport) 
             report.notes.append(f"{partition.path / name} is left over; no manifest names it")
         elif name == RESTORING:
             report.notes.append(f"{partition.path}: a restore was interrupted; the same `everlog restore` finishes it")
+    report.notes.extend(notes_of_marks(partition, names))

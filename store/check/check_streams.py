@@ -10,7 +10,7 @@ from everlog.events import GENESIS, AgentForked, AgentMoved, EverlogError, Recor
 from everlog.store.base.move_records import FROM, TO, is_departure, move_in
 from everlog.store.log.partition_reader import PartitionReader
 from everlog.store.stores.file_store import FileStore
-from everlog.store.streams.register import Assignment
+from everlog.store.streams.register_file import Assignment
 
 
 def check_moves(store: FileStore) -> list[str]:
@@ -20,13 +20,18 @@ def check_moves(store: FileStore) -> list[str]:
     Of a fork only its own records are checked: those before the fork point are checked with its ancestors.
     """
     errors: list[str] = []
-    for assignment in store.assignments():
+    for assignment in _newest(store):
         if assignment.epoch > 1:
             try:
                 errors += _move_errors(store, assignment)
             except EverlogError as error:
                 errors.append(str(error))
     return errors
+
+
+def _newest(store: FileStore) -> list[Assignment]:
+    """Return the assignment of each stream whose files of the register are sound; `check_register` reports the rest."""
+    return [route[-1] for route in store.register_files.scan().routes.values()]
 
 
 def _move_errors(store: FileStore, assignment: Assignment) -> Iterator[str]:
@@ -83,7 +88,7 @@ def _move_mismatches(
 def check_forks(store: FileStore, names: Collection[str] | None = None) -> list[str]:
     """Return the faults in the beginnings of forks, of those in `names` or of all; empty if there are none."""
     errors: list[str] = []
-    for assignment in store.assignments():
+    for assignment in _newest(store):
         if assignment.parent and (names is None or assignment.agent_id in names):
             try:
                 errors += _fork_errors(store, assignment)

@@ -16,10 +16,9 @@ from typing import NamedTuple, Self
 import msgspec
 import pyarrow as pa
 
-from everlog.events import CorruptLog, StoreError
+from everlog.events import AgentMoved, CorruptLog, StoreError
 from everlog.store.base.arrow_schema import SCHEMA, records_of
-from everlog.store.base.disk import storage, storage_error
-from everlog.store.base.lazy_pyarrow import pc
+from everlog.store.base.disk import RealDisk, storage, storage_error
 from everlog.store.base.move_records import FROM, move_in
 from everlog.store.check.fd_limit import fd_limit_error, has_fd_room, raise_fd_limit
 from everlog.store.partition.manifest import OPEN, READ_ATTEMPTS_MAX, SEALED, FileEntry, Manifest, ParquetEntry, load
@@ -76,6 +75,7 @@ class Snapshot:
         self.parts = [one.part for one in taken]
         self.left_out = list(left_out)
         self._held = [held for one in taken for held in one.held]
+        self._taken = taken
         self.fresh = pa.Table.from_batches([batch for one in taken for batch in one.frames], SCHEMA)
         """Records that are not sealed, in any order, with the columns of `SCHEMA`."""
 
@@ -90,6 +90,14 @@ class Snapshot:
     def records(self) -> int:
         """Number of records in all partitions."""
         return sum(part.records for part in self.parts)
+
+    def heads(self) -> dict[str, int]:
+        """Return the last seq of each stream in all partitions, by the manifests and the frames."""
+        heads: dict[str, int] = {}
+        for one in self._taken:
+            for name, seq in _heads(one).items():
+                heads[name] = max(seq, heads.get(name, 0))
+        return heads
 
     def damage(self) -> CorruptLog | None:
         """Return the error for the first sealed file with a wrong checksum; None if there is none. Reads every byte of
@@ -208,7 +216,7 @@ def _hold(partition: Partition, entry: FileEntry) -> _OpenSealedFile:
     assert entry.parquet is not None
     path = partition.path / entry.name
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = partition.disk.hold(path)
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -254,7 +262,7 @@ def _close_files(held: Sequence[_OpenSealedFile]) -> None:
 
 def _is_whole(held: _OpenSealedFile) -> bool:
     """Return True if every part of an open file matches its checksum, even if the file has lost its name."""
-    here = held.partition._replace(path=_HELD)
+    here = held.partition._replace(disk=RealDisk(), path=_HELD)
     return is_whole(here, msgspec.structs.replace(held.entry, name=str(held.fd)))
 
 
@@ -275,7 +283,8 @@ def _is_torn(store: FileStore, taken: Sequence[_PartitionSnapshot]) -> bool:
     """Return True if an agent's records are missing because it moved after one partition was taken and before the other
     was.
 
-    A fork begins with its own first record, so records before that are not missing.
+    A fork begins with its own first record, so records before that are not missing. An agent that was restored from an
+    export has the records of its moves, and was in one partition only.
     """
     arrivals = [arrival for one in taken for arrival in _arrivals(one)]
     if not arrivals:
@@ -284,6 +293,7 @@ def _is_torn(store: FileStore, taken: Sequence[_PartitionSnapshot]) -> bool:
     return any(
         all(mine.get(name, 0) < seq - 1 for partition, mine in heads if partition != home)
         and (store.parent_of(name) or ("", 0))[1] != seq - 1
+        and store.route(name) != [home]
         for home, name, seq in arrivals
     )
 
@@ -294,7 +304,9 @@ def _arrivals(one: _PartitionSnapshot) -> Iterator[tuple[str, str, int]]:
         for name, seq in entry.arrivals.items():
             yield one.part.partition, name, seq
     for batch in one.frames:
-        for record in records_of(batch.filter(pc.equal(batch.column("type"), "agent_moved"))):
+        # Compared as Python values: Arrow imports pandas, if it is installed, before it compares with one (0.2 s).
+        moves = [place for place, kind in enumerate(batch.column("type").to_pylist()) if kind == AgentMoved.kind]
+        for record in records_of(batch.take(moves)) if moves else ():
             move = move_in(record)
             if move is not None and move.direction == FROM:
                 yield one.part.partition, record.agent_id, record.seq

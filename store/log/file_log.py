@@ -9,7 +9,7 @@ Opened by `FileStore`; used by hosts, activations and commands that write. A thr
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 
 from everlog.events import CorruptLog, Draft, Fenced, Poisoned, Record, StoreError
@@ -21,6 +21,7 @@ from everlog.store.log.group_commit import AppendResult, GroupCommit
 from everlog.store.log.partition_reader import PartitionFiles, PartitionReader
 from everlog.store.log.partition_recovery import RecoveredPartition, recover, remove_cut, strays
 from everlog.store.partition.append_rules import AppendGroup, ValidatedAppend
+from everlog.store.partition.closed_mark import leave_mark
 from everlog.store.partition.epoch import Ownership, take, this_process
 from everlog.store.partition.frame_index import commit_in
 from everlog.store.partition.manifest import FRAMES, SEALED, FileEntry, Manifest, succeed
@@ -41,11 +42,12 @@ class FileLog:
         now: Callable[[], int],
         segment_bytes_max: int,
         history: StreamLoader | None,
+        begun: Callable[[Collection[str]], None] | None = None,
     ) -> None:
         """Not for direct use: call `FileLog.open`."""
         self.cut = recovered.cut
-        """Nonsense tail that was cut off when the log was opened and kept next to it as `.cut`; None if there was
-        none.
+        """Nonsense tail that was cut off when the log was opened and kept next to it as `.cut`, or the end that the
+        log has lost since it was closed; None if there was neither.
         """
         self.unfinished = ""
         """Reason why an erasure that an earlier owner recorded could not be carried out; empty if none is pending."""
@@ -54,6 +56,7 @@ class FileLog:
         self._now = now
         self._segment_bytes_max = segment_bytes_max
         self._history = history
+        self._begun = begun
         self._manifest = recovered.manifest
         self._file = recovered.file
         self._ledger = recovered.ledger
@@ -72,12 +75,14 @@ class FileLog:
     @classmethod
     def open(cls, partition: Partition, command: str, now: Callable[[], int], *, label: str = "",
              take_over: bool = False, segment_bytes_max: int = SEGMENT_BYTES_MAX,
-             history: StreamLoader | None = None, restoring: bool = False) -> "FileLog":  # fmt: skip
+             history: StreamLoader | None = None, restoring: bool = False,
+             begun: Callable[[Collection[str]], None] | None = None) -> "FileLog":  # fmt: skip
         """Take the next epoch, recover the tail, return the writer.
 
         `now` returns microseconds UTC; `label` names the partition in errors; a file of `segment_bytes_max` bytes is
         closed; `history` returns all records of an agent that arrived from another partition; `restoring`: see
-        `recover`. Raises PartitionBusy, UsageError, CorruptLog, NewerFormat, Fenced, StoreError.
+        `recover`; `begun` gets the streams whose first records here are durable, after their commit. Raises
+        PartitionBusy, UsageError, CorruptLog, NewerFormat, Fenced, StoreError.
         """
         ownership = take(partition, this_process(command, now()), label or partition.name, take_over=take_over)
         opened = False
@@ -87,7 +92,7 @@ class FileLog:
         finally:
             if not opened:
                 ownership.release()
-        log = cls(partition, ownership, recovered, now, segment_bytes_max, history)
+        log = cls(partition, ownership, recovered, now, segment_bytes_max, history, begun)
         opened = False
         try:
             log._finish_erasures()
@@ -139,12 +144,19 @@ class FileLog:
         """Return the end of the stream; Head(0, GENESIS) for an agent without records."""
         return self._ledger.head(name_of(agent_id))
 
+    def heads(self, agents: Iterable[str]) -> dict[str, Head]:
+        """Return `head` of many agents, by the names given."""
+        return {agent_id: self.head(agent_id) for agent_id in agents}
+
     def close(self) -> None:
         """Release the partition. Idempotent; waits for the group that is being written."""
         with self._io:
             if not self._closed:
                 self._closed = True
                 self._file.close()
+                # A mark states acknowledged bytes only; a poisoned writer does not know which are.
+                if not (self._poison or self._fenced):
+                    leave_mark(self._where, self._file.mark(self._ledger.commits, self.epoch), self.epoch)
                 self._ownership.release()
 
     def _commit(self, appends: list[ValidatedAppend]) -> list[AppendResult]:
@@ -203,9 +215,13 @@ class FileLog:
         if not latest:
             self._fenced = True
             raise Fenced(self._fenced_message())
+        heads = self._ledger.heads
+        new = {r.agent_id for r in group.records if (head := heads.get(r.agent_id)) is None or head.away}
         group.settle()
         self._view = self._acknowledged_view()
         self._poison = ""
+        if new and self._begun is not None:
+            self._begun(new)
 
     def _roll(self) -> None:
         """Close the open file and begin the next, without poisoning. May raise OSError, StoreError."""

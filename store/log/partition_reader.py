@@ -20,6 +20,7 @@ from everlog.store.base.lazy_pyarrow import pc
 from everlog.store.base.names import name_of
 from everlog.store.partition.append_rules import follow
 from everlog.store.partition.chain_lookup import chain_over, nearest_known, no_record_error
+from everlog.store.partition.closed_mark import LostCommits, MarkCheck
 from everlog.store.partition.epoch import has_live_owner
 from everlog.store.partition.frame_index import FrameIndex, tables_at
 from everlog.store.partition.manifest import OPEN, SEALED, FileEntry, Manifest, head_in, load
@@ -45,13 +46,18 @@ AGENTS_AT_ONCE = 256
 
 
 class TornTail(NamedTuple):
-    """Torn tail of a file without a live writer: the next owner cuts it off."""
+    """Torn tail of a file without a live writer: the next owner cuts it off. Or the end that the file has lost."""
 
     path: Path
     offset: int
     bytes: int
+    """Bytes after the last whole frame; 0 if the file ends with a whole frame."""
+    lost: LostCommits | None = None
+    """Commits that the file held when it was closed; None if nothing shows that any is missing."""
 
     def __str__(self) -> str:
+        if self.lost is not None:
+            return str(self.lost)
         return f"{self.path}: {self.bytes} bytes after byte {self.offset} are no whole frame; the next owner cuts them"
 
 
@@ -89,6 +95,11 @@ class PartitionReader:
     def head(self, agent_id: str) -> Head:
         """Return the end of the stream; Head(0, GENESIS) for an agent without records."""
         return head_in(self._heads(), name_of(agent_id))
+
+    def heads(self, agents: Iterable[str]) -> dict[str, Head]:
+        """Return `head` of many agents, by the names given."""
+        heads = self._heads()
+        return {agent_id: head_in(heads, name_of(agent_id)) for agent_id in agents}
 
     def read(self, agent_id: str, from_seq: int = 1, to_seq: int | None = None) -> Iterator[Record]:
         """Yield the records of one stream in order, `from_seq` to `to_seq` (both inclusive; None: to the head)."""
@@ -154,13 +165,15 @@ class PartitionReader:
                 return None
             lost = True
 
-    def states(self, maker: str, agents: Iterable[str] | None = None) -> Iterator[States]:
-        """Yield `state` of many agents, or of all, with the records after it, some hundred agents at a time."""
+    def states(self, maker: str | None, agents: Iterable[str] | None = None) -> Iterator[States]:
+        """Yield `state` of many agents, or of all, with the records after it, some hundred agents at a time. `maker`
+        None: no states, so all records.
+        """
         names = self.agents() if agents is None else sorted({name_of(agent_id) for agent_id in agents})
         for start in range(0, len(names), AGENTS_AT_ONCE):
             yield self._states(maker, names[start : start + AGENTS_AT_ONCE])
 
-    def _states(self, maker: str, names: Sequence[str]) -> States:
+    def _states(self, maker: str | None, names: Sequence[str]) -> States:
         lost = False
         while True:
             manifest, view = self._seen(lost)
@@ -308,17 +321,25 @@ class PartitionReader:
             yield from closed_frames(self._where, entry, manifest)
             return
         path = self._where.path / entry.name
+        marks = None
+        if self._own is None:
+            with storage("list", self._where.path):
+                marks = MarkCheck(self._where, entry.name)
         with read_errors(path):
             data = self._where.disk.read(path, 0, None if view is None else view.length)
         if view is None and self._is_old(manifest):
             raise FileNotFoundError(path)  # the file may be closed by now and hold bytes of a fenced writer
         scan = FrameScan(data, self._where.salt(entry.name), entry.first_commit, str(path))
-        yield from scan
+        for frame in scan:
+            if marks is not None:
+                marks.see(frame)
+            yield frame
         if scan.later is not None:
             raise corrupt_error(scan, data, self._where.salt(entry.name), entry.first_commit, str(path),
                           heads_before(manifest, entry))  # fmt: skip
-        if scan.tail_bytes and self._own is None and not has_live_owner(self._where):
-            self.damage = TornTail(path, scan.end, scan.tail_bytes)
+        lost = None if marks is None else marks.lost(scan)
+        if lost is not None or (scan.tail_bytes and self._own is None and not has_live_owner(self._where)):
+            self.damage = TornTail(path, scan.end, scan.tail_bytes, lost)
 
     def _is_old(self, manifest: Manifest) -> bool:
         with storage("list", self._where.path):

@@ -16,7 +16,8 @@ from everlog.store.base.arrow_schema import records_of
 from everlog.store.base.disk import publish, remove_if_there, storage
 from everlog.store.log.partition_reader import TornTail
 from everlog.store.partition.append_rules import StreamHeads
-from everlog.store.partition.epoch import Ownership
+from everlog.store.partition.closed_mark import MarkCheck, set_aside
+from everlog.store.partition.epoch import Ownership, has_live_owner
 from everlog.store.partition.frame_index import FrameIndex
 from everlog.store.partition.manifest import OPEN, SEALED, FileEntry, Manifest, load, succeed
 from everlog.store.partition.open_segment import OpenSegment
@@ -39,7 +40,7 @@ class RecoveredPartition(NamedTuple):
     indexes: list[FrameIndex]
     """Indexes of the closed files whose ids are remembered."""
     cut: TornTail | None
-    """Nonsense tail that was cut off and saved in `<name>.<offset>.cut`."""
+    """Nonsense tail that was cut off and saved in `<name>.<offset>.cut`; or the end that the open file has lost."""
 
 
 def recover(partition: Partition, ownership: Ownership, now: int, *, restoring: bool = False) -> RecoveredPartition:
@@ -60,6 +61,8 @@ def recover(partition: Partition, ownership: Ownership, now: int, *, restoring: 
                     raise
                 continue  # the owner that is being fenced was still at work: read again
             if recovered is not None:
+                if recovered.cut is not None and recovered.cut.lost is not None:
+                    set_aside(partition, recovered.cut.lost, ownership.epoch)
                 _sweep(partition, ownership, recovered.manifest)
                 return recovered
             if not ownership.is_latest():
@@ -153,6 +156,7 @@ def _take_in(partition: Partition, manifest: Manifest, entry: FileEntry, ledger:
     """
     path = partition.path / entry.name
     ledger.commits = entry.first_commit - 1
+    marks = MarkCheck(partition, entry.name)
     try:
         data = partition.disk.read(path)
         file = OpenSegment(partition, entry, partition.disk.open(path))
@@ -163,6 +167,7 @@ def _take_in(partition: Partition, manifest: Manifest, entry: FileEntry, ledger:
         salt = partition.salt(entry.name)
         scan = FrameScan(data, salt, entry.first_commit, str(path))
         for frame in scan:
+            marks.see(frame)
             records = list(records_of(frame.batch))
             ledger.replay(records, f"{path} at byte {frame.offset}")
             ledger.commits = frame.last_commit
@@ -175,13 +180,14 @@ def _take_in(partition: Partition, manifest: Manifest, entry: FileEntry, ledger:
                 f"{ownership.epoch - 1}: files named epoch-* were removed. No record was changed; put them back from a "
                 f"backup, the newest of them {partition.numbered(EPOCH, scan.epoch).name}."
             )
-        cut = None
+        lost = marks.lost(scan)
+        cut = None if lost is None else TornTail(file.path, scan.end, scan.tail_bytes, lost)
         if scan.tail_bytes:
             # Saved durably before the truncation: a crash in between leaves the tail in both places, never in neither.
             _save_tail(partition, ownership, file, scan, data)
             if ownership.continues:
                 file.cut()
-                cut = TornTail(file.path, scan.end, scan.tail_bytes)
+                cut = TornTail(file.path, scan.end, scan.tail_bytes, lost)
         # The earlier owner may have died between write and sync. What this owner builds on must be durable first.
         file.settle(data)
         done = True
@@ -197,9 +203,7 @@ def _save_tail(partition: Partition, ownership: Ownership, file: OpenSegment, sc
     for number in itertools.count(1):
         again = "" if number == 1 else f".{number}"
         kept = file.path.with_name(f"{file.path.name}.{scan.end}{again}{TRUNCATED_SUFFIX}")
-        copy = publish(partition.disk, kept, tail, f"e{ownership.epoch:06d}-{token()}")
-        if copy is not None:
-            copy.close()
+        if publish(partition.disk, kept, tail, f"e{ownership.epoch:06d}-{token()}"):
             return
         if partition.disk.exists(kept) and partition.disk.read(kept) == tail:
             return
@@ -229,6 +233,16 @@ def _is_beyond(partition: Partition, manifest: Manifest, name: str, begun: Recor
         return bool(partition.disk.read(partition.path / name, 0, 1))
     except FileNotFoundError:  # another owner that was stopped for long has swept the file
         return False
+
+
+def has_strays(partition: Partition) -> bool:
+    """Return True if an owner that is gone has left files that the next owner removes. Raises CorruptLog, NewerFormat
+    and StoreError.
+    """
+    epochs = partition.numbers(EPOCH)
+    if not epochs or has_live_owner(partition):
+        return False
+    return any(True for _ in strays(partition, load(partition), epochs[-1]))
 
 
 def strays(partition: Partition, manifest: Manifest, epoch: int) -> Iterator[str]:

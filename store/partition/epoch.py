@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from everlog.events import PartitionBusy, StoreError
-from everlog.store.base.disk import DiskFile, publish, remove_if_there, storage
+from everlog.store.base.disk import DiskFile, publish_open, remove_if_there, storage
 from everlog.store.base.store_constants import FORMAT_VERSION
 from everlog.store.partition.partition import EPOCH, Partition, numbers_in, token
 
@@ -108,7 +108,7 @@ def take(partition: Partition, owner: Owner, label: str, *, take_over: bool) -> 
             except FileNotFoundError:  # an epoch file was swept meanwhile: look again
                 continue
             path = partition.numbered(EPOCH, latest + 1)
-            file = publish(partition.disk, path, msgspec.json.encode(owner), token(), lock=True)
+            file = publish_open(partition.disk, path, msgspec.json.encode(owner), token(), lock=True)
             if file is None:
                 continue
             taken = False

@@ -227,10 +227,8 @@ def succeed(partition: Partition, before: Manifest, epoch: int, files: list[File
     manifest = Manifest(before.number + 1, epoch, files)
     path = partition.numbered(MANIFEST, manifest.number)
     with storage("publish", path):
-        file = publish(partition.disk, path, encode(manifest), f"e{epoch:06d}-{token()}")
-        if file is None:
+        if not publish(partition.disk, path, encode(manifest), f"e{epoch:06d}-{token()}"):
             return None
-        file.close()
         numbers = partition.numbers(MANIFEST)
         if numbers[-1:] != [manifest.number]:  # free only because it is in the past: newer manifests exist
             return None

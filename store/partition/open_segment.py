@@ -12,6 +12,7 @@ from everlog.store.base.arrow_schema import body_of
 from everlog.store.base.disk import DiskFile
 from everlog.store.base.move_records import starts_from_elsewhere
 from everlog.store.partition.append_rules import StreamHeads
+from everlog.store.partition.closed_mark import ClosedMark
 from everlog.store.partition.frame import HEADER_BYTES, pack
 from everlog.store.partition.frame_index import FrameIndex
 from everlog.store.partition.manifest import FRAMES, OPEN, FileEntry, chains_of
@@ -124,6 +125,12 @@ class OpenSegment:
             records=self.records,
             erasures=self.erasures,
         )
+
+    def mark(self, commits: int, epoch: int) -> ClosedMark | None:
+        """Return the mark of the file in its current state, whose last commit is `commits`; None if it has no frame."""
+        if not self.length:
+            return None
+        return ClosedMark(self.entry.name, self.length, commits, self._previous, epoch)
 
     def cut(self) -> None:
         """Truncate the bytes after the last whole frame, durably. May raise OSError."""

@@ -112,13 +112,13 @@ def checkpoints_in(partition: Partition, entry: FileEntry, maker: str) -> pa.Tab
     return _derived(partition, entry.checkpoints, maker, None, None, None)
 
 
-def state_rows(partition: Partition, entry: FileEntry, maker: str, agent_id: str | Sequence[str] | None = None,
+def state_rows(partition: Partition, entry: FileEntry, maker: str | None, agent_id: str | Sequence[str] | None = None,
                footers: FooterCache | None = None) -> pa.Table | None:  # fmt: skip
     """Return the state rows at the end of a sealed file, of one agent, several, or all; None if they cannot be used."""
     return _derived(partition, entry.state, maker, agent_id, None, footers)
 
 
-def _derived(partition: Partition, part: ParquetEntry | None, maker: str, agent_id: str | Sequence[str] | None,
+def _derived(partition: Partition, part: ParquetEntry | None, maker: str | None, agent_id: str | Sequence[str] | None,
              seq: int | None, footers: FooterCache | None) -> pa.Table | None:  # fmt: skip
     """Return the rows of a derived file, of one seq or all; None if the file is missing, damaged or of another
     maker.
@@ -133,10 +133,10 @@ def _derived(partition: Partition, part: ParquetEntry | None, maker: str, agent_
 
 
 def newest_states(
-    partition: Partition, manifest: Manifest, agents: Sequence[str], maker: str, footers: FooterCache | None
+    partition: Partition, manifest: Manifest, agents: Sequence[str], maker: str | None, footers: FooterCache | None
 ) -> tuple[pa.Table | None, dict[str, int]]:
     """Return the newest states of `agents` (sorted) in one table, as `newest_state` does for one; and their seqs by
-    agent.
+    agent. `maker` None: no state has such a maker, so none is read.
     """
     found: dict[str, int] = {}
     parts = []

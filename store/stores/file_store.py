@@ -2,6 +2,7 @@
 
     <root>/everlog.json             format, store id, number of shards; never changes
     <root>/agents/                  which agent is in which partition, see `register`
+    <root>/names/                   other names of agents, see `aliases`
     <root>/log/<partition>/         see `manifest`, `epoch` and `frame`
 
 Opening a store for reading writes nothing.
@@ -23,11 +24,16 @@ from everlog.store.base.store_constants import FORMAT_VERSION, SEGMENT_BYTES_MAX
 from everlog.store.log.file_log import FileLog
 from everlog.store.partition.partition import token
 from everlog.store.stores.opener import FileOpener
+from everlog.store.streams.aliases import Aliases
 from everlog.store.streams.fork_service import ForkService
 from everlog.store.streams.move_service import MoveService
-from everlog.store.streams.register import Assignment, Register
+from everlog.store.streams.register import Register
+from everlog.store.streams.register_file import Assignment
+from everlog.store.streams.stream_evidence import StreamEvidence
 
 CONFIGURATION = "everlog.json"
+CONFIGURATION_BYTES_MAX = 64 * 1024
+"""Bytes of `everlog.json` that are read: it has some hundred, and whatever is longer is damaged."""
 
 
 class StoreConfiguration(msgspec.Struct, frozen=True):
@@ -48,20 +54,32 @@ class FileStore:
                  segment_bytes_max: int = SEGMENT_BYTES_MAX) -> None:  # fmt: skip
         """Open the store in `root`, which exists; `now` returns microseconds UTC. Raises StoreError, NewerFormat."""
         self.root = root
-        disk = disk or RealDisk()
+        self.disk = disk = disk or RealDisk()
         self._configuration = _load(disk, root)
-        self._register = register = Register(disk, root)
-        self._opener = opener = FileOpener(disk, root, self.store_id, register, now, segment_bytes_max)
+        evidence = StreamEvidence(disk, root, self.store_id, self.shards)
+        self.aliases = aliases = Aliases(disk, root, lambda name: register.find(name) is not None)
+        """Other names of agents."""
+
+        def check_new(names: Iterable[str]) -> None:
+            evidence.check_unknown(names)
+            aliases.check_free(names)
+
+        self._register = register = Register(disk, root, check_new)
+        self.register_files = register
+        """Files of the register, for checks and repairs."""
+        self._opener = opener = FileOpener(disk, root, self.store_id, register, evidence, now, segment_bytes_max)
         self._forking = ForkService(register, opener.routes, opener, now)
         routes, moving = opener.routes, MoveService(register, opener.routes, self.shards, now)
         self.partition, self.partitions = opener.partition, opener.partitions
         self.agents, self.sources, self.blocks = routes.agents, routes.sources, routes.blocks
         self.assigned, self.assignments = routes.assigned, routes.assignments
+        self.latest, self.next_generation = routes.latest, routes.next_generation
         self.route, self.partition_of = routes.route, routes.partition_of
-        self.reader, self.states = routes.reader, routes.states
-        self.parent_of, self.forks_of = routes.parent_of, routes.forks_of
+        self.reader, self.states, self.reader_groups = routes.reader, routes.states, routes.reader_groups
+        self.parent_of, self.check_not_lost = routes.parent_of, routes.check_not_lost
+        self._routes, self._evidence = routes, evidence
         self.begin_move, self.finish_move = moving.begin_move, moving.finish_move
-        self.restore = RestoreService(register, routes, opener, self.open, now).restore
+        self.restore = RestoreService(register, routes, opener, self.open, now, aliases.check_free).restore
 
     @classmethod
     def create(cls, root: Path, now: Callable[[], int], store_id: str, *, shards: int | None = None,
@@ -83,9 +101,7 @@ class FileStore:
                 _check_no_orphans(disk, root)
                 configuration = StoreConfiguration(store_id, shards_new if shards is None else shards)
                 content = msgspec.json.format(msgspec.json.encode(_signed(configuration)))
-                file = publish(disk, path, content, token())
-                if file is not None:
-                    file.close()
+                publish(disk, path, content, token())
             disk.sync_dir(root)  # the process that created it may have died before the name was durable
         store = cls(root, now, disk=disk, segment_bytes_max=segment_bytes_max)
         if shards is not None and shards != store.shards:
@@ -104,6 +120,14 @@ class FileStore:
     def shards(self) -> int:
         """Number of shared partitions, fixed when the store was created."""
         return self._configuration.shards
+
+    def stream_of(self, name: str) -> str:
+        """Return the stream of the agent that a person calls `name`: by a name that `rename` gave, or else the newest
+        agent of that name. A name that no agent has is returned in its NFC form.
+
+        Raises BadInput for an impossible name, CorruptLog for a damaged file.
+        """
+        return self.latest(self.aliases.resolve(name))
 
     def register(self, agent_id: str, *, shared: bool = False) -> bool:
         """Assign a partition to `agent_id`, durably. Return False if it has one already, of either kind. See
@@ -132,6 +156,13 @@ class FileStore:
         """
         self._opener.check_not_restoring(name_of(name))
         return self._forking.fork(parent, at, name, event_id=event_id, closing=closing)
+
+    def forks_of(self, agent_id: str) -> dict[str, int]:
+        """Return the forks of an agent; see `store.Store`. Raises CorruptLog if the register has lost the file of an
+        agent, which may be one of them.
+        """
+        self._evidence.check_all_registered(self._routes.assigned())
+        return self._routes.forks_of(agent_id)
 
     def open(self, agent_id: str, command: str, *, take_over: bool = False) -> FileLog:
         """Own the partition of `agent_id`. Raises UnknownAgent, PartitionBusy, CorruptLog, NewerFormat, StoreError."""
@@ -176,7 +207,7 @@ def _load(disk: Disk, root: Path) -> StoreConfiguration:
     with storage("open the store in", root):
         if not disk.exists(path):
             raise StoreError(f"there is no store in {root}: {CONFIGURATION} is missing. Create an agent to make one.")
-        content = disk.read(path)
+        content = disk.read(path, 0, CONFIGURATION_BYTES_MAX)
     version = parse_json(content, _StoreFormat, path).format
     if version > FORMAT_VERSION:
         raise NewerFormat(

@@ -31,8 +31,9 @@ from everlog.store.partition.append_rules import AppendGroup, StreamHeads, Valid
 from everlog.store.partition.chain_lookup import BEGINNING, chain_over, no_record_error
 from everlog.store.sealed.erasure import CONNECTING_KINDS, erasures_in
 from everlog.store.streams.fork_service import ForkService
+from everlog.store.streams.memory_register import MemoryRegister
 from everlog.store.streams.move_service import MoveService
-from everlog.store.streams.register import Assignment
+from everlog.store.streams.register_file import Assignment
 from everlog.store.streams.routes import Routes
 
 
@@ -68,6 +69,10 @@ class MemoryReader:
     def head(self, agent_id: str) -> Head:
         """Return the end of the stream; Head(0, GENESIS) for an agent without records."""
         return self._shared.ledger.head(name_of(agent_id))
+
+    def heads(self, agents: Iterable[str]) -> dict[str, Head]:
+        """Return `head` of many agents, by the names given."""
+        return {agent_id: self.head(agent_id) for agent_id in agents}
 
     def read(self, agent_id: str, from_seq: int = 1, to_seq: int | None = None) -> Iterator[Record]:
         """Yield the records of one stream in order, `from_seq` to `to_seq` (both inclusive; None: to the head)."""
@@ -107,7 +112,7 @@ class MemoryReader:
         name_of(agent_id)
         return None
 
-    def states(self, maker: str, agents: Iterable[str] | None = None) -> Iterator[States]:
+    def states(self, maker: str | None, agents: Iterable[str] | None = None) -> Iterator[States]:
         """Yield all records of the agents: no states are stored in memory."""
         names = sorted(map(name_of, self.agents() if agents is None else agents))
         among = frozenset(names)
@@ -204,30 +209,6 @@ class MemoryLog(MemoryReader):
             raise StoreError(f"the log {self._shared.name} is closed; open it again.")
 
 
-class _Register:
-    """Assignments of a store in memory, by agent, oldest first."""
-
-    def __init__(self) -> None:
-        self.places: dict[str, list[Assignment]] = {}
-
-    def all(self) -> dict[str, Assignment]:
-        return {name: places[-1] for name, places in sorted(self.places.items())}
-
-    def find(self, name: str) -> Assignment | None:
-        return self.places[name][-1] if name in self.places else None
-
-    def before(self, assignment: Assignment) -> list[Assignment]:
-        return self.places[assignment.agent_id][: assignment.epoch - 1]
-
-    def add(self, assignment: Assignment) -> bool:
-        return self.places.setdefault(assignment.agent_id, [assignment]) == [assignment]
-
-    def move(self, assignment: Assignment) -> None:
-        places = self.places[assignment.agent_id]
-        if len(places) < assignment.epoch:
-            places.append(assignment)
-
-
 class _Opener:
     """Partitions of a store in memory, created on first use."""
 
@@ -266,15 +247,16 @@ class MemoryStore:
         """Create an empty store with that many shared partitions; `now` returns microseconds UTC."""
         self._mutex = threading.Lock()
         self._shards = shards
-        self._register = register = _Register()
+        self._register = register = MemoryRegister()
         self._opener = opener = _Opener()
         routes = Routes(register, opener.place)
         moving = MoveService(register, routes, shards, now)
         self.agents, self.sources, self.blocks = routes.agents, routes.sources, routes.blocks
         self.assigned, self.assignments = routes.assigned, routes.assignments
+        self.latest, self.next_generation = routes.latest, routes.next_generation
         self.route, self.partition_of = routes.route, routes.partition_of
-        self.reader, self.states = routes.reader, routes.states
-        self.parent_of, self.forks_of = routes.parent_of, routes.forks_of
+        self.reader, self.states, self.reader_groups = routes.reader, routes.states, routes.reader_groups
+        self.parent_of, self.forks_of, self.check_not_lost = routes.parent_of, routes.forks_of, routes.check_not_lost
         self.begin_move, self.finish_move = moving.begin_move, moving.finish_move
         self.fork = ForkService(register, routes, opener, now).fork
         self.restore = RestoreService(register, routes, opener, self.open, now).restore

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
-from everlog.events import BadInput, CorruptLog, UsageError
+from everlog.events import BadInput, UsageError
 from everlog.store.backup.restore_service import COMMAND
 from everlog.store.base.arrow_schema import SCHEMA, batch_of
 from everlog.store.base.disk import Disk, parse_json, publish, remove_if_there, storage
@@ -20,21 +20,25 @@ from everlog.store.base.names import partition_of
 from everlog.store.log.file_log import FileLog
 from everlog.store.log.partition_reader import PartitionReader
 from everlog.store.log.partition_recovery import RESTORING
-from everlog.store.partition.partition import Partition, token
-from everlog.store.streams.register import Register
+from everlog.store.partition.partition import EPOCH, MANIFEST, Partition, token
+from everlog.store.streams.register import Register, missing_log_error
 from everlog.store.streams.routes import Routes
+from everlog.store.streams.stream_evidence import StreamEvidence
 
 
 class FileOpener:
     """Finds and opens the partitions of a store in a folder."""
 
-    def __init__(self, disk: Disk, root: Path, store_id: str, register: Register, now: Callable[[], int],
-                 segment_bytes_max: int) -> None:  # fmt: skip
+    def __init__(self, disk: Disk, root: Path, store_id: str, register: Register, evidence: StreamEvidence,
+                 now: Callable[[], int], segment_bytes_max: int) -> None:  # fmt: skip
         """Store the collaborators. `now` returns microseconds UTC; a file of a log that has `segment_bytes_max` bytes
         is closed.
         """
         self.disk = disk
-        self.routes = Routes(register, lambda name, partition: PartitionReader(self.found(name, partition)))
+        self.routes = Routes(
+            register, lambda name, partition: PartitionReader(self.found(name, partition)),
+            evidence.check_unknown, evidence.check_unknown_fork,
+        )  # fmt: skip
         """Routes of all streams, read from this folder."""
         self._root = root
         self._store_id = store_id
@@ -61,13 +65,27 @@ class FileOpener:
         with storage("look for", partition.path):
             there = self.disk.exists(partition.path)
         if not there:
-            raise CorruptLog(f"{partition.path}, the log of {name!r}, is missing. Restore it from a backup.")
+            raise missing_log_error(partition.path, [name])
         return partition
 
     def open(self, partition: str, command: str, *, label: str = "", take_over: bool = False) -> FileLog:
-        """Own a partition by its name; `label` is its name in errors. Raises the errors of `FileLog.open`."""
+        """Own a partition by its name; `label` is its name in errors. Raises the errors of `FileLog.open`.
+
+        Raises CorruptLog if its files are missing although agents have begun in it: they are never made again.
+        """
+        self._check_not_lost(partition)
         self._release_if_complete(partition)
         return self._opened(partition, command, label=label, take_over=take_over)
+
+    def _check_not_lost(self, name: str) -> None:
+        partition = self.partition(name)
+        with storage("look for", partition.path):
+            self._register.check_partition(name)
+            if partition.numbers(EPOCH) or partition.numbers(MANIFEST):
+                return
+        for agent_id in self._register.inside(name):  # no process has opened the partition, or all its files are lost
+            if self.routes.partition_of(agent_id) == name:
+                self.routes.check_not_lost(agent_id)
 
     def _opened(self, partition: str, command: str, *, label: str, take_over: bool = False, restoring: bool = False
                 ) -> FileLog:  # fmt: skip
@@ -80,6 +98,7 @@ class FileOpener:
             segment_bytes_max=self._segment_bytes_max,
             history=self._history,
             restoring=restoring,
+            begun=self._register.begun,
         )
 
     def _history(self, agent_id: str) -> pa.Table:
@@ -99,25 +118,18 @@ class FileOpener:
     def open_restoring(self, stream: ExportedStream) -> FileLog:
         """Own the partition of an unregistered name, and write into its mark which stream is restored there."""
         name = partition_of(stream.agent_id)
-        log = self._opened(name, COMMAND, label=stream.agent_id, restoring=True)
         path = self._mark_of(name)
         content = msgspec.json.encode(_Mark(stream.agent_id, stream.to_seq, stream.chain))
-        kept = False
-        try:
-            with storage("restore into", path):
-                file = publish(self.disk, path, content, token())
-                if file is not None:
-                    file.close()
-                elif self.disk.read(path) != content:
-                    raise BadInput(
-                        f"A restore of another export of {stream.agent_id!r} was interrupted. Finish it with that "
-                        f"export; or, if that is lost, remove {path.parent}: no agent has used that folder yet."
-                    )
-            kept = True
-        finally:
-            if not kept:
-                log.close()
-        return log
+        # The mark comes first: a folder with files of a log, without the mark and without its name in the register,
+        # is a log whose name the register has lost.
+        with storage("restore into", path):
+            self.disk.make_dirs(path.parent)
+            if not publish(self.disk, path, content, token()) and self.disk.read(path) != content:
+                raise BadInput(
+                    f"A restore of another export of {stream.agent_id!r} was interrupted. Finish it with that export; "
+                    f"or, if that is lost, remove {path.parent}: no agent has used that folder yet."
+                )
+        return self._opened(name, COMMAND, label=stream.agent_id, restoring=True)
 
     def _release_if_complete(self, partition: str) -> None:
         """Remove the mark of a completed restore that was interrupted before it removed the mark."""

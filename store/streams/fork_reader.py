@@ -56,6 +56,10 @@ class ForkReader:
         """Return the end of the stream; Head(0, GENESIS) for an agent without records, such as an unfinished fork."""
         return self._own.head(agent_id)
 
+    def heads(self, agents: Iterable[str]) -> dict[str, Head]:
+        """Return `head` of many agents, by the names given."""
+        return {agent_id: self.head(agent_id) for agent_id in agents}
+
     def chain(self, agent_id: str, seq: int) -> bytes:
         """Return the chain value at a seq, from 0 to the head. Raises BadInput for any other seq."""
         if 0 <= seq <= self._cut and self._reaches_back(agent_id):
@@ -108,12 +112,12 @@ class ForkReader:
         state = self._ancestor.state(self._parent, maker, self._upto(as_of))
         return None if state is None else State(state.seq, self._as_own(state.rows))
 
-    def states(self, maker: str, agents: Iterable[str] | None = None) -> Iterator[States]:
+    def states(self, maker: str | None, agents: Iterable[str] | None = None) -> Iterator[States]:
         """Yield `state` of many agents, or of all in the partition, with the records after it."""
         names = self.agents() if agents is None else [name_of(agent_id) for agent_id in agents]
         yield from self._own.states(maker, [name for name in names if name != self._name])
         if self._name in names:
-            state = self.state(self._name, maker)
+            state = None if maker is None else self.state(self._name, maker)
             after = self.table(self._name, 1 if state is None else state.seq + 1)
             yield States([self._name], None if state is None else state.rows, after)
 

@@ -17,7 +17,7 @@ from everlog.events import AgentForked, BadInput, Draft, Record, StoreError, dra
 from everlog.store.base.block_streams import check_not_reserved
 from everlog.store.base.contract import Log
 from everlog.store.base.names import name_of, partition_of
-from everlog.store.streams.register import Assignment
+from everlog.store.streams.register_file import Assignment
 from everlog.store.streams.routes import Assignments, Routes
 
 
@@ -80,8 +80,12 @@ class ForkService:
         found = self._routes.assignment(wanted.agent_id)
         if found != wanted:
             raise _taken_error(wanted.agent_id, found)
+        self._routes.check_not_lost(wanted.agent_id)
 
 
 def _taken_error(name: str, found: Assignment | None = None) -> BadInput:
     of = f", a fork of {found.parent!r} at seq {found.parent_seq}" if found is not None and found.parent else ""
-    return BadInput(f"There is an agent {name!r} already{of}. Choose another name for the fork; names are never freed.")
+    return BadInput(
+        f"There is an agent {name!r} already{of}. Choose another name for the fork. "
+        "The name of a deleted agent can be used again."
+    )

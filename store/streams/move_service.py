@@ -21,7 +21,7 @@ from everlog.events import AgentMoved, BadInput, CorruptLog, Moved, UsageError
 from everlog.store.base.contract import Head, Log, LogReader
 from everlog.store.base.move_records import arrival, departure, move_in
 from everlog.store.base.names import name_of, partition_of
-from everlog.store.streams.register import Assignment
+from everlog.store.streams.register_file import Assignment
 from everlog.store.streams.routes import Assignments, Routes
 
 
@@ -69,6 +69,7 @@ class MoveService:
         name = name_of(agent_id)
         head = log.head(name)
         if head.seq and not head.away:
+            self._register.begun([name])  # the process that began it may have died before it removed the mark
             return False
         assignment = self._routes.assignment(name)
         if head.away:  # the process that began the move may have died before it was registered
@@ -84,6 +85,7 @@ class MoveService:
         if assignment.partition != log.partition:
             raise Moved(f"{name!r} is in {assignment.partition} now, not in {log.partition}: send the events there.")
         if assignment.epoch == 1:
+            self._routes.check_not_lost(name)
             _raise_if_unfinished(assignment)
             return False
         last = self._routes.along(assignment, log).head(name)
@@ -92,6 +94,7 @@ class MoveService:
                 f"the register assigns {name!r} to {log.partition}, but the agent's log ends at seq {last.seq} without "
                 "a record of that move: records after it are missing. Nothing was changed; restore them from a backup."
             )
+        self._routes.check_not_lost(name)
         if last.seq:
             before = self._register.before(assignment)[-1].partition
             append = arrival(name, last, before, assignment.epoch, self._now())

@@ -47,6 +47,10 @@ class MovedStreamReader:
         """Return the end of the stream; Head(0, GENESIS) for an agent without records."""
         return max((place.head(agent_id) for place in self._of(agent_id)), key=lambda head: head.seq)
 
+    def heads(self, agents: Iterable[str]) -> dict[str, Head]:
+        """Return `head` of many agents, by the names given."""
+        return {agent_id: self.head(agent_id) for agent_id in agents}
+
     def read(self, agent_id: str, from_seq: int = 1, to_seq: int | None = None) -> Iterator[Record]:
         """Return the records of one stream in order, `from_seq` to `to_seq` (both inclusive; None: to the head)."""
         parts = [place.read(agent_id, from_seq, to_seq) for place in self._of(agent_id)]
@@ -89,11 +93,11 @@ class MovedStreamReader:
         states = (place.state(agent_id, maker, as_of) for place in self._of(agent_id))
         return max((state for state in states if state is not None), key=lambda state: state.seq, default=None)
 
-    def states(self, maker: str, agents: Iterable[str] | None = None) -> Iterator[States]:
+    def states(self, maker: str | None, agents: Iterable[str] | None = None) -> Iterator[States]:
         """Yield `state` of many agents, or of all in the partition, with the records after it."""
         names = self.agents() if agents is None else [name_of(agent_id) for agent_id in agents]
         yield from self._here.states(maker, [name for name in names if name != self._name])
         if self._name in names:
-            state = self.state(self._name, maker)
+            state = None if maker is None else self.state(self._name, maker)
             after = self.table(self._name, 1 if state is None else state.seq + 1)
             yield States([self._name], None if state is None else state.rows, after)

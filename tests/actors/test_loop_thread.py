@@ -45,6 +45,24 @@ def test_no_caller_waits_for_a_failed_loop(monkeypatch: pytest.MonkeyPatch) -> N
         loop.run(asyncio.sleep(0))
 
 
+def test_a_ctrl_c_that_another_thread_received_is_heeded() -> None:
+    """The system may deliver Ctrl-C to any thread of the process. It ends the wait of the main thread all the same."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background process starts with SIGINT ignored
+    gave_up: list[bool] = []
+
+    async def pressed_here() -> None:
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        await asyncio.sleep(10)
+        gave_up.append(True)
+
+    try:
+        with LoopThread() as loop, pytest.raises(KeyboardInterrupt):
+            loop.run(pressed_here())
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not gave_up
+
+
 def test_ctrl_c_before_the_work_could_begin_does_not_wait_for_ever() -> None:
     """Work that is interrupted while the loop is busy with something else is cancelled before it begins."""
     pressed = threading.Event()

@@ -22,6 +22,7 @@ from bench import (  # fmt: skip
     dedicated,
     fleet,
     gateway,
+    listing,
     replay,
     replay_agent,
     retrieval,
@@ -42,6 +43,7 @@ TINY = {
     "fleet": "fleet.report(fleet.Plan(agents=20, messages=2, rounds=1, few=4, registered=40, cold=4, events=1000, "
     "old=2, events_old=2000, gateway_agents=4, gateway_messages=2))",
     "gateway": "gateway.report(gateway.Plan(at_once=(1, 2), runs=2, rounds=1, turns=4))",
+    "listing": "listing.report(listing.Plan(sizes=(5, 10), runs=1))",
     "replay": "replay.report(replay.Plan(runs=2, turns=12, window=4096))",
     "replay_agent": "replay_agent.report(replay_agent.Plan(calls=40, window=4096, runs=2, long=replay_agent.as_of.Plan("
     "events=2000, turns=60, looks=2)))",
@@ -60,6 +62,7 @@ KEYS = {
     "archive": archive.KEYS,
     "fleet": fleet.KEYS,
     "gateway": ("gateway_ratio_1", "gateway_ratio_2", gateway.KEYS[3]),
+    "listing": listing.KEYS,
     "replay_agent": replay_agent.KEYS,
     "replay": tuple(key for key in replay.KEYS if not (NO_PEER and peers.EVENTSOURCING in key)),
 }

@@ -22,9 +22,10 @@ from typing import Any
 
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.commands import SendInput
-from everlog.actors.agent_system import AgentSystem, SendOutcome
+from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import open_system
 from everlog.actors.functions.tools import Tool, tool
+from everlog.actors.reply import SendOutcome
 from everlog.events import ClusterError, HostLost, ModelError, StoreError, UserMessage
 from tests.contract.contract_agents import SCRIPTED
 from tests.support.agent_world import completion, say

@@ -66,7 +66,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 def checksums(system: AgentSystem, name: str = "sam", as_of: int | None = None) -> dict[str, str]:
     """Return a checksum of every projection of the agent as of a seq."""
-    view = system.view(name)
+    view = system._reading.view(name)
     upto = view.head.seq if as_of is None else as_of
     try:
         return {projection: view.projections.checksum(projection, name, upto) for projection in PROJECTIONS}
@@ -76,7 +76,7 @@ def checksums(system: AgentSystem, name: str = "sam", as_of: int | None = None) 
 
 def statuses(system: AgentSystem, name: str = "sam") -> list[str]:
     """Return how each turn of the agent ended, in order."""
-    view = system.view(name)
+    view = system._reading.view(name)
     try:
         return [str(turn["status"]) for turn in sorted(view.rows("turns"), key=lambda turn: turn["turn"])]
     finally:

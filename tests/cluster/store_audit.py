@@ -10,13 +10,13 @@ from everlog.actors.functions.tools import Tool
 from everlog.actors.replay.rebuild_check import rebuild, verify
 from everlog.events import FunctionResult, Record, event_of
 from everlog.store import FileStore, check
+from everlog.testing import ManualClock
 from tests.cluster.load_senders import Bills, Load, payer
-from tests.support.agent_world import TickingClock
 
 
 def judge(root: Path, paid: Path, load: Load, sample: int = 10) -> str:
     """Compare the messages with the logs. Return the figures in a line. Raises AssertionError."""
-    store = FileStore(root, TickingClock().now)
+    store = FileStore(root, ManualClock(tick_us=1000).now)
     tools = [*BUILTIN, payer(paid)]
     system = LocalSystem(store, tools=tools[-1:])
     effects = Counter(paid.read_text().split()) if paid.exists() else Counter[str]()

@@ -52,7 +52,7 @@ class TestRayAgents(AgentContract):
         async with opens(tools=[locked]) as system:
             with pytest.raises(BadInput, match="The functions locked cannot be sent to the process"):
                 await system.agent("sam")
-            assert system.agents() == []
+            assert await system.agents() == []
 
     @alive
     async def test_functions_that_cannot_be_loaded(

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.ray
 KEEPS = calls("archival_memory_insert", {"content": "The dog is called Rex"})
 SEARCHES = calls("archival_memory_search", {"query": "animal companion"})
 """Queries that share no word with the stored texts."""
-HEAVY = {"lancedb", "wordllama", "openai"}
+HEAVY = {"lancedb", "tokenizers", "openai"}
 
 
 @pytest.fixture
@@ -37,6 +37,11 @@ def archive_of(folder: Path) -> Any:
     return ray_api.find_actor(str(folder.resolve()), "archive")
 
 
+def environment_of(pid: int) -> list[bytes]:
+    """Return the environment with which a process was started."""
+    return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+
+
 def packages(modules: list[str]) -> set[str]:
     return {name.partition(".")[0] for name in modules}
 
@@ -44,12 +49,30 @@ def packages(modules: list[str]) -> set[str]:
 @alive
 async def test_memories_are_found_by_meaning_in_the_archive_process(opens: Any, folder: Path) -> None:
     """A memory is found although it shares no word with the query, and the agent's process has imported neither index
-    nor embedder.
+    nor embedder. The archive's process has one heap, and its status has its sizes with their limits.
     """
     async with scripted(opens, KEEPS, SEARCHES, says("Done.")) as (system, agent):
         assert "Rex" in told(await agent.send("go"))
         assert packages(await host_of(system).modules.remote()).isdisjoint(HEAVY)
-        assert {"lancedb", "wordllama"} <= packages(await archive_of(folder).modules.remote())
+        assert {"lancedb", "tokenizers"} <= packages(await archive_of(folder).modules.remote())
+        assert b"MALLOC_ARENA_MAX=1" in environment_of(await archive_of(folder).ready.remote())
+        sizes = (await system.runtime.status()).archive
+        assert 0 < sizes.versions < sizes.files
+        assert 0 < sizes.row_cache_bytes < sizes.row_cache_bytes_max
+        assert 0 < sizes.table_cache_bytes < sizes.table_cache_bytes_max
+        assert_sound(system)
+
+
+@alive
+async def test_the_first_search_of_messages_in_a_cluster_is_by_meaning_too(opens: Any, folder: Path) -> None:
+    """The host compares messages itself: no page says that words alone found it, and no archive is started."""
+    search = calls("conversation_search", {"query": "animal companion"})
+    async with scripted(opens, says("Nice."), search, says("Done.")) as (system, agent):
+        await agent.send("My dog is called Rex")
+        found = told(await agent.send("go"))
+        assert "Rex" in found and "by words alone" not in found
+        assert archive_of(folder) is None
+        assert "lancedb" not in packages(await host_of(system).modules.remote())
         assert_sound(system)
 
 

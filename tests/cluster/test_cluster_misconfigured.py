@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from everlog.actors.agent_system import AgentSystem, SendOutcome
+from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import open_system
 from everlog.actors.cluster.placement import HostedPartition
 from everlog.actors.cluster.ray_placement import RayHostProvider
 from everlog.actors.cluster.ray_runtime import RayRuntime, supervisor_of
+from everlog.actors.reply import SendOutcome
 from everlog.events import BadInput, ClusterError, ModelError, PartitionBusy, StoreError
 from tests.cluster.process_kills import actor, until
 from tests.contract.contract_agents import SCRIPTED, alive, assert_sound, log, says, texts

@@ -1,8 +1,10 @@
 """The command line with Ray, as README.md shows it: real commands in separate processes."""
 
+import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -10,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from everlog.actors.cluster.os_processes import children
 from everlog.actors.cluster.ray_address import cluster_file
+from everlog.interfaces.fleet.daemon_commands import LOG_FILE
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.ray
@@ -53,7 +57,7 @@ def test_the_ray_commands_of_the_page_work(tmp_path: Path) -> None:
     everlog(*lines[1])
     try:
         everlog(*lines[2])
-        assert "runs already" in everlog("up", code=1)
+        assert "is running already" in everlog("up", code=1)
         shown = everlog(
             "chat", "sam", "--runtime", "ray", said="What is my name?\n/memory\n/retry\n/pop\n/search sail\n"
         )
@@ -91,3 +95,70 @@ def _left(store: Path) -> list[str]:
         if str(store) in command:
             found.append(command)
     return found
+
+
+def started(everlog: Shell) -> subprocess.Popen[str]:
+    """Return a process of `up --foreground` that has printed its address."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "everlog.interfaces.cli.main", "up", "--foreground"], cwd=ROOT,
+        env=everlog.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None and process.stdout.readline().startswith("127.0.0.1:")
+    return process
+
+
+def said(text: str) -> list[str]:
+    """Return what the lines of a log say."""
+    return [json.loads(line)["what"] for line in text.splitlines() if line.startswith("{")]
+
+
+@pytest.mark.long
+@pytest.mark.cluster
+def test_a_supervisor_can_run_it(tmp_path: Path) -> None:
+    """The process that was started is the daemon. SIGTERM ends it with 0, and the log says why; nothing is left."""
+    everlog = Shell(tmp_path / "store")
+    process = started(everlog)
+    try:
+        assert everlog("ping").startswith("healthy: 127.0.0.1:")
+        assert everlog("send", "sam", "Hi, I sail")
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 0
+    assert said(err)[0] == f"process {process.pid} starts Ray for the store {everlog.store}"
+    assert said(err)[-2].startswith("stopping: got SIGTERM (parent process: ")
+    assert said(err)[-1] == "Ray is stopped"
+    assert "not running" in subprocess.run(
+        [sys.executable, "-m", "everlog.interfaces.cli.main", "ping"], cwd=ROOT, env=everlog.environment, text=True,
+        capture_output=True, check=False,
+    ).stdout  # fmt: skip
+    assert not (everlog.store / LOG_FILE).exists()
+
+
+@pytest.mark.long
+@pytest.mark.cluster
+def test_the_end_of_ray_is_the_exit_code_1(tmp_path: Path) -> None:
+    """If a main process of Ray is killed, the daemon ends with 1: a supervisor starts it again."""
+    everlog = Shell(tmp_path / "store")
+    process = started(everlog)
+    try:
+        os.kill(next(pid for pid, name, _ in children(process.pid) if name == "gcs_server"), signal.SIGKILL)
+        _, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == 1
+    assert "A main process of Ray has died: gcs_server" in err
+
+
+@pytest.mark.long
+@pytest.mark.cluster
+def test_the_log_in_the_store_says_who_stopped_it(tmp_path: Path) -> None:
+    """`everlog down` writes that it sends the signal, and the daemon that it got one."""
+    everlog = Shell(tmp_path / "store")
+    pid = json.loads(everlog("up", "--json"))["pid"]
+    everlog("down")
+    lines = said((everlog.store / LOG_FILE).read_text())
+    assert any(line.endswith(f"sends SIGTERM to process {pid}") for line in lines)
+    assert any(line.startswith("stopping: got SIGTERM") for line in lines)
+    assert (everlog.store / LOG_FILE).stat().st_mode & 0o777 == 0o600

@@ -1,7 +1,7 @@
 """Metrics with Ray's own instruments; no cluster is needed to make them."""
 
 from everlog.actors.hosting.metrics import InstrumentFactory, ProcessMetrics
-from tests.actors.hosting.test_metrics import EVERYTHING, GATEWAY, HOST, SUPERVISOR
+from tests.actors.hosting.test_metrics import ARCHIVE, EVERYTHING, GATEWAY, HOST, SUPERVISOR
 
 
 def test_the_instruments_of_ray_take_everything() -> None:
@@ -15,6 +15,7 @@ def test_the_instruments_of_ray_take_everything() -> None:
     made.host(HOST)
     made.gateway(GATEWAY)
     made.supervisor(SUPERVISOR)
+    made.archive(ARCHIVE)
     made.ticked(40, 0.002)
     made.activated(0.01)
     assert set(made._meters) == set(EVERYTHING)

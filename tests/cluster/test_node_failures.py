@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from everlog.actors.agent_system import SendOutcome
 from everlog.actors.api import open_system
+from everlog.actors.reply import SendOutcome
 from tests.cluster.conftest import ends, stop_actors
 from tests.cluster.hurt_cluster import Sender, World, a_node_is_killed, a_node_stands_still, hosts_are_killed, world
 from tests.cluster.load_senders import SHARDS, Load, pays

@@ -5,6 +5,7 @@ import os
 import resource
 import signal
 import threading
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +133,7 @@ async def test_a_killed_supervisor_finds_its_hosts_again(opens: Any) -> None:
     with serving(says("Tick.")) as endpoint:
         async with opens(base_url=endpoint.url) as system:
             agent = await system.agent("sam", SCRIPTED)
-            await agent.set_timer("tea", every_s=1)
+            await agent.set_timer("tea", every=timedelta(seconds=1))
             host = await pid_of_host(system)
             kill(*titled("ray::SupervisorActor"))
             await asked(endpoint, len(endpoint.bodies) + 2)

@@ -12,9 +12,9 @@ from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import open_system
 from everlog.events import MemoryEdited, StoreError, event_of
 from everlog.store import FileStore, stream_of_block
+from everlog.testing import ManualClock
 from tests.cluster.process_kills import actor, kill
 from tests.contract.contract_agents import alive, assert_sound, calls, says
-from tests.support.agent_world import TickingClock
 from tests.support.models.loopback_server import Loopback, Reply, serving
 
 pytestmark = pytest.mark.ray
@@ -77,7 +77,7 @@ async def test_fifty_agents_of_a_cluster_edit_one_block_at_once(folder: Path) ->
             await asyncio.gather(*(agent.attach_block("team") for agent in agents))
             await signs(system, names)
             assert authors(system) == names
-            assert sorted(system.shared.show("team").value.split("\n")) == names
+            assert sorted((await system.shared.show("team")).value.split("\n")) == names
             kill(await actor(system, "blocks").ready.remote())
             await signs(system, names)
             assert authors(system) == sorted(names * 2)
@@ -85,8 +85,8 @@ async def test_fifty_agents_of_a_cluster_edit_one_block_at_once(folder: Path) ->
             await signs(system, names[:2])
             assert all("The end." in seen[name] for name in names[:2])
             with pytest.raises(StoreError, match="everlog shared"):
-                FileStore(folder, TickingClock().now).open(stream_of_block("team"), "test")
+                FileStore(folder, ManualClock(tick_us=1000).now).open(stream_of_block("team"), "test")
             assert await system.unload(stream_of_block("team"))
-            FileStore(folder, TickingClock().now).open(stream_of_block("team"), "test").close()
+            FileStore(folder, ManualClock(tick_us=1000).now).open(stream_of_block("team"), "test").close()
             for name in names[::10]:
                 assert_sound(system, name)

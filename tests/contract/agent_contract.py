@@ -73,7 +73,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
             records = await agent.send("Hi, I sail")
             assert kinds(records)[0] == "user_message"
             assert texts(records, "message_sent")
-            assert system.agents() == ["sam"]
+            assert await system.agents() == ["sam"]
             assert not (await system.agent("sam")).opened.born
 
     @alive
@@ -93,7 +93,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
             first = await anext(answer)
             assert (first.type, first.text) == ("user_message", "go")
             visitor = await place.reached()
-            view = system.view("sam")
+            view = system._reading.view("sam")
             assert [turn["status"] for turn in view.rows("turns")] == ["open"]
             assert kinds(view.reader.read("sam"))[-1] == "function_started"
             view.close()
@@ -106,7 +106,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
         """A message that is sent twice is recorded once, and both callers get the same records."""
         async with opens() as system:
             agent = await system.agent("sam")
-            known = uuid7(agent._clock.now(), 7)
+            known = uuid7(agent._sender.ports.clock.now(), 7)
             first = await agent.send("I live in Oslo", event_id=known)
             again = await agent.send("I live in Oslo", event_id=known)
             assert first[0].event_id == known
@@ -154,7 +154,7 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
             for name, records in zip(names, answers, strict=True):
                 assert name in str(texts(records, "message_sent"))
                 assert_sound(system, name)
-            assert system.agents() == sorted(names)
+            assert await system.agents() == sorted(names)
 
     @alive
     async def test_settings_apply_whenever_an_agent_is_opened(self, opens: Any) -> None:
@@ -212,8 +212,8 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
             for number in range(4):
                 await agent.send(f"My number is {number}")
             assert await agent.summarize()
-            assert await agent.expand()
-            assert not await agent.expand()
+            assert await agent.undo_summary()
+            assert not await agent.undo_summary()
             assert kinds(log(system))[-2:] == ["summary", "summary_expanded"]
 
     @alive

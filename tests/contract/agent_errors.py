@@ -40,7 +40,7 @@ class ErrorContract:
                 await system.agent("samue", create=False)
             with pytest.raises(UnknownAgent, match=r"'nobody' here. `everlog agents` lists those that exist"):
                 await system.agent("nobody", create=False)
-            assert system.agents() == ["samuel"]
+            assert await system.agents() == ["samuel"]
 
     @alive
     async def test_invalid_settings_are_refused(self, opens: Any) -> None:

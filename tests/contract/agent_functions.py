@@ -21,6 +21,7 @@ from tests.contract.contract_agents import (
     module_from,
     says,
     scripted,
+    texts,
 )
 from tests.support.models.loopback_server import serving
 
@@ -221,11 +222,46 @@ class FunctionContract:
             assert [(result.text, result.unknown) for result in results] == [(INTERRUPTED, True)]
             assert (await first)[-1].type == "turn_cancelled"
             assert "message_sent" in [record.type for record in await second]
-            assert await agent.cancel(every=True) == []
+            assert await agent.cancel(all_turns=True) == []
             assert "message_sent" in [record.type for record in await agent.send("three")]
-            view = system.view("sam")
+            view = system._reading.view("sam")
             assert {row["status"] for row in view.rows("turns")} == {"done", "cancelled"}
             view.close()
+
+    @alive
+    async def test_a_function_that_blocks_holds_up_no_other_agent(self, opens: Any) -> None:
+        """While plain functions of two agents block, a third agent is answered, and so are readers of the logs."""
+        own = (calls("block"), calls("block"), says("Yes."), says("Done."))
+        async with gate() as place, scripted(opens, *own, tools=[place.block()]) as (system, sam):
+            ann, bob = await system.agent("ann", SCRIPTED), await system.agent("bob", SCRIPTED)
+            turns, visitors = [], []
+            for agent in (sam, ann):
+                turns.append(asyncio.ensure_future(agent.send("go")._all()))
+                visitors.append(await place.reached())
+            assert texts(await bob.send("Are you there?"), "message_sent") == ["Yes."]
+            assert not any(turn.done() for turn in turns)
+            for visitor in visitors:
+                await visitor.enters("came in")
+            for turn in turns:
+                assert [result.text for result in results(await turn)] == ["came in"]
+            assert_sound(system)
+
+    @alive
+    async def test_a_turn_is_cancelled_while_its_function_blocks(self, opens: Any) -> None:
+        """A plain function cannot be stopped. The cancelled turn ends at once all the same, the next message is
+        answered while the function still blocks, and its late result is in no record.
+        """
+        own = (calls("block"), says("Yes."))
+        async with gate() as place, scripted(opens, *own, tools=[place.block()]) as (system, agent):
+            turn = asyncio.ensure_future(agent.send("go")._all())
+            visitor = await place.reached()
+            assert await agent.cancel() == [log(system)[-1].turn]
+            ended = await turn
+            assert [(result.text, result.unknown) for result in results(ended)] == [(INTERRUPTED, True)]
+            assert ended[-1].type == "turn_cancelled"
+            assert texts(await agent.send("Are you there?"), "message_sent") == ["Yes."]
+            await visitor.enters("came in late")
+            assert "came in late" not in str(log(system))
 
     @alive
     async def test_a_function_that_only_reads_is_run_again(self, opens: Any) -> None:

@@ -3,6 +3,7 @@ unloaded.
 """
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -26,8 +27,8 @@ class TimeContract:
         with serving(says("Tick.")) as endpoint:
             async with opens(base_url=endpoint.url) as system:
                 agent = await system.agent("sam", SCRIPTED)
-                assert await agent.set_timer("", "Look at the tea", every_s=1) == "timer-1"
-                due = system.view("sam").rows("timers")[0]["due_us"]
+                assert await agent.set_timer("", "Look at the tea", every=timedelta(seconds=1)) == "timer-1"
+                due = system._reading.view("sam").rows("timers")[0]["due_us"]
                 assert await agent.unload()
                 await asked(endpoint, 2)
                 assert await agent.cancel_timer("timer-1")
@@ -47,7 +48,7 @@ class TimeContract:
         with serving(says("Tick.")) as endpoint:
             async with opens(base_url=endpoint.url) as system:
                 agent = await system.agent("sam", SCRIPTED)
-                await agent.set_timer("tea", every_s=1)
+                await agent.set_timer("tea", every=timedelta(seconds=1))
                 await self.kill(system, "sam")
                 await asked(endpoint, 1)
                 assert await agent.cancel_timer("tea")

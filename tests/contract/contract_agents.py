@@ -5,6 +5,7 @@ of the result.
 import asyncio
 import functools
 import importlib.util
+import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -61,6 +62,18 @@ class Gate:
                 writer.close()
 
         return knock
+
+    def block(self) -> Tool:
+        """Return a plain function that blocks its thread at this gate, for an agent."""
+        port = self.port
+
+        @tool
+        def block() -> str:
+            """Block at the gate."""
+            with socket.create_connection(("127.0.0.1", port)) as gate:
+                return gate.makefile().readline().strip()
+
+        return block
 
     async def reached(self) -> "Visitor":
         """Wait until an agent's function waits at the gate."""
@@ -135,7 +148,7 @@ async def asked(endpoint: Loopback, requests: int) -> None:
 
 def log(system: AgentSystem, name: str = "sam") -> list[Record]:
     """Return every record of the agent."""
-    view = system.view(name)
+    view = system._reading.view(name)
     try:
         return list(view.reader.read(view.agent_id))
     finally:
@@ -144,7 +157,7 @@ def log(system: AgentSystem, name: str = "sam") -> list[Record]:
 
 def context(system: AgentSystem, name: str = "sam") -> Context:
     """Return the context that the agent's model would see."""
-    view = system.view(name)
+    view = system._reading.view(name)
     try:
         return view.context()
     finally:
@@ -170,7 +183,7 @@ def module_from(path: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> Any
 
 def assert_sound(system: AgentSystem, name: str = "sam") -> None:
     """Check that the agent verifies and rebuilds, and that every turn has ended."""
-    view = system.view(name)
+    view = system._reading.view(name)
     assert (verify(view, system._reading.tools).faults, rebuild(view).faults) == ([], [])
     assert {turn["status"] for turn in view.rows("turns")} <= {"done"}
     view.close()

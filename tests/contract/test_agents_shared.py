@@ -36,6 +36,8 @@ class TestSharedAgents(AgentContract):
         "test_an_effect_that_may_have_happened_is_not_repeated",
         "test_an_endpoint_that_fails_hurts_its_own_agent_only",
         "test_edited_code_runs_in_an_agent_that_is_open",
+        "test_a_function_that_blocks_holds_up_no_other_agent",
+        "test_a_turn_is_cancelled_while_its_function_blocks",
     } | {"test_a_summary_is_made_and_taken_back", "test_a_past_conversation_can_be_imported"}  # fmt: skip
     """Tests of code that is the same in each placement."""
 

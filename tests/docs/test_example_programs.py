@@ -3,7 +3,6 @@
 import importlib.util
 import inspect
 import io
-import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import get_args
 
 import pytest
 
-from everlog.actors import agent_ref, agent_system, api
+import everlog
+from everlog.actors import agent_ref, agent_state, agent_system, api, reply, runtime, store_services
 from everlog.events import ModelError
 from everlog.interfaces.common.front_end import FrontEnd, Notice
 from everlog.store import FileStore
@@ -58,48 +58,47 @@ def test_the_front_end_answers_what_it_reads(
     assert [r.text for r in log if r.type == "user_message"] == ["Hi, I sail", "Hello?", "And now?"]
 
 
-def test_the_python_example_prints_what_its_page_shows(
+@pytest.mark.parametrize(
+    ("name", "page"),
+    [("own_tool", "talk_from_python"), ("fifty_agents", "talk_from_python"), ("rerun", "fork_and_rerun")],
+)
+def test_an_example_prints_what_its_page_shows(
+    name: str, page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The page has the whole program and its output, which need no key and no network."""
+    text = (EXAMPLES.parent / "how_to" / f"{page}.md").read_text(encoding="utf-8")
+    program = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
+    assert f"```python\n{program}```" in text, "copy the program into the page"
+    run(f"{name}.py", "", monkeypatch, tmp_path, None)
+    assert f"```text\n{capsys.readouterr().out}```" in text
+
+
+def test_a_model_calls_the_function_of_the_example(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """docs/how_to/talk_from_python.md shows the output of docs/examples/talk.py, which needs no key and no network."""
-    run("talk.py", "", monkeypatch, tmp_path, None)
-    shown = re.search(r"```text\n(.*?)```", (EXAMPLES.parent / "how_to" / "talk_from_python.md").read_text(), re.DOTALL)
-    assert shown is not None
-    assert capsys.readouterr().out == shown[1]
+    """A model that calls functions gets the result of `tide`, and the example shows the call."""
+    asked = completion(calls=[("tide", {"place": "Bergen", "request_heartbeat": True})])
+    monkeypatch.setattr(everlog, "open_system", partial(api.open_system, services=answering([asked, say("At noon.")])))
+    monkeypatch.setattr("everlog.actors.agent.agent_setup.OFFLINE", "scripted")
+    run("own_tool.py", "", monkeypatch, tmp_path, None)
+    assert capsys.readouterr().out.splitlines()[0] == "ann: At noon. (functions: tide)"
 
 
-def test_the_archive_example_prints_what_its_page_shows(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    """Each line of the page's code is a line of docs/examples/archive.py, which prints what the page shows."""
-    run("archive.py", "", monkeypatch, tmp_path, None)
-    page = (EXAMPLES.parent / "how_to" / "talk_from_python.md").read_text().split("examples/archive.py)")[1]
-    code, shown = (re.search(rf"```{kind}\n(.*?)```", page, re.DOTALL) for kind in ("python", "text"))
-    assert code is not None and shown is not None
-    assert capsys.readouterr().out == shown[1]
-    program = {line.strip() for line in (EXAMPLES / "archive.py").read_text().splitlines()}
-    assert {line.strip() for line in code[1].splitlines()} <= program
-
-
-def test_the_fleet_example_prints_what_its_page_shows(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    """docs/examples/fleet.py queries all agents, and docs/python.md shows its lines and its output."""
-    run("fleet.py", "", monkeypatch, tmp_path, None)
-    page = (EXAMPLES.parent / "how_to" / "talk_from_python.md").read_text().split("examples/fleet.py)")[1]
-    code, shown = (re.search(rf"```{kind}\n(.*?)```", page, re.DOTALL) for kind in ("python", "text"))
-    assert code is not None and shown is not None
-    assert capsys.readouterr().out == shown[1]
-    program = {line.strip() for line in (EXAMPLES / "fleet.py").read_text().splitlines()}
-    assert {line.strip() for line in code[1].splitlines()} <= program
+def answering(lines: list[str]) -> api.ServiceOptions:
+    """Return services whose model gives these answers."""
+    model = ScriptedModel(lines)
+    return api.ServiceOptions(models=lambda *_: model)
 
 
 def test_the_python_page_has_every_method() -> None:
-    """docs/reference/python.md has a heading for every public method of a system, an agent and its archival memory."""
+    """docs/reference/python.md has a heading for every public method and property of the public classes."""
     page = (EXAMPLES.parent / "reference" / "python.md").read_text()
-    for kind in (agent_system.AgentSystem, agent_ref.AgentRef, agent_ref.ArchivalMemory):
+    for kind in (
+        agent_system.AgentSystem, agent_ref.AgentRef, agent_ref.ArchivalMemory, agent_state.AgentState, runtime.Run,
+        reply.Reply, reply.SendOutcome, store_services.DocumentSources, store_services.SharedBlocks,
+    ):  # fmt: skip
         for name, value in vars(kind).items():
-            if inspect.isfunction(value) and not name.startswith("_") and name != "open":
+            if (inspect.isfunction(value) or isinstance(value, property)) and not name.startswith("_"):
                 assert f"#### {kind.__name__}.{name}\n" in page, name
 
 

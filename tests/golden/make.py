@@ -14,18 +14,22 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.conversation_import import ImportedMessage
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.functions.tools import Tool, tool
 from everlog.actors.memory.document_load import Document
 from everlog.actors.memory.source_service import Sources
+from everlog.actors.ports.timer_schedules import next_due
 from everlog.events import (
     ArchivalDeleted,
     ArchivalInserted,
     ArchivalUpdated,
     BadInput,
     Draft,
+    Heartbeat,
     MessageSent,
     SourceAttached,
     SourceDetached,
@@ -36,6 +40,7 @@ from everlog.events import (
     UserMessage,
     event_of,
 )
+from everlog.events.times import moment
 from everlog.projections import PROJECTIONS
 from everlog.store import FileStore
 from tests.golden.filled_events import every_kind
@@ -188,6 +193,20 @@ async def wander(world: World) -> None:
     await world.tell("Where was I?", agent="ann")
 
 
+async def keep_time(world: World) -> None:
+    """Write an agent with a timer of a schedule, which fired once and was set again in the same commit."""
+    await world.tell("I am Tim.", agent="tim")
+    async with world.system.agent("tim", world.settings) as agent:
+        timer = TimerSet(
+            timer="tea", due_at=world.clock.at, cron="0 16 * * 1-5", zone="Europe/Oslo", text="Time for tea."
+        )
+        await agent.commit([timer], turn=agent.turn, step=0)
+        beat = Heartbeat(text=timer.text, reason="timer", timer=timer.timer)
+        again = msgspec.structs.replace(timer, due_at=next_due(timer.cron, timer.zone, world.clock.at))
+        await agent.receive(beat, then=[again])
+        await agent.run()
+
+
 def load(world: World) -> None:
     """Write a source whose documents were loaded, changed and removed."""
     sources = Sources(world.store, clock=world.clock, ids=world.ids)
@@ -199,9 +218,10 @@ def load(world: World) -> None:
 async def remember(world: World) -> None:
     """Write an agent with an imported conversation. One message is erased, which seals the agent's log."""
     said = [
-        ImportedMessage(event=UserMessage(text=f"Secret {n}", imported=True), said_at=n * 10**6) for n in range(1, 4)
+        ImportedMessage(event=UserMessage(text=f"Secret {n}", imported=True), said_at=moment(n * 10**6))
+        for n in range(1, 4)
     ]
-    said.append(ImportedMessage(event=MessageSent(text="I see.", imported=True), said_at=4 * 10**6))
+    said.append(ImportedMessage(event=MessageSent(text="I see.", imported=True), said_at=moment(4 * 10**6)))
     async with world.system.agent("mel", world.settings) as agent:
         await agent.import_messages(said)
         await agent.receive(UserMessage(text="Do you remember?"))
@@ -235,7 +255,7 @@ async def part_ways(world: World) -> None:
 def grow(world: World) -> None:
     """Write all agents and documents of a golden log."""
     load(world)
-    for scene in (converse, every_shape, wander, remember, reach_outside, part_ways, live_twice):
+    for scene in (converse, every_shape, wander, remember, reach_outside, part_ways, live_twice, keep_time):
         asyncio.run(scene(world))
     assert any(isinstance(event_of(record), Summary) for record in world.log())
 

@@ -63,7 +63,7 @@ def fold(records: Sequence[Record]) -> dict[str, list[Row]]:
         "pressure": _pressure(every, agents, parents),
         "summaries": [_summary(one) for one in living if one.record.type in ("summary", "summary_expanded")],
         "heartbeats": [_heartbeat(one) for one in living if one.record.type == "heartbeat"],
-        "failures": [row for one in living if (row := _failure(one)) is not None],
+        "failures": _failures(living),
     }
 
 
@@ -105,8 +105,9 @@ def _agents(every: Sequence[Told], parents: Mapping[str, Fork]) -> list[Row]:
             continue
         row = rows.setdefault(
             (r.agent_id, one.life),
-            {"agent_id": r.agent_id, "life": one.life, "events": 0, "messages": 0, "head": 0, "turns": 0,
-             "first_active": r.recorded_at, "last_active": r.recorded_at, "deleted": False,
+            {"agent_id": r.agent_id, "name": r.agent_id, "life": one.life,
+             "events": 0, "messages": 0, "head": 0, "turns": 0,
+             "first_recorded_at": r.recorded_at, "last_recorded_at": r.recorded_at, "deleted": False,
              "parent": None, "parent_seq": None},
         )  # fmt: skip
         if one.life == 1 and r.agent_id in parents:
@@ -114,8 +115,8 @@ def _agents(every: Sequence[Told], parents: Mapping[str, Fork]) -> list[Row]:
         row["events"] += 1
         row["messages"] += r.type in ("user_message", "message_sent") and not one.erased
         row["head"], row["turns"] = max(row["head"], r.seq), max(row["turns"], r.turn)
-        row["first_active"] = min(row["first_active"], r.recorded_at)
-        row["last_active"] = max(row["last_active"], r.recorded_at)
+        row["first_recorded_at"] = min(row["first_recorded_at"], r.recorded_at)
+        row["last_recorded_at"] = max(row["last_recorded_at"], r.recorded_at)
         row["deleted"] |= r.type == "agent_deleted"
     last = {agent_id: max(life for name, life in rows if name == agent_id) for agent_id, _ in rows}
     return [{**row, "current": row["life"] == last[row["agent_id"]]} for row in rows.values()]
@@ -124,7 +125,7 @@ def _agents(every: Sequence[Told], parents: Mapping[str, Fork]) -> list[Row]:
 def _message(one: Told) -> Row:
     r = one.record
     return {
-        **one.place, "time": r.recorded_at if r.said_at is None else r.said_at,
+        **one.place, "recorded_at": r.recorded_at, "said_at": r.recorded_at if r.said_at is None else r.said_at,
         "role": "user" if r.type == "user_message" else "assistant", "name": one.payload.get("name", ""),
         "text": r.text or "", "ref": one.payload.get("ref", ""), "imported": one.payload.get("imported", False),
     }  # fmt: skip
@@ -227,7 +228,7 @@ def _function_call(one: Told, call: Row, end: Told | None) -> Row:
     return {
         **one.place, "call_id": call["id"], "name": call["name"], "arguments": call["arguments"],
         "outcome": "open" if end is None else _outcome(end), "result_seq": end and end.record.seq,
-        "result": end and end.record.text, "asked_at": at, "ended_at": end and end.record.recorded_at,
+        "result": end and end.record.text, "started_at": at, "ended_at": end and end.record.recorded_at,
         "duration_us": None if end is None else end.record.recorded_at - at,
     }  # fmt: skip
 
@@ -267,7 +268,7 @@ def _pressure(every: Sequence[Told], agents: Sequence[Row], parents: Mapping[str
             "used": tokens / window if window else None,
             "fraction": configs[-1].payload.get("pressure_fraction", 0.75) if configs else 0.75,
             "warned": max(warned, default=0) > max(sums, default=0), "summary_seq": max(sums, default=None),
-            "called_at": replies[-1].record.recorded_at if replies else None, "deleted": agent["deleted"],
+            "recorded_at": replies[-1].record.recorded_at if replies else None, "deleted": agent["deleted"],
         })  # fmt: skip
     return rows
 
@@ -288,6 +289,17 @@ def _heartbeat(one: Told) -> Row:
         **one.place, "recorded_at": one.record.recorded_at, "reason": one.payload["reason"],
         "timer": one.payload.get("timer", ""), "late": one.payload.get("late", False), "text": one.record.text or "",
     }  # fmt: skip
+
+
+def _failures(living: Sequence[Told]) -> list[Row]:
+    """Return the failures, without those of a turn that a fork closed because it was open at the fork point."""
+    closed = {
+        (one.place["agent_id"], one.place["life"], one.place["turn"])
+        for one in living
+        if one.record.type == "turn_abandoned" and one.payload.get("reason") == "forked"
+    }
+    found = [row for one in living if (row := _failure(one)) is not None]
+    return [row for row in found if (row["agent_id"], row["life"], row["turn"]) not in closed]
 
 
 def _failure(one: Told) -> Row | None:

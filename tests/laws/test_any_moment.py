@@ -8,7 +8,7 @@ from unittest.mock import patch
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from everlog.actors.prompt.context import context_of
+from everlog.actors.prompt.context import context_of, is_configured
 from everlog.events import Draft, Record, SummaryExpanded, draft, is_erased, place, uuid7
 from everlog.projections import DERIVER, HEAD, Projections, activate
 from everlog.store import FileStore
@@ -65,7 +65,7 @@ def test_as_of_any_seq_by_way_of_checkpoints_is_the_fold_of_the_records_up_to_it
 def context_rows(engine: Projections) -> object:
     """Return the context as the renderer gets it; None without a configuration."""
     rows = engine.rows("context_window", "sam")
-    return context_of("sam", HEAD, rows) if any(row["slot"] == "config" for row in rows) else None
+    return context_of("sam", HEAD, rows) if is_configured(rows) else None
 
 
 def test_the_law_is_about_checkpoints() -> None:

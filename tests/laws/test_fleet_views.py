@@ -115,7 +115,7 @@ def rows_of(views: FleetViews, name: str) -> list[Row]:
             if isinstance(value, datetime):
                 row[column] = (value - EPOCH) // timedelta(microseconds=1)
         if day is not None:
-            at = row["time"] if "time" in row else row["recorded_at"]
+            at = row["said_at"] if name == "messages" else row["recorded_at"]
             assert day == (EPOCH + timedelta(microseconds=at)).date()
     return rows
 
@@ -189,8 +189,8 @@ def test_the_views_agree_with_the_projections_of_one_agent() -> None:
 
 
 def plain(row: Row) -> Row:
-    """Return a row of a projection in the form of the views."""
-    return {key: value for key, value in row.items() if key != "as_of"}
+    """Return a row of a projection in the form of the views, whose name for the beginning is the same everywhere."""
+    return {{"asked_at": "started_at"}.get(key, key): value for key, value in row.items() if key != "as_of"}
 
 
 def test_as_of_a_time_is_the_fold_of_what_was_recorded_by_then() -> None:
@@ -288,7 +288,7 @@ def test_views_over_forks_equal_the_fold_and_the_projections(seed: int) -> None:
         for name, row in pressure.items():
             assert {key: row[key] for key in nothing} == {key: found.get(name, nothing)[key] for key in nothing}
     later = [row for name, row in pressure.items() if name.startswith("fork")]
-    assert sum(row["window"] is not None for row in later) > sum(row["window"] is None for row in later)
+    assert sum(row["window"] is not None for row in later) >= 5, "few forks were configured: the figures prove little"
     upto = sorted(record.recorded_at for record in records)[len(records) * 2 // 3]
     with FleetViews([], table, upto=upto, limits=ONE_THREAD, prices=PRICES) as views:
         for name, expected in fold([record for record in records if record.recorded_at <= upto]).items():

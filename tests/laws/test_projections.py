@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from everlog.actors.agent import agent_setup
 from everlog.actors.functions.memgpt_functions import BUILTIN
-from everlog.actors.prompt.context import context_of
+from everlog.actors.prompt.context import context_of, is_configured
 from everlog.events import (
     Call,
     FunctionResult,
@@ -28,7 +28,7 @@ from tests.support.law import law
 
 TOOLS = {tool.name: tool for tool in BUILTIN}
 ASKED = agent_setup.Settings(model="scripted", window=8192)
-BIRTH = tuple(agent_setup.birth(ASKED, agent_setup.configuration(ASKED, None, TOOLS, {})))
+BIRTH = tuple(agent_setup.birth("sam", ASKED, agent_setup.configuration(ASKED, None, TOOLS, {})))
 STREAMS = event_strategies.streams(birth=BIRTH)
 
 
@@ -118,7 +118,7 @@ def test_summarized_records_are_cold_until_the_summary_is_undone() -> None:
         assert engine.query("SELECT count(*) AS n FROM records")[0]["n"] == head + 1
         assert RecallSearch(engine, "sam", HEAD).recall("hello", 0, 5) == found
         engine.add([place(draft(expanded, event_id=uuid7(1, 2), **place_of), "sam", head + 2, head + 2)])
-        shown = [row["seq"] for row in engine.rows("context_window", "sam") if row["shown"]]
+        shown = [row["seq"] for row in engine.rows("context_records", "sam") if row["shown"]]
         assert min(shown) < covered
         assert engine.query("SELECT count(*) AS n FROM records")[0]["n"] == head + 2
         assert RecallSearch(engine, "sam", HEAD).recall("hello", 0, 5) == found
@@ -133,10 +133,10 @@ def test_the_context_and_the_projection_agree_on_memory_pressure(records: list[R
     rows = engine.batch("context_window", moments)
     for as_of, pressure in pressures.items():
         seen = [row for row in rows if row["as_of"] == as_of]
-        if not any(row["slot"] == "config" for row in seen):
+        if not is_configured(seen):
             continue
         context = context_of("sam", as_of, seen)
-        assert (context.tokens, context.warned) == (pressure["tokens"], pressure["warned"])
+        assert (context.threshold, context.warned) == (pressure["threshold"], pressure["warned"])
         assert (context.config.window, context.config.pressure_fraction) == (pressure["window"], pressure["fraction"])
     engine.close()
 

@@ -1,5 +1,6 @@
 """Laws of recall search: it ranks like a plain reference, as of any record, independently of earlier searches."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -104,6 +105,32 @@ def test_later_records_never_change_search_results(life, query, data):
         part.add(records[:as_of])
         text = " ".join(query)
         assert searched(whole, as_of, text, meanings=meanings) == searched(part, HEAD, text, meanings=meanings)
+
+
+def day(time: int) -> str:
+    """Return the day of a time in UTC."""
+    return datetime.fromtimestamp(time / 1_000_000, UTC).date().isoformat()
+
+
+@law(LIVES, st.data(), few=5, many=120)
+def test_days_find_what_a_plain_filter_finds(life, data):
+    """A search by days, as of any seq, has the messages of those days in the incarnation of that seq, in order; each
+    page has the total, also one beyond the end.
+    """
+    records, said = lived(life)
+    as_of = data.draw(st.integers(1, len(records)))
+    born = max(record.seq for record in records if record.type == "agent_created" and record.seq <= as_of)
+    days = sorted({day(record.recorded_at) for record in records})
+    first, last = sorted(data.draw(st.lists(st.sampled_from(days), min_size=2, max_size=2)))
+    wanted = [one for one in said if born < one.seq <= as_of and first <= day(one.time) <= last]
+    with Projections() as engine:
+        engine.add(records)
+        search = RecallSearch(engine, "sam", as_of)
+        pages = [search.recall_between(first, last, start, 3) for start in range(0, len(wanted) + 3, 3)]
+    assert [(row["seq"], row["time"], row["text"]) for page in pages for row in page] == [
+        (one.seq, one.time, one.text) for one in wanted
+    ]
+    assert {page.total for page in pages} == {len(wanted)}
 
 
 TALK: list[tuple[str, str, int] | None] = [

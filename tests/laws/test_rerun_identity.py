@@ -30,6 +30,7 @@ from everlog.events import (
     UserLogin,
     UserMessage,
 )
+from everlog.events.times import moment
 from tests.support.agent_world import World, completion, counted
 from tests.support.seeds import split
 
@@ -132,8 +133,8 @@ async def live(agent: Agent, world: World, chance: Random) -> None:
             at = world.clock.now() - 10**12
             await agent.import_messages(
                 [
-                    ImportedMessage(UserMessage(text="long ago", imported=True), at),
-                    ImportedMessage(MessageSent(text="Yes.", imported=True), at),
+                    ImportedMessage(UserMessage(text="long ago", imported=True), moment(at)),
+                    ImportedMessage(MessageSent(text="Yes.", imported=True), moment(at)),
                 ]
             )
         case _:

@@ -53,12 +53,13 @@ def together(parts: Sequence[AbstractContextManager[object]]) -> Iterator[None]:
 
 
 def publishing(change: Callable[[Any], Any], *modules: Any) -> AbstractContextManager[None]:
-    """While open, let `publish` in these modules work on the disk that `change` returns for the real one."""
+    """While open, let these modules publish their files on the disk that `change` returns for the real one."""
 
     def make(publish: Any) -> Any:
         return lambda disk, *args, **kwargs: publish(change(disk), *args, **kwargs)
 
-    return together([instead(module, "publish", make) for module in modules])
+    names = [(module, "publish_open" if hasattr(module, "publish_open") else "publish") for module in modules]
+    return together([instead(module, name, make) for module, name in names])
 
 
 def without_sync(disk: Any) -> Any:

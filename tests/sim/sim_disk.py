@@ -15,6 +15,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
+from everlog.store.base.memory_disk import memory_fd
+
 SECTOR_BYTES = 512
 
 
@@ -270,6 +272,10 @@ class SimDisk:
         with self.gate("is_locked", path):
             locked = self.platter.inode(path).lock is not None
         return locked if self.platter.locks else None
+
+    def hold(self, path: Path) -> int:
+        with self.gate("hold", path):
+            return memory_fd(bytes(self.platter.inode(path).cache))
 
     def die(self) -> None:
         """Close the process's files and free its locks."""

@@ -2,7 +2,9 @@
 not grow.
 
     python -m tests.soak.cluster_soak [--minutes 20] [--agents 600]
+    python -m tests.soak.cluster_soak --load constant --minutes 40 [--agents 400] [--rate 25] [--words FOLDER]
 
+The second form is that of `constant_load`: agents stay active, and the load is the same all the time. The first form
 starts Ray on this machine, with agents in two shards and a few dedicated ones that are unloaded after some seconds, and
 sends messages to some of the agents at a time. At the end it prints a table: for each process that ran all the time its
 memory (resident, and private) and its open files after a warm-up and at the end, and the growth of its memory. It exits
@@ -24,6 +26,7 @@ from typing import Any, NamedTuple
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import open_system
 from tests.cluster.conftest import descendants
+from tests.soak.constant_load import constant_load
 
 IDLE_S = 4
 """Idle seconds before an agent is unloaded: more than a host needs to start, so that one host is not unloaded before
@@ -212,10 +215,16 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--agents", type=int, default=600)
+    parser.add_argument("--load", choices=("churn", "constant"), default="churn")
+    parser.add_argument("--rate", type=float, default=25, help="messages a second of the constant load")
+    parser.add_argument("--words", help="folder of public data sets; without it EVERLOG_DATA, or everyday words")
     wanted = parser.parse_args(arguments)
     with TemporaryDirectory(prefix="soak") as folder:
         os.environ |= {"RAY_TMPDIR": folder, "RAY_AUTH_MODE": "disabled"}
         os.environ.pop("RAY_ADDRESS", None)
+        if wanted.load == "constant":
+            load = constant_load(Path(folder), wanted.minutes * 60, wanted.agents, wanted.rate, wanted.words)
+            return 0 if asyncio.run(load) else 1
         running = asyncio.run(soak(Path(folder), wanted.minutes * 60, wanted.agents))
     processes = running.looks.processes()
     faults = [fault for one in processes for fault in one.faults]

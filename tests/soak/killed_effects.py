@@ -254,7 +254,7 @@ def _effect_first() -> None:
         results[step, outside.key] = outside.tool.function(**outside.arguments)
         started(step, outside)
 
-    async def take(_: turn_runner.TurnRunner, work: ReplyExecution, outside: ExternalCall) -> None:
+    async def take(_: turn_runner.TurnRunner, work: ReplyExecution, outside: ExternalCall, *_more: object) -> None:
         work.ended(outside, results[work, outside.key])
 
     ReplyExecution.started, turn_runner.TurnRunner._run_outside = run_first, take

@@ -14,8 +14,8 @@ from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.replay.rebuild_check import rebuild, verify
 from everlog.events import PartitionBusy, UserMessage
 from everlog.store import FileStore, check
+from everlog.testing import ManualClock
 from tests.soak.test_killed_processes import start
-from tests.support.agent_world import TickingClock
 
 CHAT = """
 import asyncio, json, sys
@@ -71,7 +71,7 @@ def chat(tmp_path: Path) -> Iterator[Chat]:
 
 def here(store: Path) -> LocalSystem:
     """Return a system of this process over the same store."""
-    return LocalSystem(FileStore(store, TickingClock().now))
+    return LocalSystem(FileStore(store, ManualClock(tick_us=1000).now))
 
 
 async def one_message(system: LocalSystem, text: str, *, take_over: bool = False) -> None:

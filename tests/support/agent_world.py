@@ -1,4 +1,4 @@
-"""The world in which tests run agents: a clock that moves only when it is read, counting ids, and a scripted model.
+"""The world in which tests run agents one by one: the clock, the ids and the model of `everlog.testing`, without hosts.
 
 Nothing here is random or slow, and everything can be examined afterwards.
 """
@@ -7,42 +7,20 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from everlog import testing
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.functions.tools import Tool
-from everlog.actors.ports.effects import ModelResponse
 from everlog.actors.ports.ports import Ports
-from everlog.events import Record, UserMessage, uuid7
+from everlog.events import Record, UserMessage
+from everlog.events.times import since_epoch
+from everlog.interfaces.testing import manual_clock
+from everlog.interfaces.testing.scripted_reply import completion_body
 from everlog.store import MemoryStore, Store
+from everlog.testing import CountingIds, ManualClock
 
-START = 1_767_225_600_000_000
-"""2026-01-01 00:00:00 UTC."""
+START = since_epoch(manual_clock.START)
 SECOND = 1_000_000
-
-
-class TickingClock:
-    """A clock that is one millisecond later at each reading; `skip` moves the clock further."""
-
-    def __init__(self, start: int = START) -> None:
-        self.at = start
-
-    def now(self) -> int:
-        self.at += 1000
-        return self.at
-
-    def skip(self, seconds: float) -> None:
-        self.at += int(seconds * SECOND)
-
-
-class CountingIds:
-    """A source of UUIDv7 whose random part counts up."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def new(self, at: int) -> str:
-        self.count += 1
-        return uuid7(at, self.count)
 
 
 def completion(
@@ -54,24 +32,9 @@ def completion(
     finish: str | None = None,
 ) -> str:
     """Return the body of a chat completion with a thought and calls of (name, arguments)."""
-    message: dict[str, Any] = {"role": "assistant", "content": text}
-    if calls:
-        message["tool_calls"] = [
-            {
-                "id": f"call_{number}",
-                "type": "function",
-                "function": {"name": name, "arguments": a if isinstance(a, str) else json.dumps(a)},
-            }
-            for number, (name, a) in enumerate(calls)
-        ]
+    written = [(name, a if isinstance(a, str) else json.dumps(a)) for name, a in calls]
     prompt = total - 10 if prompt is None else prompt
-    return json.dumps(
-        {
-            "choices": [{"message": message, "finish_reason": finish or ("tool_calls" if calls else "stop")}],
-            "usage": {"prompt_tokens": prompt, "completion_tokens": total - prompt, "total_tokens": total},
-            "model": "scripted",
-        }
-    )
+    return completion_body(text, written, prompt_tokens=prompt, total_tokens=total, finish=finish or "")
 
 
 def say(message: str, **options: Any) -> str:
@@ -82,47 +45,26 @@ def say(message: str, **options: Any) -> str:
 Line = str | BaseException | Callable[[bytes], str]
 
 
-class ScriptedModel:
-    """A model that gives its lines in order (a body, an exception to raise, or a function of the request), then always
-    `after`.
-
-    A request without functions asks for a summary: it is answered from `summaries`, then with a short summary.
-    """
+class ScriptedModel(testing.ScriptedModel):
+    """A scripted model whose lines are bodies of answers, or functions of a request's bytes; then always `after`."""
 
     def __init__(
         self, lines: Iterable[Line] = (), *, after: Line | None = None, summaries: Iterable[Line] = ()
     ) -> None:
-        self.name = "scripted"
-        self.lines = list(lines)
-        self.after = after if after is not None else say("Yes.")
-        self.summaries = list(summaries)
-        self.requests: list[bytes] = []
+        super().__init__(lines, after=after if after is not None else say("Yes."), summaries=summaries)
 
-    async def ask(self, request: bytes, **_: object) -> ModelResponse:
-        self.requests.append(request)
-        if asks_summary(request):
-            line: Line = self.summaries.pop(0) if self.summaries else completion("We talked.", prompt=len(request) // 4)
-        else:
-            line = self.lines.pop(0) if self.lines else self.after
-        if isinstance(line, BaseException):
-            raise line
-        return ModelResponse(line(request) if callable(line) else line, 1000)
+    def called(self, line: Line, seen: testing.SeenRequest) -> Line:
+        return line(seen.raw) if callable(line) else line
 
-    async def close(self) -> None:
-        pass
+    def default_summary(self, seen: testing.SeenRequest) -> Line:
+        return completion("We talked.", prompt=len(seen.raw) // 4)
+
+    def body_of(self, line: Line, seen: testing.SeenRequest) -> str:
+        return line
 
     def messages(self, index: int = -1) -> list[dict[str, Any]]:
         """Return the chat messages of one request."""
-        found: list[dict[str, Any]] = json.loads(self.requests[index])["messages"]
-        return found
-
-
-def asks_summary(request: bytes) -> bool:
-    """Return True if a request, in any calling format, asks for a summary."""
-    body = json.loads(request)
-    if "prompt" in body:
-        return "### Functions" not in body["prompt"]
-    return "tools" not in body and "response_format" not in body
+        return self.seen[index].messages
 
 
 def written(request: bytes, text: str, **more: Any) -> str:
@@ -159,7 +101,7 @@ class World:
         tools: Sequence[Tool] = (),
         **more: Any,
     ) -> None:
-        self.clock = TickingClock()
+        self.clock = ManualClock(tick_us=1000)
         self.ids = CountingIds()
         self.store = store or MemoryStore()
         self.model = ScriptedModel(lines, after=after, **more)

@@ -14,6 +14,7 @@ from everlog.events import (
     AgentDeleted,
     ArchivalInserted,
     Call,
+    ContextTrimmed,
     Event,
     FunctionResult,
     Heartbeat,
@@ -117,12 +118,17 @@ def effect() -> st.SearchStrategy[Event]:
 
 
 def taken_back(number: int, left: Sequence[tuple[Event, int, int]]) -> st.SearchStrategy[Event]:
-    """Return a strategy that hides some of the turns up to `number`, or rethinks a reply of `left` (whose first seq is
-    1).
+    """Return a strategy that hides some of the turns up to `number`, shows less of a record or block, or rethinks a
+    reply of `left` (whose first seq is 1).
     """
     replies = [seq for seq, (event, _, _) in enumerate(left, start=1) if isinstance(event, ModelReply)]
     turns = st.lists(st.integers(1, number), min_size=1, unique=True).map(sorted)
-    hidden = st.builds(TurnsHidden, turns=turns)
+    chars = st.integers(0, 20)
+    hidden = (
+        st.builds(TurnsHidden, turns=turns)
+        | st.builds(ContextTrimmed, target_seq=st.integers(1, len(left)), shown_chars=chars)
+        | st.builds(ContextTrimmed, label=st.sampled_from(["persona", "human"]), shown_chars=chars)
+    )
     return hidden | st.builds(ReplyRethought, text=TEXT, target_seq=st.sampled_from(replies)) if replies else hidden
 
 

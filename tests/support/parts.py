@@ -10,6 +10,7 @@ PARTS = {
     "models": "real models, and a million damaged replies",
     "laws": "projections, codecs and views over many more random logs",
     "storage": "the store on a real disk: crashes, rot, backups and owners at every step",
+    "damage": "every kind of file of a store, damaged in every way, one and two at once, and cured",
     "contract": "the contract of agents that share a partition, where it is that of all agents",
     "commands": "commands that are interrupted at every step, and what a person's SQL cannot do",
     "cluster": "agents on a Ray of this machine",

@@ -1,7 +1,8 @@
 """Time that passes only when no task can run: an event loop whose sleepers wake at once, in the order of their times.
 
 While any task can run, no time passes. When all tasks wait, time moves to the earliest sleeper. If no task sleeps
-either, the test could never continue: that is an error instead of a hanging test.
+either, the test could never continue: that is an error instead of a hanging test. A test with threads of its own says
+so: then the loop waits for them instead, once no time that passes can wake a task.
 """
 
 import asyncio
@@ -20,11 +21,14 @@ class Stuck(AssertionError):
 class _Selector(selectors.DefaultSelector):
     """A selector that never waits: it moves the time instead."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, threads: bool) -> None:
         super().__init__()
+        self._threads = threads
         self.passed = 0.0
 
     def select(self, timeout: float | None = None) -> list[Any]:
+        if timeout is None and self._threads:
+            return super().select(None)
         if timeout is None:
             raise Stuck("every task waits, and no time that passes will wake one")
         ready = super().select(0)
@@ -36,8 +40,8 @@ class _Selector(selectors.DefaultSelector):
 class VirtualLoop(asyncio.SelectorEventLoop):
     """An event loop whose `time` is seconds since its beginning, none of them real."""
 
-    def __init__(self) -> None:
-        self._moments = _Selector()
+    def __init__(self, *, threads: bool = False) -> None:
+        self._moments = _Selector(threads=threads)
         super().__init__(self._moments)
         self.complaints: list[str] = []
         """Unreported failures: exceptions never retrieved, tasks destroyed while pending."""
@@ -61,15 +65,16 @@ class WallClock:
         return START + round(passed * SECOND) + self.skew
 
 
-def run(main: Callable[[], Coroutine[Any, Any, Any]], *, collect: bool = True) -> Any:
+def run(main: Callable[[], Coroutine[Any, Any, Any]], *, collect: bool = True, threads: bool = False) -> Any:
     """Return the result of `main()`, run in virtual time. `main` must leave no task and no unretrieved exception.
 
-    With `collect`, remaining tasks in cycles of garbage are searched too, which takes a while.
+    With `collect`, remaining tasks in cycles of garbage are searched too, which takes a while. `threads`: the test has
+    threads, which the loop may have to wait for.
     """
     loops: list[VirtualLoop] = []
 
     def factory() -> VirtualLoop:
-        loops.append(VirtualLoop())
+        loops.append(VirtualLoop(threads=threads))
         return loops[-1]
 
     async def whole() -> Any:

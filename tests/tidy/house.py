@@ -13,13 +13,14 @@ FILES_MAX = 20
 """Maximum number of files in a folder, `__init__.py` not counted."""
 
 SUB_ROOMS: Mapping[str, Sequence[str]] = {
-    "store": ("base", "partition", "sealed", "log", "streams", "backup", "stores", "check", "archive"),
+    "store": ("base", "partition", "sealed", "log", "streams", "backup", "stores", "check", "embedding", "archive"),
     "actors": (
         "ports", "models", "prompt", "formats", "memory", "functions", "agent", "replay", "rerun", "reports",
-        "archive", "gateway", "hosting", "cluster",
+        "archive", "erasure", "gateway", "hosting", "cluster",
     ),
     "interfaces": (
-        "common", "output", "documents", "show", "talk", "manage", "replay_console", "fleet", "explain", "cli", "tour",
+        "defaults", "common", "line_editor", "output", "documents", "imports", "show", "talk", "manage",
+        "replay_console", "fleet", "operate", "explain", "cli", "tour", "testing",
     ),
 }  # fmt: skip
 """The sub-rooms of each room, lowest first: a sub-room may import itself and those before it. The top of a room comes
@@ -30,6 +31,8 @@ BROAD = {"Exception", "BaseException"}
 GUARDS: Mapping[str, str] = {
     "actors/agent/decide.py": "runs functions of users",
     "actors/agent/turn_runner.py": "runs functions of users",
+    "actors/functions/run_function.py": "runs functions of users",
+    "actors/ports/function_threads.py": "runs functions of users",
     "actors/cluster/pickling.py": "pickles and unpickles objects of users",
     "interfaces/common/bootstrap.py": "loads files of users",
 }

@@ -21,6 +21,7 @@ HEAVY = {
     "openai": "actors",
     "jinja2": "actors",
     "lancedb": "store",
+    "prompt_toolkit": "interfaces",
 }  # library -> the room that holds its one file
 
 CHANCE = re.compile(

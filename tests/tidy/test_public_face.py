@@ -43,7 +43,7 @@ from everlog.events import UserMessage
 
 assert {actors.mine, events.mine, interfaces.mine, projections.mine, store.mine} == {True}
 with everlog.open("agents") as system:
-    print(system.agent("sam").send(UserMessage(text="Hi, my name is Chad")).text)
+    print(system.agent("sam").ask(UserMessage(text="Hi, my name is Chad")))
 """
 
 

@@ -1,9 +1,14 @@
 """The content of the wheel, the claims of the README, and the commands of .ci/run."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
+import tomllib
+import venv
 import zipfile
 from pathlib import Path
 
@@ -17,7 +22,9 @@ FIRST_SCREEN_LINES = 40
 def setup_commands() -> list[str]:
     """Return the commands of the README's first screen that use the local environment."""
     first_screen = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:FIRST_SCREEN_LINES]
-    return [line for line in first_screen if ".venv/bin/" in line and not line.startswith((" ", "#", "`", "-"))]
+    return [
+        line for line in first_screen if ".venv/bin/" in line and not line.startswith((" ", "#", "`", "-", "source"))
+    ]
 
 
 def top_level_folders() -> list[str]:
@@ -84,17 +91,27 @@ def test_two_commands_are_enough() -> None:
     job, tests = commands
     assert "pip install" in job, "Cure: the first command installs from a fresh clone"
     assert ".venv/bin/everlog " in job, "Cure: the first command ends by doing the main job"
+    assert "pip install -q -e '.[dev]'" in tests, "Cure: the second command installs what the tests need"
     assert "-m pytest" in tests, "Cure: the second command passes the tests"
 
 
 def test_ci_runs_the_readme_commands() -> None:
-    """.ci/run takes its install and test commands from the README, so the two cannot differ."""
+    """.ci/run takes its two commands from the README, so the two cannot differ."""
     run = subprocess.run([ROOT / ".ci" / "run", "--show"], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
-    job, tests = setup_commands()
-    install = job.partition(" && .venv/bin/everlog")[0]
     cure = "let .ci/run read both commands from README.md's first screen"
-    assert run.stdout.splitlines() == [install, tests], f"{run.stdout}Cure: {cure}"
+    assert run.stdout.splitlines() == setup_commands(), f"{run.stdout}Cure: {cure}"
+
+
+def test_a_plain_installation_brings_nothing_for_tests_or_single_file_types() -> None:
+    """pytest, linters, pandas, test models and readers of documents come with extras only."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    plain = {re.split(r"[\[<>=]", need)[0] for need in project["dependencies"]}
+    extras = project["optional-dependencies"]
+    apart = {re.split(r"[\[<>=]", need)[0] for extra in extras.values() for need in extra}
+    assert plain & apart == set(), "name a package once: as a dependency, or in an extra"
+    assert {"pytest", "pandas", "mypy", "ruff", "pypdf", "python-docx", "xllamacpp"} <= apart
+    assert "everlog[documents,local]" in extras["dev"], "the tests read documents and model files"
 
 
 def test_changelog_knows_the_version() -> None:
@@ -103,3 +120,78 @@ def test_changelog_knows_the_version() -> None:
     assert "## [Unreleased]" in changelog, "Cure: add `## [Unreleased]` and say there what changed"
     versions = re.findall(r'(?m)^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert len(versions) == 1, "Cure: state the version once, under [project]"
+
+
+@pytest.fixture(scope="module")
+def user_environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a new environment with the wheel and no file of this tree. Its dependencies are those of this process."""
+    folder = tmp_path_factory.mktemp("user")
+    venv.create(folder, with_pip=False)
+    (packages,) = folder.glob("lib/python3.*/site-packages")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(packages)
+    # After the environment's own folder on the path: an everlog that is installed here comes second.
+    (packages / "dependencies.pth").write_text(f"{sysconfig.get_paths()['purelib']}\n")
+    return folder
+
+
+def in_user_environment(environment: Path, *command: str) -> str:
+    """Run a program of this machine in an empty folder of the environment. Return what it printed."""
+    empty = environment / "empty"
+    empty.mkdir(exist_ok=True)
+    known = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "MYPYPATH")}
+    known |= {"EVERLOG_RUNTIME": "local", "MYPY_CACHE_DIR": str(environment / "mypy")}
+    run = subprocess.run(command, cwd=empty, env=known, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, f"{run.stdout}{run.stderr}"
+    return run.stdout
+
+
+def test_the_wheel_says_that_it_is_typed(wheel: Path) -> None:
+    """Type checkers read the types of an installed everlog: the wheel has the file `py.typed`."""
+    assert f"{PACKAGE}/py.typed" in contents(wheel)
+
+
+def test_an_installed_everlog_is_imported_fast(user_environment: Path) -> None:
+    """`import everlog` from the wheel loads one module of everlog, and fewer than a hundred in all."""
+    probe = "import sys; before = len(sys.modules); import everlog; print(len(sys.modules) - before, everlog.__file__)"
+    loaded, _, file = in_user_environment(user_environment, f"{user_environment}/bin/python", "-c", probe).partition(
+        " "
+    )
+    assert Path(file.strip()).is_relative_to(user_environment), "another everlog was imported"
+    assert int(loaded) < 100
+
+
+@pytest.mark.long
+@pytest.mark.commands
+def test_the_examples_are_a_strictly_typed_project_of_a_user(user_environment: Path, tmp_path: Path) -> None:
+    """With the wheel alone, `mypy --strict` accepts the example programs, and each of them runs."""
+    project = tmp_path / "project"
+    project.mkdir()
+    for example in sorted((ROOT / "docs" / "examples").glob("*.py")):
+        shutil.copy(example, project)
+    python = f"{user_environment}/bin/python"
+    options = ("--strict", "--python-executable", python)
+    checked = in_user_environment(user_environment, sys.executable, "-m", "mypy", *options, str(project))
+    assert "no issues found in 4 source files" in checked
+    for name in ("own_tool", "fifty_agents", "rerun"):
+        assert in_user_environment(user_environment, python, str(project / f"{name}.py"), str(tmp_path / name))
+
+
+@pytest.mark.long
+@pytest.mark.commands
+def test_a_wrong_use_is_found_by_mypy(user_environment: Path, tmp_path: Path) -> None:
+    """A user's type checker knows the parameters and results of both forms, and of functions with `@tool`."""
+    (tmp_path / "wrong.py").write_text(
+        "import everlog\n"
+        "with everlog.open('store') as system:\n"
+        "    agent = system.agent('sam', settings={'model': 'x'})\n"
+        "    agent.ask(5)\n"
+        "    number: int = agent.ask('Hi').text\n"
+        "    agent.set_timer('tea', due_at=5)\n"
+        "everlog.open('store', tools=[print])\n"
+    )
+    options = ("--strict", "--python-executable", f"{user_environment}/bin/python", str(tmp_path / "wrong.py"))
+    with pytest.raises(AssertionError) as found:
+        in_user_environment(user_environment, sys.executable, "-m", "mypy", *options)
+    lines = re.findall(r"wrong\.py:(\d): error", str(found.value))
+    assert lines == ["3", "4", "5", "6", "7"], found.value

@@ -2,7 +2,7 @@
 
 A preset is a text file in the folder of its kind, read without the line break at its end. A system prompt, the kind
 that `--preset` names, is a list of sections, each a file; presets may share sections. A system prompt may bring
-functions.
+functions. A persona may say `{{ agent }}`: there the new agent's own name stands, so that each agent knows itself.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,6 +12,7 @@ from importlib.resources.abc import Traversable
 from typing import Literal
 
 from everlog.events import BadInput, Section
+from everlog.store import bare_name
 
 PresetKind = Literal["system", "persona", "human"]
 
@@ -27,10 +28,15 @@ _SYSTEM: Mapping[str, Sequence[str]] = {
         "chat/base", "chat/control_flow", "chat/speaking", "chat/memory", "chat/tools", "extras/outside",
         "chat/closing",
     ),
+    "small": ("small/base",),
 }  # fmt: skip
 """Sections of each system prompt, in order, by folder and name."""
 BETWEEN = "\n\n"
 """Separator of two sections of a system prompt."""
+AGENT = "{{ agent }}"
+"""Place of the agent's name in a persona."""
+SMALL = "small"
+"""System prompt for a small context window; its agents have fewer functions, described in fewer words."""
 _EXTRAS = {"extras": ("message_chatgpt", "read_from_text_file", "append_to_text_file", "http_request")}
 
 
@@ -45,9 +51,15 @@ def sections(name: str) -> list[Section]:
     return [Section(path.rpartition("/")[2], _read("system", path)) for path in _SYSTEM[name]]
 
 
-def persona(name: str) -> str:
-    """Return the text with which the block `persona` begins."""
-    return _text("persona", name)
+def persona(name: str, agent_id: str) -> str:
+    """Return the text with which the block `persona` of an agent begins: of a template, with the agent's own name."""
+    return _text("persona", name).replace(AGENT, called(agent_id))
+
+
+def called(agent_id: str) -> str:
+    """Return the name by which an agent calls itself: `sam` is Sam, and any other spelling stays as it is."""
+    name = bare_name(agent_id)
+    return name.capitalize() if name.isalpha() and name.islower() else name
 
 
 def human(name: str) -> str:

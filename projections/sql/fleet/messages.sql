@@ -1,5 +1,5 @@
--- What user and agent said, imported conversations included. `time` is when it was said.
-SELECT agent_id, life, seq, turn, step, coalesce(said_at, recorded_at) AS time,
+-- What user and agent said, imported conversations included. `said_at` is when: of an import the time that the file gives.
+SELECT agent_id, life, seq, turn, step, recorded_at, coalesce(said_at, recorded_at) AS said_at,
     make_timestamp(epoch_us(coalesce(said_at, recorded_at)))::DATE AS day,
     CASE type WHEN 'user_message' THEN 'user' ELSE 'assistant' END AS role,
     coalesce(TRY(payload->>'$.name'), '') AS name, coalesce(text, '') AS text,

@@ -6,7 +6,7 @@ WITH now AS (
 last AS (
     SELECT agent_id, life,
         arg_max(coalesce(f_tokens, 0), seq) FILTER (type = 'model_reply') AS tokens,
-        arg_max(recorded_at, seq) FILTER (type = 'model_reply') AS called_at,
+        arg_max(recorded_at, seq) FILTER (type = 'model_reply') AS recorded_at,
         arg_max_null(f_window, seq) FILTER (type = 'agent_configured') AS "window",
         arg_max(coalesce(f_fraction, 0.75), seq) FILTER (type = 'agent_configured') AS fraction,
         max(seq) FILTER (type IN ('summary', 'summary_expanded')) AS summary_seq
@@ -28,7 +28,7 @@ warnings AS (
 )
 SELECT n.agent_id, n.life, coalesce(l.tokens, 0) AS tokens, l."window",
     coalesce(l.tokens, 0) / nullif(l."window", 0) AS used, coalesce(l.fraction, 0.75) AS fraction,
-    coalesce(w.seq, 0) > coalesce(l.summary_seq, 0) AS warned, l.summary_seq, l.called_at,
+    coalesce(w.seq, 0) > coalesce(l.summary_seq, 0) AS warned, l.summary_seq, l.recorded_at,
     e.agent_id IS NOT NULL AS deleted
 FROM now n
     LEFT JOIN last l ON l.agent_id = n.agent_id AND l.life = n.life

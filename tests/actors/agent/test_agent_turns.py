@@ -47,7 +47,7 @@ def test_a_new_agent_begins_with_memory_boot_messages_and_a_login() -> None:
 
 
 def test_the_system_message_has_the_memory_header_and_counted_blocks() -> None:
-    """Header lines in MemGPT's order, then each block with characters="used/limit"."""
+    """Header lines in MemGPT's order, then each block with characters="used/limit", the persona first."""
     world = born()
     system = world.model.messages()[0]["content"]
     lines = system.split("### Memory ")[1].splitlines()
@@ -57,6 +57,7 @@ def test_the_system_message_has_the_memory_header_and_counted_blocks() -> None:
     assert lines[4].startswith("Core memory shown below")
     human = next(block for block in world.system.view("sam").rows("core_memory") if block["label"] == "human")
     assert f'<human characters="{len(human["value"])}/2000">\n{human["value"]}\n</human>' in system
+    assert system.index("<persona ") < system.index("<human ")
 
 
 def test_a_one_step_turn_is_two_commits() -> None:
@@ -267,3 +268,4 @@ def test_an_input_that_arrives_during_a_turn_is_durable_at_once_and_answered_aft
     last = world.system.view("sam").rows("turns")
     assert sorted((t["turn"], t["status"]) for t in last) == [(1, "done"), (2, "done"), (3, "done")]
     assert '"second"' not in world.model.requests[-2].decode()
+    assert '"second"' in str(world.model.messages()[-1]["content"])

@@ -137,7 +137,7 @@ def test_turns_that_wait_continue_unless_all_are_cancelled(making: Making) -> No
             turns = [asyncio.ensure_future(sam.send(text)._all()) for text in ("one", "two", "three")]
             while not model.open or kinds(home.log()).count("user_message") % 3:
                 await after(1)
-            assert await sam.cancel(every=every) == ended
+            assert await sam.cancel(all_turns=every) == ended
             assert [said(records) for records in await asyncio.gather(*turns)] == answers
         await home.leave()
         assert faults(home) == []

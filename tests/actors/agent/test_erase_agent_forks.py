@@ -71,7 +71,7 @@ def made(disk: FaultyDisk) -> FileStore:
 
 
 def erased(store: FileStore) -> None:
-    erase(store, "sam", 2, 3, clock=Clock(), ids=Ids(), open_log=lambda name: store.open(name, "test"))
+    erase(store, {"sam": [(2, 3)]}, clock=Clock(), ids=Ids(), open_log=lambda name: store.open(name, "test"))
 
 
 def holding(disk: FaultyDisk) -> list[str]:
@@ -116,7 +116,7 @@ def assert_erased(store: FileStore, disk: FaultyDisk) -> None:
     for partition in store.partitions():
         assert check(store.partition(partition), deep=True, derive=DERIVER).ok
     with pytest.raises(BadInput, match="those of 'sam'"):
-        erase(store, "tom", 1, 4, clock=Clock(), ids=Ids(), open_log=lambda name: store.open(name, "test"))
+        erase(store, {"tom": [(1, 4)]}, clock=Clock(), ids=Ids(), open_log=lambda name: store.open(name, "test"))
 
 
 def test_forks_of_one_log_are_erased_together() -> None:

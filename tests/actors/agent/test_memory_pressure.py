@@ -55,6 +55,27 @@ def test_a_warning_for_a_later_turn_does_not_count_in_the_running_turn() -> None
     assert_replays(world)
 
 
+def test_an_input_that_came_during_a_turn_stands_after_that_turn() -> None:
+    """An input that arrived before the reply of the running turn is the last message of its own turn's request."""
+    world = World(say("Hello."))
+    asked = world.model.ask
+
+    async def work(agent: Agent) -> None:
+        async def ask(request: bytes, **_: object) -> ModelResponse:
+            if not world.model.requests:
+                await agent.receive(UserMessage(text="And you?"))
+            return await asked(request)
+
+        world.model.ask = ask
+        await agent.receive(UserMessage(text="Hi"))
+        await agent.run()
+
+    during(world, work)
+    assert "And you?" not in world.model.requests[0].decode()
+    assert "And you?" in str(world.model.messages()[-1]["content"])
+    assert_replays(world)
+
+
 def test_the_estimate_after_an_undo_is_that_of_the_shorter_request() -> None:
     """A window that was nearly full is not summarized after the turns that filled it were undone."""
     world = World()

@@ -13,6 +13,7 @@ from everlog.actors.agent.undo import INTERRUPTED
 from everlog.actors.functions.tools import Tool, tool
 from everlog.actors.replay.rebuild_check import rebuild, verify
 from everlog.events import BadInput, FunctionResult, Heartbeat, MessageSent, Record, UserMessage, event_of
+from everlog.events.times import moment
 from tests.actors.agent.test_turn_recovery import cut, finish
 from tests.support.agent_world import World, completion, kinds, say
 
@@ -124,8 +125,8 @@ def test_imported_messages_are_not_undone() -> None:
     world = World()
     told(world, "turn one")
     past = [
-        ImportedMessage(UserMessage(text="long ago", imported=True), 1000),
-        ImportedMessage(MessageSent(text="indeed", imported=True), 2000),
+        ImportedMessage(UserMessage(text="long ago", imported=True), moment(1000)),
+        ImportedMessage(MessageSent(text="indeed", imported=True), moment(2000)),
     ]
     during(world, lambda agent: agent.import_messages(past))
     assert during(world, lambda agent: agent.hide()) == [1]
@@ -153,7 +154,7 @@ def test_a_summary_excludes_undone_turns() -> None:
     assert "one one" in transcript
     assert "three three" not in transcript
     summary = next(event_of(record) for record in world.log() if record.type == "summary")
-    in_view = len([m for m in during(world, lambda agent: agent.rows("context_window")) if m["shown"]])
+    in_view = len([m for m in during(world, lambda agent: agent.rows("context_window")) if m["message"]])
     assert summary.hidden < summary.total
     assert in_view
     assert "one one" not in shown(world)
@@ -351,11 +352,12 @@ def test_the_model_sees_the_newest_wording_of_its_reply() -> None:
 
 
 def test_a_reworded_reply_is_summarized_with_its_new_words() -> None:
-    """The transcript for a summary has the reworded thought that the model sees."""
+    """The transcript for a summary has the reworded thought that the model sees; the rewording itself is no message."""
     world = World()
     told(world, "one " * 50)
     during(world, lambda agent: agent.rethink("I am glad."))
     told(world, "two " * 50)
+    assert "reply_rethought" not in {message.event.kind for message in world.system.view("sam").context().messages}
     summarized(world, "three " * 50)
     assert "I am glad." in world.model.requests[-1].decode()
     assert_replays(world)

@@ -4,6 +4,7 @@ import asyncio
 import shutil
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, closing
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import msgspec
 import pytest
 
 from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.conversation_import import ImportedMessage
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import open_system
@@ -30,7 +32,8 @@ from everlog.events import (
     draft,
 )
 from everlog.store import FileStore
-from tests.support.agent_world import START, CountingIds, TickingClock
+from everlog.testing import CountingIds, ManualClock
+from tests.support.agent_world import START
 
 HALF = "\ud800"
 """Half of a surrogate pair."""
@@ -38,7 +41,7 @@ HALF = "\ud800"
 
 def opened(folder: Path) -> AbstractAsyncContextManager[AgentSystem]:
     """Open a system of agents in this process."""
-    return open_system(folder, runtime="local", ports=Ports(clock=TickingClock(), ids=CountingIds()))
+    return open_system(folder, runtime="local", ports=Ports(clock=ManualClock(tick_us=1000), ids=CountingIds()))
 
 
 Misuse = Callable[[Any], Awaitable[object]]
@@ -51,13 +54,13 @@ def refused(tmp_path: Path, misuse: Misuse) -> None:
 
     async def run() -> None:
         async with open_system(
-            tmp_path, runtime="local", ports=Ports(clock=TickingClock(), ids=CountingIds())
+            tmp_path, runtime="local", ports=Ports(clock=ManualClock(tick_us=1000), ids=CountingIds())
         ) as system:
             agent = await system.agent("sam")
             head = agent.opened.head
             with pytest.raises(BadInput):
                 await misuse(agent)
-            with closing(system.view("sam")) as view:
+            with closing(system._reading.view("sam")) as view:
                 assert view.head.seq == head
             assert [record.type for record in await agent.send("Hi")][:1] == ["user_message"]
 
@@ -72,16 +75,27 @@ MISUSES: dict[str, Misuse] = {
     "no text at all": lambda agent: agent.send(None),
     "a reason that there is not": lambda agent: agent.send(Heartbeat(text="x", reason="bogus")),  # type: ignore[arg-type]
     "a time that is none": lambda agent: agent.send(UserLogin(last_login="today")),  # type: ignore[arg-type]
-    "a timer every True": lambda agent: agent.set_timer("t", every_s=True),
-    "a timer every half second": lambda agent: agent.set_timer("t", every_s=0.5),
-    "a timer due at a fraction": lambda agent: agent.set_timer("t", due_at=START + 0.5),
-    "a timer called 5": lambda agent: agent.set_timer(5, every_s=60),
-    "a timer that says None": lambda agent: agent.set_timer("t", None, every_s=60),
-    "a timer called by half of a character": lambda agent: agent.set_timer(HALF, every_s=60),
+    "a timer every True": lambda agent: agent.set_timer("t", every=True),
+    "a timer every half second": lambda agent: agent.set_timer("t", every=timedelta(seconds=0.5)),
+    "a timer due at a number": lambda agent: agent.set_timer("t", due_at=START),
+    "a timer due in no zone": lambda agent: agent.set_timer("t", due_at=datetime(2027, 1, 1)),  # noqa: DTZ001
+    "an import that was said in no zone": lambda agent: agent.import_messages(
+        [
+            ImportedMessage(UserMessage(text="x", imported=True), datetime(2020, 1, 1))  # noqa: DTZ001
+        ]
+    ),
+    "an import of text": lambda agent: agent.import_messages(["Hi"]),
+    "settings that are a dict": lambda agent: agent.configure({"model": "gpt-4o"}),
+    "a message without words": lambda agent: agent.send(" \n"),
+    "a question without words": lambda agent: agent.ask(""),
+    "an event without words": lambda agent: agent.ask(UserMessage(text="")),
+    "a timer called 5": lambda agent: agent.set_timer(5, every=timedelta(seconds=60)),
+    "a timer that says None": lambda agent: agent.set_timer("t", None, every=timedelta(seconds=60)),
+    "a timer called by half of a character": lambda agent: agent.set_timer(HALF, every=timedelta(seconds=60)),
     "a timer to cancel that is no text": lambda agent: agent.cancel_timer(5),
-    "turns that are text": lambda agent: agent.undo("1"),
-    "turns that are a fraction": lambda agent: agent.undo(1.5),
-    "a thought that is None": lambda agent: agent.rethink(None),
+    "turns that are text": lambda agent: agent.undo_turns("1"),
+    "turns that are a fraction": lambda agent: agent.undo_turns(1.5),
+    "a thought that is None": lambda agent: agent.edit_last_thought(None),
     "a window that is text": lambda agent: agent.configure(Settings(window="8")),  # type: ignore[arg-type]
     "a window that is True": lambda agent: agent.configure(Settings(window=True)),
     "a model that is a number": lambda agent: agent.configure(Settings(model=5)),  # type: ignore[arg-type]
@@ -119,7 +133,7 @@ def test_every_input_is_sent(tmp_path: Path, event: Event) -> None:
 
     async def run() -> None:
         async with open_system(
-            tmp_path, runtime="local", ports=Ports(clock=TickingClock(), ids=CountingIds())
+            tmp_path, runtime="local", ports=Ports(clock=ManualClock(tick_us=1000), ids=CountingIds())
         ) as system:
             agent: AgentRef = await system.agent("sam")
             assert (await agent.send(event))[0].type == event.kind
@@ -133,11 +147,11 @@ def test_a_name_that_is_not_text_is_refused(tmp_path: Path, name: Any) -> None:
 
     async def run() -> None:
         async with open_system(
-            tmp_path, runtime="local", ports=Ports(clock=TickingClock(), ids=CountingIds())
+            tmp_path, runtime="local", ports=Ports(clock=ManualClock(tick_us=1000), ids=CountingIds())
         ) as system:
             with pytest.raises(BadInput, match="an agent name must be text"):
                 await system.agent(name)
-            assert system.agents() == []
+            assert await system.agents() == []
 
     asyncio.run(run())
 
@@ -145,12 +159,12 @@ def test_a_name_that_is_not_text_is_refused(tmp_path: Path, name: Any) -> None:
 @pytest.mark.parametrize("payload", ['{"timer":"t","due_at":5,"every_s":true}', '{"timer":5}', "[]", "no JSON"])
 def test_an_agent_with_an_invalid_timer_does_not_stop_the_others(tmp_path: Path, payload: str) -> None:
     """A log with an invalid timer is noted at most, and the timers of the next agent are kept."""
-    clock, ids = TickingClock(), CountingIds()
+    clock, ids = ManualClock(tick_us=1000), CountingIds()
 
     async def run() -> None:
         async with open_system(tmp_path, runtime="local", ports=Ports(clock=clock, ids=ids)) as system:
             for name in ("abe", "zed"):
-                await (await system.agent(name)).set_timer("good", every_s=60)
+                await (await system.agent(name)).set_timer("good", every=timedelta(seconds=60))
 
     asyncio.run(run())
     files = FileStore(tmp_path, clock.now)

@@ -12,14 +12,22 @@ from everlog.actors.archive.archive_service import (
     ArchiveService,
     ClusterArchiveClient,
     LocalArchiveClient,
-    MeaningQuery,
 )
+from everlog.actors.archive.message_meanings import NOTHING_SAID
 from everlog.actors.ports.effects import Page
 from everlog.events import ArchiveDown, ForeignRows, StoreError, UnknownAgent
 from everlog.store import ArchiveQuery
+from tests.support.store.message_vectors import Vectors, meant
 
-BROKEN = MeaningQuery("sam", "broken", 5)
 WANTED = ArchiveQuery(agent_id="sam", query="wifi", as_of=9, as_of_time=9, sources=("handbook",))
+
+
+def wanted(agent_id: str, query: str = "wifi") -> ArchiveQuery:
+    """Return a query without sources."""
+    return ArchiveQuery(agent_id=agent_id, query=query, as_of=9, as_of_time=9)
+
+
+BROKEN = wanted("sam", "broken")
 
 
 class Index:
@@ -29,29 +37,32 @@ class Index:
         self.asked: list[object] = []
         self.fails: Exception | None = None
         self.closed = False
+        self.commits = 0
 
     def follow(self, partitions: Iterable[str] | None = None) -> SimpleNamespace:
         self.asked.append(None if partitions is None else sorted(partitions))
         if self.fails is not None:
             raise self.fails
-        return SimpleNamespace(commits=0)
+        return SimpleNamespace(commits=self.commits)
 
     def search(self, wanted: ArchiveQuery) -> SimpleNamespace:
         self.asked.append(wanted.query)
+        if wanted.query == "broken":
+            raise ForeignRows("somebody wrote into it")
         row = SimpleNamespace(
             seq=3, time=7, text="the wifi", memory="m", score=0.5, tags=["home"], source="", document="",
-            part=2, parts=3,
+            part=2, parts=3, near=0.25,
         )  # fmt: skip
         return SimpleNamespace(total=11, results=[row], by_meaning=True)
 
-    def meanings(self, agent_id: str, query: str, said_by: int) -> dict[int, float]:
-        self.asked.append((agent_id, said_by))
-        if query == "broken":
-            raise ForeignRows("somebody wrote into it")
-        return {1: 0.5}
-
     def status(self) -> int:
         return 7
+
+    def rest(self) -> None:
+        self.asked.append("rest")
+
+    def sizes(self) -> int:
+        return 9
 
     def close(self) -> None:
         self.closed = True
@@ -85,16 +96,16 @@ def test_the_logs_of_all_that_is_asked_for_are_followed_before_anything_is_answe
 
     async def ask():
         archive = served(index)
-        answers = await archive.ask_many([WANTED, MeaningQuery("ann", "wifi", 5)])
+        answers = await archive.ask_many([WANTED, wanted("ann")])
         await archive.close()
         return answers
 
-    page, near = run(ask())
-    assert index.asked == [["log of ann", "log of sam", "log of source:handbook"], "wifi", ("ann", 5)]
+    page, other = run(ask())
+    assert index.asked == [["log of ann", "log of sam", "log of source:handbook"], "wifi", "wifi"]
     assert page.total == 11
     assert (page.results[0].ref, page.results[0].part, page.results[0].tags) == ("m", 2, ["home"])
     assert page.by_meaning
-    assert near == {1: 0.5}
+    assert other.total == 11
     assert index.closed
 
 
@@ -104,7 +115,7 @@ def test_questions_that_wait_are_answered_together() -> None:
 
     async def ask():
         archive = served(index)
-        asking = [asyncio.ensure_future(archive.ask(MeaningQuery(f"a{number}", "wifi", number))) for number in range(5)]
+        asking = [asyncio.ensure_future(archive.ask(wanted(f"a{number}", f"q{number}"))) for number in range(5)]
         await asyncio.sleep(0)
         asking[2].cancel()
         answers = await asyncio.gather(*asking, return_exceptions=True)
@@ -112,37 +123,21 @@ def test_questions_that_wait_are_answered_together() -> None:
         return answers
 
     answers = run(ask())
-    assert [answer for answer in answers if isinstance(answer, dict)] == [{1: 0.5}] * 4
+    assert sum(isinstance(answer, Page) for answer in answers) == 4
     assert sum(isinstance(asked, list) for asked in index.asked) < 5
-    assert ("a4", 4) in index.asked
-
-
-def test_no_search_waits_for_the_vector_of_the_newest_message_where_logs_are_followed() -> None:
-    index = Index()
-
-    async def ask():
-        archive = served(index)
-        archive.begin()
-        await archive.status()
-        index.asked.clear()
-        await archive.ask_many([MeaningQuery("ann", "wifi", 5), WANTED])
-        await archive.close()
-
-    run(ask())
-    assert ["log of sam", "log of source:handbook"] in index.asked
-    assert ["log of ann"] not in index.asked
+    assert "q4" in index.asked
 
 
 def test_the_logs_of_the_ancestors_of_a_fork_are_followed_too() -> None:
     """The logs of a fork's ancestors are followed as well: the fork shares their records up to the fork point."""
     index = Index()
-    run(served(index).ask(MeaningQuery("tom", "wifi", 5)))
+    run(served(index).ask(wanted("tom")))
     assert index.asked[0] == ["log of ann", "log of tom"]
 
 
 def test_a_source_that_was_never_loaded_into_is_no_obstacle() -> None:
     index = Index()
-    assert run(served(index).ask(MeaningQuery("nobody", "wifi", 5))) == {1: 0.5}
+    assert run(served(index).ask(wanted("nobody"))).total == 11
     assert index.asked[0] == []
 
 
@@ -151,15 +146,15 @@ def test_one_question_that_fails_leaves_the_others_alone_and_is_noted_once() -> 
 
     async def ask():
         archive = served(Index(), notes)
-        first = await archive.ask_many([BROKEN, MeaningQuery("sam", "wifi", 5)])
+        first = await archive.ask_many([BROKEN, wanted("sam")])
         second = await archive.ask_many([BROKEN])
         return [*first, *second]
 
     broken, fine, again = run(ask())
     assert isinstance(broken, ArchiveDown)
     assert isinstance(again, ArchiveDown)
-    assert fine == {1: 0.5}
-    assert notes == ["the archive does not answer, and searches go by words alone: somebody wrote into it"]
+    assert fine.total == 11
+    assert notes == ["the archive does not answer, and searches in it go by words alone: somebody wrote into it"]
 
 
 @pytest.mark.parametrize(
@@ -189,11 +184,11 @@ def test_a_bug_in_following_is_reported_and_searches_are_answered() -> None:
         archive.begin()
         await asyncio.wait([archive._following])
         index.fails = None
-        return await archive.ask(MeaningQuery("ann", "wifi", 5))
+        return await archive.ask(wanted("ann"))
 
-    assert run(ask()) == {1: 0.5}
+    assert run(ask()).total == 11
     assert "ZeroDivisionError" in notes[0]
-    assert index.asked[-2:] == [["log of ann"], ("ann", 5)]
+    assert index.asked[-2:] == [["log of ann"], "wifi"]
 
 
 def test_logs_are_followed_in_batches_with_growing_pauses(monkeypatch) -> None:
@@ -216,37 +211,67 @@ def test_logs_are_followed_in_batches_with_growing_pauses(monkeypatch) -> None:
         await archive.close()
 
     run(ask())
-    assert index.asked == [["a", "b"], ["c"]] * 6
+    assert [what for what in index.asked if what != "rest"] == [["a", "b"], ["c"]] * 6
     assert pauses == sorted(pauses)
     assert pauses[-1] == archive_service.FOLLOW_S_MAX
 
 
-def test_optional_searches_do_not_wait_for_an_archive_to_open() -> None:
+def test_an_index_without_new_records_rests_once_until_there_are_some() -> None:
+    """The index rests after the longest pause without a new record, once, and again after new records."""
+    index = Index()
+    rounds = 0
+
     async def ask():
-        spare = LocalArchiveClient(served(Index()), "spare")
-        with pytest.raises(ArchiveDown):
-            await spare.meanings("sam", "wifi", 3)
-        assert (await spare.search(WANTED)).total == 11
-        assert await spare.meanings("sam", "wifi", 3) == {1: 0.5}
-        await spare.close()
-        patient = LocalArchiveClient(served(Index()), "wait")
-        assert await patient.meanings("sam", "wifi", 3) == {1: 0.5}
-        await patient.close()
+        enough = asyncio.Event()
 
-    run(ask())
+        async def sleep(_: float) -> None:
+            nonlocal rounds
+            rounds += 1
+            index.asked.append(rounds)
+            index.commits = int(rounds == 10)
+            if rounds == 20:
+                enough.set()
+                await asyncio.Event().wait()
 
-
-def test_an_archive_that_was_begun_is_open_for_later_callers() -> None:
-    async def ask():
-        inner = served(Index())
-        archive = LocalArchiveClient(inner, "begin")
-        with pytest.raises(ArchiveDown):
-            await archive.meanings("sam", "wifi", 3)
-        await inner.status()  # returns after the index was opened: one thread does both
-        assert await archive.meanings("sam", "wifi", 3) == {1: 0.5}
+        archive = ArchiveService(lambda: index, Logs(), note=print, sleep=sleep)
+        archive.begin()
+        await enough.wait()
         await archive.close()
 
     run(ask())
+    quiet = index.asked[: index.asked.index("rest")]
+    assert quiet.count(["a", "b", "c"]) == 5  # pauses of 0.5, 1, 2, 4 and 5 seconds lie between
+    later = index.asked[index.asked.index(10) :]
+    assert index.asked.count("rest") == 2 == 1 + later.count("rest")
+
+
+def test_messages_are_compared_before_the_index_is_open() -> None:
+    """The first answer about messages needs no index, and opens none."""
+
+    async def ask():
+        archive = LocalArchiveClient(
+            ArchiveService(lambda: pytest.fail("opened"), Logs(), note=print), meant(Vectors())
+        )
+        found = await archive.meanings("sam", "wifi", NOTHING_SAID)
+        await archive.close()
+        return found
+
+    assert run(ask()) == {1: 0.5}
+
+
+def test_the_logs_are_followed_from_the_first_search_in_a_process_that_stays() -> None:
+    """A process that stays follows the logs after its first search in archival memory; one that ends soon does not."""
+
+    async def ask(stays: bool) -> bool:
+        service = served(Index())
+        archive = LocalArchiveClient(service, meant(Vectors()), stays=stays)
+        assert service._following is None
+        await archive.search(WANTED)
+        following = service._following is not None
+        await archive.close()
+        return following
+
+    assert [run(ask(stays)) for stays in (True, False)] == [True, False]
 
 
 def test_simultaneous_questions_are_one_call() -> None:
@@ -259,36 +284,32 @@ def test_simultaneous_questions_are_one_call() -> None:
             calls.append(len(questions))
             return await archive.ask_many(questions)
 
-        clerk = ClusterArchiveClient(send)
-        answers = await asyncio.gather(
-            clerk.search(WANTED), clerk.meanings("sam", "wifi", 3), clerk.meanings("sam", "broken", 3),
-            return_exceptions=True,
-        )  # fmt: skip
+        clerk = ClusterArchiveClient(send, meant(Vectors()))
+        questions = (WANTED, wanted("ann"), BROKEN)
+        answers = await asyncio.gather(*map(clerk.search, questions), return_exceptions=True)
         await archive.close()
         return answers
 
-    page, near, broken = run(ask())
+    page, other, broken = run(ask())
     assert calls == [3]
-    assert isinstance(page, Page)
-    assert near == {1: 0.5}
+    assert isinstance(page, Page) and isinstance(other, Page)
     assert isinstance(broken, ArchiveDown)
 
 
-def test_after_a_slow_search_later_searches_do_not_wait_for_the_archive(monkeypatch) -> None:
-    monkeypatch.setattr(archive_service, "OPTIONAL_RANKING_S", 0.001)
+def test_a_slow_archive_ends_a_search(monkeypatch) -> None:
+    """A search waits for the archive no longer than SEARCH_S."""
+    monkeypatch.setattr(archive_service, "SEARCH_S", 0.001)
 
     async def ask():
         late = asyncio.Event()
 
         async def send(questions):
             await late.wait()
-            return [{}] * len(questions)
+            return [ArchiveDown("late")] * len(questions)
 
-        clerk = ClusterArchiveClient(send)
+        clerk = ClusterArchiveClient(send, meant(Vectors()))
         with pytest.raises(ArchiveDown, match="no answer"):
-            await clerk.meanings("sam", "wifi", 3)
-        with pytest.raises(ArchiveDown, match="a moment ago"):
-            await clerk.meanings("ann", "wifi", 3)
+            await clerk.search(WANTED)
         late.set()
         await asyncio.gather(*clerk._calls)
 
@@ -300,8 +321,8 @@ def test_without_an_archive_every_caller_gets_an_error() -> None:
         raise ArchiveDown("the archive is gone")
 
     async def ask():
-        clerk = ClusterArchiveClient(send)
-        return await asyncio.gather(clerk.search(WANTED), clerk.meanings("sam", "wifi", 3), return_exceptions=True)
+        clerk = ClusterArchiveClient(send, meant(Vectors()))
+        return await asyncio.gather(clerk.search(WANTED), clerk.search(BROKEN), return_exceptions=True)
 
     assert [str(error) for error in run(ask())] == ["the archive is gone"] * 2
 
@@ -315,11 +336,11 @@ def test_an_unreadable_log_does_not_block_searches_of_other_logs() -> None:
 
     async def ask():
         archive = served(Damaged())
-        answers = await archive.ask_many([WANTED, MeaningQuery("ann", "wifi", 5)])
+        answers = await archive.ask_many([WANTED, wanted("ann")])
         await archive.close()
         await archive.close()
         return answers
 
     sam, ann = run(ask())
     assert isinstance(sam, ArchiveDown)
-    assert ann == {1: 0.5}
+    assert ann.total == 11

@@ -11,7 +11,7 @@ import pytest
 
 from everlog.actors.archive.embedder_choice import EndpointEmbedder, embedder_by_recorded_name, embedder_for
 from everlog.events import EmbedderError
-from everlog.store.archive.embedder import PIECE_CHARS, TEXT_CHARS_MAX, Embedder, WordLlama, embedder_of, message_text
+from everlog.store.embedding.embedder import PIECE_CHARS, TEXT_CHARS_MAX, Embedder, WordLlama, embedder_of, message_text
 from tests.support.models.loopback_server import serving
 
 KEY = "sk-very-secret-0123456789"
@@ -76,7 +76,7 @@ def test_a_text_without_end_is_embedded_by_its_beginning(llama: WordLlama) -> No
 def test_neither_a_model_nor_the_package_is_loaded_by_name_alone() -> None:
     """A process that only names an embedder loads neither its model nor its package."""
     probe = (
-        "import sys; from everlog.store.archive.embedder import embedder_of; embedder_of(); "
+        "import sys; from everlog.store.embedding.embedder import embedder_of; embedder_of(); "
         "import everlog.actors.archive.embedder_choice; "
         "print(*[name for name in ('wordllama', 'tokenizers', 'openai', 'lancedb') if name in sys.modules])"
     )

@@ -106,18 +106,17 @@ def test_an_agent_that_is_cancelled_is_interrupted() -> None:
     @tool
     async def wait() -> None:
         """Wait until the agent is interrupted."""
-        at_work.set_result(asyncio.current_task())
+        at_work.set()
         await asyncio.Event().wait()
 
     async def main() -> None:
-        nonlocal at_work
-        at_work = asyncio.get_running_loop().create_future()
         turn = asyncio.create_task(world.tell("go"))
-        (await at_work).cancel()
+        await at_work.wait()
+        turn.cancel()
         with pytest.raises(asyncio.CancelledError):
             await turn
 
-    at_work: asyncio.Future[Any]
+    at_work = asyncio.Event()
     world = World(completion(calls=[("wait", {})]), tools=[wait])
     asyncio.run(main())
     assert world.kinds()[-2:] == ["model_reply", "function_started"]
@@ -136,12 +135,17 @@ def test_any_exception_of_a_function_in_a_host_is_its_failure(
     assert_told(unpack(lent).tools[number], kind)
 
 
-@pytest.mark.parametrize("number", range(3))
-def test_ctrl_c_interrupts_a_function_that_runs_here(number: int) -> None:
-    """A KeyboardInterrupt in the user's own process was sent by a person, and propagates."""
-    own = failing(KeyboardInterrupt)[number]
+def test_ctrl_c_in_the_event_loop_is_a_persons() -> None:
+    """A KeyboardInterrupt in a coroutine function, in the user's own process, was sent by a person, and propagates."""
+    coroutine = failing(KeyboardInterrupt)[1]
     with pytest.raises(KeyboardInterrupt):
-        told(World(completion(calls=[(own.name, {})]), tools=[own]))
+        told(World(completion(calls=[(coroutine.name, {})]), tools=[coroutine]))
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_keyboard_interrupt_in_a_thread_is_the_functions_own(number: int) -> None:
+    """Ctrl-C never reaches a thread: a KeyboardInterrupt of a plain function is its failure."""
+    assert_told(failing(KeyboardInterrupt)[number], KeyboardInterrupt)
 
 
 @pytest.mark.parametrize("raised", FAULTS)

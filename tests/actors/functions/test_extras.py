@@ -100,8 +100,8 @@ def test_a_preset_brings_its_prompt_and_its_functions(preset: str | None, more: 
 
 
 def test_the_prompts_say_what_their_preset_is_for() -> None:
-    """The three prompts differ; the prompt of extras is that of chat with an added part about the extra functions."""
-    assert presets.names("system") == ["chat", "docs", "extras"]
+    """The prompts differ; the prompt of extras is that of chat with an added part about the extra functions."""
+    assert presets.names("system") == ["chat", "docs", "extras", "small"]
     chat, more = (presets.system(name).split("\n\n") for name in ("chat", "extras"))
     added = [part for part in more if part not in chat]
     assert [part for part in more if part in chat] == chat

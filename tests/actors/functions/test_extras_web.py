@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from everlog.actors.agent.decide import returned
 from everlog.actors.functions.extras import Grants, extras, no_helper
+from everlog.actors.functions.function_text import returned
 from everlog.actors.functions.http_function import MAYBE_DONE, WebAccess
 from everlog.actors.functions.http_transport import BODY_BYTES_MAX, HEAD_BYTES_MAX
 from everlog.events import BadInput, FunctionError

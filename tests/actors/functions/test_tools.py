@@ -2,12 +2,12 @@
 
 import asyncio
 import json
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import pytest
 
-from everlog.actors.agent.decide import returned
+from everlog.actors.functions.function_text import returned
 from everlog.actors.functions.tools import Tool, tool
 from everlog.actors.memory.core_memory import Memory
 from everlog.events import BadInput, FunctionError, FunctionStarted, Record, event_of
@@ -51,6 +51,96 @@ def test_the_schema_comes_from_hints_and_docstring() -> None:
     assert shape["properties"]["strict"]["type"] == "boolean"
     assert shape["properties"]["request_heartbeat"]["type"] == "boolean"
     assert shape["$defs"]["Place"]["properties"]["zip"]["type"] == "integer"
+
+
+GOOGLE = """Tell the wind.
+
+It blows from somewhere.
+
+Args:
+    place: Name of a place
+        at the coast.
+    hours (int): How far: to look ahead.
+
+Returns:
+    A text.
+
+Raises:
+    hours: never.
+"""
+NUMPY = """Tell the wind.
+
+It blows from somewhere.
+
+Parameters
+----------
+place : str
+    Name of a place
+
+    at the coast.
+hours : int, optional
+    How far: to look ahead.
+
+Returns
+-------
+str
+    A text.
+"""
+FIELDS = """Tell the wind.
+
+It blows from somewhere.
+
+:param place: Name of a place
+    at the coast.
+:type place: str
+:param int hours: How far: to look ahead.
+
+Not this.
+
+:returns: A text.
+"""
+
+
+@pytest.mark.parametrize("doc", [GOOGLE, NUMPY, FIELDS])
+def test_docstrings_of_three_styles_give_the_same_schema(doc: str) -> None:
+    """Google's, NumPy's and reStructuredText's descriptions of parameters are read alike."""
+
+    def wind(place: str, hours: int = 24) -> str:
+        return f"{place} {hours}"
+
+    wind.__doc__ = doc
+    schema = json.loads(tool(wind).schema)
+    assert schema["description"] == "Tell the wind. It blows from somewhere."
+    described = {name: shape.get("description") for name, shape in schema["parameters"]["properties"].items()}
+    assert described["place"] == "Name of a place at the coast."
+    assert described["hours"] == "How far: to look ahead."
+
+
+def test_parameters_are_described_by_annotations() -> None:
+    """A text in `Annotated` describes a parameter, and so does the description of a `msgspec.Meta`, whose limits hold.
+    A docstring that describes the parameter comes first.
+    """
+
+    @tool(effect="read_only")
+    def wind(
+        place: Annotated[str, "Name of a place."],
+        hours: Annotated[int, msgspec.Meta(ge=1, description="How far to look.")] = 24,
+        unit: Annotated[str, "Not this."] = "knots",
+    ) -> str:
+        """Tell the wind.
+
+        Args:
+            unit: Unit of the speed.
+        """
+        return f"{place} {hours} {unit}"
+
+    shapes = json.loads(wind.schema)["parameters"]["properties"]
+    assert [shapes[name]["description"] for name in ("place", "hours", "unit")] == [
+        "Name of a place.", "How far to look.", "Unit of the speed.",
+    ]  # fmt: skip
+    assert shapes["hours"]["minimum"] == 1
+    with pytest.raises(FunctionError, match="hours"):
+        wind.bind({"place": "Oslo", "hours": 0})
 
 
 @pytest.mark.parametrize(("doc", "hint", "named"), [

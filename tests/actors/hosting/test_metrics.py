@@ -10,7 +10,7 @@ import pytest
 
 from everlog.actors.cluster.structured_log import WHAT_CHARS_MAX, StructuredLogger
 from everlog.actors.gateway.gateway_status import UNNAMED, EndpointStatus, GatewayStatus, endpoint_of
-from everlog.actors.hosting.cluster_status import HostStatus, SupervisorStatus
+from everlog.actors.hosting.cluster_status import ArchiveStatus, HostStatus, SupervisorStatus
 from everlog.actors.hosting.metrics import (
     COUNTERS,
     GAUGES,
@@ -71,6 +71,11 @@ GATEWAY = GatewayStatus(
 )
 SUPERVISOR = SupervisorStatus(living=4, waiting=1, recoveries=2, timers=100_000)
 
+ARCHIVE = ArchiveStatus(
+    memory_bytes=300, versions=17, files=60, disk_bytes=9, row_cache_bytes=5, row_cache_bytes_max=256,
+    table_cache_bytes=3, table_cache_bytes_max=128,
+)  # fmt: skip
+
 
 def all_told() -> list[tuple[str, float, dict[str, str]]]:
     told: list[tuple[str, float, dict[str, str]]] = []
@@ -78,6 +83,7 @@ def all_told() -> list[tuple[str, float, dict[str, str]]]:
     made.host(HOST)
     made.gateway(GATEWAY)
     made.supervisor(SUPERVISOR)
+    made.archive(ARCHIVE)
     made.ticked(40, 0.002)
     made.activated(0.01)
     return told

@@ -12,7 +12,7 @@ from everlog.actors.hosting import turn_recovery
 from everlog.events import HostLost, StoreError
 from tests.support.agent_world import SECOND
 from tests.support.agents.journal_world import SHARD, kinds_of
-from tests.support.agents.virtual_time_runtime import moment, run_plain
+from tests.support.agents.virtual_time_runtime import run_plain, when
 from tests.support.agents.virtual_time_shard import SharedHome, all_heard
 from tests.support.cluster.sim_shard import BREAKS, fails, simulate
 from tests.support.seeds import seeds, split
@@ -74,7 +74,7 @@ def test_a_timer_fires_after_the_log_was_lost() -> None:
     async def main() -> None:
         home = SharedHome()
         await home.open_all("ada", "ben")
-        await home.ref("ada").set_timer("tea", "Tea", due_at=moment(60))
+        await home.ref("ada").set_timer("tea", "Tea", due_at=when(60))
         home.fail_next()
         with suppress(StoreError):
             await home.ref("ben").send("Hi")

@@ -18,7 +18,7 @@ from everlog.events import Busy, HostLost, UnknownAgent
 from tests.support import virtual_time
 from tests.support.agents.fast_stand_ins import turns
 from tests.support.agents.journal_world import SHARD
-from tests.support.agents.virtual_time_runtime import run_plain
+from tests.support.agents.virtual_time_runtime import open_ref, run_plain
 from tests.support.agents.virtual_time_shard import SharedHome, all_heard
 from tests.support.seeds import split
 
@@ -89,7 +89,7 @@ def test_more_agents_at_work_than_there_is_room_for() -> None:
         at_work = [asyncio.ensure_future(home.ref(name).send("Hi")) for name in NAMES[:4]]
         await asyncio.sleep(1)
         with pytest.raises(Busy, match="Nothing of this was kept") as refused:
-            await home.ref(NAMES[4]).open(Settings(), create=True, take_over=False, command="test")
+            await open_ref(home.ref(NAMES[4]), Settings())
         assert refused.value.retry_after_s > 0
         assert home.log(NAMES[4]) == [] and home.shard.status("here").refused == 1
         assert all(len(records) == 2 for records in await asyncio.gather(*at_work))

@@ -8,7 +8,8 @@ from typing import Any
 
 from everlog.actors.hosting.subscribers import Collector, StreamSubscriber, Subscribers
 from everlog.events import ModelReply, Record, draft
-from tests.support.agent_world import START, CountingIds
+from everlog.testing import CountingIds
+from tests.support.agent_world import START
 
 IDS = CountingIds()
 

@@ -1,11 +1,12 @@
 """A watch delivers the records that belong to no caller: once, in order, and without the answers to other callers."""
 
 import asyncio
+from datetime import timedelta
 
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.ports.agent_constants import WATCH_S
 from everlog.events import Record
-from tests.support.agents.virtual_time_runtime import Home, moment, run_plain
+from tests.support.agents.virtual_time_runtime import Home, run_plain, when
 
 
 async def short() -> None:
@@ -27,7 +28,7 @@ def test_a_watch_delivers_timer_turns_and_no_answers_to_callers() -> None:
         sam = await home.open()
         heard: list[Record] = []
         watching = asyncio.create_task(watch(sam, heard))
-        await sam.set_timer("tea", "[steps=2]", due_at=moment(10), every_s=7)
+        await sam.set_timer("tea", "[steps=2]", due_at=when(10), every=timedelta(seconds=7))
         for number in range(12):
             await sam.send(f"question {number} [steps=2]")
             await asyncio.sleep(WATCH_S / 3)
@@ -50,7 +51,7 @@ def test_a_timer_that_fired_before_the_watch_is_delivered() -> None:
     async def main() -> None:
         home = Home()
         sam = await home.open()
-        await sam.set_timer("tea", due_at=moment(10))
+        await sam.set_timer("tea", due_at=when(10))
         await home.leave()
         await asyncio.sleep(60)
         later = Home(home.store)

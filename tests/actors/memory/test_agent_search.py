@@ -17,12 +17,12 @@ from everlog.actors.ports.effects import Hit, Page
 from everlog.actors.replay.rebuild_check import verify
 from everlog.events import ArchivalInserted, ArchiveDown, SourceAttached, UserMessage, event_of
 from everlog.projections import HEAD
-from everlog.store import ArchiveQuery, MemoryStore
+from everlog.store import ArchiveQuery, MemoryStore, SaidMessages
 from tests.support.agent_world import SECOND, START, World, completion, say
 
 HIT = Hit(
-    seq=7, time=START, role="archival", name="", text="the tide", ref="4711", score=1.0, tags=("sea", "moon"),
-    source="almanac", document="tides.txt", part=2, parts=3,
+    seq=7, at=START, role="archival", name="", text="the tide", ref="4711", score=1.0, tags=("sea", "moon"),
+    source="almanac", document="tides.txt", part=2, parts=3, near=0.137,
 )  # fmt: skip
 
 
@@ -39,8 +39,11 @@ class FakeArchive:
             raise ArchiveDown("nobody is there")
         return self.page
 
-    async def meanings(self, agent_id: str, query: str, said_by: int) -> Mapping[int, float]:
-        self.asked.append((agent_id, query, said_by))
+    def begin(self, agent_id: str, records: int) -> None:
+        """Do nothing: answers are given."""
+
+    async def meanings(self, agent_id: str, query: str, said: SaidMessages) -> Mapping[int, float]:
+        self.asked.append((agent_id, query, said))
         if self.page is None:
             raise ArchiveDown("nobody is there")
         return {}
@@ -90,7 +93,7 @@ def test_every_filter_reaches_the_archive() -> None:
     assert (wanted.tags, wanted.source, wanted.sources) == (("sea", "moon"), "almanac", ["almanac"])
     assert (wanted.first, wanted.count, wanted.as_of) == (5, 5, head + 1)
     assert text.startswith("Showing 1 of 12 results (page 1/2): ")
-    told = "id: 4711, part 2 of 3, tags: sea, moon, source: almanac, document: tides.txt, memory: the tide"
+    told = "id: 4711, near: 0.14, part 2 of 3, tags: sea, moon, source: almanac, document: tides.txt, memory: the tide"
     assert json.loads(text.split("): ", 1)[1]) == [f"timestamp: 2026-01-01 09:00:00 AM JST+0900, {told}"]
     assert not verify(world.system.view("sam"), world.system.tools).faults
 
@@ -184,7 +187,7 @@ def test_calls_after_a_crash_know_the_memories_before_it() -> None:
     posted: list[str] = []
 
     @tool(effect="idempotent")
-    def post(words: str) -> str:
+    async def post(words: str) -> str:
         """Post a card.
 
         Args:

@@ -98,6 +98,19 @@ def test_the_old_names_are_accepted(world: World) -> None:
     assert "Showing 1 of 1 results (page 0/0)" in call(world, "recall_memory_search", query="sail")[0]
 
 
+def test_edit_memory_writes_the_whole_block(world: World) -> None:
+    """MemGPT's first function, edit_memory(name, content), writes the whole text; with an old content it replaces."""
+    assert call(world, "edit_memory", name="human", content="Name: Chad. Sails.")[1]
+    assert human(world) == "Name: Chad. Sails."
+    assert call(world, "edit_memory", name="human", old_content="Sails", new_content="Rows")[1]
+    assert human(world) == "Name: Chad. Rows."
+    text, ok = call(world, "edit_memory", name="human", content="x" * 2001)
+    assert not ok and "Exceeds 2000 character limit (requested 2001)" in text
+    text, ok = call(world, "edit_memory", name="nobody", content="x")
+    assert not ok and "no memory block 'nobody'" in text
+    assert [json.loads(record.payload)["operation"] for record in edits(world)[-2:]] == ["set", "replaced"]
+
+
 def test_search_finds_sent_messages_with_correct_totals(world: World) -> None:
     """The words of send_message are found; totals count all results; system and function messages are not searched."""
     for number in range(7):
@@ -159,3 +172,11 @@ def test_the_header_counts_are_those_of_the_last_change(world: World) -> None:
     said = sum(record.type in ("user_message", "message_sent") for record in world.log()) - 2
     assert f"\n{said} previous messages" in system
     assert "\n1 total memories" in system
+
+
+def test_the_header_counts_what_was_archived_in_the_same_process(world: World) -> None:
+    """The header has the memories that were archived just before the edit, without a restart in between."""
+    calls = [("archival_memory_insert", {"content": "kept"}), ("core_memory_append", {"name": "human", "content": "x"})]
+    world.model.lines = [completion(calls=calls), say("Ok.")]
+    asyncio.run(world.tell("Keep it.", "so?"))
+    assert "\n1 total memories" in world.model.messages()[0]["content"]

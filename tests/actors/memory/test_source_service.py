@@ -30,11 +30,11 @@ from everlog.events import (
 )
 from everlog.projections import DERIVER, ArchivalSearch, Projections
 from everlog.store import FileLog, FileStore, MemoryLog, MemoryStore, Store, stream_of
-from tests.support.agent_world import CountingIds, TickingClock
+from everlog.testing import CountingIds, ManualClock
 from tests.support.law import law
 
 FOLDER = "/handbook"
-CLOCK, IDS = TickingClock(), CountingIds()
+CLOCK, IDS = ManualClock(tick_us=1000), CountingIds()
 """Shared by all tests of this file, so that a restarted process makes ids that were not used before."""
 
 
@@ -103,7 +103,7 @@ class Killed(BaseException):
 def test_a_load_that_is_killed_continues_where_it_was(batch: int, after: bool, tmp_path: Path, monkeypatch) -> None:
     """After a kill before or after any commit, only whole batches are there, and a second load adds only the rest."""
     monkeypatch.setattr(module, "BATCH_DOCUMENTS", 10)
-    store = FileStore.create(tmp_path, TickingClock().now, "a store")
+    store = FileStore.create(tmp_path, ManualClock(tick_us=1000).now, "a store")
     brought = docs(**{f"{number:02d}": f"The tide turns {number} times." for number in range(45)})
     append, commits = FileLog.append, []
 
@@ -202,7 +202,7 @@ def test_one_process_loads_into_a_source_at_a_time() -> None:
 
 def test_the_log_of_a_source_is_sealed_and_read_as_before(tmp_path: Path) -> None:
     """Sealing does not change the documents; the state of a source holds its last record only."""
-    store = FileStore.create(tmp_path, TickingClock().now, "a store")
+    store = FileStore.create(tmp_path, ManualClock(tick_us=1000).now, "a store")
     known = sources_of(store)
     known.load("sea", docs(a="fog " * 1000, b="tide", c="rain"))
     before = known.documents("sea"), texts(store)
@@ -221,7 +221,9 @@ def test_attaching_is_an_event_of_the_agent_that_counts_from_then_on(tmp_path: P
     from everlog.actors.api import open_system
 
     async def live() -> tuple[list[Record], list[Sequence[str]]]:
-        async with open_system(tmp_path, ports=Ports(clock=TickingClock(), ids=CountingIds()), timers=False) as system:
+        async with open_system(
+            tmp_path, ports=Ports(clock=ManualClock(tick_us=1000), ids=CountingIds()), timers=False
+        ) as system:
             sam = await system.agent("sam")
             assert [
                 await sam.attach_source("sea"),
@@ -231,13 +233,13 @@ def test_attaching_is_an_event_of_the_agent_that_counts_from_then_on(tmp_path: P
             assert [await sam.detach_source("sea"), await sam.detach_source("sea")] == [True, False]
             with pytest.raises(BadInput, match="a source name must have"):
                 await sam.attach_source(" ")
-            again = commands.AttachSource(id=uuid7(TickingClock().now(), 99), source="letters")
+            again = commands.AttachSource(id=uuid7(ManualClock(tick_us=1000).now(), 99), source="letters")
             for _ in range(2):
-                answer = sam._do(again)
+                answer = sam._sender.run(again)
                 await answer
                 assert answer.value is True
-            assert system.sources.attached() == {"land": ["sam"], "letters": ["sam"]}
-            view = system.view("sam")
+            assert await system.sources.attached() == {"land": ["sam"], "letters": ["sam"]}
+            view = system._reading.view("sam")
             records = [r for r in view.reader.read("sam") if r.type.startswith("source_")]
             covered = [ArchivalSearch(view.projections, "sam", r.seq).attached().sources for r in records]
             assert all(ArchivalSearch(view.projections, "sam", r.seq).attached().time == r.recorded_at for r in records)
@@ -254,15 +256,17 @@ def test_no_agent_can_have_the_name_of_a_source(tmp_path: Path) -> None:
     from everlog.actors.api import open_system
 
     async def tried() -> None:
-        async with open_system(tmp_path, ports=Ports(clock=TickingClock(), ids=CountingIds()), timers=False) as system:
-            system.sources.load("sea", docs(a="fog"))
+        async with open_system(
+            tmp_path, ports=Ports(clock=ManualClock(tick_us=1000), ids=CountingIds()), timers=False
+        ) as system:
+            await system.sources.load("sea", docs(a="fog"))
             with pytest.raises(BadInput, match="names that begin with 'source:'"):
                 await system.agent("source:sea")
             with pytest.raises(BadInput, match="names that begin with 'source:'"):
                 _ = [sent async for sent in system.create_many(["ann", "source:new"])]
             (sent,) = [sent async for sent in system.send_many([("source:sea", "Hello")])]
             assert isinstance(sent.error, BadInput)
-            assert system.agents() == []
+            assert await system.agents() == []
             assert list(system.store.assigned()) == ["source:sea"]
             assert len(list(system.store.reader("source:sea").read("source:sea"))) == 1
 

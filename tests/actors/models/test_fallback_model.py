@@ -13,7 +13,8 @@ from everlog.actors.models.daily_usage import spent_in
 from everlog.actors.models.model_types import ModelDefaults
 from everlog.actors.replay.rebuild_check import verify
 from everlog.events import ModelError, ModelFailed, ModelSwitched, ReplyRejected, Sampling, event_of
-from tests.support.agent_world import World, asks_summary, completion, counted, say
+from everlog.testing import SeenRequest
+from tests.support.agent_world import World, completion, counted, say
 from tests.support.models.virtual_time_models import SlowModel, outcome, run, seconds
 
 URL = "http://127.0.0.1:1/v1"
@@ -71,7 +72,7 @@ def test_a_failing_summarizer_is_replaced_by_the_agents_model() -> None:
     world.settings = Settings(model="one", window=8192, summarizer="small")
     world.model.summaries = [ModelError("No such model.", kind="missing")]
     asyncio.run(world.tell(*[f"{number}: {text}" for number in range(20)]))
-    asked = [json.loads(request)["model"] for request in world.model.requests if asks_summary(request)]
+    asked = [json.loads(request)["model"] for request in world.model.requests if SeenRequest(request).is_summary]
     assert asked[:2] == ["small", "one"]
     switched = events(world, ModelSwitched)[0]
     assert (switched.model, switched.to, switched.failure) == ("small", "one", "missing")

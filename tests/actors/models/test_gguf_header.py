@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from everlog.actors.models import gguf_model
+from everlog.actors.models import gguf_header, gguf_model
 from everlog.actors.models.gguf_header import header_of
 from everlog.actors.models.model_types import Catalogue
 from everlog.events import BadInput
-from tests.support.models.gguf_test_file import written
+from tests.support.models.gguf_test_file import text, written
 
 KEYS: dict[str, str | int] = {
     "general.architecture": "llama",
@@ -53,6 +53,59 @@ def test_files_that_are_no_model_are_named_in_the_error(content: bytes, said: st
     """A web page, a Git LFS pointer, another format, an unknown version and nonsense are each named in the error."""
     with pytest.raises(BadInput, match=said):
         header_of(content, "small.gguf")
+
+
+def an_array(kind: int, count: int, values: bytes = b"") -> bytes:
+    """Return a file whose only key is an array that claims `count` values."""
+    return b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + text("a") + struct.pack("<IIQ", 9, kind, count) + values
+
+
+def a_tensor(dimensions: int, sizes: bytes = b"") -> bytes:
+    return b"GGUF" + struct.pack("<IQQ", 3, 1, 0) + text("a") + struct.pack("<I", dimensions) + sizes
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 2**63), "is cut off: it has 32 bytes"),
+        (b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 2**64 - 1), "is cut off"),
+        (an_array(0, 2**63), "is cut off"),
+        (an_array(12, 2**62), "is cut off"),
+        (an_array(8, 2**63, bytes(1000)), "is cut off: it has 1,049 bytes and should have at least 73,786"),
+        (an_array(8, 4_000_001, bytes(8 * 4_000_001)), "4,000,001 texts, above the limit of 4,000,000"),
+        (an_array(9, 1, struct.pack("<IIQ", 9, 9, 1) * 1000), "an array of values of type 9"),
+        (a_tensor(2**32 - 1), "a tensor of 4,294,967,295 dimensions; there are at most 4"),
+        (a_tensor(2_000_000, b"\xff" * 16_000_000), "a tensor of 2,000,000 dimensions"),
+        (a_tensor(1, struct.pack("<QIQ", 2**63, 24, 2**63)), "is cut off"),
+        (written({**KEYS, "general.alignment": 0}), "its alignment is 0"),
+    ],
+)
+def test_a_length_beyond_the_file_ends_at_once(content: bytes, said: str) -> None:
+    """Lengths of 2^63, arrays in arrays and tensors with millions of dimensions are refused; they are neither counted
+    through nor multiplied.
+    """
+    with pytest.raises(BadInput, match=said):
+        header_of(content, "small.gguf")
+
+
+def test_a_text_that_is_longer_than_any_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flipped bit in a length does not copy gigabytes of weights into memory as a name."""
+    monkeypatch.setattr(gguf_header, "TEXT_BYTES_MAX", 1000)
+    with pytest.raises(BadInput, match="a text of 1,001 bytes, above the limit of 1,000"):
+        header_of(written({**KEYS, "general.name": "x" * 1001}), "small.gguf")
+
+
+def test_any_flipped_bit_of_a_header_is_refused_or_harmless() -> None:
+    """Each bit of the whole header is flipped: the file is refused in words, or its header can still be used."""
+    refused = 0
+    for bit in range(8 * WHOLE.index(b"weights")):
+        content = bytearray(WHOLE)
+        content[bit // 8] ^= 1 << bit % 8
+        try:
+            assert 0 < header_of(bytes(content), "small.gguf").context_length < 2**31
+        except BadInput:
+            refused += 1
+    assert refused > 1000
 
 
 @pytest.mark.parametrize("length", [None, 0, 2**31, "many"])

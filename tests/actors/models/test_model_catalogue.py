@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from everlog.actors.agent.agent_setup import Settings, configuration
@@ -225,3 +226,21 @@ def test_the_offline_model_can_be_the_summarizer_in_any_calling_format() -> None
     """The offline model can be the summarizer in any calling format, because summaries are plain text."""
     asked = Settings(model="tiny", calling="schema", summarizer="offline")
     assert configuration(asked, None, {}, {}).summarizer == "offline"
+
+
+@pytest.mark.parametrize(
+    ("name", "calling"),
+    [
+        ("Meta-Llama-3-8B-Instruct", "llama3"),
+        ("zephyr-7b-beta", "zephyr"),
+        ("airoboros-l2-70b-2.1", "airoboros"),
+        ("neural-chat-7b-v3", "neural-chat"),
+        ("dolphin-2.5-mixtral-8x7b", "text"),
+    ],
+)
+def test_a_model_without_tools_gets_the_turns_of_its_family(name: str, calling: str) -> None:
+    """If only text is left, the prompt has the turns that models of that name were trained with; else ChatML."""
+    found = ProbeFindings(url="http://x/v1", model=name, at=1, abilities=Abilities(tools=False, json_schema=False))
+    assert Catalogue(found=[found]).known(name, "http://x/v1").calling == calling
+    able = msgspec.structs.replace(found, abilities=Abilities(tools=True))
+    assert Catalogue(found=[able]).known(name, "http://x/v1").calling == "native"

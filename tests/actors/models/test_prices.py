@@ -9,7 +9,7 @@ import pytest
 
 from everlog.actors.models import prices
 from everlog.actors.models.offline.offline_model import MODEL
-from everlog.actors.models.prices import Price, PriceList, own_prices
+from everlog.actors.models.prices import Price, PriceList, own_prices, shipped
 from everlog.actors.models.token_usage import usage_of
 from everlog.actors.ports.agent_constants import OFFLINE
 from everlog.events import BadInput, Usage
@@ -116,3 +116,12 @@ def test_cached_tokens_go_by_many_names(usage: dict[str, object], more: dict[str
 def test_the_offline_model_is_free_by_whichever_name(name: str) -> None:
     """The offline model costs nothing, under the name `offline` and under the name in its replies."""
     assert PriceList(other=Price(1, 2)).of(name) == Price(0, 0)
+
+
+def test_each_price_says_when_it_was_looked_up() -> None:
+    """A price has the date of its vendor's models, else that of the whole list."""
+    sources = {row.model: row.source for row in PriceList().rows}
+    assert sources["claude-opus-5-5"] == "list of 2026-10-24"
+    assert sources["gpt-5.4-mini"] == "list of 2026-03-01"
+    assert sources["gpt-4o"] == f"list of {shipped().date}"
+    assert all(any(name.startswith(begin) for name in shipped().models) for begin in shipped().dates)

@@ -8,6 +8,7 @@ import pytest
 
 from everlog.actors.gateway.gateway_limits import GatewayLimits
 from everlog.actors.gateway.model_factory import real_models
+from everlog.actors.models import probe as probing
 from everlog.actors.models import probe_http
 from everlog.actors.models.model_types import Abilities, ProbeFindings
 from everlog.actors.models.probe import REPLY_TOKENS, THINKING_TOKENS, probe
@@ -33,7 +34,7 @@ def test_a_server_that_can_do_everything_is_known_to() -> None:
     told = found(server)
     assert told.abilities == ALL
     assert (told.server, told.window, list(told.models), told.fault, told.at) == ("vLLM", 32768, ["tiny"], "", 5)
-    assert len(server.bodies) == 3
+    assert len(server.bodies) == 5  # two answers settle the calling of functions, and two the schema
     assert all(body["max_tokens"] == REPLY_TOKENS and len(str(body)) < 700 for body in server.bodies)
 
 
@@ -47,6 +48,29 @@ def test_a_model_whose_template_knows_no_tools_answers_in_prose() -> None:
     assert told.abilities == msgspec.structs.replace(ALL, tools=False, grammar=True, parallel_calls=None)
     assert told.abilities.preferred_format == "schema"
     assert "Hello there!" in told.said["tools"]
+
+
+@pytest.mark.parametrize(("answers", "tools"), [("wcc", True), ("cwc", True), ("cww", False), ("ww", False)])
+def test_one_answer_does_not_settle_the_way_of_calling(answers: str, tools: bool) -> None:
+    """A model that errs once (w) and calls twice (c) calls functions; two answers that agree settle it."""
+    server = Server("vllm")
+    said = iter(answers)
+
+    def send(method: str, url: str, body: bytes | None) -> ProbeResponse:
+        answer = server(method, url, body)
+        return PROSE if body and b'"tools"' in body and next(said) == "w" else answer
+
+    assert probe(URL, "tiny", send, at=5).abilities.tools is tools
+    assert next(said, None) is None
+
+
+def test_a_call_with_wrong_arguments_is_reported_as_a_call() -> None:
+    """A model that calls the function with a number for the word has not answered in words: the call is quoted."""
+    call = {"id": "c", "type": "function", "function": {"name": "report", "arguments": '{"word":7}'}}
+    wrong = reply({"choices": [{"message": {"role": "assistant", "content": None, "tool_calls": [call]}}]})
+    told = found(Server("vllm", tools=wrong))
+    assert told.abilities.tools is False
+    assert told.said["tools"] == "it called a function, but not as asked: 'report({\"word\":7})'"
 
 
 def test_a_server_that_refuses_tools_has_none() -> None:
@@ -81,7 +105,7 @@ def test_a_model_that_thinks_before_it_answers_is_given_the_time(thought: str | 
 
     told = probe(URL, "tiny", send, at=5)
     assert told.abilities == ALL
-    assert [body["max_tokens"] for body in server.bodies] == [REPLY_TOKENS, *[THINKING_TOKENS] * 3]
+    assert [body["max_tokens"] for body in server.bodies] == [REPLY_TOKENS, *[THINKING_TOKENS] * 5]
 
 
 @pytest.mark.parametrize("said", [None, "Okay, so the user wants me to"])
@@ -132,7 +156,7 @@ def test_newer_models_get_max_completion_tokens() -> None:
         return reply(refusal, 400) if body and b'"max_tokens"' in body else answer
 
     assert probe(URL, "tiny", send, at=5).abilities == ALL
-    assert len(server.bodies) == 4
+    assert len(server.bodies) == 6
 
 
 @pytest.mark.parametrize(
@@ -227,3 +251,10 @@ def test_a_long_probe_answer_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe_http, "BODY_BYTES_MAX", 1000)
     with serving((200, "x" * 2000)) as server:
         assert sender("")("POST", server.url, b"{}") == ProbeResponse(200, "x" * 1000)
+
+
+@pytest.mark.parametrize("url", ["http://[", "http://[::1", "//", "", "http://api.openai.com.example/v1"])
+def test_an_address_that_is_none_is_not_openais(url: str) -> None:
+    """Garbage in OPENAI_BASE_URL is no address of OpenAI's, and no traceback."""
+    assert not probing.is_openai(url)
+    assert probing.is_openai("https://api.openai.com/v1")

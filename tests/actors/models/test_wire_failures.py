@@ -128,13 +128,13 @@ def test_each_refusal_has_its_class_over_a_connection() -> None:
 
 @pytest.mark.parametrize(("body", "kind"), [
     ("<!doctype html><html><title>Welcome</title></html>", "garbage"), ("", "garbage"), ("null", "garbage"),
-    ('{"choices": []}', "garbage"), ('{"object": "list", "data": []}', "garbage"), ("{", "garbage"),
+    ('{"choices": []}', "garbage"), ('{"object": "list", "data": []}', "garbage"), ("{", "cut"),
     (error("Provider returned error", 502), "server"), ('{"error": "overloaded"}', "overloaded"),
     (error(MAX, 400), "overflow"),
 ])  # fmt: skip
 def test_invalid_completions_keep_their_raw_body(body: str, kind: str) -> None:
-    """With a success status, HTML, other JSON and a reply without choices are `garbage`; an error in the body has its
-    own class.
+    """With a success status, HTML, other JSON and a reply without choices are `garbage`, half of a JSON text `cut`; an
+    error in the body has its own class.
     """
 
     async def main() -> None:

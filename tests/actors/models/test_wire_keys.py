@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from everlog.actors.models import openai_client
+from everlog.actors.models.model_types import CallLimits
 from everlog.actors.models.openai_client import ChatEndpoint
 from everlog.actors.models.response_body import KeyRedactor
 from everlog.actors.ports.effects import ReplyDelta
@@ -61,13 +61,12 @@ def test_each_call_is_delivered_in_order_without_the_key() -> None:
     assert calls == ['{"message":"[key]"}', "{sk"] and heard[-1].text == "Well"
 
 
-def test_comments_that_keep_the_line_open_are_no_reply(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_comments_that_keep_the_line_open_are_no_reply() -> None:
     """A server that sends only comments fails with `timeout`."""
-    monkeypatch.setattr(openai_client, "GATEWAY_TIMEOUT_S", 0.2)
 
     async def main() -> None:
         async with asyncio.timeout(10), serving(streaming(*DIALECTS[0].events[:3], *[b": wait\n\n"] * 10**6)) as wire:
-            model = ChatEndpoint("m", wire.url)
+            model = ChatEndpoint("m", wire.url, limits=CallLimits(silence_s=0.2))
             with pytest.raises(ModelError) as late:
                 await model.ask(BODY, on_delta=lambda _: None)
             await model.close()

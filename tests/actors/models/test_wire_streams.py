@@ -10,7 +10,7 @@ import pytest
 from everlog.actors.formats import parse_reply
 from everlog.actors.gateway.gateway import Gateway
 from everlog.actors.gateway.gateway_limits import GatewayLimits
-from everlog.actors.models import openai_client
+from everlog.actors.models.model_types import CallLimits
 from everlog.actors.models.openai_client import ChatEndpoint
 from everlog.actors.models.response_body import ResponseReader
 from everlog.actors.models.token_usage import usage_of
@@ -351,13 +351,12 @@ def test_the_body_decides_and_not_its_content_type(kind: str) -> None:
 
 @pytest.mark.parametrize(("events", "kind"), [
     ([], "timeout"), (DIALECTS[0].events[:5], "timeout"), (DIALECTS[0].events[:-2], "")])  # fmt: skip
-def test_silence_of_a_server_is_a_timeout(events: list[bytes], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silence_of_a_server_is_a_timeout(events: list[bytes], kind: str) -> None:
     """Silence beyond the limit is `timeout`, with the received part; after a complete reply it is no error."""
-    monkeypatch.setattr(openai_client, "GATEWAY_TIMEOUT_S", 0.1)
 
     async def main() -> None:
         async with serving(streaming(*events, then="hang")) as wire:
-            model = ChatEndpoint("m", wire.url)
+            model = ChatEndpoint("m", wire.url, limits=CallLimits(silence_s=0.1))
             came = await asked(model, wire.url, [])
             await wire.until(left=1)
             await model.close()

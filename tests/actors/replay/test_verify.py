@@ -9,7 +9,7 @@ import pytest
 
 from everlog.actors.formats import native_format, render_request, request_fingerprints
 from everlog.actors.ports.agent_constants import RENDERER
-from everlog.actors.prompt import context, context_fit, message_format, presets
+from everlog.actors.prompt import context_fit, message_format, presets
 from everlog.actors.replay import request_diff
 from everlog.actors.replay.rebuild_check import verify
 from everlog.actors.replay.verify import sampled
@@ -91,8 +91,8 @@ def heartbeat(patch: Patch, _: World) -> None:
 
 
 def block_order(patch: Patch, _: World) -> None:
-    blocks = context._blocks
-    patch.setattr(context, "_blocks", lambda slots: blocks(slots)[::-1])
+    parts = render_request.system_parts
+    patch.setattr(render_request, "system_parts", lambda seen: [*parts(seen)[:2], *parts(seen)[:1:-1]])
 
 
 def function_order(patch: Patch, _: World) -> None:

@@ -81,18 +81,20 @@ def test_a_seq_inside_a_turn_means_its_beginning():
 
 
 def test_a_time_means_the_first_record_at_or_after_it():
-    """A time selects the first record at or after it, with or without a zone; a time after the newest record is
+    """A time selects the first record at or after it; a time after the newest record, and a time without a zone, are
     refused.
     """
     world = lived(say("A."), say("B."), said=("one", "two"))
     second = [record for record in world.log() if record.type == "user_message"][1]
     at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=second.recorded_at)
     early = at - timedelta(microseconds=1)
-    for number, moment in enumerate((at, early, at.replace(tzinfo=None))):
+    for number, moment in enumerate((at, early)):
         assert again(world, from_seq=moment, fork=f"from-{number}").comparison.cut == second.seq - 1
     assert again(world, from_seq=at - timedelta(days=9), fork="whole").comparison.cut == BIRTH
     with pytest.raises(BadInput, match=f"its newest record, seq {len(world.log())}, is older"):
         again(world, from_seq=at + timedelta(days=9), fork="none")
+    with pytest.raises(BadInput, match="`from_seq` has no time zone"):
+        again(world, from_seq=at.replace(tzinfo=None), fork="none")
     assert "none" not in world.system.agents()
 
 
@@ -146,17 +148,17 @@ def test_a_failing_model_ends_the_rerun_with_a_report():
     world = lived(said=("one", "two", "three"))
     done = again(world, say("First."), ModelError("nobody is there", kind="unreachable"))
     assert str(done.error) == "nobody is there"
-    assert [pair.now.ended for pair in done.comparison.turns if pair.now] == ["", "nobody is there"]
+    assert [pair.variant.ended for pair in done.comparison.turns if pair.variant] == ["", "nobody is there"]
 
 
 def test_costs_are_reported_where_prices_are_known():
     """Both sides have costs at the same prices; without prices there are none."""
     world = lived(say("Hello.", total=100), said=("one",))
     done = again(world, say("Hello.", total=200), prices=TokenPrices(sent=1.0, replied=10.0))
-    then, now = done.comparison.then, done.comparison.now
+    then, now = done.comparison.baseline, done.comparison.variant
     assert (then.tokens, now.tokens) == (100, 200)
     assert (then.cost, now.cost) == pytest.approx(((90 + 100) / 1e6, (190 + 100) / 1e6))
-    assert again(world, fork="ann").comparison.now.cost is None
+    assert again(world, fork="ann").comparison.variant.cost is None
 
 
 def test_a_recorded_rerun_stops_at_the_first_different_request():
@@ -231,7 +233,7 @@ def test_a_rerun_of_a_rerun_is_a_rerun():
     world = lived(say("A."), said=("one",))
     again(world, say("B."))
     done = again(world, agent_id="tom", fork="ann", recorded=True, from_seq=9)
-    assert [side.answers for pair in done.comparison.turns for side in (pair.then, pair.now) if side] == [
+    assert [side.answers for pair in done.comparison.turns for side in (pair.baseline, pair.variant) if side] == [
         ["B."],
         ["B."],
     ]

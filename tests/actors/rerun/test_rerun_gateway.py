@@ -18,8 +18,9 @@ from everlog.actors.ports.effects import ModelResponse, Page
 from everlog.actors.ports.ports import Ports
 from everlog.actors.rerun.rerun import RerunOptions
 from everlog.events import OverBudget
+from everlog.testing import CountingIds, ManualClock
 from tests.actors.memory.test_agent_search import FakeArchive
-from tests.support.agent_world import CountingIds, TickingClock, completion, say
+from tests.support.agent_world import completion, say
 from tests.support.models.virtual_time_models import SlowModel, gateway
 
 AGAIN = 8
@@ -38,7 +39,7 @@ def here(
     folder: Path, model: SlowModel, limits: GatewayLimits | None = None
 ) -> AbstractAsyncContextManager[AgentSystem]:
     """Open a system of agents in this process that call this model."""
-    ports = Ports(clock=TickingClock(), ids=CountingIds())
+    ports = Ports(clock=ManualClock(tick_us=1000), ids=CountingIds())
     services = ServiceOptions(models=lambda *_: model, limits=limits)
     return open_system(folder, runtime="local", services=services, ports=ports, timers=False)
 
@@ -82,7 +83,7 @@ def test_on_a_cluster_a_rerun_asks_the_gateway_of_the_cluster(tmp_path: Path) ->
     """
 
     async def main() -> None:
-        model, ports = dear(), Ports(clock=TickingClock(), ids=CountingIds())
+        model, ports = dear(), Ports(clock=ManualClock(tick_us=1000), ids=CountingIds())
         actor = GatewayActor(str(tmp_path))
         actor._gateway = shared = gateway(model, agent_tokens_max=50_000, all_tokens_max=100_000)
         asker = GatewayClient(str(tmp_path))
@@ -119,7 +120,7 @@ def test_a_rerun_searches_in_the_archive_of_its_system(tmp_path: Path) -> None:
             ask = Gateway(lambda *_: model).ask
             system = AgentSystem(
                 local.runtime, local.store, capabilities=None,
-                ports=Ports(clock=TickingClock(), ids=CountingIds()), ask=ask, archive=archive,
+                ports=Ports(clock=ManualClock(tick_us=1000), ids=CountingIds()), ask=ask, archive=archive,
             )  # fmt: skip
             done = await system.rerun(RerunOptions(agent_id="sam", from_seq=AGAIN, fork="tom"))
             assert done.error is None

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from everlog.actors.formats import render_request
-from everlog.actors.prompt.context import Context, of_turn
+from everlog.actors.prompt.context import Context
 from everlog.actors.prompt.context_fit import transcript_bytes_max
 from everlog.events import Sampling
 from tests.support.agent_world import World, completion, say
@@ -38,7 +38,7 @@ def lived() -> World:
 def context_of(world: World) -> Context:
     """Return the parts of the last request, which shows the rejected reply."""
     refused = [record for record in world.log() if record.type == "reply_rejected"][-1]
-    return of_turn(world.system.view("sam", as_of=refused.seq).context(), refused.turn)
+    return world.system.view("sam", as_of=refused.seq).context(turn=refused.turn)
 
 
 def prompts(context: Context, schemas: Mapping[str, str]) -> dict[str, bytes]:

@@ -53,7 +53,12 @@ def options() -> Iterator[tuple[str, argparse.Action]]:
             yield from ((option, action) for option in action.option_strings)
 
 
-WIDER = {"--from": {"SEQ", "SEQ|TIME", "STEP"}, "--as-of": {"SEQ|TIME", "TIME", "VERSION|TIME"}}
+WIDER = {
+    "--from": {"SEQ", "SEQ|TIME", "STEP"},
+    "--as-of": {"SEQ|TIME", "TIME", "VERSION|TIME"},
+    "--since": {"DAY", "TIME"},
+    "--until": {"DAY", "TIME"},
+}
 """Options that take more kinds of value in one command than in another."""
 
 
@@ -87,7 +92,15 @@ def test_the_table_of_options_is_true():
     for option, action in options():
         known[option].add(action.metavar)
     known["--store"].add("DIR")
+    known["--log"].add("LEVEL")
     assert [one for one in written if (one[1] or None) not in known[one[0]]] == []
+
+
+def test_the_page_gives_one_default_for_calling():
+    """The two tables that have --calling, the made one and the one by hand, begin with the same default."""
+    defaults = re.findall(r"^\| `--calling WAY` \|.*\| ([^|]*) \|$", DOCUMENT, re.MULTILINE)
+    assert len(set(defaults)) == 2
+    assert all(default.startswith("the best that the model supports") for default in defaults)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=NAMES)
@@ -144,7 +157,7 @@ def test_a_usage_error_gives_its_reason_first_and_one_line_of_usage(cli: Line):
     assert cli("fork", "sam")[2].splitlines()[1].startswith("usage: everlog fork NAME --new-name NEW [options]; ")
     assert cli("agents", "--fast")[2].splitlines() == [
         "everlog: unrecognized arguments: --fast",
-        "usage: everlog agents [options]; `everlog agents --help` lists the options",
+        "usage: everlog agents [PATTERN ...] [options]; `everlog agents --help` lists the options",
     ]
 
 
@@ -215,7 +228,7 @@ def test_every_json_key_is_documented(cli: Line, tmp_path):
         cli.json("archive", "rebuild"),
         cli.json("export", "sam", str(tmp_path / "sam.everlog")),
         cli.json("restore", str(tmp_path / "sam.everlog")),
-        cli.json("erase", "sam", "--yes"),
+        cli.json("erase", "sam", "--all", "--yes"),
         failed_seal(cli),
         json.loads(cli.ok("search", "sam", "--queries", str(queries))),
     ]
@@ -268,8 +281,17 @@ def test_send_is_thin():
 @pytest.mark.parametrize(
     "argv",
     [
-        [],
         ["nonsense"],
+        ["--json"],
+        ["--json", "chat", "sam"],
+        ["--log", "loud", "agents"],
+        ["help", "nonsense"],
+        ["help", "log", "nonsense"],
+        ["completion"],
+        ["completion", "csh"],
+        ["export", "sam"],
+        ["export", "--all"],
+        ["export", "--all", "a", "b"],
         ["send", "sam"],
         ["send", "sam", "  "],
         ["send", "sam", "hi", "--id", "not-an-id"],

@@ -17,6 +17,8 @@ from everlog.events import BadInput
 from everlog.interfaces.documents import extract_text as reading_files
 from everlog.interfaces.documents import find, read
 from everlog.interfaces.documents.extract_text import normal
+from everlog.interfaces.documents.find_files import LINK_OUT
+from tests.support.cli.command_line import Line
 
 
 def read_one(path: Path) -> Document | UnreadableDocument:
@@ -235,7 +237,7 @@ def test_what_is_no_file_is_named(tmp_path: Path, monkeypatch) -> None:
 
 def test_a_folder_is_gone_through_once(tmp_path: Path) -> None:
     """Files are sorted and hidden files left out; a link into its own folder is not followed again, a link to outside
-    is followed.
+    is named with what to do. The same links are followed if the user names them.
     """
     outside, root = tmp_path / "outside", tmp_path / "root"
     (outside / "deep").mkdir(parents=True)
@@ -250,12 +252,19 @@ def test_a_folder_is_gone_through_once(tmp_path: Path) -> None:
     (root / "b" / "loop").symlink_to(root)
     (root / "b" / "self").symlink_to("self")
     (root / "c").symlink_to(outside)
+    (root / "d.txt").symlink_to("/etc/passwd")
     (root / "again.txt").symlink_to(root / "b" / "two.txt")
     (root / "cafe\u0301.txt").write_text("x")
     found = find([str(root)])
-    assert [file.name for file in found.files] == ["a.TXT", "again.txt", "c/deep/far.md", "caf\u00e9.txt"]
+    assert [file.name for file in found.files] == ["a.TXT", "again.txt", "caf\u00e9.txt"]
     assert found.skipped == ["picture.png"]
-    assert [one.name for one in found.failed] == ["b/self"]
+    assert [(one.name, one.reason == LINK_OUT) for one in found.failed] == [
+        ("c", True),
+        ("d.txt", True),
+        ("b/self", False),
+    ]
+    named = find([str(root / "c"), str(root / "d.txt")])
+    assert [file.name for file in named.files] == ["d.txt", "deep/far.md"]
     assert found.origins == [str(root)]
 
 
@@ -305,3 +314,21 @@ def test_runs_of_blanks_cost_no_more_than_their_length(tmp_path: Path) -> None:
     (tmp_path / "c.md").write_text(f"# A title{blanks}b\n")
     documents = [read(file) for file in find([str(tmp_path)]).files]
     assert [document.text[-1] for document in documents] == ["b"] * 3
+
+
+def test_without_its_reader_a_file_is_refused_before_anything_is_written(
+    cli: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A load of a PDF without pypdf names the extra `documents` and creates no store; other files need no package."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in {"pypdf", "docx"} else name)
+    folder = tmp_path / "handbook"
+    folder.mkdir()
+    (folder / "leave.md").write_text("Everyone has 25 days of leave.")
+    for name in ("crew.pdf", "ship.DOCX"):
+        (folder / name).write_bytes(b"x")
+        said = cli.fails("load", "sam", str(folder))
+        assert "pip install 'everlog[documents]'" in said
+        assert name in said
+        (folder / name).unlink()
+    assert not cli.root.exists()
+    assert "Loaded 1 document (1 new)" in cli.ok("load", "sam", str(folder))

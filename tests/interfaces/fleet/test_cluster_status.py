@@ -13,6 +13,7 @@ import pytest
 from everlog.actors.cluster import ray_address
 from everlog.actors.gateway.gateway_status import BreakerStatus, EndpointStatus, GatewayStatus
 from everlog.actors.hosting.cluster_status import (
+    ArchiveStatus,
     ClusterStatus,
     HostStatus,
     NodeStatus,
@@ -22,6 +23,7 @@ from everlog.actors.hosting.cluster_status import (
 )
 from everlog.events import ClusterError
 from everlog.interfaces.fleet import cluster_commands, status_page
+from everlog.interfaces.output import show_pages
 from everlog.store.stores import mounts
 from tests.interfaces.cli.test_help import DOCUMENT, keys_of
 from tests.support.cli.command_line import SECOND, START, Line
@@ -52,6 +54,13 @@ SECOND_LOOK = looked(
                           left_alone=(BreakerStatus(endpoint="model:8000", model="m", failures=5, opens_s=9.0,
                                                     why="500"),)),
     silent=1,
+)  # fmt: skip
+
+
+ARCHIVE = ArchiveStatus(
+    memories=12, messages=340, behind=1, memory_bytes=300_000_000, versions=17, files=60, disk_bytes=9_000_000,
+    row_cache_bytes=5_000_000, row_cache_bytes_max=268_000_000, table_cache_bytes=3_000_000,
+    table_cache_bytes_max=67_000_000,
 )  # fmt: skip
 
 
@@ -88,16 +97,39 @@ def runs(cli: Line, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Source]:
     return run
 
 
+def test_ping_tells_health_by_its_exit_code(cli: Line, runs: Callable[..., Source]) -> None:
+    """0: the supervisor and every host answer. 1: one of them does not, or the cluster fails; the reason is said."""
+    healthy = looked(0, [host(0)], supervisor=SupervisorStatus(living=1))
+    runs(healthy, healthy)
+    assert cli("ping") == (0, "healthy: 10.0.0.1:6379\n", "")
+    assert cli.json("ping") == {"running": True, "healthy": True, "address": "10.0.0.1:6379", "reasons": []}
+    for ill, reason in (
+        (looked(0, [host(0)]), "the supervisor did not answer in time"),
+        (msgspec.structs.replace(healthy, silent=2), "2 of 3 hosts did not answer in time"),
+    ):
+        runs(ill)
+        assert cli("ping") == (1, f"unhealthy: {reason}\n", "")
+    code, out, _ = cli("ping", "--json")
+    assert code == 1
+    assert json.loads(out)["reasons"] == ["The Ray cluster failed: it is gone."]
+
+
 def test_where_nothing_runs(cli: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command exits 0, says that no cluster runs and how to start one, and makes no store."""
+    """The command exits 3, says that no cluster runs and how to start one, and makes no store."""
     for name in ("RAY_ADDRESS", *ray_address.ENVIRONMENT):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("RAY_TMPDIR", str(cli.root / "no-ray"))
-    said = cli.ok("cluster", "status")
+    code, said, _ = cli("cluster", "status")
+    assert code == 3
     assert "No cluster is running for the store" in said
     assert "`everlog up`" in said
-    assert cli.json("cluster", "status") == {"running": False}
-    assert cli.ok("cluster", "status", "--follow") == said
+    assert cli("cluster", "status", "--json") == (3, '{"running":false}\n', "")
+    assert cli("cluster", "status", "--follow") == (3, said, "")
+    code, said, _ = cli("ping")
+    assert code == 3 and said.startswith("not running: no cluster for the store ")
+    assert json.loads(cli("ping", "--json")[1]) == {
+        "running": False, "healthy": False, "address": None, "reasons": []
+    }  # fmt: skip
     assert not cli.root.exists()
 
 
@@ -134,6 +166,19 @@ def test_what_is_shown(cli: Line, runs: Callable[..., Source]) -> None:
     assert max(map(len, said.splitlines())) <= 100
 
 
+def test_the_archive_has_its_sizes_beside_their_limits(cli: Line, runs: Callable[..., Source]) -> None:
+    """Caches, versions and files of the archive are shown, and the age of figures that are not new."""
+    old = msgspec.structs.replace(ARCHIVE, age_s=61.0)
+    now, later = (msgspec.structs.replace(SECOND_LOOK, archive=found) for found in (ARCHIVE, old))
+    runs(FIRST, now, FIRST, later)
+    said = cli.ok("cluster", "status")
+    for words in ("12 memories, 340 messages, 1 log behind, 300.0 MB\n", "rows 5.0 MB of 268.0 MB",
+                  "table 3.0 MB of 67.0 MB", "9.0 MB, 60 files, 17 versions"):  # fmt: skip
+        assert words in said.replace(" \n", "\n").replace("  ", ""), words
+    assert "measured" not in said
+    assert "(measured 1m1s ago: the archive is busy)" in cli.ok("cluster", "status")
+
+
 def test_a_narrow_terminal(cli: Line, runs: Callable[..., Source], monkeypatch: pytest.MonkeyPatch) -> None:
     """Without room for all columns the least important are left out; names and rates are whole."""
     monkeypatch.setenv("COLUMNS", "60")
@@ -146,7 +191,7 @@ def test_a_narrow_terminal(cli: Line, runs: Callable[..., Source], monkeypatch: 
 
 def test_the_json_of_a_look(cli: Line, runs: Callable[..., Source]) -> None:
     """The JSON has every figure, each key is documented, and unknown values are null."""
-    runs(FIRST, msgspec.structs.replace(SECOND_LOOK, hosts=[*SECOND_LOOK.hosts, host(9)]))
+    runs(FIRST, msgspec.structs.replace(SECOND_LOOK, hosts=[*SECOND_LOOK.hosts, host(9)], archive=ARCHIVE))
     said = cli.json("cluster", "status")
     assert said["running"] is True
     assert (said["messages_per_s"], said["commits_per_tick"]) == (3000.0, 40.0)
@@ -154,6 +199,7 @@ def test_the_json_of_a_look(cli: Line, runs: Callable[..., Source]) -> None:
     assert said["hosts"][2]["messages_per_s"] is None
     assert said["supervisor"]["next_due"].endswith("Z")
     assert said["nodes"][1]["slots"] == 4
+    assert (said["archive"]["row_cache_bytes"], said["archive"]["versions"]) == (5_000_000, 17)
     assert {key for key in keys_of(said) - {"StoreError", "busy"} if f"`{key}`" not in DOCUMENT} == set()
 
 
@@ -249,3 +295,13 @@ def test_control_characters_in_names_do_not_reach_the_terminal(cli: Line, runs: 
     said = cli.ok("cluster", "status")
     assert "\x1b" not in said
     assert "\\x1b[2J" in said
+
+
+def test_a_host_whose_agent_has_moved_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its line says "(moved)", and so does the JSON; the agent counts for its new host alone."""
+    left = HostStatus(place="sam", placement="dedicated", node="10.0.0.7", pid=7, moved=True)
+    status = looked(0, [host(3, active=1), left])
+    show_pages.show(status_page.page(status, status))
+    shown = capsys.readouterr().out
+    assert "sam (moved)" in shown and "1 agent active, 0 passive" in shown
+    assert [one["moved"] for one in status_page.shape(status, status)["hosts"]] == [False, True]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from everlog.actors.agent_system import SendOutcome
 from everlog.actors.ports.effects import ModelResponse
+from everlog.actors.reply import SendOutcome
 from everlog.events import (
     BadInput,
     Event,
@@ -21,6 +21,7 @@ from everlog.events import (
     draft,
     uuid7,
 )
+from everlog.interfaces.cli.main import main
 from everlog.interfaces.fleet import fleet_command
 from everlog.interfaces.fleet import load_generator as load
 from everlog.projections import InputOutcome, input_outcomes
@@ -305,3 +306,43 @@ def test_a_fleet_that_lost_something_fails() -> None:
     assert not report(lost=1).fine
     assert not report(doubled=1).fine
     assert not report(errors=[refused, broken]).fine
+
+
+@pytest.fixture
+def home(cli: Line, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Line:
+    """Return the command line of a user with an agent in the store of EVERLOG_STORE."""
+    cli.ok("create", "sam")
+    monkeypatch.setenv("EVERLOG_STORE", str(cli.root))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    return cli
+
+
+def plain(home: Line, capsys: pytest.CaptureFixture[str], *more: str) -> tuple[int, str, str]:
+    """Run a small fleet without --store. Return exit code, stdout and stderr."""
+    words = ["fleet", "--agents", "1", "--messages", "1", "--runtime", "local", *more]
+    code = main(words, world=home.world)
+    return code, *capsys.readouterr()
+
+
+def test_a_load_test_stays_out_of_the_users_store(home: Line, tmp_path: Path, capsys) -> None:
+    """Its agents are in a temporary store that it names and removes; the user's store is as before."""
+    code, out, err = plain(home, capsys)
+    assert code == 0, err
+    assert f"the agents are in the store {tmp_path / 'temporary'}" in err
+    assert "The store was removed" in out
+    assert list((tmp_path / "temporary").iterdir()) == []
+    assert [row["agent"] for row in home.json("agents")] == ["sam"]
+
+
+def test_a_load_test_is_kept_where_the_user_says(home: Line, tmp_path: Path, capsys) -> None:
+    """--keep uses a new folder only, --here the store of the other commands; the suggested command finds the agents."""
+    kept = tmp_path / "a load"
+    code, out, err = plain(home, capsys, "--keep", str(kept))
+    assert code == 0, err
+    assert f"everlog --store '{kept}' chat fleet-00001" in out
+    assert FileStore(kept, home.clock.now).agents() == ["fleet-00001"]
+    code, _, err = plain(home, capsys, "--keep", str(kept))
+    assert code == 1 and "is not empty" in err
+    assert plain(home, capsys, "--here", "--json")[0] == 0
+    assert {row["agent"] for row in home.json("agents")} == {"fleet-00001", "sam"}

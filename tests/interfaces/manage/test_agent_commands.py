@@ -25,7 +25,7 @@ def test_import(cli: Line, talk):
     """A conversation is imported with its own times, starts no turn, and is found by search with its refs."""
     shape = cli.json("import", "ann", str(talk))
     assert shape == {
-        "agent": "ann", "messages": 3, "summaries": 0,
+        "agent": "ann", "messages": 3, "summaries": 0, "left_out": {},
         "first": "2023-05-08T13:56:00.000000Z", "last": "2023-06-01T00:00:00.000000Z",
     }  # fmt: skip
     hit = cli.json("search", "ann", "boat")["results"][0]
@@ -144,3 +144,40 @@ def test_a_deleted_name_begins_again(cli: Line):
     cli.ok("create", "sam")
     assert cli.json("search", "sam", "secret")["total"] == 0
     assert "My secret is blue." in [record["text"] for record in cli.lines("events", "sam")]
+
+
+@pytest.mark.parametrize(("name", "called"), [("sam", "Sam"), ("ann", "Ann"), ("conv-26", "conv-26"), ("R2D2", "R2D2")])
+def test_each_agent_knows_its_own_name(cli: Line, name: str, called: str) -> None:
+    """The shipped persona names the agent itself, also where an option changes the block; a fork keeps its parent's."""
+    cli.ok("create", name)
+    cli.ok("create", f"{name}2", "--block-read-only", "persona")
+    cli.ok("fork", name, "--new-name", "tom")
+
+    def persona(agent: str) -> str:
+        return cli.json("memory", agent)["blocks"][0]["value"].splitlines()[0]
+
+    assert persona(name) == persona("tom") == f"My name is {called}. I am a warm and curious companion."
+    assert persona(f"{name}2").startswith(f"My name is {name}2.")
+
+
+def test_create_says_how_the_model_calls_functions(cli: Line):
+    """For a model of an endpoint the way of calling is named, with its origin; the offline model has one way only."""
+    said = cli.ok("create", "ann", "--model", "script", "--calling", "text")
+    assert "script calls functions in its text (text) (as --calling says)." in said
+    assert "calls functions by the endpoint's tools (native) (the default; " in cli.ok(
+        "create", "bo", "--model", "script"
+    )
+    assert "calls functions" not in cli.ok("create", "cy", "--model", "offline")
+    shape = cli.json("create", "di", "--model", "script", "--window", "4096")
+    assert {key: shape[key] for key in ("model", "window", "preset", "calling")} == {
+        "model": "script", "window": 4096, "preset": "small", "calling": "native",
+    }  # fmt: skip
+
+
+def test_the_lines_of_a_block_can_be_items(cli: Line, tmp_path):
+    """--block-items makes items of the lines of a block, and gives the agent functions for them."""
+    (tmp_path / "tasks.txt").write_text("buy tea\n\ncall Ingrid\n")
+    cli.ok("create", "ann", "--block", f"tasks={tmp_path / 'tasks.txt'}", "--block-items", "tasks")
+    assert "buy tea\ncall Ingrid" in [block["value"] for block in cli.json("memory", "ann")["blocks"]]
+    assert "core_memory_item_remove" in cli.ok("events", "ann", "--json")
+    assert "the agent gets no block 'plans'" in cli.fails("create", "bo", "--block-items", "plans")

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 
 import pytest
 
@@ -56,10 +57,13 @@ def test_the_agent_finds_what_a_person_keeps(cli: Line) -> None:
     known = cli.json("archive", "insert", "sam", OAK)["memory"]
     cli.script.answers = [
         completion(("archival_memory_search", {"query": "gold", "request_heartbeat": True})),
-        completion(("archival_memory_insert", {"content": "The silver is lost.", "tags": ["silver"]})),
+        completion(
+            ("archival_memory_insert", {"content": "The silver is lost.", "tags": ["silver"]}),
+            ("send_message", {"message": "Under the oak."}),
+        ),
     ]
     cli.ok("send", "sam", "Where is the gold?")
-    assert f"id: {known}, memory: {OAK}" in cli.script.asked[1].decode()
+    assert re.search(rf"id: {known}, near: 0\.\d\d, memory: {OAK}", cli.script.asked[1].decode())
     assert [(text, tags) for _, text, tags in kept(cli)] == [(OAK, []), ("The silver is lost.", ["silver"])]
     assert [text for _, text, _ in kept(cli, "--tag", "silver")] == ["The silver is lost."]
 
@@ -166,6 +170,6 @@ def test_what_was_erased_is_kept_no_more(cli: Line) -> None:
     cli.ok("create", "sam", "--model", "script")
     cli.script.answers = [says("Hello.")]
     cli.ok("archive", "insert", "sam", OAK)
-    cli.ok("erase", "sam", "--yes")
+    cli.ok("erase", "sam", "--all", "--yes")
     assert kept(cli) == []
     assert cli.json("archive", "search", "sam", "gold")["total"] == 0

@@ -12,7 +12,7 @@ from everlog.actors.hosting.pending_work import pending_work
 from everlog.events import BadInput, Record, TimerSet, UnknownAgent, draft, uuid7
 from everlog.store.backup.restore_service import _groups
 from everlog.store.base.contract import Append
-from tests.interfaces.manage.test_erase_command import CANARY, leftovers, store_of, talk
+from tests.interfaces.erase.test_erase_command import CANARY, leftovers, store_of, talk
 from tests.support.cli.command_line import Line, says
 
 
@@ -111,7 +111,7 @@ def test_an_erasure_says_that_it_does_not_reach_copies(cli: Line, other: Line, t
     """The warning is printed as text and as JSON; a later export names the erasure, and has no erased content."""
     talk(cli)
     assert "files of `everlog export`" in cli.ok("erase", "sam", "--from", "8", "--to", "9", "--yes")
-    assert cli.json("erase", "sam", "--yes")["exports_reached"] is False
+    assert cli.json("erase", "sam", "--all", "--yes")["exports_reached"] is False
     file = tmp_path / "sam.everlog"
     assert "in the file without content, because of earlier erasures" in cli.ok("export", "sam", str(file))
     assert cli.json("export", "sam", str(file), "--force")["streams"][0]["erased"] > 8
@@ -127,7 +127,7 @@ def test_an_older_export_does_not_undo_an_erasure(cli: Line, tmp_path: Path):
     head = talk(cli)
     file = str(tmp_path / "sam.everlog")
     cli.ok("export", "sam", file)
-    cli.ok("erase", "sam", "--yes")
+    cli.ok("erase", "sam", "--all", "--yes")
     assert f"sam: seq 1 to {head} exist already" in cli.ok("restore", file)
     assert leftovers(cli.root) == []
 
@@ -209,14 +209,14 @@ def test_programs_export_and_restore(tmp_path: Path) -> None:
         async with open_system(tmp_path / "one", runtime="local") as system:
             agent = await system.agent("sam")
             await agent.send("Hi, my name is Chad")
-            contents = system.export("sam", file)
+            contents = await system.export("sam", file)
             assert contents.records == contents.own.to_seq > 5
             with pytest.raises(BadInput):
-                system.export("sam", file)
+                await system.export("sam", file)
             with pytest.raises(UnknownAgent):
-                system.export("tom", file)
+                await system.export("tom", file)
         async with open_system(tmp_path / "two", runtime="local") as system:
-            done = system.restore(file)
+            done = await system.restore(file)
             assert (done.contents, done.written) == (contents, contents.records)
             agent = await system.agent("sam", create=False)
             records = await agent.send("What is my name?")

@@ -41,7 +41,7 @@ def test_the_index_is_compared_with_the_logs_and_rebuilt_from_them(cli: Line) ->
     assert "agrees with the logs" in cli.ok("archive", "check")
     before = cli.json("archive", "status")
     made = cli.json("archive", "rebuild")
-    assert made["rows"] == before["memories"] + before["messages"]
+    assert made["rows"] == before["memories"]
     assert made["embedded"] == 0
     assert "Rebuilt the index" in cli.ok("archive", "rebuild")
     after = cli.json("archive", "status")
@@ -110,7 +110,7 @@ def test_another_embedder_takes_over_with_a_rebuild_and_is_kept_to(cli: Line, mo
     for path in (path for path in cli.root.rglob("*") if path.is_file()):
         assert b"sk-very-secret" not in path.read_bytes()
     cli.ok("archive", "rebuild", "--embedder", "wordllama-256")
-    assert [hit["text"] for hit in cli.json("archive", "search", "sam", MEANT)["results"]] == [MEMORY]
+    assert cli.json("archive", "search", "sam", MEANT)["results"][0]["text"] == MEMORY
 
 
 def test_an_endpoint_that_fails_half_way_changes_nothing_and_a_second_try_continues(

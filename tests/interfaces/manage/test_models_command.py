@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from everlog.actors.models.model_catalogue import place_at
 from everlog.actors.models.model_types import Abilities, ProbeFindings
 from tests.support.cli.command_line import Line
 from tests.support.models.gguf_test_file import written
@@ -43,6 +44,13 @@ def configured(line: Line, name: str = "sam") -> dict[str, object]:
     return msgspec.json.decode(payload) if isinstance(payload, str) else payload  # type: ignore[no-any-return]
 
 
+def refused(line: Line, *argv: str) -> str:
+    """Return the error of a command that fails after the notice that it probes."""
+    code, _, err = line(*argv)
+    assert code == 1
+    return " ".join(err.splitlines()[1:])
+
+
 def test_an_unknown_endpoint_is_probed_once(line: Line) -> None:
     """The first agent at an endpoint is set up by a probe of the endpoint's abilities; the second agent needs no second
     probe.
@@ -79,18 +87,37 @@ def test_what_is_asked_for_goes_before_what_was_found(line: Line) -> None:
     assert {"window": 5000, "calling": "text"}.items() <= configured(line).items()
 
 
-def test_a_silent_endpoint_does_not_prevent_an_agent(line: Line) -> None:
-    """The silent endpoint causes a warning, no result is stored, and the agent is created; `models test` fails with the
-    reason.
-    """
+def test_a_failed_probe_changes_nothing(line: Line) -> None:
+    """The reason is the error, neither store nor agent is made, and `models test` fails with the same reason."""
     line.probe = Probes(fault="It is asleep.")
-    code, _, err = line("create", "sam", "--model", "tiny", "--base-url", URL)
-    assert code == 0
-    assert "probing 'tiny' failed: It is asleep." in err
+    said = refused(line, "create", "sam", "--model", "tiny", "--base-url", URL)
+    assert "Probing 'tiny' failed: It is asleep. Nothing was changed." in said and "--no-probe" in said
+    assert not line.root.exists()
     assert [row["model"] for row in line.json("models")] == ["offline"]
     code, _, err = line("models", "test", "tiny", "--base-url", URL)
     assert code == 1
     assert "It is asleep." in err
+
+
+def test_a_mistyped_model_never_gets_into_a_log(line: Line) -> None:
+    """`send --model TYPO` to an agent that exists fails before anything is written; the next `send` works as before."""
+    line.ok("create", "sam")
+    before = line.lines("events", "sam")
+    line.probe = Probes(fault="It serves no model 'nosuch'.")
+    refused(line, "send", "sam", "Hi", "--model", "nosuch", "--base-url", URL)
+    assert line.lines("events", "sam") == before
+    assert line.ok("send", "sam", "Hi")
+
+
+def test_the_address_is_remembered_as_long_as_the_model(line: Line) -> None:
+    """After --base-url was given once, with a probe or with --no-probe, later commands find the model there."""
+    line.ok("create", "sam", "--model", "tiny", "--base-url", URL)
+    line.ok("create", "ann", "--model", "other", "--base-url", "http://127.0.0.1:9999/v1", "--no-probe")
+    assert place_at(line.root, "tiny", "").url == URL
+    assert place_at(line.root, "other", "").url == "http://127.0.0.1:9999/v1"
+    rows = {row["model"]: row["tested"] for row in line.json("models")}
+    assert rows["tiny"] == "1970-01-01T00:00:00.000001Z"
+    assert rows["other"] is None
 
 
 def test_a_described_endpoint_is_found_by_the_models_name(line: Line) -> None:
@@ -167,3 +194,10 @@ def test_descriptions_that_cannot_be_read_end_a_turn_and_not_the_agent(line: Lin
     (line.root / "models.toml").write_text("[models.tiny]\nwindow = 8000\n")
     line.ok("send", "sam", "Are you there?")
     assert line.lines("events", "sam")[-1]["type"] == "function_result"
+
+
+def test_the_offline_model_has_the_price_zero(line: Line) -> None:
+    """It is free, in the table and in JSON; a model without a known price is not."""
+    assert "free" in line.ok("models")
+    (row,) = line.json("models")
+    assert (row["price_in"], row["price_out"], row["price_cached"]) == (0, 0, 0)

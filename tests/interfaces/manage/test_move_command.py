@@ -1,6 +1,6 @@
 """`everlog move`, `--placement` and `--shards`."""
 
-from tests.interfaces.manage.test_erase_command import CANARY, leftovers, store_of
+from tests.interfaces.erase.test_erase_command import CANARY, leftovers, store_of
 from tests.support.cli.command_line import Line, says
 
 
@@ -32,7 +32,7 @@ def test_what_is_erased_is_gone_from_every_partition_that_the_agent_was_in(cli: 
         cli.ok("send", "sam", f"I say {CANARY}")
         cli.ok("move", "sam", "--placement", place)
     where = store_of(cli).partition_of("sam")
-    assert cli.json("erase", "sam", "--yes")["erased"] > 6
+    assert cli.json("erase", "sam", "--all", "--yes")["erased"] > 6
     assert leftovers(cli.root) == []
     assert store_of(cli).partition_of("sam") == where
     assert [said["text"] for said in cli.lines("events", "ann", "--type", "user_message")] == ["mine"]

@@ -235,6 +235,15 @@ def test_the_state_of_the_player_is_said() -> None:
     assert " LIVE 1x " in head(seq=16, follow=True)
 
 
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+def test_a_message_is_not_cut_on_a_narrow_terminal(width: int) -> None:
+    """The command that continues with a fork is shown whole, on more lines if needed; the frame keeps its size."""
+    command = "everlog chat 'a fork of sam at noon'"
+    shown = lines(console_at(STORY, 3, said=f"Forked. Run `{command}`."), STORY, width, 24)
+    assert len(shown) == 24
+    assert f"Forked. Run `{command}`." in " ".join(" ".join(line.split()) for line in shown[-4:])
+
+
 def test_the_foot_shows_input_or_a_message_instead_of_the_keys() -> None:
     """A search, a name or a message replaces the list of keys; otherwise the list is shown, with help and quit if they
     fit.

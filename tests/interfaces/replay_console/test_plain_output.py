@@ -155,7 +155,7 @@ def test_following_ends_at_the_given_record(sam: Line) -> None:
 
 def test_erased_content_is_not_shown(sam: Line) -> None:
     """Neither lines nor JSON contain erased text; its record is shown as erased."""
-    sam.ok("erase", "sam", "--yes")
+    sam.ok("erase", "sam", "--all", "--yes")
     out = sam.ok("replay", "sam")
     assert "sail" not in out.lower()
     assert "erased" in out

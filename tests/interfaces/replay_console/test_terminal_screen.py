@@ -86,8 +86,13 @@ class Watched:
 
     def stopped(self) -> None:
         """Wait until the process has stopped, and forget its output until then."""
-        self._on_commit(lambda: os.WIFSTOPPED(os.waitpid(self.process.pid, os.WUNTRACED | os.WNOHANG)[1]))
+        self._on_commit(self._has_stopped)
         self.sent = ""
+
+    def _has_stopped(self) -> bool:
+        found, status = os.waitpid(self.process.pid, os.WUNTRACED | os.WNOHANG)
+        assert not found or os.WIFSTOPPED(status), f"it ended with status {status} instead: {self.frame()}"
+        return bool(found)
 
     def _on_commit(self, over: Callable[[], bool]) -> None:
         """Read until `over()` is true, and then read the rest: a program blocks on a terminal that is not read."""
@@ -172,6 +177,23 @@ def test_a_stopped_console_gives_the_terminal_back(watched: Watched) -> None:
     watched.press("q")
     assert watched.ended() == 0
     watched.assert_restored()
+
+
+class StopWhenDrawn:
+    """Page that receives Ctrl-Z while it is drawn for the nth time."""
+
+    def __init__(self, nth: int = 1) -> None:
+        self.nth = nth
+        self.drawn = 0
+        self.drawing = False
+
+    def __rich__(self) -> Text:
+        self.drawn += 1
+        self.drawing = True
+        if self.drawn == self.nth:
+            signal.raise_signal(signal.SIGTSTP)
+        self.drawing = False
+        return Text("x")
 
 
 @contextmanager
@@ -268,3 +290,35 @@ def test_while_suspended_the_terminal_is_as_it_was(terminal: tuple[int, int]) ->
     while select.select([person], [], [], 0)[0]:
         sent += os.read(person, 65536).decode()
     assert sent.index("the frame") < sent.index("\x1b[?1049l") < sent.rindex("\x1b[?1049h") < sent.rindex("unseen")
+
+
+def test_ctrl_z_in_the_middle_of_a_frame_stops_once_the_frame_is_whole(
+    terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stop that arrives while a frame is written takes effect when keys are read, because a write inside a write is
+    an error.
+    """
+    kills: list[tuple[int, int]] = []
+    page = StopWhenDrawn()
+    with at(terminal) as screen:
+        monkeypatch.setattr(os, "kill", lambda pid, number: kills.append((pid, number)))
+        screen.show(page)  # type: ignore[arg-type]
+        assert (page.drawn, kills) == (1, [])
+        screen.keys(0)
+        assert kills == [(os.getpid(), signal.SIGSTOP)]
+        screen.keys(0)
+        assert len(kills) == 1
+
+
+def test_ctrl_z_while_the_frame_comes_back_stops_again_after_it(
+    terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a stop the frame is drawn again, and a second Ctrl-Z in the middle of it waits until it is whole."""
+    page = StopWhenDrawn(nth=2)
+    stops: list[bool] = []
+    with at(terminal) as screen:
+        monkeypatch.setattr(os, "kill", lambda *_: stops.append(page.drawing))
+        screen.show(page)  # type: ignore[arg-type]
+        signal.raise_signal(signal.SIGTSTP)
+        screen.keys(0)
+        assert stops == [False, False]

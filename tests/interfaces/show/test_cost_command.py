@@ -63,6 +63,32 @@ def test_the_page_shows_what_is_known_and_what_is_not(asked: Line) -> None:
     assert "No model calls with tokens" in asked.ok("cost", "ann")
 
 
+def uncounted(tokens: int | None = None) -> str:
+    """Return a reply of the model `house` without usage; with `tokens`, one that reports this number everywhere."""
+    body: dict[str, Any] = json.loads(completion(("send_message", {"message": "Indeed."})))
+    usage = {"usage": dict.fromkeys(("prompt_tokens", "completion_tokens", "total_tokens"), tokens)}
+    return json.dumps({**body, "model": "house"} | (usage if tokens is not None else {"usage": None}))
+
+
+@pytest.mark.parametrize("tokens", [None, 0, 2**63 - 1, 10**30])
+def test_calls_without_a_credible_count_are_estimated_as_budgets_do(cli: Line, tokens: int | None) -> None:
+    """A call whose endpoint reports no tokens, or impossible ones, is in the rows with the estimate that the agent's
+    budget refuses by; the parts add up.
+    """
+    cli.script.answers += [uncounted(tokens)]
+    cli.ok("send", "sam", "Hi", "--model", "gpt-4o", "--day-tokens", "5000")
+    found = cli.json("cost", "sam")
+    assert [(row["model"], row["calls"], row["estimated"], row["unpriced"]) for row in found["rows"]] == [
+        ("house", 1, 1, 1)
+    ]
+    spent = found["spent_today"]
+    assert spent["tokens"] == spent["prompt_tokens"] + spent["completion_tokens"] > 2000
+    assert "1 call without a token count: estimated" in cli.ok("cost", "sam")
+    refused = cli.fails("send", "sam", "hello " * 4000)
+    assert f"{spent['tokens']:,} of 5,000" in refused
+    assert cli.json("pressure", "sam")["tokens"] < 8192
+
+
 def test_pressure_says_what_was_cached(cli: Line) -> None:
     """`pressure` shows the cached tokens of the last call as the provider reported them."""
     cli.script.answers.append(answer("gpt-4o", 2000, 1500))

@@ -4,12 +4,13 @@ import asyncio
 from pathlib import Path
 
 from everlog.actors.hosting.pending_work import pending_work
-from everlog.events import TimerSet, UserMessage
+from everlog.events import ModelError, TimerSet, UserMessage
 from everlog.projections import DERIVER
 from everlog.store import FileStore, partition_of
-from tests.interfaces.manage.test_erase_command import store_of
-from tests.support.agent_world import TickingClock, World, say
-from tests.support.cli.command_line import Line, says
+from everlog.testing import ManualClock
+from tests.interfaces.erase.test_erase_command import store_of
+from tests.support.agent_world import World, say
+from tests.support.cli.command_line import Line, completion, says
 
 
 def test_sources_that_were_attached_at_the_cut_are_the_forks_too(cli: Line, tmp_path: Path):
@@ -89,7 +90,7 @@ async def waiting(folder: Path) -> FileStore:
     """Create Sam with a timer and a waiting input, Tom (a fork of Sam) and Ann (an earlier fork of Sam, with a timer of
     her own).
     """
-    store = FileStore.create(folder, TickingClock().now, "test", shards=1)
+    store = FileStore.create(folder, ManualClock(tick_us=1000).now, "test", shards=1)
     world = World(after=say("Yes."), store=store)
     for name, parent in (("sam", ""), ("ann", "sam")):
         if parent:
@@ -121,3 +122,20 @@ def test_pending_work_of_forks_is_known_to_their_supervisor(tmp_path: Path) -> N
             "ann": (False, ["timer of ann", "timer of sam"]),
         }
     assert notes == []
+
+
+def test_a_fork_inside_a_turn_is_no_failure(cli: Line):
+    """The view `failures` leaves out the turn that a fork closes, with its call; a failure of the model counts."""
+    cli.script.answers = [
+        completion(("archival_memory_search", {"query": "x", "request_heartbeat": True})),
+        says("No."),
+    ]
+    cli.ok("send", "sam", "Look", "--model", "script")
+    (reply,) = [row["seq"] for row in cli.lines("events", "sam", "--type", "model_reply")][1:2]
+    cli.ok("fork", "sam", "--as-of", str(reply), "--new-name", "tom")
+    assert cli.lines("events", "tom", "--type", "turn_abandoned") != []
+    assert cli.json("sql", "SELECT * FROM failures")["rows"] == []
+    cli.script.answers = [ModelError("gone", kind="rejected")]
+    cli("send", "sam", "Hi")
+    kinds = cli.json("sql", "SELECT agent_id, what FROM failures")["rows"]
+    assert ["sam", "model"] in kinds

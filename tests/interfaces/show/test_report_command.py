@@ -11,6 +11,7 @@ import pytest
 from everlog.actors.reports.fleet_figures import Chart, ChartPoint, FleetFigures
 from everlog.events import ModelError
 from everlog.interfaces.show import report_html, report_terminal
+from everlog.store import FileStore
 from tests.support.cli.command_line import Line, completion, says
 
 HOSTILE = ['<script>alert("x")</script>', "\x1b[31mred", "a&b'c\"d", "[bold]o", "\u202egnp", "' OR 1=1 --", "é" * 60]
@@ -86,7 +87,7 @@ def test_every_chart_asks_and_answers(busy: Line) -> None:
     """
     charts = busy.json("report")["charts"]
     assert [chart["key"] for chart in charts] == [
-        "messages", "cost", "latency", "failures", "memory", "pressure", "active",
+        "messages", "cost", "latency", "failures", "failures_over_time", "memory", "pressure", "active",
     ]  # fmt: skip
     for chart in charts:
         assert chart["title"].endswith("?") and chart["answer"].endswith(".")
@@ -158,9 +159,9 @@ def hostile() -> FleetFigures:
     points = [ChartPoint(name, number + 0.5, f"note {name}") for number, name in enumerate(HOSTILE)]
     chart = Chart("x", f"Who is {HOSTILE[0]}?", HOSTILE[1], HOSTILE[2], HOSTILE[0], "bars", points)
     zeros = Chart(
-        "z", "None?", "None.", "messages", "day", "days", [ChartPoint(f"2026-01-{n:02}", 0) for n in range(1, 32)]
+        "z", "None?", "None.", "messages", "day", "time", [ChartPoint(f"2026-01-{n:02}", 0) for n in range(1, 32)]
     )
-    return FleetFigures(1, 0, 0, 0, 0, 0, 0, 0, 0, None, {}, 0, 0, 0, [chart, zeros])
+    return FleetFigures("day", 1, 0, 0, 0, 0, 0, 0, 0, 0, None, {}, 0, 0, 0, [chart, zeros])
 
 
 def test_no_name_is_taken_for_markup() -> None:
@@ -179,8 +180,9 @@ def test_no_name_is_taken_for_markup() -> None:
 def test_days_are_named_where_there_is_room(count: int) -> None:
     """With any number of agents the last day is named completely, and no label touches another."""
     days = [ChartPoint(f"{2026 + n // 372}-{n // 31 % 12 + 1:02}-{n % 31 + 1:02}", 1000 * n) for n in range(count)]
-    chart = Chart("x", "How much?", "Much.", "messages", "day, UTC", "days", days)
-    page = report_html.page(FleetFigures(1, 0, 0, 0, 0, 0, 0, 0, 0, None, {}, 0, 0, 0, [chart]), of="now", records=1)
+    chart = Chart("x", "How much?", "Much.", "messages", "day, UTC", "time", days)
+    found = FleetFigures("day", 1, 0, 0, 0, 0, 0, 0, 0, 0, None, {}, 0, 0, 0, [chart])
+    page = report_html.page(found, of="now", records=1)
     (drawing,) = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
     tree = ET.fromstring(drawing)
     check_drawing(tree)
@@ -191,7 +193,9 @@ def test_days_are_named_where_there_is_room(count: int) -> None:
 
 def test_hostile_agents_are_reported(cli: Line, tmp_path: Path) -> None:
     """Agents with hostile names are shown in the terminal and on the page."""
+    store = FileStore.create(cli.root, cli.clock.now, "store")
     for name in HOSTILE[:4]:
+        store.register(name)  # no command creates an agent whose name has control characters
         cli.ok("create", name)
         cli.ok("send", name, "Hello <b>there</b>")
     out = tmp_path / "r.html"
@@ -206,8 +210,8 @@ def test_an_empty_store_has_a_report_too(cli: Line, tmp_path: Path) -> None:
     cli.ok("create", "sam")
     out = tmp_path / "r.html"
     cli.ok("report", "--html", str(out))
-    assert "Nothing has been said yet." in out.read_text()
-    assert "No model has been called yet." in cli.ok("report")
+    assert "Nothing was said." in out.read_text()
+    assert "No model was called." in cli.ok("report")
     assert "there is no store" in Line(tmp_path / "none", cli._capsys).fails("report")
 
 
@@ -215,3 +219,14 @@ def test_an_empty_store_has_a_report_too(cli: Line, tmp_path: Path) -> None:
 def test_an_axis_ends_at_a_round_number(most: float, end: float) -> None:
     """The axis ends at the next of 1, 2, 2.5 and 5 times a power of ten."""
     assert report_html.nice(most) == pytest.approx(end)
+
+
+def test_no_bars_of_zero_money_are_drawn(cli: Line) -> None:
+    """With the offline model alone the report says that it cost nothing, and the chart asks for tokens instead."""
+    cli.script.answers = [says("Hello.").replace('"model":"script"', '"model":"offline (rule-based)"')]
+    cli.ok("send", "sam", "Hi")
+    (chart,) = [chart for chart in cli.json("report")["charts"] if chart["key"] == "cost"]
+    assert chart["answer"].endswith(" tokens in 1 model call, which cost nothing.")
+    assert chart["title"] == "Which models use the most tokens?"
+    assert chart["unit"] == "tokens" and chart["points"][0]["value"] > 0
+    assert "0.00 USD" not in cli.ok("report")

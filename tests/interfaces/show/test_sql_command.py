@@ -74,7 +74,7 @@ def test_what_is_exported_is_read_by_others(fleet: Line, tmp_path: Path, form: s
     """DuckDB and pyarrow open the files without everlog, and read the same rows."""
     out = tmp_path / f"messages.{form}"
     query = (
-        "SELECT agent_id, seq, role, text, time, tokens FROM messages JOIN turns USING (agent_id, turn) ORDER BY ALL"
+        "SELECT agent_id, seq, role, text, said_at, tokens FROM messages JOIN turns USING (agent_id, turn) ORDER BY ALL"
     )
     fleet.ok("sql", query, "--format", form, "--out", str(out))
     expected = rows(fleet, query)
@@ -83,7 +83,7 @@ def test_what_is_exported_is_read_by_others(fleet: Line, tmp_path: Path, form: s
         db.execute("SET TimeZone = 'UTC'")
         found = ipc.open_file(out).read_all() if form == "arrow" else None
         source = "found" if found is not None else f"'{out}'"
-        read = db.execute(f"SELECT agent_id, seq, role, text, epoch_us(time), tokens FROM {source}").fetchall()
+        read = db.execute(f"SELECT agent_id, seq, role, text, epoch_us(said_at), tokens FROM {source}").fetchall()
         times = db.execute(
             "SELECT epoch_us(t::TIMESTAMPTZ) FROM (SELECT unnest(?) AS t)", [[row[4] for row in expected]]
         )
@@ -173,11 +173,6 @@ def test_statements_that_write_are_refused(fleet: Line, tmp_path: Path, query: s
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
-def test_a_wrong_name_is_answered_with_near_ones(fleet: Line) -> None:
-    """The error contains DuckDB's own hint."""
-    assert 'Did you mean "model_calls"' in fleet.fails("sql", "SELECT * FROM model_call")
-
-
 def test_a_query_beyond_the_memory_limit_is_refused(fleet: Line) -> None:
     """The error says what to do; only a temporary folder is written to, and it is removed afterwards."""
     said = fleet.fails("sql", "SELECT list(r) FROM range(100000000) t(r)", "--memory", "64")
@@ -186,9 +181,8 @@ def test_a_query_beyond_the_memory_limit_is_refused(fleet: Line) -> None:
 
 
 def test_bad_usage_is_reported_before_anything_is_read(cli: Line) -> None:
-    """Two output formats at once, no query, and a table into a file exit with code 2."""
+    """Two output formats at once, two queries, and a table into a file exit with code 2."""
     for words in (
-        [],
         ["SELECT 1", "--file", "x"],
         ["SELECT 1", "--json", "--format", "csv"],
         ["SELECT 1", "--out", "x"],
@@ -210,7 +204,9 @@ def test_an_answer_that_fails_leaves_no_file(fleet: Line, tmp_path: Path) -> Non
 
 def test_hostile_text_has_no_power_over_a_terminal(cli: Line) -> None:
     """Control characters in names and texts are escaped: in cells, columns and errors."""
-    cli.ok("send", "e\x1b[31mvil", "x\x1b]0;y\x07 [bold]z")
+    name = "e\x1b[31mvil"
+    FileStore.create(cli.root, cli.clock.now, "store").register(name)  # no command creates such an agent
+    cli.ok("send", name, "x\x1b]0;y\x07 [bold]z")
     said = cli.ok("sql", 'SELECT agent_id, text AS "a\x1b[1m" FROM messages')
     assert "\x1b" not in said and "\x07" not in said
     assert "[bold]z" in said

@@ -8,10 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from everlog.actors.agent_ref import AgentRef
+from everlog.actors.agent_system import AgentSystem
 from everlog.events import ModelError, PartitionBusy
 from everlog.interfaces.output.terminal_output import TerminalFrontEnd, console
 from everlog.interfaces.talk.chat import ChatSession
+from everlog.interfaces.talk.chat_commands import ELSEWHERE
+from everlog.interfaces.talk.chat_pages import ChatPages
 from tests.support.cli.command_line import Line, Recorder, completion, says
 
 
@@ -240,14 +242,15 @@ def test_ctrl_c_of_a_script(cli: Line, monkeypatch):
 def test_a_model_set_by_another_process_is_shown(cli: Line, chat, monkeypatch):
     """/model shows the model of the log, not the model at the beginning of the chat."""
     opened = []
-    real = AgentRef.open
+    real = AgentSystem.agent
 
     async def open_(self, *args, **options):
-        await real(self, *args, **options)
-        self.opened = msgspec.structs.replace(self.opened, model="of long ago")
-        opened.append(self)
+        agent = await real(self, *args, **options)
+        agent.opened = msgspec.structs.replace(agent.opened, model="of long ago")
+        opened.append(agent)
+        return agent
 
-    monkeypatch.setattr(AgentRef, "open", open_)
+    monkeypatch.setattr(AgentSystem, "agent", open_)
     _, out, _ = chat("/model")
     assert opened
     assert "offline, a rule-based stand-in, not a language model, 8,192 tokens" in out
@@ -255,6 +258,8 @@ def test_a_model_set_by_another_process_is_shown(cli: Line, chat, monkeypatch):
 
 class Unwatchable:
     """An agent that cannot be watched."""
+
+    agent_id = "sam"
 
     async def subscribe(self):
         raise PartitionBusy("Somebody has it.")
@@ -265,18 +270,21 @@ def test_the_end_of_a_watch_is_shown_above_the_typed_line(cli: Line):
     """The error of another turn is printed like any event that arrives while the user types."""
     recorder = Recorder()
     out = console()
-    session = ChatSession(None, Unwatchable(), TerminalFrontEnd(out), recorder, cli.world, out)
+    terminal = TerminalFrontEnd(out)
+    pages = ChatPages(None, "sam", cli.world, out, terminal)
+    session = ChatSession(None, Unwatchable(), terminal, recorder, cli.world, pages, None)
     asyncio.run(session.watch())
     assert [str(error) for error in recorder.errors] == ["Somebody has it."]
 
 
 def test_every_command_is_in_the_help_and_in_the_documents(chat):
-    """/help lists the same commands as docs/reference/cli.md."""
+    """/help lists the same commands as docs/reference/cli.md, which also names those that have another place here."""
     _, out, _ = chat("/help")
     listed = re.findall(r"^(/\w+)", out, re.MULTILINE)
     page = (Path(__file__).parents[3] / "docs" / "reference" / "cli.md").read_text()
     assert len(listed) > 15
-    assert set(listed) == set(re.findall(r"`(/\w+)", page.split("## everlog send")[0]))
+    documented = set(re.findall(r"`(/\w+)", page.split("## everlog send")[0]))
+    assert documented == set(listed) | set(ELSEWHERE)
 
 
 def test_a_number_without_end(chat):

@@ -15,8 +15,7 @@ from everlog.store import FileStore
 from tests.support.cli.command_line import Line, completion, says
 
 ROOT = Path(__file__).resolve().parents[3]
-STEPS_MAX = 20
-ID = "018bcfe5-6800-7000-8000-000000000001"
+STEPS_MAX, ID = 20, "018bcfe5-6800-7000-8000-000000000001"
 
 
 def failure() -> ModelError:
@@ -230,33 +229,6 @@ def test_functions_that_cannot_be_loaded(code, line, told, cli: Line, tmp_path):
     assert not cli.root.exists()
 
 
-EVIL = "s\x1b]0;evil\x07\u202eam"
-
-
-def test_nothing_from_outside_reaches_the_terminal_raw(cli: Line, tmp_path, monkeypatch):
-    """Names, labels, calls and errors are escaped in every command's output for people."""
-    tricky = completion(
-        ("no\x1bsuch", {"a\x1bb": "c\x1bd"}), ("send_message", {"message": "hi\x1b[2J"}), thought="th\x1bink"
-    )
-    cli.script.answers = [tricky, says("x\x1b")]
-    talk = tmp_path / "talk\x1b.jsonl"
-    talk.write_text(
-        '{"role":"user","name":"A\\u001bnn","content":"boat\\u001b","time":"2023-05-08","ref":"r\\u001b"}\n'
-    )
-    runs = [
-        cli("create", EVIL), cli("create", EVIL), cli("send", EVIL, "boat\x1b", "-v", "--speaker", "x\x1by"),
-        cli("import", EVIL, str(talk)), cli("import", EVIL, str(talk)), cli("agents"), cli("memory", EVIL),
-        cli("context", EVIL), cli("context", EVIL, "--full"), cli("pressure", EVIL), cli("events", EVIL),
-        cli("search", EVIL, "boat"), cli("search", EVIL, "\x1b"), cli("memory", "t\x1b"), cli("rebuild", EVIL),
-        cli("verify", EVIL), cli("log", "check", EVIL), cli("events", EVIL, "--type", "\x1b"), cli("no\x1b"),
-        cli("memory", EVIL, "x\x1b", "y"), cli("memory", EVIL, "--as-of", "\x1b"), cli("delete", EVIL, "--yes"),
-        cli("delete", EVIL, "--yes"), cli("memory", EVIL),
-    ]  # fmt: skip
-    for _, out, err in runs:
-        assert not any(sign in out + err for sign in "\x1b\x07\u202e"), (out, err)
-    assert "\\x1b" in runs[0][1]
-
-
 def test_text_from_stdin(cli: Line, monkeypatch):
     """`-` reads the text from stdin."""
     monkeypatch.setattr("sys.stdin", io.StringIO("long\ntext\n"))
@@ -293,7 +265,7 @@ def test_create_with_blocks_and_files(cli: Line, tmp_path):
         "create", "max", "--persona", str(tmp_path / "me"), "--human", "guest",
         "--block", f"notes={tmp_path / 'notes'}:30", "--window", "4096", "--zone", "Europe/Oslo",
     )  # fmt: skip
-    assert shape == {"agent": "max", "events": 8}
+    assert (shape["agent"], shape["events"], shape["window"], shape["preset"]) == ("max", 8, 4096, "small")
     memory = cli.json("memory", "max")
     assert [(b["label"], b["limit"]) for b in memory["blocks"]] == [("persona", 2000), ("human", 2000), ("notes", 30)]
     assert [b["value"] for b in memory["blocks"]][::2] == ["I am Max.", "Buy milk."]
@@ -372,7 +344,7 @@ def test_an_unread_output_ends_the_command(cli: Line):
 
 def test_a_bug_propagates(cli: Line, monkeypatch):
     """An exception that is not an EverlogError is raised unchanged."""
-    monkeypatch.setattr("everlog.interfaces.show.show_commands.agent_rows", lambda *_: 1 / 0)
+    monkeypatch.setattr("everlog.interfaces.show.agents_command.list_agents", lambda *_, **__: 1 / 0)
     cli.ok("create", "sam")
     with pytest.raises(ZeroDivisionError):
         main(["--store", str(cli.root), "agents"], world=cli.world)

@@ -1,28 +1,19 @@
 """A reply that is streamed to a terminal: shown word by word, completed when it is final, and never shown twice."""
 
-import os
-import pty
 import re
-import select
-import signal
 import socket
-import subprocess
-import sys
-import termios
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import msgspec
 import pytest
+from rich.cells import cell_len
 
 from everlog.actors.ports.effects import ReplyDelta
 from tests.support.cli.command_line import Line, says
+from tests.support.cli.terminal_program import CTRL_C, WAIT_S, TerminalProgram
 
-ROOT = Path(__file__).resolve().parents[3]
 LONG = "A long way to go, is it not, in this weather, and in this boat?"
 """A text that is longer than a line."""
-WAIT_S = 30
-"""Longest wait for an expected output; only a failing test waits so long."""
 
 
 class Speaker:
@@ -55,64 +46,7 @@ class Speaker:
             one.close()
 
 
-class Typist:
-    """A command on a terminal, and the person who types."""
-
-    def __init__(self, port: int, *argv: str) -> None:
-        self._person, program = pty.openpty()
-        termios.tcsetwinsize(program, (30, 60))
-        kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
-        env = kept | {"TERM": "xterm-256color", "PYTHONPATH": str(ROOT)}
-        command = [sys.executable, "-m", "tests.support.cli.scripted_cli", str(port), *argv]
-        ends = {"stdin": program, "stdout": program, "stderr": program}
-        self.process = subprocess.Popen(command, **ends, env=env, cwd=ROOT, start_new_session=True)
-        os.close(program)
-        self.sent = ""
-
-    @property
-    def shown(self) -> str:
-        """Return the output without colours and without overwritten text."""
-        text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.sent).replace("\r\n", "\n")
-        return "\n".join(line.rpartition("\r")[2] for line in text.split("\n"))
-
-    def until(self, words: str) -> None:
-        """Read until the words are shown."""
-        while words not in self.shown:
-            assert self._read(), f"{words!r} did not come: {self.shown}"
-
-    def prompted(self, times: int) -> None:
-        """Read until the prompt was shown `times` times."""
-        while self.shown.count("\nyou  ") < times:
-            assert self._read(), self.shown
-
-    def type(self, text: str) -> None:
-        os.write(self._person, f"{text}\n".encode())
-
-    def interrupt(self) -> None:
-        self.process.send_signal(signal.SIGINT)
-
-    def ended(self) -> int:
-        while self._read():
-            pass
-        return self.process.wait(WAIT_S)
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        os.close(self._person)
-
-    def _read(self) -> bool:
-        if not select.select([self._person], [], [], WAIT_S)[0]:
-            return False
-        try:
-            data = os.read(self._person, 65536)
-        except OSError:  # the program has ended
-            return False
-        self.sent += data.decode(errors="replace")
-        return bool(data)
-
-
-Sitting = Callable[..., Typist]
+Sitting = Callable[..., TerminalProgram]
 
 
 @pytest.fixture
@@ -125,15 +59,16 @@ def speaker() -> Iterator[Speaker]:
 @pytest.fixture
 def sits(cli: Line, speaker: Speaker) -> Iterator[Sitting]:
     """Return a function that starts a command on a terminal."""
-    typists: list[Typist] = []
+    programs: list[TerminalProgram] = []
 
-    def sits(*argv: str) -> Typist:
-        typists.append(Typist(speaker.port, "--store", str(cli.root), *argv))
-        return typists[-1]
+    def sits(*argv: str, width: int = 60) -> TerminalProgram:
+        words = (str(speaker.port), "--store", str(cli.root), *argv)
+        programs.append(TerminalProgram("tests.support.cli.scripted_cli", *words, width=width))
+        return programs[-1]
 
     yield sits
-    for typist in typists:
-        typist.close()
+    for program in programs:
+        program.close()
 
 
 def spoken(*parts: str) -> list[ReplyDelta]:
@@ -150,7 +85,7 @@ def test_a_reply_is_shown_while_it_arrives(cli: Line, speaker: Speaker, sits: Si
     to the prompt.
     """
     sam = sits("chat", "sam", "--model", "spoken")
-    sam.until("you")
+    sam.prompted(1)
     sam.type("Hi")
     speaker.asked()
     speaker.say(ReplyDelta(text="I greet him,"), ReplyDelta(text=" warmly."))
@@ -167,14 +102,16 @@ def test_a_reply_is_shown_while_it_arrives(cli: Line, speaker: Speaker, sits: Si
     assert re.search(r"\n     A long way .{20,50}\n     \S.*boat[?]\n", sam.shown)
     assert sam.shown.count("I greet him again.") == sam.shown.count("Hello there.") == 1
 
+    sam.prompted(2)
     sam.type("And now?")
     speaker.asked()
     speaker.say(*spoken("Half of", "it")[:2])
     sam.until("sam  Half of")
-    sam.interrupt()
+    sam.press(CTRL_C)
     assert speaker.left()
     sam.until("(cancelled; the partial reply above was discarded)")
     assert cli.lines("events", "sam")[-1]["type"] == "turn_cancelled"
+    sam.prompted(3)
     sam.type("Still there?")
     speaker.asked()
     speaker.say(says("I am.", thought=""))
@@ -184,6 +121,40 @@ def test_a_reply_is_shown_while_it_arrives(cli: Line, speaker: Speaker, sits: Si
     assert sam.ended() == 0
     assert "Half of" not in cli.ok("events", "sam", "--json")
     assert cli.ok("verify", "sam")
+
+
+@pytest.mark.parametrize("width", [40, 200])
+def test_ctrl_c_during_a_streamed_turn(width: int, cli: Line, speaker: Speaker, sits: Sitting) -> None:
+    """At any width Ctrl-C ends the turn before the first word, in a thought and in a message; the prompt comes back
+    each time, nothing is wider than the terminal, and the chat continues.
+    """
+    sam = sits("chat", "sam", "--model", "spoken", width=width)
+    moments: list[tuple[list[ReplyDelta], str]] = [
+        ([], ""),
+        ([ReplyDelta(text="I think of this boat and ")], "I think of this boat"),
+        (spoken("Half of it.", f"{LONG} And more")[:3], "in this boat? And"),
+    ]
+    for number, (pieces, seen) in enumerate(moments, 1):
+        sam.prompted(number)
+        sam.type(f"Question {number}")
+        speaker.asked()
+        speaker.say(*pieces)
+        sam.until(seen)
+        sam.press(CTRL_C)
+        assert speaker.left()
+        sam.until("the partial reply above was discarded)" if pieces else "the turn was cancelled")
+        assert cli.lines("events", "sam")[-1]["type"] == "turn_cancelled"
+    sam.prompted(len(moments) + 1)
+    sam.type("Still there?")
+    speaker.asked()
+    speaker.say(says("I am.", thought=""))
+    sam.until("sam  I am.")
+    sam.prompted(len(moments) + 2)
+    sam.type("/exit")
+    assert sam.ended() == 0
+    assert "in this boat" not in cli.ok("events", "sam", "--json")
+    written = [line for line in sam.shown.splitlines() if "you  " not in line]
+    assert max(map(cell_len, written)) <= width
 
 
 def test_an_answer_is_streamed_only_where_it_is_wanted(cli: Line, speaker: Speaker, sits: Sitting) -> None:
@@ -205,12 +176,13 @@ def test_an_answer_is_streamed_only_where_it_is_wanted(cli: Line, speaker: Speak
     assert other.ended() == 0
     assert other.shown.strip().splitlines() == ["One.", "Two.", "Something else."]
     plain = sits("chat", "sam", "--no-stream")
-    plain.until("now")
+    plain.prompted(1)
     plain.type("Hi")
     speaker.asked()
     speaker.say(ReplyDelta(text="Thinking."), *spoken("One.", "Two."), says("Three."))
     plain.until("sam  Three.")
     assert "Thinking." not in plain.shown
+    plain.prompted(2)
     plain.type("/exit")
     assert plain.ended() == 0
     assert [r["payload"].get("stream", False) for r in cli.lines("events", "sam", "--type", "agent_configured")][

@@ -15,7 +15,7 @@ def test_a_timer_is_set_listed_and_cancelled(cli: Line) -> None:
     cli.ok("create", "sam")
     assert "timer-1" in cli.ok("timer", "sam", "--every", "1h30m", "Drink water")
     assert cli.json("timer", "sam", "Call Ann", "--at", NOON, "--timer", "ann") == {
-        "agent": "sam", "timer": "ann", "due": f"{NOON}:00.000000Z", "every_s": 0,
+        "agent": "sam", "timer": "ann", "due": f"{NOON}:00.000000Z", "every_s": 0, "cron": None, "zone": "UTC",
     }  # fmt: skip
     assert "timer-2" in cli.ok("timer", "sam", "Soon", "--after", "10m")
     rows = cli.json("timers", "sam")
@@ -53,6 +53,13 @@ def test_a_timer_of_the_same_name_is_replaced(cli: Line) -> None:
         (("--cancel", "a", "--every", "1h"), "--cancel cannot be given with"),
         (("--cancel", "a", "--after", "0s"), "--cancel cannot be given with"),
         (("--at", NOON, "--after", "1h"), "not allowed with"),
+        (("--daily", "24:00"), "is not a time of the day from 00:00 to 23:59"),
+        (("--daily", "7"), "is not a time of the day from 00:00 to 23:59"),
+        (("--cron", "0 7 * *"), "is not a schedule: five fields"),
+        (("--cron", "@daily"), "is not a schedule: five fields"),
+        (("--daily", "07:00", "--every", "1d"), "give one of --every, --daily and --cron"),
+        (("--daily", "07:00", "--at", NOON), "--at and --after cannot be given with them"),
+        (("--cancel", "a", "--daily", "07:00"), "--cancel cannot be given with"),
     ],
 )
 def test_a_timer_that_cannot_be_is_bad_usage(cli: Line, words: tuple[str, ...], said: str) -> None:
@@ -90,6 +97,29 @@ def test_an_agent_that_is_busy_elsewhere_gets_no_timer(cli: Line) -> None:
         assert "Close it there and run the command again. Nothing was changed." in said
         assert "--take-over" not in said
     log.close()
+
+
+def test_times_are_those_of_the_agents_zone(cli: Line) -> None:
+    """--at without an offset, --daily and --cron mean the wall clock of the agent; the output names its zone."""
+    cli.ok("create", "sam", "--zone", "Europe/Oslo")
+    assert "at 2024-01-15 07:00:00 CET." in cli.ok("timer", "sam", "--at", "2024-01-15T07:00", "--timer", "winter")
+    assert "at 2024-07-15 07:00:00 CEST." in cli.ok("timer", "sam", "--at", "2024-07-15T07:00", "--timer", "summer")
+    assert "at 2024-01-15 08:00:00 CET." in cli.ok("timer", "sam", "--at", "2024-01-15T07:00Z", "--timer", "utc")
+    daily = cli.json("timer", "sam", "Good morning", "--daily", "07:00", "--timer", "daily")
+    assert (daily["due"], daily["cron"], daily["zone"]) == ("2023-11-15T06:00:00.000000Z", "0 7 * * *", "Europe/Oslo")
+    monday = cli.json("timer", "sam", "--cron", "30 8 * * 1", "--timer", "monday")
+    assert monday["due"] == "2023-11-20T07:30:00.000000Z"
+    assert cli.ok("timers", "sam").splitlines()[:2] == [
+        "daily  2023-11-15 07:00:00 CET  daily at 07:00  Good morning",
+        "monday  2023-11-20 08:30:00 CET  at the times of 30 8 * * 1",
+    ]
+
+
+def test_a_schedule_without_a_time_is_refused(cli: Line) -> None:
+    """The thirtieth of February is no time: nothing is set."""
+    cli.ok("create", "sam")
+    assert "has no time in the next years. No timer was set." in cli.fails("timer", "sam", "--cron", "0 0 30 2 *")
+    assert cli.json("timers", "sam") == []
 
 
 class Waiting:

@@ -5,7 +5,7 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from everlog.store.archive.chunks import chunks
+from everlog.store.embedding.chunks import chunks
 
 
 def squeezed(text: str) -> str:

@@ -7,8 +7,8 @@ import pytest
 
 from everlog.store.archive import Archive
 from everlog.store.archive.archive_constants import NEAREST
-from everlog.store.archive.tokenizer import numbers_of, query_numbers
-from tests.support.store.archive_world import END, SECOND, World, found, search
+from everlog.store.embedding.tokenizer import numbers_of, query_numbers
+from tests.support.store.archive_world import SECOND, World, found, search
 
 
 @pytest.fixture
@@ -32,7 +32,6 @@ def total(archive: Archive, query: str, **more: object) -> int:
 def test_an_index_that_never_followed_finds_nothing(archive: Archive) -> None:
     """An index that never followed the log finds nothing, and a search makes no file."""
     assert found(archive, "cat", "sam") == []
-    assert archive.meanings("sam", "cat", END) == {} and archive.kept("sam", "cat") == ""
     assert not archive._folder.exists()
 
 
@@ -141,24 +140,9 @@ def test_a_long_text_is_found_by_its_parts(world: World, archive: Archive) -> No
     archive.follow()
     best = search(archive, "treasure garden").results[0]
     assert (best.memory, best.part, best.parts) == (memory, best.parts, best.parts) and best.parts > 2
-    assert archive.kept("sam", text) == memory
     world.update("sam", memory, "short now")
     archive.follow()
-    assert found(archive, "", "sam") == ["short now"] and archive.kept("sam", text) == ""
-    assert archive.kept("sam", "short now") == memory
-
-
-def test_meanings_are_of_what_was_said_up_to_a_seq(world: World, archive: Archive) -> None:
-    """Meanings cover messages of both sides up to a seq, the nearer the higher; no later messages and no memories."""
-    world.say("sam", "the cat sleeps by the river")
-    world.say("sam", "bread and coffee", sent=True)
-    world.insert("sam", "a cat that is kept")
-    world.say("sam", "another cat")
-    archive.follow()
-    meanings = archive.meanings("sam", "cat river", 3)
-    assert list(meanings) == [1, 2] and meanings[1] > meanings[2]
-    assert set(archive.meanings("sam", "cat river", 4)) == {1, 2, 4}
-    assert archive.meanings("sam", "?!", 4) == {} and archive.meanings("ann", "cat", 4) == {}
+    assert found(archive, "", "sam") == ["short now"]
 
 
 def test_a_repeated_search_reads_no_table(world: World, archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +165,7 @@ def test_row_caches_are_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -
     """With more agents than fit into the row caches, the agents searched last are cached, and all searches are
     right.
     """
-    monkeypatch.setattr("everlog.store.archive.row_caches.ROW_CACHE_BYTES_MAX", 3000)
+    monkeypatch.setattr("everlog.store.archive.row_caches.ROW_CACHE_BYTES_MAX", 20_000)
     for number in range(10):
         world.insert(f"agent {number}", f"the cat of {number}")
     archive = world.archive()

@@ -4,6 +4,7 @@ import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from everlog.events import GENESIS, AgentForked, CorruptLog, Draft, Record, draft, extend, place, uuid7
@@ -79,7 +80,7 @@ def test_a_move_to_where_no_store_has_a_partition_is_refused(store: FileStore, t
 def test_a_stream_that_ends_on_its_way_is_refused(store: FileStore, tmp_path: Path) -> None:
     """A stream that continues after a departure without an arrival is refused: no export has such a stream."""
     refused(store, crafted(tmp_path / "a.everlog", stream("eve", moved("eve", "shard-001"))), "records are missing")
-    drafts = [*moved("eve", "shard-001"), Drafts(NOW + 5).one()]
+    drafts = [*moved("eve", "shard-001"), Drafts(NOW + 5_000).one()]
     refused(store, crafted(tmp_path / "b.everlog", stream("eve", drafts)), "does not end it")
 
 
@@ -157,3 +158,68 @@ def test_a_row_group_that_would_fill_the_memory_is_refused(store: FileStore, tmp
     path = crafted(tmp_path / "a.everlog", (records, header))
     assert path.stat().st_size < 100_000
     refused(store, path, "row group 0 has 216,")
+
+
+def conversation(at: int, **change: object) -> Stream:
+    """Return 20 records, of which the one at index `at` is changed."""
+    drafts = [Drafts(NOW + 10_000 * seq).one(f"word {seq}") for seq in range(1, 21)]
+    drafts[at] = msgspec.structs.replace(drafts[at], **change)
+    return stream("eve", drafts)
+
+
+@pytest.mark.parametrize("at", [0, 19])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"event_id": "00000000-0000-0000-0000-000000000000"}, "must be a UUIDv7"),
+        ({"event_id": uuid7(NOW + 50_000, 1)}, "has the event id of an earlier record"),
+        ({"event_id": uuid7(NOW, 77), "cause": uuid7(NOW, 77)}, "names itself as its cause"),
+        ({"turn": -1}, "turn must be a whole number"),
+        ({"step": -1}, "step must be a whole number"),
+        ({"version": 0}, "is a 'user_message' of version 0"),
+        ({"recorded_at": -(2**63)}, "recorded_at -9223372036854775808, which is no time"),
+        ({"recorded_at": 2**63 - 1}, "recorded_at 9223372036854775807, which is no time"),
+        ({"said_at": 2**62}, "said_at 4611686018427387904, which is no time"),
+        ({"type": ""}, "has the type ''"),
+        ({"type": "user\x1b[31m"}, "which no event has"),
+        ({"type": "x" * 101}, "which no event has"),
+        ({"payload": ""}, "its payload is no such event"),
+        ({"payload": "hello"}, "its payload is no such event"),
+        ({"payload": "[1]"}, "its payload is no such event"),
+        ({"payload": '{"a":' * 50_000 + "1" + "}" * 50_000}, "its payload is no such event"),
+        ({"payload": '{"imported":"perhaps"}'}, "its payload is no such event"),
+        ({"type": "timer_set", "payload": '{"due":5}'}, "its payload is no such event"),
+        ({"type": "model_reply", "payload": '{"calls":3}'}, "its payload is no such event"),
+        ({"type": "heartbeats_paused", "version": 1, "payload": "{}"}, "its payload is no such event"),
+        ({"type": "dreamt", "payload": "hello"}, "its payload is no such event"),
+        ({"payload": '{"erased":true,"digest":"%s"}' % ("0" * 64)}, "neither a valid tombstone nor a record"),
+    ],
+)  # fmt: skip
+def test_a_record_that_no_log_can_have_is_refused_before_anything_is_written(
+    store: FileStore, tmp_path: Path, at: int, change: dict[str, object], words: str
+) -> None:
+    """A lying envelope, an impossible time and a payload of another shape are refused, at the first and at the last
+    record.
+    """
+    if at == 0 and words == "has the event id of an earlier record":
+        at = 10  # the id of the fifth record is not that of an earlier one before it
+    refused(store, crafted(tmp_path / "a.everlog", conversation(at, **change)), words)
+
+
+def test_records_of_a_newer_everlog_are_taken_in(store: FileStore, tmp_path: Path) -> None:
+    """An unknown type, and a newer version of a known one, are restored if their payload is a JSON object."""
+    for name, change in (("a", {"type": "dreamt"}), ("b", {"version": 99, "payload": '{"calls":3}'})):
+        records, header = conversation(7, **change)
+        other = FileStore.create(tmp_path / name / "store", now, name)
+        assert other.restore(crafted(tmp_path / f"{name}.everlog", (records, header))).written == 20
+
+
+def test_a_header_that_lies_about_tombstones_or_its_format_is_refused(store: FileStore, tmp_path: Path) -> None:
+    records, header = stream("sam", Drafts().some(1))
+    lying = msgspec.structs.replace(header, erased=5)
+    refused(store, crafted(tmp_path / "a.everlog", (records, lying)), "records are missing")
+    path = tmp_path / "b.everlog"
+    with path.open("wb") as file, ExportWriter(file) as writer:
+        writer.write(records)
+        writer.finish(ExportHeader(0, "sam", "x", NOW, [header]))
+    refused(store, path, "its header names the format 0")

@@ -8,7 +8,7 @@ import pytest
 from everlog.events import BadInput, PartitionBusy, StoreError, UsageError
 from everlog.store import FileStore, MemoryStore, check, partition_of
 from everlog.store.stores.opener import FileOpener
-from everlog.store.streams.register import Assignment
+from everlog.store.streams.register_file import Assignment
 from tests.contract.draft_builders import NOW, Drafts
 from tests.store.conftest import now
 from tests.store.sealed.test_seal_pass import Counting

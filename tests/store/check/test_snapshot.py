@@ -9,9 +9,9 @@ import pytest
 
 from everlog.events import CorruptLog, UserMessage, draft
 from everlog.store import FileLog, FileStore, RealDisk, Snapshot, snapshot
-from tests.support.agent_world import CountingIds, TickingClock
+from everlog.testing import CountingIds, ManualClock
 
-clock, ids = TickingClock(), CountingIds()
+clock, ids = ManualClock(tick_us=1000), CountingIds()
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from tests.support.store.memory_disk_store import (
     open_files,
     partition_on,
     store_on,
+    unbegin,
 )
 
 APPENDS = [("sam", 1), ("ann", 1), ("sam", 2), ("ann", 1), ("sam", 1), ("ann", 3)]
@@ -56,6 +57,8 @@ class Filled:
         disk = self.disk.killed()
         disk.files[self.path].content = bytearray(self.whole[:length])
         disk.files[self.path].durable = self.whole[:length]
+        if not self.frames_in(length):
+            unbegin(disk)
         return disk
 
     def frames_in(self, length: int) -> int:
@@ -185,6 +188,8 @@ def test_p2_commits_of_any_size(sizes: list[int], near: int, cut: int, data: st.
         after = disk.killed()
         del after.files[path].content[length:]
         whole = [commit[0] for end, commit in zip(ends[1:], commits, strict=True) if end <= length]
+        if not whole:
+            unbegin(after)
         assert list(store_on(after).open(AGENT, "after").read("sam")) == whole
         assert check(partition_on(after)).ok
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from everlog.events import CorruptLog
-from everlog.store import Append, FileLog, FileStore, Log, LogReader, MemoryStore, RealDisk, Store
+from everlog.store import Append, FileLog, FileStore, Log, LogReader, MemoryStore, RealDisk, Store, partition_of
 from everlog.store.sealed import parquet_file
 from tests.contract.log_contract import Drafts
 from tests.contract.seal_contract import all_reads
@@ -167,3 +167,31 @@ def test_states_of_many_are_the_states_of_each(
                     expected[name] = ([] if state is None else state.rows.to_pylist(), after)
                 assert together(reader, agents) == expected
     log.close()
+
+
+@pytest.mark.parametrize("kind", ["memory", "files"])
+def test_one_reader_reads_each_agent_of_its_group(tmp_path: Path, kind: str) -> None:
+    """Agents of a shard are one group; a fork and an agent that moved are alone; each agent is in one group. Heads and
+    records of many are those of each.
+    """
+    store: Store = MemoryStore(1) if kind == "memory" else FileStore.create(tmp_path, now, "s", shards=1)
+    store.register_many(NAMES, shared=True)
+    log = store.open_partition("shard-000", "test")
+    drafts = Drafts()
+    group(log, NAMES, drafts, 3)
+    store.begin_move(log, NAMES[0], partition_of(NAMES[0]))
+    log.close()
+    store.open(NAMES[0], "test").close()
+    store.fork(NAMES[1], 2, "kid", event_id=drafts.some(1)[0].event_id)
+    store.register("unborn", shared=True)
+    groups = sorted(store.reader_groups(), key=len)
+    assert sorted(groups[:2]) == sorted([[NAMES[0]], ["kid"]])
+    assert groups[2:] == [sorted([*NAMES[1:], "unborn"])]
+    for names in groups:
+        reader = store.reader(names[0])
+        assert reader.heads(names) == {name: store.reader(name).head(name) for name in names}
+        for states in reader.states(None, names):
+            assert states.rows is None
+            for name in states.agents:
+                after = [row for row in states.after.to_pylist() if row["agent_id"] == name]
+                assert after == store.reader(name).table(name).to_pylist()

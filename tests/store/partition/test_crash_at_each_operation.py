@@ -207,7 +207,7 @@ def test_p1_what_was_acknowledged_survives_a_power_loss_at_any_operation(seed: i
 
 def test_p1_the_real_disk_is_asked_in_the_right_order() -> None:
     """The folder is synced before the manifest names a file. An append writes, syncs, looks for a newer epoch, and only
-    then is acknowledged.
+    then is acknowledged; after the first one the mark of an agent without records is removed, without a sync.
     """
     disk = FaultyDisk()
     store = FileStore.create(Path("/sim"), now, "sim", disk=disk)
@@ -221,6 +221,9 @@ def test_p1_the_real_disk_is_asked_in_the_right_order() -> None:
     assert "sync_dir" in [operation for operation, _ in steps[linked:]]
     start = len(disk.log)
     log.append("sam", 0, Drafts().some(2))
+    assert [operation for operation, _ in disk.log[start:]] == ["write", "sync", "exists", "exists", "exists", "remove"]
+    start = len(disk.log)
+    log.append("sam", 2, Drafts(NOW + 1_000_000).some(2))
     assert [operation for operation, _ in disk.log[start:]] == ["write", "sync", "exists", "exists"]
     assert isinstance(RealDisk().names(Path("/")), list)
 

@@ -7,13 +7,14 @@ import pytest
 
 from everlog.events import CorruptLog
 from everlog.store import FileStore
-from tests.support.agent_world import CountingIds, TickingClock, World, say
+from everlog.testing import CountingIds, ManualClock
+from tests.support.agent_world import World, say
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> FileStore:
     """Return a store whose agent sam was opened three times and has a log."""
-    clock, ids = TickingClock(), CountingIds()
+    clock, ids = ManualClock(tick_us=1000), CountingIds()
     made = FileStore.create(tmp_path, clock.now, ids.new(clock.now()))
     import asyncio
 

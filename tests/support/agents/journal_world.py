@@ -10,7 +10,7 @@ from everlog.actors.hosting.metrics import ProcessMetrics
 from everlog.actors.hosting.shard_journal import ShardJournal, TickCounts
 from everlog.events import Draft, EverlogError, UserMessage, draft
 from everlog.store import FileStore
-from tests.support.agent_world import CountingIds
+from everlog.testing import CountingIds
 from tests.support.store.faulty_disk import FaultyDisk
 from tests.support.virtual_time import WallClock
 

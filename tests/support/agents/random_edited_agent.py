@@ -8,6 +8,7 @@ import msgspec
 from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.conversation_import import ImportedMessage
 from everlog.events import BadInput, MessageSent, UserMessage
+from everlog.events.times import moment
 from tests.support.agent_world import World, counted
 from tests.support.agents.tampered_log import by_hand, input_of, line_of
 
@@ -48,7 +49,7 @@ async def _edited(agent: Agent, chance: random.Random, world: World) -> None:
                 await agent.expand()
             case 3:
                 past = [UserMessage(text="Long ago " * 9, imported=True), MessageSent(text="Indeed.", imported=True)]
-                await agent.import_messages([ImportedMessage(event, 1000) for event in past])
+                await agent.import_messages([ImportedMessage(event, moment(1000)) for event in past])
             case 4:
                 world.settings = msgspec.structs.replace(world.settings, zone=chance.choice(["Europe/Berlin", "UTC"]))
                 await agent.configure(world.settings)

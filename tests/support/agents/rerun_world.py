@@ -67,4 +67,6 @@ def stage_of(world: World, tools: tuple[Tool, ...] = (), prices: TokenPrices = U
 
 def results(done: RerunOutcome) -> list[tuple[str, str | None]]:
     """Return the result of each call of the fork, and how it was answered (`recorded`, `ran`, `refused` or `own`)."""
-    return [(call.result, call.answered) for pair in done.comparison.turns if pair.now for call in pair.now.calls]
+    return [
+        (call.result, call.answered) for pair in done.comparison.turns if pair.variant for call in pair.variant.calls
+    ]

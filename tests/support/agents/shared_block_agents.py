@@ -19,10 +19,12 @@ from everlog.actors.ports.ports import Ports
 from everlog.actors.replay.rebuild_check import verify
 from everlog.events import Record, UserMessage
 from everlog.store import MemoryStore, Store, stream_of_block
-from tests.support.agent_world import CountingIds, TickingClock, completion, say
+from everlog.testing import CountingIds, ManualClock
+from tests.support.agent_world import completion, say
+from tests.support.agents.virtual_time_runtime import open_ref
 from tests.support.agents.virtual_time_shard import SharedHome
 
-CLOCK, IDS = TickingClock(), CountingIds()
+CLOCK, IDS = ManualClock(tick_us=1000), CountingIds()
 PORTS = Ports(clock=CLOCK, ids=IDS)
 """Ports of all tests, so that a restarted process makes ids that were not used before."""
 
@@ -139,7 +141,7 @@ class Crew(SharedHome):
         self.store.register_many(names, shared=True)
         agents = [self.ref(name) for name in names]
         settings = Settings(model="scripted", window=8192, verify_first=False)
-        await asyncio.gather(*(a.open(settings, create=True, take_over=False, command="test") for a in agents))
+        await asyncio.gather(*(open_ref(agent, settings) for agent in agents))
         await asyncio.gather(*(agent.attach_block(block) for agent in agents))
         return agents
 

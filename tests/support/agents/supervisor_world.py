@@ -10,7 +10,7 @@ from everlog.actors.cluster.supervisor import Supervisor
 from everlog.actors.hosting.pending_work import PendingWork
 from everlog.actors.ports.ports import Ports
 from everlog.events import ClusterError, EverlogError, HostLost
-from tests.support.agent_world import CountingIds
+from everlog.testing import CountingIds
 from tests.support.virtual_time import WallClock
 
 

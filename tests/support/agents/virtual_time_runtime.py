@@ -2,20 +2,24 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from datetime import datetime
 from typing import Any
 
 from everlog.actors.agent.agent_setup import Settings
-from everlog.actors.agent_ref import AgentRef
+from everlog.actors.agent.commands import OpenAgent, OpenReport, SessionCapabilities
+from everlog.actors.agent_ref import AgentNaming, AgentRef
+from everlog.actors.command_sender import CommandSender
 from everlog.actors.hosting.agent_factory import session_system
 from everlog.actors.hosting.local_runtime import LocalRuntime
 from everlog.actors.hosting.timer_schedule import DueTimer
 from everlog.actors.memory.shared_block_writer import SharedBlockWriter
 from everlog.actors.ports.effects import ModelResponse
 from everlog.actors.ports.ports import Ports
-from everlog.events import Record
+from everlog.events import Record, times
 from everlog.store import MemoryStore
+from everlog.testing import CountingIds
 from tests.support import virtual_time
-from tests.support.agent_world import SECOND, START, CountingIds, Line, say
+from tests.support.agent_world import SECOND, START, Line, say
 from tests.support.agents import fast_stand_ins
 from tests.support.virtual_time import WallClock
 
@@ -34,6 +38,29 @@ def run_plain(main: Callable[[], Coroutine[Any, Any, Any]], wait: Callable[[], A
 async def no_search(*_: object) -> Any:
     """Stand in for the search of an agent: none of these tests searches."""
     raise AssertionError("a search was not expected")
+
+
+async def no_names(*_: object) -> None:
+    """Stand in for the names of an agent: none of these agents has forks or another name."""
+
+
+def ref_of(agent_id: str, runtime: Any, ports: Ports) -> AgentRef:
+    """Return a handle on an agent that was not opened yet."""
+    sender = CommandSender(agent_id, runtime, capabilities=None, ports=ports, on_commit=None)
+    opened = OpenReport(born=False, model="", zone="UTC", head=0, turn=0, waiting=0)
+    return AgentRef(sender, opened, search=no_search, naming=AgentNaming(no_names, no_names, no_names))
+
+
+async def open_ref(ref: AgentRef, settings: Settings) -> None:
+    """Open the agent of a handle, as `AgentSystem.agent` does."""
+    ref.opened = await ref._sender.perform(
+        OpenAgent, capabilities=SessionCapabilities(), settings=settings, command="test"
+    )
+
+
+def when(after_s: float) -> datetime:
+    """Return the time so many seconds after START."""
+    return times.moment(moment(after_s))
 
 
 class Home:
@@ -65,12 +92,11 @@ class Home:
         return ModelResponse(line(request) if callable(line) else line, 1000)
 
     def ref(self, agent_id: str = "sam") -> AgentRef:
-        runtime: Any = self.runtime
-        return AgentRef(agent_id, runtime, capabilities=None, ports=self.ports, on_commit=None, search=no_search)
+        return ref_of(agent_id, self.runtime, self.ports)
 
     async def open(self, agent_id: str = "sam") -> AgentRef:
         ref = self.ref(agent_id)
-        await ref.open(Settings(), create=True, take_over=False, command="test")
+        await open_ref(ref, Settings())
         return ref
 
     async def leave(self) -> None:

@@ -1,18 +1,21 @@
 """A command line in this process, with a store of its own, a clock set by hand, and a model that follows a script."""
 
+import asyncio
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from everlog.actors.functions.http_function import WebAccess
 from everlog.actors.ports.effects import ModelResponse
 from everlog.events import Call, EverlogError, ModelError, Record, uuid7
 from everlog.interfaces.cli.main import main
 from everlog.interfaces.common.error_output import MORE
 from everlog.interfaces.common.front_end import CommandEnvironment, FrontEnd, Notice, Probe
+from everlog.interfaces.documents.web_pages import Web
 
 START = 1_700_000_000_000_000
 SECOND = 1_000_000
@@ -135,9 +138,13 @@ class Line:
         self._capsys = capsys
         self.sleeps: list[float] = []
         self.on_sleep: Callable[[], None] = lambda: None
+        self.patience: Callable[[float], Awaitable[None]] = asyncio.sleep
+        """Sleep before the notice that a model is waited for."""
         self.typed: list[str] = []
         self.real = False
         """True if commands use real models instead of the script."""
+        self.web: Web = WebAccess
+        """Access to the web for `everlog load`."""
         self.probe: Probe | None = None
         """Probe of endpoints; None: endpoints are not probed."""
 
@@ -149,7 +156,9 @@ class Line:
             ids=self._ids,
             model=model,
             probe=self.probe,
+            web=self.web,
             sleep=self._sleep,
+            patience=self.patience,
             ask=self._ask,
             lower_priority=lambda: None,
             hold_memory=lambda _: None,

@@ -9,24 +9,26 @@ from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 from unittest.mock import patch
 
-from everlog.actors import agent_ref
+from everlog.actors import command_sender
 from everlog.actors.agent.agent import Agent
 from everlog.actors.cluster import supervisor
 from everlog.actors.cluster.start_queue import StartQueue
 from everlog.actors.cluster.supervisor import Supervisor
+from everlog.actors.command_sender import CommandSender
+from everlog.actors.hosting import host
 from everlog.actors.hosting import timer_schedule as timers
 from everlog.actors.hosting.host import Host
 from everlog.actors.hosting.subscribers import Subscribers
 from everlog.actors.hosting.timer_schedule import TimerSchedule
-from everlog.events import Heartbeat
+from everlog.events import Heartbeat, HostLost
 from everlog.store.stores.memory_store import MemoryLog
 from tests.support.cluster.sim_world import simulate
 
 Patch = AbstractContextManager[Any]
 
 
-async def _always_due(self: Host, agent: Any, command: Any) -> Heartbeat:
-    return Heartbeat(text="", reason="timer", timer=command.timer, late=command.late)
+async def _always_due(agent: Any, command: Any, now: int) -> tuple[Heartbeat, list[Any]]:
+    return Heartbeat(text="", reason="timer", timer=command.timer, late=command.late), []
 
 
 async def _whenever(self: Agent, event: Any, *, event_id: str | None = None, **_: Any) -> Any:
@@ -34,13 +36,13 @@ async def _whenever(self: Agent, event: Any, *, event_id: str | None = None, **_
 
 
 async def _twice(self: Any, command: Any) -> Any:
-    """Replace `AgentRef._sent`: after a lost host, deliver all records again."""
+    """Replace `CommandSender._sent`: after a lost host, deliver all records again."""
     while True:
         try:
-            async for heard in self._runtime.perform(self.agent_id, command, 0):
+            async for heard in self.runtime.perform(self.agent_id, command, 0):
                 yield heard
             return
-        except agent_ref.HostLost:
+        except HostLost:
             pass
 
 
@@ -70,10 +72,10 @@ def _unplanned(self: TimerSchedule, agent_id: str, timers: Any) -> None:
 
 REAL_JOINED, REAL_KNOW, REAL_STARTS = Subscribers.joined, TimerSchedule.know, StartQueue.__init__
 BREAKS: dict[str, tuple[int, Callable[[], Patch]]] = {
-    "sent again": (0, lambda: patch.object(agent_ref, "RESENDS_MAX", 0)),
-    "told once": (0, lambda: patch.object(agent_ref.AgentRef, "_sent", _twice)),
+    "sent again": (0, lambda: patch.object(command_sender, "RESENDS_MAX", 0)),
+    "told once": (0, lambda: patch.object(CommandSender, "_sent", _twice)),
     "let go of when nobody uses it": (1, lambda: patch.object(Host, "passivate", _ruthless)),
-    "due": (0, lambda: patch.object(Host, "_due", _always_due)),
+    "due": (0, lambda: patch.object(host, "due_heartbeat", _always_due)),
     "not before it is due": (2, lambda: patch.object(Agent, "receive", _whenever)),
     "held until settled": (4, lambda: patch.object(Subscribers, "joined", _joined)),
     "timers are told": (0, lambda: patch.object(TimerSchedule, "know", _unplanned)),

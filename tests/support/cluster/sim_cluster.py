@@ -16,7 +16,7 @@ from everlog.actors.hosting.pending_work import PendingWork, pending_work
 from everlog.actors.ports.ports import Ports
 from everlog.events import ClusterError, EverlogError, HostLost, ModelError
 from everlog.store import MemoryStore
-from tests.support.agent_world import CountingIds
+from everlog.testing import CountingIds
 from tests.support.cluster.sim_nodes import SHARED, HostNode, Node
 from tests.support.virtual_time import WallClock
 

@@ -17,10 +17,11 @@ from everlog.actors.hosting.shard import Shard
 from everlog.actors.hosting.shard_journal import ShardJournal
 from everlog.events import Busy, ClusterError, EverlogError, HostLost, ModelError, PartitionBusy, Record, StoreError
 from everlog.store import MemoryStore
+from everlog.testing import CountingIds
 from tests.support import virtual_time
-from tests.support.agent_world import CountingIds
 from tests.support.agents import fast_stand_ins
 from tests.support.agents.journal_world import SHARD
+from tests.support.agents.virtual_time_runtime import open_ref
 from tests.support.agents.virtual_time_shard import SharedHome
 from tests.support.cluster import sim_checks
 from tests.support.cluster.sim_world import Client
@@ -44,7 +45,7 @@ class Visitor(Client):
         chance, ends = self.cluster.chance, []
         for agent_id in AGENTS:
             opening = self.ref(agent_id)
-            await self.until(lambda opened=opening: opened.open(settings, create=True, take_over=False, command="test"))
+            await self.until(lambda opened=opening: open_ref(opened, settings))
         for _ in range(count):
             await asyncio.sleep(chance.choice([0, 0, 0.3, 3, 40]) * chance.random())
             agent_id = chance.choice(AGENTS)

@@ -5,6 +5,7 @@ import random
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from everlog.actors.agent.agent_setup import Settings
@@ -13,10 +14,11 @@ from everlog.actors.agent_ref import AgentRef
 from everlog.actors.ports.effects import ModelResponse
 from everlog.actors.ports.ports import Ports
 from everlog.events import ClusterError, HostLost, ModelError, PartitionBusy, Record
+from everlog.events.times import moment
 from tests.support import virtual_time
 from tests.support.agent_world import SECOND, say
 from tests.support.agents import fast_stand_ins
-from tests.support.agents.virtual_time_runtime import no_search
+from tests.support.agents.virtual_time_runtime import open_ref, ref_of
 from tests.support.cluster.sim_cluster import Cluster, SimRuntime
 from tests.support.cluster.sim_nodes import follow_tasks
 
@@ -56,14 +58,14 @@ class Client:
 
     def ref(self, agent_id: str) -> AgentRef:
         ports = Ports(clock=self.cluster.clock, ids=self.cluster.ids)
-        return AgentRef(agent_id, self.runtime, capabilities=None, ports=ports, on_commit=None, search=no_search)
+        return ref_of(agent_id, self.runtime, ports)
 
     async def live(self, count: int, settings: Settings) -> None:
         """Open every agent, then perform `count` random actions."""
         chance, ends = self.cluster.chance, []
         for agent_id in AGENTS:
             opening = self.ref(agent_id)
-            await self.until(lambda opened=opening: opened.open(settings, create=True, take_over=False, command="test"))
+            await self.until(lambda opened=opening: open_ref(opened, settings))
         for _ in range(count):
             await asyncio.sleep(chance.choice([0, 0, 0.3, 3, 40]) * chance.random())
             ends.append(asyncio.create_task(self.act(chance.choice(AGENTS))))
@@ -88,7 +90,9 @@ class Client:
         elif what < 0.9:
             every = chance.choice([0, 0, 20, 60, 600])
             due = self.cluster.clock.now() + chance.choice([-100, 0, 3, 70, 400]) * SECOND
-            await self.until(lambda: ref.set_timer(name, f"[steps=2] {name}", due_at=due, every_s=every))
+            await self.until(
+                lambda: ref.set_timer(name, f"[steps=2] {name}", due_at=moment(due), every=timedelta(seconds=every))
+            )
         elif what < 0.95:
             await self.until(lambda: ref.cancel_timer(name))
         else:

@@ -17,6 +17,10 @@ class Loopback:
         self.headers: list[dict[str, str]] = []
         self.url = ""
         self.connections = 0
+        self.listing: Reply = (404, "{}")
+        """Answer to every GET, such as the question for the list of models."""
+        self.asked_for: list[str] = []
+        """Paths of all GETs."""
         self._news = threading.Condition()
 
     def wait_for(self, requests: int, seconds: float = 60) -> None:
@@ -53,6 +57,15 @@ def serving(*replies: Reply, location: str = "") -> Iterator[Loopback]:
             self.send_header("content-length", str(len(data)))
             if location:
                 self.send_header("location", location)
+            self.end_headers()
+            self.wfile.write(data)
+
+        def do_GET(self) -> None:
+            script.asked_for.append(self.path)
+            status, text = script.listing
+            data = text.encode()
+            self.send_response(status)
+            self.send_header("content-length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
 

@@ -14,8 +14,9 @@ from everlog.actors.ports.effects import DeltaCallback, ModelResponse, ReplyDelt
 from everlog.actors.ports.ports import Ports
 from everlog.actors.replay.rebuild_check import rebuild, verify
 from everlog.events import Record
-from tests.support.agent_world import CountingIds, completion, say
-from tests.support.agents.virtual_time_runtime import Home
+from everlog.testing import CountingIds
+from tests.support.agent_world import completion, say
+from tests.support.agents.virtual_time_runtime import Home, open_ref
 from tests.support.agents.virtual_time_shard import SharedHome
 from tests.support.virtual_time import WallClock
 
@@ -105,7 +106,7 @@ def streaming_shared(model: Streamer, tools: Sequence[Tool] = ()) -> SharedHome:
 async def opened(home: Home) -> Any:
     """Open the agent of a process, configured to stream."""
     ref = home.ref()
-    await ref.open(SPEAKS, create=True, take_over=False, command="test")
+    await open_ref(ref, SPEAKS)
     return ref
 
 

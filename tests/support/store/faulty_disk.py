@@ -8,9 +8,11 @@ partly kept, sector by sector, by chance.
 import errno
 import os
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from everlog.store.base.memory_disk import MemoryDisk, MemoryFile, MemoryInode, inside
 
 SECTOR_BYTES = 512
 """Bytes that a real disk writes completely or not at all."""
@@ -31,13 +33,12 @@ class Broken(NamedTuple):
             raise OSError(self.code, os.strerror(self.code), str(path))
 
 
-class Inode:
+class Inode(MemoryInode):
     """A file's content, in the cache and on the platter."""
 
     def __init__(self) -> None:
-        self.content = bytearray()
+        super().__init__()
         self.durable = b""
-        self.locked_by: FaultyFile | None = None
 
     def copied(self) -> "Inode":
         copy = Inode()
@@ -57,21 +58,14 @@ class Inode:
         return b"".join((new if chance.random() < 0.75 else old)[at : at + SECTOR_BYTES] for at in sectors)[:end]
 
 
-def inside(paths: Iterable[Path], folder: Path) -> list[Path]:
-    """Return the paths that are in `folder` itself. Text is compared, because comparing parents takes most of a test's
-    time.
-    """
-    start = f"{folder}/"
-    return [path for path in paths if (text := str(path)).startswith(start) and text.find("/", len(start)) < 0]
-
-
-class FaultyDisk:
+class FaultyDisk(MemoryDisk):
     """A `store.Disk`. `log` lists every operation; `fail` and `crash_at` make one of them go wrong."""
 
+    files: dict[Path, Inode]
+
     def __init__(self) -> None:
-        self.files: dict[Path, Inode] = {}
+        super().__init__()
         self.durable_names: dict[Path, Inode] = {}
-        self.folders: set[Path] = set()
         self.log: list[tuple[str, str]] = []
         self.faults: list[tuple[str, str, int, int]] = []
         self.crash_at: int | None = None
@@ -136,47 +130,38 @@ class FaultyDisk:
 
     def create(self, path: Path) -> "FaultyFile":
         self.step("create", path)
-        if path in self.files:
-            raise FileExistsError(errno.EEXIST, "exists", str(path))
-        self._need_folder(path)
+        super().create(path)
         self.files[path] = Inode()
         return FaultyFile(self, path)
 
     def open(self, path: Path) -> "FaultyFile":
         self.step("open", path)
-        self._need(path)
+        self.inode(path)
         return FaultyFile(self, path)
 
     def read(self, path: Path, offset: int = 0, length: int | None = None) -> bytes:
         self.step("read", path)
-        end = None if length is None else offset + length
-        return bytes(self._need(path).content[offset:end])
+        return super().read(path, offset, length)
 
     def names(self, path: Path) -> list[str]:
         self.step("names", path)
-        if path not in self.folders:
-            raise FileNotFoundError(errno.ENOENT, "no folder", str(path))
-        return [other.name for other in (*inside(self.files, path), *inside(self.folders, path))]
+        return super().names(path)
 
     def exists(self, path: Path) -> bool:
         self.step("exists", path)
-        return path in self.files or path in self.folders
+        return super().exists(path)
 
     def make_dirs(self, path: Path) -> None:
         self.step("make_dirs", path)
-        self.folders.update([path, *path.parents])
+        super().make_dirs(path)
 
     def link(self, source: Path, target: Path) -> None:
         self.step("link", target)
-        inode = self._need(source)
-        if target in self.files:
-            raise FileExistsError(errno.EEXIST, "exists", str(target))
-        self.files[target] = inode
+        super().link(source, target)
 
     def remove(self, path: Path) -> None:
         self.step("remove", path)
-        self._need(path)
-        del self.files[path]
+        super().remove(path)
 
     def sync_dir(self, path: Path) -> None:
         self.step("sync_dir", path)
@@ -186,33 +171,21 @@ class FaultyDisk:
 
     def is_locked(self, path: Path) -> bool | None:
         self.step("is_locked", path)
-        return self._need(path).locked_by is not None
-
-    def _need(self, path: Path) -> Inode:
-        if path not in self.files:
-            raise FileNotFoundError(errno.ENOENT, "no file", str(path))
-        return self.files[path]
-
-    def _need_folder(self, path: Path) -> None:
-        if path.parent not in self.folders:
-            raise FileNotFoundError(errno.ENOENT, "no folder", str(path))
+        return super().is_locked(path)
 
 
-class FaultyFile:
+class FaultyFile(MemoryFile):
     """A `store.DiskFile`."""
 
     def __init__(self, disk: FaultyDisk, path: Path) -> None:
+        super().__init__(disk.files[path])
         self._disk = disk
         self._path = path
-        self._inode = disk.files[path]
 
     def write(self, parts: Sequence[bytes | memoryview], offset: int) -> None:
         content = b"".join(parts)
         left = self._disk.step("write", self._path)
-        kept = content if left is None else content[:left]
-        held = self._inode.content
-        held.extend(bytes(max(0, offset - len(held))))
-        held[offset : offset + len(kept)] = kept
+        super().write([content if left is None else content[:left]], offset)
         if left is not None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
 
@@ -222,14 +195,4 @@ class FaultyFile:
 
     def truncate(self, length: int) -> None:
         self._disk.step("truncate", self._path)
-        del self._inode.content[length:]
-
-    def lock(self) -> bool:
-        if self._inode.locked_by is not None:
-            return False
-        self._inode.locked_by = self
-        return True
-
-    def close(self) -> None:
-        if self._inode.locked_by is self:
-            self._inode.locked_by = None
+        super().truncate(length)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from everlog.events import Draft, Record
 from everlog.store import FileLog, FileStore, Partition, partition_of
+from everlog.store.base.names import hash_of
 from everlog.store.partition.segment import FrameScan
 from tests.contract.log_contract import Drafts
 from tests.store.conftest import now
@@ -39,6 +40,13 @@ def fill(store: FileStore, appends: Iterable[tuple[str, int]], drafts: Drafts) -
     commits = [list(append(log, agent_id, drafts.some(count))) for agent_id, count in appends]
     log.close()
     return commits
+
+
+def unbegin(disk: FaultyDisk) -> None:
+    """Put back the mark that sam has no record: the disk is as before the first commit was acknowledged."""
+    name = hash_of(AGENT)
+    path = ROOT / "agents" / name[:2] / f"{name}.new"
+    disk.files[path] = disk.durable_names[path] = Inode()
 
 
 def append(log: FileLog, agent_id: str, drafts: list[Draft]) -> list[Record]:

@@ -253,9 +253,9 @@ def test_presets_are_package_data() -> None:
     assert presets.names("persona") == ["everlog", "plain", "sam"]
     assert presets.names("human") == ["basic", "guest"]
     assert len(presets.system("chat")) <= 2600
-    assert presets.persona("sam").startswith("My name is Sam")
+    assert presets.persona("sam", "sam").startswith("My name is Sam.")
     assert presets.human("basic") == "First name: unknown"
     with pytest.raises(BadInput, match="everlog, plain, sam"):
-        presets.persona("nobody")
+        presets.persona("nobody", "sam")
     with pytest.raises(BadInput, match="chat"):
         presets.system("../personas/sam")

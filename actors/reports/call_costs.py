@@ -1,0 +1,53 @@
+"""Sum the tokens and costs of model calls, by day and model or by agent, in columns of the fleet's views.
+
+Used by `everlog cost`. Calls whose endpoint reported no tokens are estimated as budgets do, see
+`daily_usage.usage_of_answer`: else a sum would say 0 where a budget refuses.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from everlog.actors.models.daily_usage import BYTES_PER_TOKEN
+from everlog.projections.fleet_views import FleetViews
+
+CostRow = dict[str, Any]
+"""Sums over some calls, by column."""
+
+ANSWERED = f"""WITH recent AS (
+    FROM model_calls WHERE day > DATE '{{today}}' - {{days}}
+),
+estimated AS (
+    SELECT c.agent_id, c.day, c.model, c.context_bytes // {BYTES_PER_TOKEN} AS prompt_tokens, 0 AS cached_tokens,
+        length(r.payload->>'$.raw') // {BYTES_PER_TOKEN} AS completion_tokens, true AS estimated
+    FROM recent c JOIN records r ON r.agent_id = c.agent_id AND r.life = c.life AND r.seq = c.seq
+    WHERE c.tokens = 0 AND length(r.payload->>'$.raw') > 0
+),
+answered AS (
+    SELECT agent_id, day, model, prompt_tokens, cached_tokens, completion_tokens, tokens, cost, false AS estimated
+    FROM recent WHERE tokens > 0
+    UNION ALL BY NAME
+    SELECT *, prompt_tokens + completion_tokens AS tokens,
+        cost_of(model, prompt_tokens, completion_tokens, prompt_tokens + completion_tokens, 0) AS cost
+    FROM estimated
+)"""
+"""Definition of `answered`: the answered calls of the last days."""
+SUMS = """count(*) AS calls, sum(prompt_tokens) AS prompt_tokens, sum(cached_tokens) AS cached_tokens,
+    sum(completion_tokens) AS completion_tokens, sum(tokens) AS tokens, sum(cost) AS cost,
+    count(*) FILTER (cost IS NULL) AS unpriced, count(*) FILTER (estimated) AS estimated"""
+"""Sums over rows of `answered`."""
+_BY_DAY = f"{ANSWERED} SELECT day, model, {SUMS} FROM answered GROUP BY day, model ORDER BY day, cost DESC, model"
+
+
+def costs_by_day(views: FleetViews, today: str, days: int) -> list[CostRow]:
+    """Return the sums of each day (UTC) and model over the last `days` days, `today` (an ISO date) included."""
+    rows: list[CostRow] = views.table(_BY_DAY.format(today=today, days=days)).to_pylist()
+    return rows
+
+
+def summed(rows: Sequence[Mapping[str, Any]]) -> CostRow:
+    """Return the sums over all rows. The cost covers the calls whose price is known; it is None if there is no such
+    call.
+    """
+    known = [row["cost"] for row in rows if row["cost"] is not None]
+    counts = ("calls", "tokens", "prompt_tokens", "cached_tokens", "completion_tokens", "unpriced", "estimated")
+    return {**{key: sum(row[key] for row in rows) for key in counts}, "cost": sum(known) if known else None}

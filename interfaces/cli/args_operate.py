@@ -1,0 +1,95 @@
+"""Arguments and help of the commands that look after an installation: config, doctor, ping, completion, help.
+
+Used by `command_parser`, which is loaded at each start of `everlog`: import nothing heavy here.
+"""
+
+import argparse
+
+from everlog.interfaces.cli.args_shared import json
+from everlog.interfaces.cli.command_spec import CommandSpec
+
+SHELLS = ("bash", "zsh", "fish")
+
+_CONFIG = """\
+Shows each default and where it comes from. The first of these counts: the
+option, the environment variable, everlog.toml in the store, the file of the
+user (EVERLOG_CONFIG, else ~/.config/everlog/config.toml), the built-in default.
+Settings of agents are defaults of new agents only."""
+_DOCTOR = """\
+Each line is ok, warn or fail, and says what to do. Nothing is changed. Exit
+code 1 if a line is fail. Without --online no endpoint is called."""
+_PING = """\
+Exit code 0: the cluster runs and its supervisor answers. 1: it runs, and does
+not answer, or hosts have failed. 3: no cluster runs; agents then run in the
+process of each command."""
+_COMPLETION = """\
+Prints a script that completes commands, options, files and names of agents.
+bash: add `eval "$(everlog completion bash)"` to ~/.bashrc. zsh: write the
+script to a file _everlog in a folder of $fpath. fish: write it to
+~/.config/fish/completions/everlog.fish. Names are read when Tab is pressed."""
+
+
+def _completing(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", metavar="SHELL", nargs="?", choices=SHELLS, help="shell: bash, zsh or fish")
+    parser.add_argument("--names", action="store_true", help="print the names of agents, one a line, for such a script")
+
+
+def _diagnosing(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--online", action="store_true", help="also connect to the endpoints of models")
+
+
+def _helping(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("words", metavar="COMMAND", nargs="*", help="command to explain (default: all commands)")
+
+
+COMMANDS = (
+    CommandSpec(
+        "config",
+        "operate.config_command:config",
+        "show the defaults of options, and where each comes from",
+        "everlog config",
+        (json,),
+        _CONFIG,
+        reads_only=True,
+        reads_defaults=False,
+    ),
+    CommandSpec(
+        "doctor",
+        "operate.doctor_command:doctor",
+        "check this machine, the installation, the store and the models",
+        "everlog doctor --online",
+        (_diagnosing, json),
+        _DOCTOR,
+        reads_only=True,
+        reads_defaults=False,
+    ),
+    CommandSpec(
+        "ping",
+        "fleet.cluster_commands:ping",
+        "tell whether the cluster of the store is healthy, by the exit code",
+        "everlog ping",
+        (json,),
+        _PING,
+        reads_only=True,
+    ),
+    CommandSpec(
+        "completion",
+        "cli.completion_command:completion",
+        "print a script that completes commands in a shell",
+        "everlog completion bash",
+        (_completing,),
+        _COMPLETION,
+        reads_only=True,
+        reads_defaults=False,
+    ),
+    CommandSpec(
+        "help",
+        "cli.help_command:help_",
+        "explain a command, or list all",
+        "everlog help send",
+        (_helping,),
+        reads_only=True,
+        reads_defaults=False,
+    ),
+)
+"""In the order of the help."""

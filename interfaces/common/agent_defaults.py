@@ -1,0 +1,53 @@
+"""Fill in the settings of a new agent that were not given, from the files of defaults.
+
+Used by `bootstrap`. An agent that exists keeps the settings of its log: a default must never become an event in it.
+"""
+
+from argparse import Namespace
+from pathlib import Path
+
+from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.ports.ports import Ports
+from everlog.actors.runtime import Placement
+from everlog.events import UnknownAgent
+from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.defaults.default_files import DefaultValues
+from everlog.interfaces.defaults.default_keys import KEYS
+from everlog.store import CONFIGURATION, FileStore, name_of
+
+
+def placement_of(args: Namespace) -> Placement:
+    """Return the placement of agents that a command creates: --placement, else that of the files of defaults."""
+    defaults: DefaultValues | None = getattr(args, "defaults", None)
+    named = getattr(args, "placement", None) or (defaults.of("placement") if defaults is not None else None)
+    return "shared" if named == "shared" else "dedicated"
+
+
+def fill_in_defaults(args: Namespace, root: Path, world: CommandEnvironment) -> None:
+    """Set the arguments for a new agent that were not given to the values of the files of defaults.
+
+    Nothing is set if the agent exists. Raises StoreError, CorruptLog.
+    """
+    defaults: DefaultValues | None = getattr(args, "defaults", None)
+    if defaults is None:
+        return
+    found = {key.name: value for key in KEYS if key.new_agents and (value := defaults.of(key.name)) is not None}
+    missing = [name for name in found if getattr(args, name, None) is None]
+    if missing and is_new_agent(args.name, root, world):
+        for name in missing:
+            setattr(args, name, found[name])
+
+
+def is_new_agent(name: str, root: Path, world: CommandEnvironment) -> bool:
+    """Return True if there is no agent of that name, or if it was deleted."""
+    if not (root / CONFIGURATION).exists():
+        return True
+    ports = Ports(clock=world.clock, ids=world.ids)
+    try:
+        view = LocalSystem(FileStore(root, world.clock.now), ports=ports).view(name_of(name))
+    except UnknownAgent:
+        return True
+    try:
+        return bool(view.rows("standing")[0]["deleted"])
+    finally:
+        view.close()

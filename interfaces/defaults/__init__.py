@@ -1,0 +1,1 @@
+"""Defaults of options: their files, the environment variables, and the log of the program."""

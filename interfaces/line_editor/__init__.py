@@ -1,0 +1,1 @@
+"""Editor of one entry on a terminal: its keys, history and completion."""

@@ -1,0 +1,58 @@
+"""Run a command for each agent that a pattern matches. Used by `configure`, `delete`, `erase` and `export`.
+
+The error of one agent is printed and does not stop the others; the exit code is 1 then.
+"""
+
+from argparse import Namespace
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from everlog.actors.reports.fleet_listing import list_agents
+from everlog.events import EverlogError
+from everlog.interfaces.common.agent_patterns import select
+from everlog.interfaces.common.bootstrap import store_of
+from everlog.interfaces.common.error_output import complain
+from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.plural import plural
+
+
+class AgentSelection(NamedTuple):
+    """Agents that a pattern matches."""
+
+    names: Sequence[str]
+    damaged: Sequence[str]
+    """Errors of partitions that cannot be read: the pattern may match agents of theirs."""
+
+
+def matching(args: Namespace, world: CommandEnvironment, *, deleted: bool = False) -> AgentSelection:
+    """Return the living agents that NAME, a pattern, matches, with `deleted` those too that were deleted. Print the
+    errors of damaged partitions.
+
+    Ends the command with exit code 2 if there is none.
+    """
+    store = store_of(args, world)
+    listing = list_agents(store, store.register_files.scan().routes, deleted=deleted)
+    for error in listing.damaged:
+        complain(error)
+    names = select(args, [args.name], [row["agent_id"] for row in listing.rows])
+    return AgentSelection(names, listing.damaged)
+
+
+async def for_each(names: Iterable[str], work: Callable[[str], Awaitable[object]], done: str) -> Sequence[str]:
+    """Do the work for each agent. Return the names of those that failed, after their errors were printed.
+
+    `done`: what the work does, as a participle for the error: "was not deleted".
+    """
+    failed = []
+    for name in names:
+        try:
+            await work(name)
+        except EverlogError as error:
+            complain(f"{name!r} was not {done}: {error}", error.code)
+            failed.append(name)
+    return failed
+
+
+def outcome(count: int, failed: Sequence[str], what: str) -> str:
+    """Return the closing line: "Exported 3 agents; 1 failed."."""
+    return f"{what} {plural(count, 'agent')}{f'; {len(failed)} failed' if failed else ''}."

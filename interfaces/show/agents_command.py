@@ -1,0 +1,99 @@
+"""`everlog agents`: list the agents of a store, by name, size or activity. It writes nothing.
+
+Called by `cli.command_run`; `pressure` and `cost` list agents with its functions; `fleet_pages` prints the table. It
+reads columns of the fleet's views and no whole log, so that ten thousand agents are listed in seconds. Damage never
+hides the other agents: each error is printed, and the command ends with exit code 1.
+"""
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from everlog.actors.reports.fleet_listing import FleetListing, FleetRow, list_agents
+from everlog.interfaces.common.agent_patterns import is_pattern, no_match, select, selects_many
+from everlog.interfaces.common.as_of import time_of_option
+from everlog.interfaces.common.bootstrap import store_of
+from everlog.interfaces.common.error_output import complain
+from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.output import json_shapes
+from everlog.store import FileStore, check_register
+
+ROWS_MAX = 50
+"""Rows that a terminal shows without --limit."""
+
+SortKey = Callable[[FleetRow], Any]
+"""Value by which rows are sorted."""
+
+SORTS: Mapping[str, tuple[SortKey, bool]] = {
+    "agent": (lambda row: row["agent_id"], False),
+    "events": (lambda row: row["events"], True),
+    "messages": (lambda row: row["messages"], True),
+    "turns": (lambda row: row["turns"], True),
+    "last_active": (lambda row: row["last_active"], True),
+}
+"""Columns that --sort takes, with their values; True: the largest comes first."""
+
+
+def agents(args: Namespace, world: CommandEnvironment) -> int:
+    """Run `everlog agents` and return its exit code."""
+    store = store_of(args, world)
+    scan = store.register_files.scan()
+    listing = list_agents(store, scan.routes, until=time_of_option(args, world))
+    faults = report_damage([*listing.damaged, *check_register(store, scan=scan).errors])
+    given = store.aliases.shown()
+    rows = [{**row, "name": given.get(row["agent_id"], row["agent_id"])} for row in chosen_rows(args, listing)]
+    shown = ordered(args, rows, SORTS)
+    if args.json:
+        print(json_shapes.line([json_shapes.agent(row) for row in shown]))
+    elif rows or not faults:
+        from everlog.interfaces.output import fleet_pages, show_pages
+
+        show_pages.show(fleet_pages.agents(shown, world.clock.now(), more=len(rows) - len(shown)))
+    return int(faults)
+
+
+def lists_agents(args: Namespace, store: FileStore) -> bool:
+    """Return True if a command that can also show one page, of one agent or of all together, lists agents: because of
+    its patterns, or because it has an option of a listing.
+
+    Ends it with exit code 2 if such an option is given for one agent.
+    """
+    patterns = any(map(is_pattern, args.names))
+    many = selects_many(args.names, store.agents() if patterns else ()) if args.names else False
+    listing = args.sort is not None or args.reverse or args.limit is not None
+    if args.names and listing and not many:
+        args.fail(f"--sort, --reverse and --limit list agents: give a pattern in place of {args.names[0]!r}")
+    return many or listing
+
+
+def report_damage(errors: Iterable[str]) -> bool:
+    """Print each error once on stderr. Return True if there is one."""
+    found = list(dict.fromkeys(errors))
+    for error in found:
+        complain(error)
+    return bool(found)
+
+
+def chosen_rows(args: Namespace, listing: FleetListing) -> list[FleetRow]:
+    """Return the rows that the patterns of the command select. Ends it with exit code 2 if one matches nothing."""
+    names = [row["agent_id"] for row in listing.rows]
+    chosen = set(select(args, args.names, names))
+    unknown = chosen - set(names)
+    if unknown:
+        args.fail(no_match(min(unknown), names))
+    return [row for row in listing.rows if row["agent_id"] in chosen]
+
+
+def ordered(args: Namespace, rows: Sequence[FleetRow], sorts: Mapping[str, tuple[SortKey, bool]]) -> Sequence[FleetRow]:
+    """Return the rows in the order of --sort (by default of the first of `sorts`) and --reverse, as many as --limit
+    says. Equal rows stay sorted by name.
+    """
+    value, largest_first = sorts[args.sort or next(iter(sorts))]
+    found = sorted(rows, key=value, reverse=largest_first)
+    if args.reverse:
+        found.reverse()
+    limit = args.limit
+    if limit is None:
+        limit = 0 if args.json or not sys.stdout.isatty() else ROWS_MAX
+    return found[:limit] if limit else found

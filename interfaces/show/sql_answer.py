@@ -1,0 +1,143 @@
+"""Answers of `everlog sql`: the views opened, one query answered, its position and its faults printed.
+
+Used by `sql_command`, by the prompt `sql_prompt`, and by `report_command` and `/save` of a chat for their views and
+output files.
+"""
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from everlog.actors.gateway.gateway_limits import limits_from
+from everlog.actors.gateway.store_prices import prices_of
+from everlog.actors.reports.fleet_sql import fleet_views
+from everlog.events import BadInput
+from everlog.interfaces.common import time_text
+from everlog.interfaces.common.as_of import time_of_option
+from everlog.interfaces.common.bootstrap import root_of, store_of
+from everlog.interfaces.common.error_output import complain, sanitize
+from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.plural import plural
+from everlog.interfaces.common.process_limits import cleaning_up_on_exit
+from everlog.interfaces.output import sql_output
+from everlog.interfaces.show.sql_text import with_parameters
+from everlog.projections.fleet_views import FleetViews, QueryLimits
+from everlog.projections.projection_constants import FLEET_MEMORY_MB
+from everlog.store import Snapshot, open_private
+
+ROWS = 50
+"""Rows of a table without --rows."""
+
+
+def write_answer(args: Namespace, form: str, at: int, views: FleetViews, position: Snapshot, query: str) -> None:
+    """Run one query, and write its answer in the form that the arguments name. Raises BadInput, CorruptLog."""
+    schema, batches = views.select(with_parameters(query, dict(args.params)))
+    if form == "json":
+        with _out(args) as out:
+            sql_output.write_json(sql_output.head(schema, position, at), batches, out)
+    elif form == "table":
+        from everlog.interfaces.output import show_pages
+
+        show_pages.show(sql_output.table(schema, batches, ROWS if args.rows is None else args.rows))
+    else:
+        with _out(args) as out:
+            sql_output.write(form, schema, batches, out)
+
+
+def complain_with_place(error: BadInput, views: FleetViews, query: str) -> None:
+    """Print the error on stderr, after the line of the query in which DuckDB found it, and a caret below its place."""
+    excerpt = views.excerpt(query)
+    if excerpt:
+        print(sanitize(excerpt), file=sys.stderr, flush=True)
+    complain(error)
+
+
+@contextmanager
+def open_views(args: Namespace, world: CommandEnvironment) -> Iterator[tuple[FleetViews, Snapshot]]:
+    """Open the views that the arguments name. This process lowers its priority, so that running agents are not slowed
+    down.
+    """
+    world.lower_priority()
+    world.hold_memory(_memory_mb(args))
+    with reopened_views(args, world) as opened:
+        yield opened
+
+
+@contextmanager
+def reopened_views(args: Namespace, world: CommandEnvironment) -> Iterator[tuple[FleetViews, Snapshot]]:
+    """Open the views in a process whose priority and memory are limited already."""
+    with (
+        cleaning_up_on_exit(),
+        fleet_views(
+            store_of(args, world),
+            as_of=time_of_option(args, world),
+            agent=args.agent,
+            skip_damaged=args.skip_damaged,
+            limits=QueryLimits(memory_mb=_memory_mb(args)),
+            prices=prices_of(root_of(args), limits_from(os.environ)),
+        ) as (views, position),
+    ):
+        for left in position.left_out:
+            complain(f"{left.partition} is left out of the result: {left.reason}")
+        yield views, position
+
+
+def _memory_mb(args: Namespace) -> int:
+    return FLEET_MEMORY_MB if args.memory is None else int(args.memory)
+
+
+def print_position(position: Snapshot, at: int, *, every: bool) -> None:
+    """Print to stderr which records the result covers; with `every`, one more line for each partition."""
+    parts, records = plural(len(position.parts), "partition"), plural(position.records, "record")
+    print(f"as of {time_text.clock(at)}, {parts}, {records}", file=sys.stderr, flush=True)
+    for part in position.parts if every else ():
+        records = plural(part.records, "record")
+        print(f"{part.partition}: up to commit {part.commit:,}, {records}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _out(args: Namespace) -> Iterator[IO[Any]]:
+    """Open the output: stdout, or a file that gets its name when it is complete. Raises BadInput."""
+    if not args.out:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    with open_output(args, Path(args.out), "--out") as out:
+        yield out
+
+
+@contextmanager
+def open_output(args: Namespace, path: Path, option: str) -> Iterator[IO[bytes]]:
+    """Open a file that the user named. It is written under another name first, so that no reader sees a part of it.
+
+    Raises BadInput if the file cannot be written, or lies inside the store.
+    """
+    _check_outside_store(root_of(args), path, option)
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with open_private(part, "wb") as out:
+            yield out
+        part.replace(path)
+    except OSError as error:
+        raise BadInput(f"{option} {path}: it cannot be written ({error.strerror or error}).") from error
+    finally:
+        if part.exists():
+            part.unlink()
+
+
+def _check_outside_store(root: Path, path: Path, option: str) -> None:
+    """Raise BadInput if the file or its folder lies inside the store, also by way of links."""
+    try:
+        places = path.resolve(), path.parent.resolve() / path.name
+        inside = any(place.is_relative_to(root.resolve()) for place in places)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise BadInput(f"{option} {path}: it cannot be written ({error}).") from error
+    if inside:
+        raise BadInput(
+            f"{option} {path} is inside the store {root}, where only everlog may write. Name a file elsewhere."
+        )

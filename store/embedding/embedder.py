@@ -1,0 +1,166 @@
+"""Turn texts into vectors. Each table records the name of its embedder, so vectors of two embedders are never mixed.
+
+Importing this module imports neither numpy nor a model; both are imported on the first use.
+
+Used by `actors/archive/embedder_choice.py` and `embedding_cache`. A change that alters any vector needs a new name of
+the embedder.
+"""
+
+import importlib.util
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from everlog.events import EmbedderError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+WORDLLAMA = "wordllama-256"
+DEFAULT_EMBEDDER = WORDLLAMA
+
+BATCH_TEXTS = 256
+"""Number of texts that are tokenized at once."""
+TEXT_CHARS_MAX = 100_000
+"""Characters of a text that are embedded; the rest does not change its vector, because an average over more means
+little.
+"""
+PIECE_CHARS = 10_000
+"""Characters of a text that are tokenized at once, so that memory does not grow with the text."""
+GATHER_TOKENS = 8_192
+"""Number of token vectors in memory at once: 8 MB."""
+TOKENIZER_FILE = "tokenizers/l2_supercat_tokenizer_config.json"
+VECTORS_FILE = "weights/l2_supercat_{}.safetensors"
+"""Files in the folder of the package wordllama; the second is named for the dimension."""
+VECTORS = "embedding.weight"
+"""Name of the vectors in their file."""
+
+_WORD = re.compile(r"[^\W_]")
+
+
+class Embedder(Protocol):
+    """A model that embeds texts. The same text gets the same vector, whatever texts are embedded with it."""
+
+    name: str
+    """Name that is recorded with a table of its vectors. Must change whenever the vectors change."""
+
+    @property
+    def dimension(self) -> int:
+        """Number of components of a vector. Raises EmbedderError if it has to be requested and that fails."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> "np.ndarray":
+        """Return one row for each text: float32, (len(texts), dimension), of length 1; zeros for a text without words.
+
+        Never NaN. Raises EmbedderError.
+        """
+        ...
+
+
+class WordLlama:
+    """Embedder that averages word vectors: 256 numbers, 6,000 short texts a second, offline. See decision 14."""
+
+    name = WORDLLAMA
+    dimension = 256
+
+    def embed(self, texts: Sequence[str]) -> "np.ndarray":
+        """Embed texts as `Embedder.embed` says."""
+        import numpy as np
+
+        tokenizer, vectors = _load(self.dimension)
+        rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        waiting = _pieces(texts)
+        while pieces := list(islice(waiting, BATCH_TEXTS)):
+            encoded = tokenizer.encode_batch([piece for _, piece in pieces], add_special_tokens=False)
+            for (row, _), tokens in zip(pieces, encoded, strict=True):
+                rows[row] += _sum(vectors, tokens.ids)
+        return unit(rows)
+
+
+EMBEDDERS: dict[str, Callable[[], Embedder]] = {WORDLLAMA: WordLlama}
+"""Embedders that need no server, by name."""
+
+
+def embedder_of(name: str = DEFAULT_EMBEDDER) -> Embedder:
+    """Return the embedder of that name, not loaded yet. Raises EmbedderError, which names the existing ones."""
+    if name not in EMBEDDERS:
+        raise EmbedderError(f"There is no embedder {name!r} here. Available: {', '.join(sorted(EMBEDDERS))}.")
+    return EMBEDDERS[name]()
+
+
+def message_text(role: str, name: str, text: str) -> str:
+    """Return the text of a message that is embedded: its sender and its words. Empty if it has no words."""
+    return f"{name or role}: {text}" if has_words(text) else ""
+
+
+def has_words(text: str) -> bool:
+    """Return True if the text has a letter or a digit; without any there is nothing to embed."""
+    return _WORD.search(text) is not None
+
+
+def unit(rows: "np.ndarray") -> "np.ndarray":
+    """Scale the rows to length 1, in place, and return them; rows of zeros stay zeros, and rows that are not finite
+    become zeros.
+    """
+    import numpy as np
+
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    usable = np.isfinite(lengths) & (lengths > 0)
+    np.divide(rows, lengths, out=rows, where=usable)
+    rows[~usable[:, 0]] = 0
+    return rows
+
+
+def _pieces(texts: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Yield the texts that have words, in pieces of at most PIECE_CHARS, each with the number of its text."""
+    for row, text in enumerate(texts):
+        if has_words(text[:TEXT_CHARS_MAX]):
+            chars = min(len(text), TEXT_CHARS_MAX)
+            yield from ((row, text[start : min(start + PIECE_CHARS, chars)]) for start in range(0, chars, PIECE_CHARS))
+
+
+def _sum(vectors: "np.ndarray", ids: Sequence[int]) -> "np.ndarray":
+    """Return the sum of the tokens' vectors, added in the order of the text, so that other texts in a batch change no
+    bit.
+    """
+    total = _gathered(vectors, ids[:GATHER_TOKENS])
+    for start in range(GATHER_TOKENS, len(ids), GATHER_TOKENS):
+        total += _gathered(vectors, ids[start : start + GATHER_TOKENS])
+    return total
+
+
+def _gathered(vectors: "np.ndarray", ids: Sequence[int]) -> "np.ndarray":
+    """Return the sum of the vectors of these tokens as float32."""
+    found: np.ndarray = vectors[ids].astype("f4").sum(axis=0)
+    return found
+
+
+@cache
+def _load(dimension: int) -> "tuple[Any, np.ndarray]":
+    """Load the tokenizer and the vectors (float16) from the files inside the package, without network access.
+
+    The package itself is not imported: its import calls `logging.basicConfig`, so that from then on log lines of every
+    library would appear between the lines of an answer; and it takes longer than reading its two files.
+    """
+    package = importlib.util.find_spec("wordllama")
+    if package is None or package.origin is None:
+        raise EmbedderError("The package wordllama is not installed; everlog depends on it: pip install wordllama.")
+    from safetensors import SafetensorError, safe_open
+    from tokenizers import Tokenizer
+
+    folder = Path(package.origin).parent
+    words, numbers = folder / TOKENIZER_FILE, folder / VECTORS_FILE.format(dimension)
+    try:
+        if absent := [path for path in (words, numbers) if not path.is_file()]:
+            raise FileNotFoundError(f"{absent[0]} does not exist")
+        tokenizer = Tokenizer.from_file(str(words))
+        with safe_open(str(numbers), framework="numpy") as file:
+            vectors = file.get_tensor(VECTORS)
+    except (OSError, ValueError, SafetensorError) as error:
+        raise EmbedderError(f"wordllama in {folder} lacks its model ({error}). Install the package again.") from error
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer, vectors

@@ -1,0 +1,88 @@
+"""Requests go through openai's own client: what it must not send, and what it must not read."""
+
+import asyncio
+from typing import Any
+
+import httpx2
+import openai
+import pytest
+
+from everlog.actors.models import openai_client
+from everlog.actors.models.openai_client import REFUSAL_BYTES_MAX, ChatEndpoint
+from everlog.events import ModelError
+from tests.support.agent_world import say
+from tests.support.models.loopback_server import serving
+
+REQUEST = b'{"model":"m","messages":[{"role":"user","content":"\\u00e9 as it was hashed"}]}'
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-0123456789")
+
+
+def asked(url: str) -> None:
+    """Send the request once."""
+
+    async def main() -> None:
+        model = ChatEndpoint("m", url)
+        try:
+            await model.ask(REQUEST)
+        finally:
+            await model.close()
+
+    asyncio.run(main())
+
+
+def test_each_request_is_one_of_the_openai_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client of the openai package sends the request, with the bytes as they were given."""
+    sent: list[str] = []
+    own = openai.AsyncOpenAI.request
+
+    async def request(self: openai.AsyncOpenAI, cast_to: Any, options: Any, **others: Any) -> Any:
+        sent.append(options.url)
+        return await own(self, cast_to, options, **others)
+
+    monkeypatch.setattr(openai.AsyncOpenAI, "request", request)
+    with serving((200, say("Hello."))) as server:
+        asked(server.url)
+    assert server.bodies == [REQUEST] and sent == [f"{server.url}/chat/completions"]
+
+
+def test_a_request_says_nothing_about_this_machine() -> None:
+    """Neither the operating system nor the processor nor the version of Python is in a header."""
+    with serving((200, say("Hello."))) as server:
+        asked(server.url)
+    names = {name.lower() for name in server.headers[0]}
+    assert not [name for name in names if name.startswith("x-stainless")]
+    assert server.headers[0]["user-agent"].startswith("AsyncOpenAI/Python")
+
+
+def test_a_refusal_without_end_is_read_in_part() -> None:
+    """Of a refusal's body only the first REFUSAL_BYTES_MAX bytes are read: the rest would fill the memory."""
+    read: list[int] = []
+
+    class Endless(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> Any:
+            while True:
+                read.append(1000)
+                yield b"x" * 1000
+
+        async def aclose(self) -> None:
+            read.append(0)
+
+    class Server(httpx2.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            closed = {"network_stream": httpx2.AsyncByteStream()}
+            return httpx2.Response(500, stream=Endless(), extensions=closed, request=request)
+
+    async def main() -> None:
+        model = ChatEndpoint("m", "http://127.0.0.1:1/v1")
+        model._connections._pools[0].client._client._transport = Server()
+        with pytest.raises(ModelError) as refused:
+            await model.ask(REQUEST)
+        assert refused.value.kind == "server"
+
+    asyncio.run(main())
+    assert REFUSAL_BYTES_MAX < sum(read) <= REFUSAL_BYTES_MAX + 2000 and read[-1] == 0
+    assert openai_client.REFUSAL_BYTES_MAX == 64 << 10

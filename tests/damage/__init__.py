@@ -1,0 +1,1 @@
+"""Damage every kind of file of a store, and see that it is noticed."""

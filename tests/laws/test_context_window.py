@@ -1,0 +1,126 @@
+"""Laws of `context_window`: its rows are what the model sees, with everything applied that was taken back since."""
+
+from collections.abc import Sequence
+
+from hypothesis import strategies as st
+
+from everlog.actors.prompt.context import is_configured
+from everlog.events import (
+    ContextTrimmed,
+    Event,
+    ModelReply,
+    ModelSwitched,
+    Record,
+    ReplyRejected,
+    ReplyRethought,
+    SystemAlert,
+    TurnsHidden,
+    UserMessage,
+    draft,
+    place,
+    uuid7,
+)
+from everlog.projections import HEAD, Projections, Row
+from everlog.projections.sql_catalogue import CHANGES, batch_query
+from tests.laws import context_reference
+from tests.laws.test_projections import BIRTH, STREAMS, loaded
+from tests.support import event_strategies
+from tests.support.law import law
+
+LIVES = event_strategies.lives(BIRTH)
+
+
+def kind_of(row: Row) -> str:
+    """Return what a row of `context_window` is for the model; empty if it is not shown."""
+    if row["message"]:
+        heeded = {"model_switched": "switch", "reply_rejected": "refused"}
+        return "message" if context_reference.erased(row) else heeded.get(row["type"], "message")
+    if row["slot"].startswith("block:"):
+        return "block" if row["type"] == "memory_edited" else ""
+    return row["slot"] if row["slot"] in ("config", "summary") else ""
+
+
+def assert_agrees(engine: Projections, records: Sequence[Record], seq: int, turn: int) -> None:
+    """Compare the rows for a call in `turn` as of `seq` with the reference."""
+    made_of = engine.rows("context_records", "sam", seq)
+    rows = list(engine.answers("context_window", [("sam", seq, turn)])[0])
+    seen = [(kind, row) for row in rows if (kind := kind_of(row))]
+    assert [(kind, row["seq"], row["text"], row["shown_chars"]) for kind, row in seen] == context_reference.parts(
+        made_of, turn
+    )
+    if is_configured(rows):
+        assert rows[0]["warned"] == context_reference.warned(made_of, turn)
+    counted = [(row["recall"], row["archival"], row["at"]) for row in rows if row["recall"] is not None]
+    assert counted == [context_reference.header(made_of)] * len(counted)
+    assert len(counted) == 1 or not made_of
+    newest = [row["seq"] for row in made_of if row["slot"] == "reply"]
+    assert {row["seq"] for row in rows} >= set(newest[-1:])
+
+
+@law(STREAMS | LIVES, st.data(), few=4, many=120)
+def test_the_rows_are_what_the_model_sees(records: list[Record], data: st.DataObject) -> None:
+    """As of any record, and for a call in any turn, order, words, lengths, warning and header are the reference's."""
+    with loaded(records) as engine:
+        for seq in data.draw(st.lists(st.integers(1, len(records)), min_size=1, max_size=4, unique=True)):
+            assert_agrees(engine, records, seq, data.draw(st.integers(0, 8)))
+            assert_agrees(engine, records, seq, HEAD)
+
+
+@law(STREAMS | LIVES, few=3, many=60)
+def test_agents_with_unchanged_contexts_have_the_same_rows_by_the_shorter_query(records: list[Record]) -> None:
+    """Without records that change how others are shown, the query without their joins returns the same rows in the same
+    order.
+    """
+    with loaded([record for record in records if record.type not in CHANGES]) as engine:
+        for name in ("context_window", "memory_pressure"):
+            whole, short = (
+                engine.query(batch_query(name, changed=changed), [["sam"], [HEAD]]) for changed in (True, False)
+            )
+            assert whole == short, name
+
+
+def told(*events: tuple[Event, int]) -> list[Record]:
+    """Return a life with these (event, turn) after a creation."""
+    life = [*((event, 0) for event in BIRTH), *events]
+    return [
+        place(draft(e, event_id=uuid7(n * 1000, n), recorded_at=n * 1000, turn=t, step=1 if t else 0), "sam", n, n)
+        for n, (e, t) in enumerate(life, start=1)
+    ]
+
+
+def test_everything_that_is_taken_back_is_taken_back_in_sql() -> None:
+    """A hidden turn is out, a trimmed block and record show their beginning, a thought has its new words, a switch and
+    a refusal are marked, and the first row says that the agent was warned.
+    """
+    first = len(BIRTH) + 1
+    reply = ModelReply(text="hm", context_sha256="0", context_bytes=9)
+    records = told(
+        (UserMessage(text="one"), 1),
+        (reply, 1),
+        (SystemAlert(text="full", source="memory_pressure"), 1),
+        (UserMessage(text="two"), 2),
+        (reply, 2),
+        (UserMessage(text="a long story"), 3),
+        (ContextTrimmed(target_seq=first + 5, shown_chars=6), 3),
+        (ContextTrimmed(label="human", shown_chars=3), 3),
+        (ReplyRethought(text="aha", target_seq=first + 1), 3),
+        (TurnsHidden(turns=[2]), 3),
+        (ModelSwitched(to="other", model="scripted", failure="server", window=1000), 3),
+        (ReplyRejected(text="no", attempt=1, shown=True), 3),
+    )
+    with Projections() as engine:
+        engine.add(records)
+        rows = engine.rows("context_window", "sam")
+    assert [(kind_of(row), row["text"], row["shown_chars"]) for row in rows if row["turn"]] == [
+        ("message", "one", None),
+        ("message", "aha", None),
+        ("message", "full", None),
+        ("", "hm", None),
+        ("message", "a long story", 6),
+        ("switch", None, None),
+        ("refused", "no", None),
+    ]
+    assert [row["shown_chars"] for row in rows if kind_of(row) == "block"] == [None, 3]
+    assert rows[0]["warned"]
+    assert {row["type"]: row["threshold"] for row in rows}["model_switched"] == 750
+    assert rows[0]["threshold"] == 0.75 * 8192

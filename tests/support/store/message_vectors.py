@@ -1,0 +1,41 @@
+"""Vectors of messages that know one answer, for tests of the services that ask for them."""
+
+from collections.abc import Callable
+
+from everlog.actors.archive.message_meanings import MessageMeanings
+from everlog.store import SaidMessages
+
+
+class Vectors:
+    """Vectors of messages that know one answer, and record the agents whose messages were prepared."""
+
+    def __init__(self) -> None:
+        self.prepared: list[tuple[str, int]] = []
+        self.fails: Exception | None = None
+        self.opened = 0
+
+    def near(self, agent_id: str, query: str, said: SaidMessages) -> dict[int, float]:
+        if self.fails is not None:
+            raise self.fails
+        return {1: 0.5}
+
+    def prepare(self, agent_id: str, said: SaidMessages, is_closing: Callable[[], bool]) -> None:
+        if self.fails is not None:
+            raise self.fails
+        self.prepared.append((agent_id, len(said.seqs)))
+
+    def close(self) -> None:
+        pass
+
+
+def meant(vectors: Vectors, notes: list[str] | None = None, *, ahead_from: int | None = None) -> MessageMeanings:
+    """Return the service of these vectors, for agents that have said one thing."""
+
+    def open_vectors() -> Vectors:
+        vectors.opened += 1
+        return vectors
+
+    one = SaidMessages([1], ["user"], [""], ["hello"])
+    return MessageMeanings(
+        open_vectors, lambda _: one, note=[].append if notes is None else notes.append, ahead_from=ahead_from
+    )
