@@ -175,13 +175,14 @@ def every_system(pytestconfig: pytest.Config, lent_databases: None) -> Iterator[
     agents.
     """
     from everlog.actors.agent import local_system
-    from tests.support.verify_every_agent import verify_all
+    from tests.support.verify_every_agent import MADE_BY, verify_all
 
     made: list[local_system.LocalSystem] = []
     begin = local_system.LocalSystem.__init__
 
     def remembered(self: local_system.LocalSystem, *args, **kwargs) -> None:
         begin(self, *args, **kwargs)
+        setattr(self, MADE_BY, os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0])
         made.append(self)
 
     local_system.LocalSystem.__init__ = remembered

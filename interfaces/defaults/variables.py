@@ -35,7 +35,7 @@ VARIABLES = (
 """Variables of everlog, without those of the gateway's limits."""
 
 DEVELOPERS = (
-    EnvironmentVariable("EVERLOG_SEED", "text from which the tests draw their seeds", "hash of the commit"),
+    EnvironmentVariable("EVERLOG_SEED", "text from which the tests draw their seeds", "everlog"),
     EnvironmentVariable("EVERLOG_DATA", "folder of public data sets for tests and benchmarks", "none"),
 )
 """Variables of the tests and the benchmarks."""

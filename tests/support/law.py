@@ -1,4 +1,4 @@
-"""Make two tests of each law: a few random examples in the ordinary suite, many in the deep one."""
+"""Make two tests of each law: a few examples in the ordinary suite, many in the deep one."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ Test = Callable[..., None]
 
 
 def law(*strategies: SearchStrategy[Any], few: int, many: int) -> Callable[[Test], Test]:
-    """Make a test of a law: `few` examples of the strategies, which the commit draws.
+    """Make a test of a law: `few` examples of the strategies, always the same ones unless EVERLOG_SEED draws others.
 
     A second test of `many` examples is added, in the part `laws` of the deep suite. Its name ends with `_at_length`.
     """

@@ -1,4 +1,4 @@
-"""The deep suite is divided into parts, and the commit decides the seeds of the ordinary suite."""
+"""The deep suite is divided into parts, and the seeds of the ordinary suite are the same in all processes of a run."""
 
 import os
 import re
@@ -22,7 +22,7 @@ def drawn(origin: str, hashes: str = "0") -> str:
     return run.stdout
 
 
-def test_all_processes_of_a_run_draw_the_same_and_another_commit_draws_others() -> None:
+def test_all_processes_of_a_run_draw_the_same_and_another_text_draws_others() -> None:
     """With any hash seed the draw is the same, because it is part of test names, which xdist compares."""
     assert drawn("one", "1") == drawn("one", "2")
     assert drawn("one") != drawn("two")
