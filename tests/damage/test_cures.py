@@ -18,7 +18,7 @@ from tests.support.seeds import chance, split
 from tests.support.store.whole_store import StoreCommands
 
 ROWS = [row for row in kinds() if any(pattern.at_rest for pattern in row.patterns)]
-ROUNDS = ("delete", "zeros")
+ROUNDS = [(row, how) for row in ROWS for how in ("delete", "zeros")]
 LATER = 100_000
 """Ids, and seconds, after those of the store."""
 
@@ -56,10 +56,12 @@ def _rebuild(root: Path) -> None:
     index.close()
 
 
-@pytest.mark.parametrize("row", split(ROWS, 4, label="cures", part="damage"), ids=lambda row: row.name)
-@pytest.mark.parametrize("how", ROUNDS)
-def test_the_named_cure_heals(whole: Path, judge: Judge, row: FileKind, how: str) -> None:
+@pytest.mark.parametrize(
+    "one", split(ROUNDS, 2, label="cures", part="damage"), ids=lambda one: f"{one[1]} {one[0].name}"
+)
+def test_the_named_cure_heals(whole: Path, judge: Judge, one: tuple[FileKind, str]) -> None:
     """After the damage and its cure nothing is said any more, every answer is as before, and an agent can be used."""
+    row, how = one
     file = chance(f"cure {row.name}").choice(by_kind(whole)[row])
     with judge.copied(to_write=True) as root:
         if (root / file).stat().st_size or how == "delete":

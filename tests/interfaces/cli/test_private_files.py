@@ -64,6 +64,8 @@ def test_a_command_sets_the_umask_of_its_process(tmp_path: Path) -> None:
     assert "Other users" not in everlog(tmp_path / "store", "log", "check", "--all").stderr
 
 
+@pytest.mark.long
+@pytest.mark.storage
 def test_log_check_names_a_store_that_was_made_wider(tmp_path: Path) -> None:
     """The warning has the command that closes the store; the log is whole, so the exit code is 0. Opening the store for
     writing changes no mode.

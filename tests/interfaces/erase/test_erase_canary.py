@@ -100,6 +100,8 @@ def test_without_derived_the_copies_are_named(told: Line) -> None:
     assert len(told.lines("events", "sam")) == head
 
 
+@pytest.mark.long
+@pytest.mark.commands
 def test_an_erasure_that_ended_before_the_index_is_finished_by_the_same_command(told: Line, monkeypatch) -> None:
     """The logs are erased and the search index is not: the same command finds no record, and clears the index."""
     with monkeypatch.context() as patched:

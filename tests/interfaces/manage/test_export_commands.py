@@ -271,6 +271,8 @@ def raised(complaint: str) -> None:
     raise AssertionError(complaint)
 
 
+@pytest.mark.long
+@pytest.mark.commands
 def test_an_ancestor_that_came_with_a_fork_does_nothing_again(cli: Line, tmp_path: Path, capsys):
     """An ancestor that is restored for a fork is marked as deleted: its open turn and its timer do not run, and its
     name is free.

@@ -9,6 +9,7 @@ from everlog.store import FileStore
 from everlog.store.base.names import hash_of
 from tests.interfaces.show.test_lost_register import built, family, file_of, log_of
 from tests.support.cli.command_line import Line
+from tests.support.seeds import split
 
 __all__ = ["built", "family"]
 
@@ -20,7 +21,7 @@ def clean(cli: Line) -> None:
     cli.ok("rebuild", "--all")
 
 
-@pytest.mark.parametrize("name", ["ann", "kid", "sam", "solo"])
+@pytest.mark.parametrize("name", split(["ann", "kid", "sam", "solo"], 1, label="repaired", part="storage"))
 def test_the_repair_is_the_cure_that_the_error_names(family: Line, name: str) -> None:
     """After it the agent is as it was, and check, verify and rebuild are clean; a second repair finds nothing to do."""
     before = family.ok("events", name, "--json"), family.ok("agents", "--json")

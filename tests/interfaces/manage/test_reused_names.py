@@ -83,6 +83,8 @@ def test_a_rerun_takes_the_name_of_a_deleted_agent(sam: Line) -> None:
     proven(sam)
 
 
+@pytest.mark.long
+@pytest.mark.commands
 def test_create_and_import_begin_anew_where_the_name_leads(sam: Line, tmp_path: Path) -> None:
     """The new agent calls itself by the name, without the ending."""
     sam.ok("fork", "sam", "--new-name", "gpt")

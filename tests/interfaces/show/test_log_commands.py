@@ -247,6 +247,8 @@ def test_ctrl_c_while_sealing_is_safe(cli: Line, moment: str):
     cli.ok("verify", "sam")
 
 
+@pytest.mark.long
+@pytest.mark.commands
 def test_ctrl_c_before_anything_was_erased_says_so(cli: Line):
     """If Ctrl-C comes while the log is being opened, the message says that no record was written."""
     before = large(cli)
