@@ -104,7 +104,7 @@ def test_everything_works_whatever_was_erased(cli: Line, tmp_path):
     """Every command reads an erased range, and the agent continues; if the configuration was in the range, it is
     recorded again.
     """
-    head = talk(cli)
+    talk(cli)
     each(cli, tmp_path, [(2, 2)])
 
 
