@@ -16,6 +16,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from everlog.events.times import MICROSECONDS, moment
+from everlog.projections.search.talk_index import Utterance
 from everlog.store.base.stemming import stem, stems
 
 STATED, ASKED = 1.0, 0.5
@@ -34,18 +35,6 @@ _MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
     "december",
 )  # fmt: skip
-
-
-class Utterance(NamedTuple):
-    """One thing that was said: a row of `search_new`."""
-
-    seq: int
-    time: int
-    """Microseconds UTC."""
-    role: str
-    name: str
-    text: str
-    ref: str
 
 
 class SearchDocument(NamedTuple):
