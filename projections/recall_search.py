@@ -15,7 +15,8 @@ from everlog.events.times import MICROSECONDS
 from everlog.projections.engine import Projections
 from everlog.projections.ranking import RecallCorpus, RecallQuery, rank
 from everlog.projections.rows import Row
-from everlog.projections.search_documents import SearchDocument, Utterance, agent_key, documents, table
+from everlog.projections.search.talk_index import Utterance
+from everlog.projections.search_documents import SearchDocument, agent_key, documents, table
 from everlog.projections.time_zones import zone_of
 from everlog.store.base.stemming import phrases_in, query_stems, stems
 
