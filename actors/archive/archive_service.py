@@ -8,17 +8,20 @@ answer covers every event that was durable when the question arrived. Nothing is
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from everlog.actors.archive.message_meanings import MessageMeanings
 from everlog.actors.ports.agent_constants import FOLLOW_LOGS_BATCH, FOLLOW_S, FOLLOW_S_MAX, SEARCH_S
 from everlog.actors.ports.effects import Hit, Page
 from everlog.events import ArchiveDown, ArchiveError, StoreError, UnknownAgent
 from everlog.store import ArchiveQuery, SaidMessages, stream_of
+
+if TYPE_CHECKING:
+    import numpy as np
 
 ArchiveResponse = Page | ArchiveDown
 """Answer to one question. An error is a value, so that a failed question does not fail the others."""
@@ -277,8 +280,8 @@ class LocalArchiveClient:
             self._archivist.begin()
         return page
 
-    async def meanings(self, agent_id: str, query: str, said: SaidMessages) -> Mapping[int, float]:
-        """Return the similarity of each message to the query, by seq. Raises ArchiveDown."""
+    async def meanings(self, agent_id: str, query: str, said: SaidMessages) -> "np.ndarray":
+        """Return the similarity of each message to the query, in their order. Raises ArchiveDown."""
         return await self._meant.near(agent_id, query, said)
 
     async def close(self) -> None:
@@ -321,8 +324,8 @@ class ClusterArchiveClient:
         except TimeoutError:
             raise ArchiveDown(f"the archive gave no answer in {SEARCH_S} seconds") from None
 
-    async def meanings(self, agent_id: str, query: str, said: SaidMessages) -> Mapping[int, float]:
-        """Return the similarity of each message to the query, by seq. Raises ArchiveDown."""
+    async def meanings(self, agent_id: str, query: str, said: SaidMessages) -> "np.ndarray":
+        """Return the similarity of each message to the query, in their order. Raises ArchiveDown."""
         return await self._meant.near(agent_id, query, said)
 
     def _begin_call(self) -> None:

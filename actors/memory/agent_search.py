@@ -141,11 +141,12 @@ class AgentSearcher:
         """Return values by seq; None if there is an archive and it does not answer."""
         if self._archive is None:
             return {}
-        said = SaidMessages(talk.seq, talk.role, talk.name, talk.text)
+        said = SaidMessages(talk.seq, lambda place: (talk.role[place], talk.name[place], talk.text[place]))
         try:
-            return await self._archive.meanings(self._agent_id, about, said)
+            cosines = await self._archive.meanings(self._agent_id, about, said)
         except ArchiveDown:
             return None
+        return dict(zip(talk.seq, cosines.tolist(), strict=True)) if len(cosines) else {}
 
     def _check_source(self, source: str, attached: Sequence[str]) -> None:
         known = sorted({*attached, *self._kept.sources()})

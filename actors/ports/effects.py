@@ -14,6 +14,8 @@ from everlog.events import Usage
 from everlog.events.times import moment
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from everlog.store import ArchiveQuery, SaidMessages
 
 
@@ -219,8 +221,11 @@ class ArchiveClient(Protocol):
         """Return stored texts, best match first."""
         ...
 
-    async def meanings(self, agent_id: str, query: str, said: "SaidMessages") -> Mapping[int, float]:
-        """Return the similarity of these messages to the query: by seq, as a cosine from -1 to 1."""
+    async def meanings(self, agent_id: str, query: str, said: "SaidMessages") -> "np.ndarray":
+        """Return the similarity of these messages to the query, in their order: cosines from -1 to 1, float32.
+
+        The array is empty for a query without words.
+        """
         ...
 
 

@@ -14,11 +14,19 @@ cosine: what answers a question may be as far from it as 0.1, and the order says
 """
 MEANING_DIGITS = 5
 """Decimal digits of a cosine that are used: the last bits depend on the order of a sum."""
-RECALL_MAX = 5_000
-"""Number of messages that a comparison in meaning returns, at most: the nearest."""
 
+PASSAGE_CHARS = 500
+"""Length of a passage of a message, inclusive. Each passage has a vector: that of a long text is near to nothing."""
+MESSAGE_CHARS_MAX = 100_000
+"""Characters of a message that are embedded: 200 passages and more, which a message of any size may have."""
+PASSAGE_RULES = 1
+"""Version of the rules by which a message becomes passages, stored with their vectors. Vectors of another version are
+made again.
+"""
 MESSAGE_CACHE_BYTES_MAX = 64 * 1024 * 1024
-"""Memory for vectors of messages, in each process that searches: 65,000 messages of 256 numbers."""
+"""Memory for vectors of messages, in each process that searches: 65,000 passages of 256 numbers. The agent that was
+searched last has its vectors in memory, whatever they take.
+"""
 
 CHUNKER = 2
 """Version of splitting, of tokenizing and of the set of rows, stored with a table. A table of an older version is built

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from everlog.actors.archive.archive_index import catch_up, message_meanings
+from everlog.actors.archive.message_meanings import NOTHING_SAID
 from everlog.actors.ports.agent_constants import EMBED_AHEAD_RECORDS
-from everlog.store import SaidMessages
 from everlog.store.archive.archive_metadata import NOTES, ArchiveMetadata
 from everlog.store.embedding.embedder import DEFAULT_EMBEDDER
 from tests.support.store.archive_world import World
@@ -40,7 +40,7 @@ def begun(world: World, records: int) -> None:
     async def begin() -> None:
         service = message_meanings(lambda: world.store, note=pytest.fail, ahead_from=0)
         service.begin("sam", records)
-        await service.near("sam", "boat", SaidMessages((), (), (), ()))  # answered after the background is done
+        await service.near("sam", "boat", NOTHING_SAID)  # answered after the background is done
         await service.close()
 
     asyncio.run(begin())

@@ -256,7 +256,7 @@ def test_messages_are_compared_before_the_index_is_open() -> None:
         await archive.close()
         return found
 
-    assert run(ask()) == {1: 0.5}
+    assert run(ask()).tolist() == [0.5]
 
 
 def test_the_logs_are_followed_from_the_first_search_in_a_process_that_stays() -> None:

@@ -4,9 +4,9 @@ model.
 
 import asyncio
 import json
-from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pytest
 
 from everlog.actors.agent.local_system import AgentServices, LocalSystem
@@ -42,11 +42,11 @@ class FakeArchive:
     def begin(self, agent_id: str, records: int) -> None:
         """Do nothing: answers are given."""
 
-    async def meanings(self, agent_id: str, query: str, said: SaidMessages) -> Mapping[int, float]:
+    async def meanings(self, agent_id: str, query: str, said: SaidMessages) -> np.ndarray:
         self.asked.append((agent_id, query, said))
         if self.page is None:
             raise ArchiveDown("nobody is there")
-        return {}
+        return np.empty(0, np.float32)
 
 
 def call(world: World, *calls: tuple[str, dict[str, Any]]) -> list[str]:
