@@ -92,7 +92,7 @@ def test_dropped_words_are_gone_from_the_index(drop):
         if drop == "forget":
             engine.forget("ann")
         elif drop == "erase":
-            event = RecordsErased(from_seq=2, to_seq=2, reason="asked")
+            event = RecordsErased(from_seq=2, to_seq=2)
             time = records[-1].recorded_at + 1
             engine.add([place(draft(event, event_id=uuid7(time, 99), recorded_at=time, turn=0, step=0), "ann", 7, 7)])
         else:
