@@ -5,7 +5,7 @@ answer seldom repeats the words of its question. A score is the sum of four part
 (`everlog.store.base.bm25`) of the stems in a document, relative to the best document. Second, the similarity in
 meaning, if known, relative to the range from the farthest to the nearest; with it, words and meaning count half each.
 Third, 0.5 if the query names the speaker. Fourth, 0.3 of the better score of the two messages right before and after.
-Texts that contain the query word for word come first; they are sought among the messages that have all its stems, and
+Texts that contain the query word for word come first; they are sought among the messages that have all its words, and
 among all messages if none has any.
 
 A message is a result if its own words, or the question that it answers, contain a stem of the query; or if it is among
@@ -53,7 +53,8 @@ class RecallQuery(msgspec.Struct, frozen=True):
     """Query in lower case, without its phrases. A text that contains it is a result. Empty: not searched for."""
     phrases: Sequence[str]
     """Phrases in lower case: each must occur, and a text with all of them is a result."""
-    stems: Sequence[str]
+    words: Sequence[tuple[str, ...]]
+    """Possible stems of each word. A message that has any of them has the word."""
     roles: Sequence[str]
     """Roles of the speakers to find; empty: all."""
     after: int | None
@@ -74,17 +75,17 @@ class _Matches:
         self.own_topic = np.zeros(count, bool)
         """True if such a stem is in its own words."""
         self.named = np.zeros(count, bool)
-        self.all_stems = np.ones(count, bool)
-        """True if all stems of the query are in the text of the message."""
+        self.all_words = np.ones(count, bool)
+        """True if all words of the query are in the text of the message."""
         self.names = 0
-        """Number of stems of the query that are speakers' names."""
+        """Number of words of the query that are speakers' names."""
 
 
 def rank(talk: TalkView, asked: RecallQuery, meanings: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return the places in the talk of all results, and their scores, best first. `meanings`: the similarity in meaning
     of each message; None: not known.
     """
-    found = _matches(talk, asked.stems)
+    found = _matches(talk, asked.words)
     verbatim = _verbatim(talk, asked.text, found)
     near = np.asarray(meanings, np.float64) if meanings is not None and len(meanings) else _NO_VALUES
     scores = _scores(talk, found, near)
@@ -141,17 +142,17 @@ def _fitting(talk: TalkView, asked: RecallQuery) -> np.ndarray:
 
 
 def _verbatim(talk: TalkView, text: str, found: _Matches) -> Sequence[int]:
-    """Return the places of messages that contain the query word for word, among those that have all its stems; among
+    """Return the places of messages that contain the query word for word, among those that have all its words; among
     all, if no message has any.
     """
     if not text:
         return []
-    among = range(len(talk)) if not found.scores.any() else np.flatnonzero(found.all_stems).tolist()
+    among = range(len(talk)) if not found.scores.any() else np.flatnonzero(found.all_words).tolist()
     return [place for place in among if text in talk.text(place).lower()]
 
 
-def _matches(talk: TalkView, asked: Sequence[str]) -> _Matches:
-    """Return the match of each message with the stems of the query."""
+def _matches(talk: TalkView, asked: Sequence[tuple[str, ...]]) -> _Matches:
+    """Return the match of each message with the words of the query."""
     found = _Matches(talk)
     lengths = _lengths(talk)
     average = max(float(lengths.mean()) if len(talk) else 0.0, 1.0)
@@ -159,7 +160,7 @@ def _matches(talk: TalkView, asked: Sequence[str]) -> _Matches:
     for one in asked:
         own, times, in_text, by_name = _times(talk, one)
         has = times > 0
-        found.all_stems &= in_text
+        found.all_words &= in_text
         if not has.any():
             continue
         a_name = bool(by_name.any())
@@ -173,24 +174,28 @@ def _matches(talk: TalkView, asked: Sequence[str]) -> _Matches:
     return found
 
 
-def _times(talk: TalkView, one: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return for each message: if its own words, or a question right before it, have a stem; the weight of the stem in
-    its document; if its text has the stem; and if the name of its speaker has it.
+def _times(talk: TalkView, word: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return for each message: if its own words, or a question right before it, have a word; the weight of the word in
+    its document; if its text has the word; and if the name of its speaker has it.
     """
-    units, stated_in, asked_in = talk.postings(one)
-    messages = talk.message_of[units]
-    stated = np.bincount(messages, stated_in, len(talk))
-    asked = np.bincount(messages, asked_in, len(talk))
+    stated, asked = np.zeros(len(talk)), np.zeros(len(talk))
+    for one in word:
+        units, stated_in, asked_in = talk.postings(one)
+        messages = talk.message_of[units]
+        stated += np.bincount(messages, stated_in, len(talk))
+        asked += np.bincount(messages, asked_in, len(talk))
     times = STATED * stated + ASKED * asked
     in_text = times > 0
     own = in_text.copy()
     linked = talk.linked[1:]
     times[1:] += linked * (STATED_BEFORE * stated[:-1] + ASKED_BEFORE * asked[:-1])
     own[1:] |= linked & (asked[:-1] > 0)
-    named = np.array([_stems_of_name(name).count(one) for name in talk.names], float)[talk.speaker]
+    counts = [sum(stem in word for stem in _stems_of_name(name)) for name in talk.names]
+    named = np.array(counts, float)[talk.speaker]
     times += NAME * named
-    if one.isdecimal() or one in _month_stems():
-        times += DATE * _dated(talk, one)
+    for one in word:
+        if one.isdecimal() or one in _month_stems():
+            times += DATE * _dated(talk, one)
     return own, times, in_text, named > 0
 
 

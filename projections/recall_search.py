@@ -17,7 +17,7 @@ from everlog.projections.rows import Row
 from everlog.projections.search.talk_index import ROLES, TalkView, Utterance
 from everlog.projections.time_zones import zone_of
 from everlog.store.base.bm25 import rarity
-from everlog.store.base.stemming import phrases_in, query_stems, stems
+from everlog.store.base.stemming import phrases_in, query_stems, query_words, stems
 
 FIRST_YEAR, LAST_YEAR = 1000, 9000
 """First and last year of a date, inclusive. Outside of them a time zone cannot be applied to every day."""
@@ -71,8 +71,9 @@ class RecallSearch:
             )
         after, before = self.days(start, end)
         phrases, rest = phrases_in(query)
-        asked = RecallQuery("" if phrases else rest, phrases, query_stems(query), roles, after, before)
         talk = self.talk() if talk is None else talk
+        words = list(dict.fromkeys(query_words(query, talk.languages)))
+        asked = RecallQuery("" if phrases else rest, phrases, words, roles, after, before)
         places, scores = rank(talk, asked, meanings)
         if not len(places) and phrases and rest:
             places, scores = rank(talk, msgspec.structs.replace(asked, text=rest, phrases=()), meanings)
@@ -97,7 +98,9 @@ class RecallSearch:
     def rarities(self, query: str, talk: TalkView | None = None) -> dict[str, float]:
         """Return the weight of each stem of a query: its rarity among the messages. `talk` is as in `recall`."""
         talk = self.talk() if talk is None else talk
-        having = {one: len(np.unique(talk.message_of[talk.postings(one)[0]])) for one in query_stems(query)}
+        having = {
+            one: len(np.unique(talk.message_of[talk.postings(one)[0]])) for one in query_stems(query, talk.languages)
+        }
         return {one: rarity(len(talk), count) for one, count in having.items()}
 
     def message(self, seq: int) -> Row | None:
