@@ -15,8 +15,9 @@ from everlog.events.times import MICROSECONDS
 from everlog.projections.engine import Projections
 from everlog.projections.ranking import RecallCorpus, RecallQuery, rank
 from everlog.projections.rows import Row
-from everlog.projections.search_documents import SearchDocument, Utterance, agent_key, documents, table
+from everlog.projections.search_documents import SearchDocument, Utterance, agent_key, documents, sought_as, table
 from everlog.projections.time_zones import zone_of
+from everlog.store.base.bm25 import rarity
 from everlog.store.base.stemming import phrases_in, query_stems, stems
 
 FIRST_YEAR, LAST_YEAR = 1000, 9000
@@ -89,6 +90,19 @@ class RecallSearch:
         names = {stem for name in set(talk.name) for stem in stems(name)}
         kept = [word for word in query.split() if not names.intersection(stems(word))]
         return " ".join(kept) or query
+
+    def rarities(self, query: str, talk: RecallCorpus | None = None) -> dict[str, float]:
+        """Return the weight of each stem of a query: its rarity among the messages. `talk` is as in `recall`."""
+        documents = (talk or self.talk()).stems
+        return {
+            stem: rarity(len(documents), sum(sought_as(stem) in document for document in documents))
+            for stem in query_stems(query)
+        }
+
+    def message(self, seq: int) -> Row | None:
+        """Return the message of that seq; None if there is none that can be found."""
+        talk = self.talk()
+        return _row(talk, talk.seq.index(seq), 0.0) if seq in talk.seq else None
 
     def recall_between(self, start: str, end: str, first: int, count: int) -> RecallPage:
         """Return messages from day `start` to day `end`, both inclusive, in order.
