@@ -145,7 +145,7 @@ class CheckedModel(Model, Protocol):
 
 
 Place = Literal["messages", "archive", "documents"]
-"""Where a search looks: the conversation, the memories that the agent stored, the documents of its sources."""
+"""Places that a search covers: the conversation, the memories that the agent stored, the documents of its sources."""
 
 
 class Hit(msgspec.Struct, frozen=True):
