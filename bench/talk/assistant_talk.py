@@ -19,9 +19,13 @@ from everlog.events.times import since_epoch
 
 CHATS = 4
 """Conversations of a language."""
+TOPICS = 5
+"""Topics of a conversation."""
 START = datetime(2024, 1, 8, 8, tzinfo=UTC)
-PARTS = (0.35, 0.6, 0.8, 0.95)
+PARTS = (0.5, 0.75, 0.9, 1.0)
 """Part of what a topic offers that is told, one for each conversation: from 150 to 600 messages."""
+QUOTED = 0.35
+"""Part of the replies to a statement that repeat it word for word."""
 
 
 class _Exchange(msgspec.Struct, frozen=True):
@@ -36,7 +40,7 @@ class _Exchange(msgspec.Struct, frozen=True):
 class _Writer:
     """Writer of one conversation: messages in order, and where each statement was made."""
 
-    def __init__(self, rng: random.Random, words: Vocabulary) -> None:
+    def __init__(self, rng: random.Random, words: Vocabulary, plan: Sequence[tuple[TalkTopic, Planted]]) -> None:
         self.messages: list[TalkMessage] = []
         self.refs: dict[int, str] = {}
         """Ref of the evidence, by identity of the statement."""
@@ -44,27 +48,28 @@ class _Writer:
         """Time of the message, by identity of the statement."""
         self._rng = rng
         self._words = words
-        self._named: dict[str, list[str]] = defaultdict(list)
-        """Values that the user has named, by theme."""
-        self._last: Subject | None = None
+        self._things: dict[str, list[str]] = defaultdict(list)
+        """Things of which the user speaks, by theme."""
+        self._events: dict[str, list[str]] = defaultdict(list)
+        """Events that the user has told, by theme."""
+        self._theme = ""
+        for topic, one in plan:
+            self._things[topic.theme] += {told.thing: 0 for told in one.statements if told.thing}
 
     def exchange(self, one: _Exchange, at: datetime) -> datetime:
         """Write a message of the user and the reply; return the time after it."""
-        rng, told = self._rng, one.told
-        about = subject(rng, one.topic)
-        text = self._user_text(one, about)
-        said = self._say("user", text, at)
-        earlier = self._named[one.topic.theme]
-        named = [told.value] if told and told.value and rng.random() < 0.5 else []
-        if earlier and rng.random() < 0.25:
-            named.append(rng.choice(earlier))
+        rng, told, theme = self._rng, one.told, one.topic.theme
+        about = subject(rng, one.topic, self._things[theme])
+        said = self._say("user", self._user_text(one, about), at)
         after = at + timedelta(seconds=rng.randint(5, 40))
-        reply = self._say("assistant", long_reply(rng, self._words, about, named, told.reply if told else ""), after)
+        takes_up = self._takes_up(told, about.things)
+        reply = long_reply(rng, self._words, about, takes_up, told.reply if told else "")
+        replied = self._say("assistant", reply, after)
         if told:
-            self.refs[id(told)] = reply if told.reply else said
+            self.refs[id(told)] = replied if told.reply else said
             self.days[id(told)] = at
-            earlier.extend([told.value] if told.value else [])
-        self._last = about
+            self._events[theme] += [told.event] if told.event else []
+        self._theme = theme
         return after + timedelta(seconds=rng.randint(30, 400))
 
     def _say(self, role: str, text: str, at: datetime) -> str:
@@ -72,23 +77,44 @@ class _Writer:
         self.messages.append(TalkMessage(role, "", text, since_epoch(at), ref))
         return ref
 
+    def _takes_up(self, told: Statement | None, things: Sequence[str]) -> Sequence[str]:
+        """Return the first sentences of a reply: they repeat what the user said, or speak of a thing."""
+        rng, words = self._rng, self._words
+        if told and not told.reply and rng.random() < QUOTED:
+            return [filled(rng.choice(words.quotes), text=told.text)]
+        thing = told.thing if told and rng.random() < 0.5 else ""
+        if not thing and things and rng.random() < 0.3:
+            thing = rng.choice(things)
+        return [filled(rng.choice(words.echoes), v=thing)] if thing else []
+
     def _user_text(self, one: _Exchange, about: Subject) -> str:
         """Return the user's message: the statement alone, or with a request, or a message that tells nothing."""
         rng, words = self._rng, self._words
         request = filled(rng.choice(words.requests), **about.slots())
-        aside = [rng.choice(words.asides)] if rng.random() < 0.2 else []
+        if rng.random() < 0.3:
+            more = filled(rng.choice(words.requests), **subject(rng, one.topic, ()).slots())
+            request = words.joint.join([request, more])
+        parts = [rng.choice(words.asides)] if rng.random() < 0.35 else []
         if one.told is None:
-            if self._last and self._last.topic is one.topic and rng.random() < 0.4:
-                return filled(rng.choice(words.follow_ups), **about.slots())
-            earlier = self._named[one.topic.theme]
-            if earlier and rng.random() < 0.3:
-                aside.append(filled(rng.choice(words.mentions), v=rng.choice(earlier)))
-            return words.joint.join([*aside, request])
-        if one.told.reply:
-            return words.joint.join([*aside, one.told.text])
+            return words.joint.join([*parts, *self._empty(one.topic.theme, about, request)])
         form = rng.random()
-        parts = [one.told.text] if form < 0.3 else [one.told.text, request] if form < 0.75 else [request, one.told.text]
-        return words.joint.join([*aside, *parts])
+        if one.told.reply or form < 0.2:
+            parts.append(one.told.text)
+        else:
+            parts += [one.told.text, request] if form < 0.6 else [request, one.told.text]
+        return words.joint.join(parts)
+
+    def _empty(self, theme: str, about: Subject, request: str) -> Sequence[str]:
+        """Return the sentences of a message that tells nothing new."""
+        rng, words, events = self._rng, self._words, self._events[theme]
+        form = rng.random()
+        if events and form < 0.3:
+            return [filled(rng.choice(words.recalls), event=rng.choice(events)), request]
+        if about.things and form < 0.75:
+            return [filled(rng.choice(words.mentions), v=rng.choice(about.things)), request][: rng.randint(1, 2)]
+        if self._theme == theme and form < 0.85:
+            return [filled(rng.choice(words.follow_ups), **about.slots())]
+        return [request]
 
 
 def assistant_talk(language: str, number: int) -> Conversation:
@@ -96,11 +122,11 @@ def assistant_talk(language: str, number: int) -> Conversation:
     words = vocabulary(language)
     rng = random.Random(f"{language} {number}")
     part = PARTS[number % len(PARTS)]
-    topics = rng.sample(words.topics, min(len(words.topics), rng.randint(5, 6)))
+    topics = rng.sample(words.topics, TOPICS)
     plan = [(topic, one) for topic in topics for one in planted(rng, words, topic, part)]
     plan += [(rng.choice(topics), one) for one in hops(rng, words, topics, rng.randint(6, 10))]
     exchanges = sorted(_exchanges(rng, plan, topics), key=lambda one: one.at)
-    writer = _Writer(rng, words)
+    writer = _Writer(rng, words, plan)
     at = START + timedelta(days=rng.randint(0, 60))
     for session in _sessions(rng, exchanges):
         for one in session:
@@ -116,7 +142,7 @@ def assistant_talk(language: str, number: int) -> Conversation:
 def _exchanges(
     rng: random.Random, plan: Sequence[tuple[TalkTopic, Planted]], topics: Sequence[TalkTopic]
 ) -> Iterator[_Exchange]:
-    """Yield an exchange for each statement, and about half as many that tell nothing. Statements of one plan keep their
+    """Yield an exchange for each statement, and as many that tell nothing. Statements of one plan keep their
     order.
     """
     total = 0
@@ -124,7 +150,7 @@ def _exchanges(
         places = sorted(rng.random() for _ in one.statements)
         yield from (_Exchange(at, topic, told) for at, told in zip(places, one.statements, strict=True))
         total += len(places)
-    yield from (_Exchange(rng.random(), rng.choice(topics), None) for _ in range(total // 2))
+    yield from (_Exchange(rng.random(), rng.choice(topics), None) for _ in range(total))
 
 
 def _sessions(rng: random.Random, exchanges: Sequence[_Exchange]) -> Iterator[Sequence[_Exchange]]:

@@ -13,14 +13,22 @@ from bench.talk.vocabulary import TalkTopic, Vocabulary, filled
 
 CHARS_MIN, CHARS_MAX = 200, 2500
 """Characters of a reply, both roughly."""
+OWN, OF_THINGS = 0.5, 0.4
+"""Parts of the sentences: those about the exchange's own words, and those about a thing that the user speaks of."""
 SNIPPETS = (
-    "```python\ndef {f}({g}: str, retries: int = 3) -> dict[str, str]:\n    for attempt in range(retries):\n"
-    "        result = client.get({g})\n        if result.ok:\n            return result.json()\n"
-    '    raise RuntimeError("{f} failed")\n```',
-    "```sql\nSELECT id, {f}, count(*) AS n\nFROM {g}\nWHERE created_at > now() - interval '7 days'\nGROUP BY id, {f}\n"
-    "ORDER BY n DESC\nLIMIT 20;\n```",
-    "```yaml\nservices:\n  {f}:\n    image: registry.local/{g}:latest\n    restart: always\n    environment:\n"
-    "      LOG_LEVEL: info\n```",
+    (
+        "```python\ndef {f}({g}: str, retries: int = 3) -> dict[str, str]:\n    for attempt in range(retries):\n"
+        "        result = client.get({g})\n        if result.ok:\n            return result.json()\n"
+        '    raise RuntimeError("{f} failed")\n```'
+    ),
+    (
+        "```sql\nSELECT id, {f}, count(*) AS n\nFROM {g}\nWHERE created_at > now() - interval '7 days'\nGROUP BY id, {f}\n"
+        "ORDER BY n DESC\nLIMIT 20;\n```"
+    ),
+    (
+        "```yaml\nservices:\n  {f}:\n    image: registry.local/{g}:latest\n    restart: always\n    environment:\n"
+        "      LOG_LEVEL: info\n```"
+    ),
     "```bash\nset -euo pipefail\n./{f} --dry-run > {g}.log 2>&1\ngrep -c ERROR {g}.log || true\n```",
 )
 """Code of the topics that have code. {f} and {g} are names made of nouns."""
@@ -33,24 +41,26 @@ class Subject(msgspec.Struct, frozen=True):
     m: str
     a: str
     topic: TalkTopic
+    things: Sequence[str]
+    """Things of which the user speaks in this topic."""
 
     def slots(self) -> dict[str, str]:
         """Return the words as slots of templates."""
         return {"n": self.n, "m": self.m, "a": self.a}
 
 
-def subject(rng: random.Random, topic: TalkTopic) -> Subject:
+def subject(rng: random.Random, topic: TalkTopic, things: Sequence[str]) -> Subject:
     """Return two nouns and an action of a topic."""
     n, m = rng.sample(topic.nouns, 2)
-    return Subject(n, m, rng.choice(topic.actions), topic)
+    return Subject(n, m, rng.choice(topic.actions), topic, things)
 
 
-def long_reply(rng: random.Random, words: Vocabulary, about: Subject, named: Sequence[str] = (), says: str = "") -> str:
-    """Return a reply about a subject. It takes up the values `named`, and contains the sentence `says`."""
+def long_reply(
+    rng: random.Random, words: Vocabulary, about: Subject, takes_up: Sequence[str] = (), says: str = ""
+) -> str:
+    """Return a reply about a subject. It begins with the sentences `takes_up`, and contains the sentence `says`."""
     chars = min(CHARS_MAX, int(rng.lognormvariate(6.9, 0.6)))
-    parts = [filled(rng.choice(words.openings), **about.slots())]
-    parts += [filled(rng.choice(words.echoes), v=value) for value in named]
-    blocks = [words.joint.join(parts)]
+    blocks = [words.joint.join([*takes_up, filled(rng.choice(words.openings), **about.slots())])]
     if says and rng.random() < 0.5:
         blocks.append(says)
         says = ""
@@ -69,10 +79,13 @@ def _styles(topic: TalkTopic) -> Sequence[Callable[[random.Random, Vocabulary, S
 
 
 def _tips(rng: random.Random, words: Vocabulary, about: Subject, count: int) -> Iterator[str]:
-    """Yield sentences: half of them about the exchange's own words, the others about the topic's."""
+    """Yield sentences about the exchange's own words, about the topic's, and about things that the user speaks of."""
     for template in rng.sample(words.tips, count):
-        one = about if rng.random() < 0.5 else subject(rng, about.topic)
-        yield filled(template, **one.slots())
+        one = about if rng.random() < OWN else subject(rng, about.topic, about.things)
+        if about.things and rng.random() < OF_THINGS:
+            yield filled(rng.choice(words.about), v=rng.choice(about.things), **one.slots())
+        else:
+            yield filled(template, **one.slots())
 
 
 def _paragraph(rng: random.Random, words: Vocabulary, about: Subject) -> str:
@@ -99,6 +112,6 @@ def _table(rng: random.Random, words: Vocabulary, about: Subject) -> str:
     return "\n".join([rng.choice(words.tables), "|---|---|---|", *rows])
 
 
-def _code(rng: random.Random, words: Vocabulary, about: Subject) -> str:
+def _code(rng: random.Random, _words: Vocabulary, about: Subject) -> str:
     f, g = ("_".join(noun.lower().split()) for noun in rng.sample(about.topic.nouns, 2))
     return rng.choice(SNIPPETS).replace("{f}", f).replace("{g}", g)

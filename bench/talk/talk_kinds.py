@@ -1,7 +1,7 @@
 """Give all kinds of talk that a search is measured on: people's chats (LoCoMo), meetings, and chats with an assistant.
 
-Used by `bench.retrieval` and by whoever tunes the ranking. LoCoMo and the meetings are not part of the project: a kind
-whose data is absent is left out. Chats with an assistant are scripted, one kind for each language.
+Used by `bench.retrieval` and by programs that tune the ranking. LoCoMo and the meetings are not part of the project: a
+kind whose data is absent is left out. Chats with an assistant are scripted, one kind for each language.
 """
 
 from collections.abc import Mapping, Sequence

@@ -24,6 +24,8 @@ class FactFrame(msgspec.Struct, frozen=True):
     asks: Sequence[str]
     x: Sequence[str]
     v: Sequence[str]
+    proper: bool = False
+    """True if {x} is a name, which has no article."""
 
 
 class ChangeFrame(msgspec.Struct, frozen=True):
@@ -90,7 +92,14 @@ class Vocabulary(msgspec.Struct, frozen=True):
     requests: Sequence[str]
     follow_ups: Sequence[str]
     mentions: Sequence[str]
+    """Messages that speak of a thing {v} and tell nothing about it."""
+    recalls: Sequence[str]
+    """Messages that speak of an event again, without its date."""
     echoes: Sequence[str]
+    quotes: Sequence[str]
+    """Sentences of a reply that repeat the user's own."""
+    about: Sequence[str]
+    """Sentences of a reply about a thing {v}."""
     openings: Sequence[str]
     closings: Sequence[str]
     headings: Sequence[str]
@@ -108,6 +117,10 @@ class Vocabulary(msgspec.Struct, frozen=True):
     """Each relative date, and its rule: "days N" before, or "weekday N" (0: Monday), the last one before."""
     hops: Sequence[HopFrame]
     topics: Sequence[TalkTopic]
+    article: str = ""
+    """Text before a thing that is no name."""
+    contractions: Mapping[str, str] = {}
+    """Texts that are replaced in every sentence, such as "de el" by "del"."""
     joint: str = " "
     """Text between two sentences."""
 
@@ -119,6 +132,6 @@ def vocabulary(language: str) -> Vocabulary:
 
 
 def filled(template: str, **slots: str) -> str:
-    """Return a template with its slots filled, and its first letter as a capital. Raise KeyError for an unknown slot."""
+    """Return a template with its slots filled and a capital letter first. Raise KeyError for an unknown slot."""
     text = _SLOT.sub(lambda match: slots[match[1]], template)
     return text[:1].upper() + text[1:]
