@@ -19,12 +19,8 @@ import numpy as np
 
 from everlog.events.times import MICROSECONDS
 from everlog.store.base.stemming import stems
-from everlog.store.embedding.chunks import chunks
+from everlog.store.embedding.chunks import passages
 
-PASSAGE_CHARS = 500
-"""Length above which a message is split into passages, and of each passage: characters, inclusive."""
-MESSAGE_CHARS_MAX = 100_000
-"""Characters of one message that are indexed, from its beginning. The rest of a longer message is not found."""
 LINKED_US = 3600 * MICROSECONDS
 """Microseconds: a message continues the one before it if less time than this lies between them."""
 COUNT_MAX = 255
@@ -50,11 +46,6 @@ class Utterance(NamedTuple):
     name: str
     text: str
     ref: str
-
-
-def passages(text: str) -> list[str]:
-    """Return the passages of a message, in order: at least one, each of at most PASSAGE_CHARS characters."""
-    return [text] if len(text) <= PASSAGE_CHARS else chunks(text[:MESSAGE_CHARS_MAX], PASSAGE_CHARS)
 
 
 def stated_and_asked(passage: str) -> tuple[list[str], list[str]]:
@@ -98,6 +89,8 @@ class TalkView:
         """Number of units."""
         self.unit_words = columns["unit_words"].first(self.units)
         """Number of stems of each unit."""
+        self.unit_asked = columns["unit_asked"].first(self.units)
+        """Number of stems of the questions of each unit."""
         self.message_of = columns["message_of"].first(self.units)
         """Place of the message of each unit."""
 
@@ -128,6 +121,10 @@ class TalkView:
         """Return the speaker's name of a message; empty if it has none."""
         return self.names[self.speaker[place]]
 
+    def message(self, place: int) -> tuple[str, str, str]:
+        """Return role, name and text of a message."""
+        return ROLES[self.role[place]], self.name(place), self.text(place)
+
     def passages(self, place: int) -> list[str]:
         """Return the passages of a message: the texts of its units."""
         return passages(self._index.texts[place])
@@ -146,7 +143,7 @@ class TalkIndex:
             "seq": _Column(np.int64), "time": _Column(np.int64), "role": _Column(np.int8),
             "speaker": _Column(np.int32), "names": _Column(np.int32), "chars": _Column(np.int32),
             "linked": _Column(np.bool_), "first_unit": _Column(np.int64, [0]), "unit_words": _Column(np.float32),
-            "message_of": _Column(np.int32),
+            "unit_asked": _Column(np.float32), "message_of": _Column(np.int32),
         }  # fmt: skip
         """Facts of all messages, and of all units. `names`: number of names known by each message."""
         self.names = [""]
@@ -155,7 +152,7 @@ class TalkIndex:
         self._speakers = {"": 0}
         self._numbers = _StemNumbers()
         self._postings: list[array[int]] = []
-        self._posted = self._chars = 0
+        self._posted = self._text_bytes = 0
 
     def __len__(self) -> int:
         """Return the number of messages."""
@@ -166,7 +163,22 @@ class TalkIndex:
         """Approximate bytes in memory."""
         columns = sum(column.size for column in self.columns.values())
         stems = len(self._postings) * STEM_BYTES + self._posted * POSTING_BYTES
-        return columns + stems + self._chars + len(self.texts) * TEXT_BYTES
+        return columns + stems + self._text_bytes + len(self.texts) * TEXT_BYTES
+
+    @property
+    def first_seq(self) -> int:
+        """Seq of the first message, which there must be."""
+        return int(self.columns["seq"].first(1)[0])
+
+    @property
+    def next_seq(self) -> int:
+        """Seq from which on messages are missing."""
+        return int(self.columns["seq"].first(len(self))[-1]) + 1 if len(self) else 0
+
+    def agrees(self, seqs: np.ndarray) -> bool:
+        """Return True if one of both, the messages of this index and these seqs, begins with the other."""
+        count = min(len(self), len(seqs))
+        return np.array_equal(self.columns["seq"].first(count), seqs[:count])
 
     def append(self, said: Iterable[Utterance]) -> None:
         """Add messages that were said after all that the index has."""
@@ -179,7 +191,7 @@ class TalkIndex:
                 self.names.append(one.name)
             self.texts.append(one.text)
             self.refs.append(one.ref)
-            self._chars += one.text.__sizeof__()
+            self._text_bytes += one.text.__sizeof__()
             end = words.add(one.text)
             facts.append((one.seq, one.time, ROLES.index(one.role), speaker, len(self.names), len(one.text), end))
         if not facts:
@@ -188,7 +200,9 @@ class TalkIndex:
         for name, values in zip(names, zip(*facts, strict=True), strict=True):
             self.columns[name].extend(values)
         self._link(begin)
-        self.columns["unit_words"].extend(words.lengths())
+        lengths = words.lengths()
+        self.columns["unit_words"].extend(lengths.sum(axis=1))
+        self.columns["unit_asked"].extend(lengths[:, 1])
         units = np.diff(self.columns["first_unit"].first(len(self) + 1)[begin:])
         self.columns["message_of"].extend(np.repeat(np.arange(begin, len(self)), units))
         self._post(words)
@@ -248,8 +262,8 @@ class _Words:
         return self._end
 
     def lengths(self) -> np.ndarray:
-        """Return the number of stems of each unit."""
-        return np.array(self._counts, np.float32).reshape(-1, 2).sum(axis=1)
+        """Return the number of stems of the statements and of the questions of each unit, a row for each unit."""
+        return np.array(self._counts, np.float32).reshape(-1, 2)
 
     def postings(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the stem and the packed posting of each pair of stem and unit, by stem, then by unit."""
