@@ -12,7 +12,7 @@ from everlog.projections.engine import HEAD, Projections
 from everlog.projections.recall_search import RecallPage
 from everlog.projections.rows import Row
 from everlog.store.base.bm25 import rarity, score, weight
-from everlog.store.base.stemming import WORD, phrases_in, query_stems, stem, stems
+from everlog.store.base.stemming import first_place, phrases_in, query_stems, stems
 
 PHRASE_SCORE = 100.0
 """Score added to a text that contains the query word for word, so that it comes before all others."""
@@ -175,7 +175,7 @@ def _passage(text: str, rarities: Mapping[str, float], phrase: str) -> str:
         return text
     place = text.lower().find(phrase)
     if place < 0:
-        place = next((found.start() for found in WORD.finditer(text) if stem(found[0].lower()) in rarities), 0)
+        place = first_place(text, rarities)
     begin = max(0, min(place - PASSAGE_BEFORE_CHARS, len(text) - PASSAGE_CHARS))
     end = begin + PASSAGE_CHARS
     return f"{'… ' if begin else ''}{text[begin:end]}{' …' if end < len(text) else ''}"

@@ -28,9 +28,10 @@ MESSAGE_CACHE_BYTES_MAX = 64 * 1024 * 1024
 searched last has its vectors in memory, whatever they take.
 """
 
-CHUNKER = 2
+CHUNKER = 3
 """Version of splitting, of tokenizing and of the set of rows, stored with a table. A table of an older version is built
-again by the next `follow`, one of a newer version is refused. Since 2 a table has no rows for messages.
+again by the next `follow`, one of a newer version is refused. Since 2 a table has no rows for messages; since 3 a word
+has the stem of its text's language, and scripts without spaces become pairs of characters.
 """
 
 BATCH_RECORDS = 20_000

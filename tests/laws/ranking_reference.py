@@ -5,14 +5,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from snowballstemmer import stemmer
-
-from everlog.store.base.stemming import QUESTION_WORDS
+from tests.laws.words_reference import query_words, words
 
 HOUR_US = 3_600_000_000
-_ENGLISH = stemmer("english")
-_RANGES = ((0x3040, 0x30FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF))
-_CHARACTERS = frozenset(chr(code) for first, last in _RANGES for code in range(first, last + 1))
 
 
 class Message(NamedTuple):
@@ -24,14 +19,6 @@ class Message(NamedTuple):
     name: str
     text: str
     life: int
-
-
-def words(text: str) -> list[str]:
-    """Return runs of letters, digits and underscores, stemmed if they have letters only; each Chinese or Japanese
-    character is a word.
-    """
-    spaced = "".join(f" {c} " if c in _CHARACTERS else c if c.isalnum() or c == "_" else " " for c in text.lower())
-    return [_ENGLISH.stemWord(word) if word.isalpha() else word for word in spaced.split()]
 
 
 def sentences(text: str) -> tuple[str, str]:
@@ -83,8 +70,7 @@ def ranked(
     life = messages[-1].life if messages else 0
     places = [at for at, one in enumerate(messages) if one.life == life]
     docs = {at: document(messages, at) for at in places}
-    asked = [w for w in query.lower().split() if w not in QUESTION_WORDS] or query.lower().split()
-    stems = {stem for word in asked for stem in words(word)}
+    stems = query_words(query)
     names = {stem for _, _, speaker in docs.values() for stem in speaker} & stems
     length = {at: sum(weights.values()) for at, (weights, _, _) in docs.items()}
     average = max(sum(length.values()) / max(len(length), 1), 1)
