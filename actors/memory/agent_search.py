@@ -6,7 +6,7 @@ Used by the agent's search functions through `local_system.py`, by `AgentView`, 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -15,7 +15,11 @@ from everlog.actors.ports.effects import ANYTHING, ArchiveClient, Filters, Hit, 
 from everlog.actors.prompt.context import Context
 from everlog.events import ArchiveDown, FunctionError
 from everlog.projections import ArchivalSearch, Projections, RecallPage, RecallSearch
+from everlog.projections.search.talk_index import TalkView
 from everlog.store import ArchiveQuery, SaidMessages
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 async def in_place(work: Callable[..., Any], /, *arguments: Any) -> Any:
@@ -70,7 +74,9 @@ class AgentSearcher:
             meanings=meanings, talk=talk,
         )  # fmt: skip
         found = await self._aside(find)
-        return _page(found, page, count, by_meaning=bool(meanings), archive_down=meanings is None)
+        return _page(
+            found, page, count, by_meaning=bool(meanings is not None and len(meanings)), archive_down=meanings is None
+        )
 
     async def recall_between(self, start: str, end: str, page: int, count: int = PAGE_RESULTS) -> Page:
         """Return the messages from day `start` to day `end`, both inclusive, in order."""
@@ -120,7 +126,7 @@ class AgentSearcher:
         row = self._kept.memory(memory_id)
         return None if row is None else msgspec.convert(row, Hit)
 
-    def _talk(self, filters: Filters) -> Any:
+    def _talk(self, filters: Filters) -> TalkView:
         """Return the agent's messages for a search. Raise FunctionError for invalid days."""
         self._span(filters.start, filters.end)
         return self._search.talk()
@@ -137,16 +143,16 @@ class AgentSearcher:
             self._check_source(filters.source, attached.sources)
         return after, before, attached
 
-    async def _meanings(self, about: str, talk: Any) -> Mapping[int, float] | None:
-        """Return values by seq; None if there is an archive and it does not answer."""
+    async def _meanings(self, about: str, talk: TalkView) -> "np.ndarray | None":
+        """Return the similarity of each message, an empty array if there is none to compare with; None if there is an
+        archive and it does not answer.
+        """
         if self._archive is None:
-            return {}
-        said = SaidMessages(talk.seq, lambda place: (talk.role[place], talk.name[place], talk.text[place]))
+            return talk.time[:0]
         try:
-            cosines = await self._archive.meanings(self._agent_id, about, said)
+            return await self._archive.meanings(self._agent_id, about, SaidMessages(talk.seq, talk.message))
         except ArchiveDown:
             return None
-        return dict(zip(talk.seq, cosines.tolist(), strict=True)) if len(cosines) else {}
 
     def _check_source(self, source: str, attached: Sequence[str]) -> None:
         known = sorted({*attached, *self._kept.sources()})

@@ -15,10 +15,6 @@ cosine: what answers a question may be as far from it as 0.1, and the order says
 MEANING_DIGITS = 5
 """Decimal digits of a cosine that are used: the last bits depend on the order of a sum."""
 
-PASSAGE_CHARS = 500
-"""Length of a passage of a message, inclusive. Each passage has a vector: that of a long text is near to nothing."""
-MESSAGE_CHARS_MAX = 100_000
-"""Characters of a message that are embedded: 200 passages and more, which a message of any size may have."""
 PASSAGE_RULES = 1
 """Version of the rules by which a message becomes passages, stored with their vectors. Vectors of another version are
 made again.

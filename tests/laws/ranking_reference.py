@@ -96,6 +96,8 @@ def ranked(
         for at in places
     }
     verbatim = {at: bool(query.strip()) and query.strip().lower() in messages[at].text.lower() for at in places}
+    if any(score.values()):
+        verbatim = {at: there and stems <= set(words(messages[at].text)) for at, there in verbatim.items()}
     final = {
         at: round(base[at] + 0.3 * max([base[other] for other in beside[at]], default=0.0) + 2 * verbatim[at], 6)
         for at in places

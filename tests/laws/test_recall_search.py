@@ -1,8 +1,10 @@
 """Laws of recall search: it ranks like a plain reference, as of any record, independently of earlier searches."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import strategies as st
 
@@ -44,9 +46,14 @@ def lived(life: list[tuple[str, str, int] | None]) -> tuple[list[Record], list[M
     return records, said
 
 
-def searched(engine: Projections, as_of: int, query: str, **filters: Any) -> list[tuple[int, float]]:
-    """Return seqs and scores of all results, fetched in two pages."""
+def searched(
+    engine: Projections, as_of: int, query: str, meanings: Mapping[int, float] | None = None, **filters: Any
+) -> list[tuple[int, float]]:
+    """Return seqs and scores of all results, fetched in two pages. `meanings`: similarity by seq."""
     search = RecallSearch(engine, "sam", as_of)
+    if meanings is not None:
+        filters["talk"] = search.talk()
+        filters["meanings"] = np.array([meanings[seq] for seq in filters["talk"].seq], np.float32)
     first, rest = search.recall(query, 0, 2, **filters), search.recall(query, 2, 100, **filters)
     assert first.total == rest.total == len(first) + len(rest)
     return [(row["seq"], row["score"]) for row in [*first, *rest]]
@@ -75,18 +82,19 @@ def _life(records: list[Record], as_of: int, said: list[Message]) -> bool:
 def test_the_ranking_is_that_of_the_reference_as_of_any_record(life, query, data):
     """The ranking is equal after a search between two additions, as of any seq, with and without meanings and a role.
 
-    None, some or all of the documents are in the documents table.
+    None, some or all of the messages are in the talk index before the search, which may be of a later moment.
     """
     records, said = lived(life)
     cut = data.draw(st.integers(0, len(records)))
     as_of = data.draw(st.integers(1, len(records)))
-    cosines = {one.seq: data.draw(st.integers(-8, 8)) / 8 for one in said if data.draw(st.integers(0, 4))}
+    cosines = {one.seq: data.draw(st.integers(-8, 8)) / 8 for one in said}
     text = " ".join(query)
-    with Projections() as engine, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("everlog.projections.recall_search.DOCUMENTS_STORED_MIN", data.draw(st.sampled_from([1, 3, 100])))
+    with Projections() as engine:
         engine.add(records[:cut])
         RecallSearch(engine, "sam", HEAD).recall(text, 0, 5)
         engine.add(records[cut:])
+        if data.draw(st.booleans()):
+            RecallSearch(engine, "sam", HEAD).recall(text, 0, 5)
         known = until(said, records, as_of)
         for roles in ((), ("user",)):
             for meanings in (None, cosines):

@@ -8,14 +8,12 @@ from hypothesis import strategies as st
 
 from everlog.projections.search.talk_index import (
     COUNT_MAX,
-    MESSAGE_CHARS_MAX,
-    PASSAGE_CHARS,
     TalkIndex,
     TalkView,
     Utterance,
-    passages,
     stated_and_asked,
 )
+from everlog.store.embedding.chunks import MESSAGE_CHARS_MAX, PASSAGE_CHARS, passages
 from tests.support.law import law
 
 HOUR_US = 3_600_000_000
@@ -40,9 +38,10 @@ def uttered(life: list[tuple[str, str, int]]) -> list[Utterance]:
 
 def facts(view: TalkView) -> dict[str, object]:
     """Return everything that a view says, as plain values."""
-    arrays = ("seq", "time", "role", "speaker", "chars", "linked", "first_unit", "unit_words", "message_of")
+    messages = ("seq", "time", "role", "speaker", "chars", "linked")
+    units = ("first_unit", "unit_words", "unit_asked", "message_of")
     return {
-        **{name: getattr(view, name).tolist() for name in arrays},
+        **{name: getattr(view, name).tolist() for name in (*messages, *units)},
         "names": list(view.names),
         "postings": {stem: [part.tolist() for part in view.postings(stem)] for stem in STEMS},
         "texts": [(view.text(place), view.ref(place), view.name(place)) for place in range(len(view))],
@@ -77,6 +76,7 @@ def test_postings_count_the_stems_of_each_passage(life):
     units = [(place, passage) for place, one in enumerate(said) for passage in passages(one.text)]
     assert view.message_of.tolist() == [place for place, _ in units]
     counted = [tuple(map(Counter, stated_and_asked(passage))) for _, passage in units]
+    assert view.unit_asked.tolist() == [asked.total() for _, asked in counted]
     assert view.unit_words.tolist() == [stated.total() + asked.total() for stated, asked in counted]
     for stem in STEMS:
         wanted = [(unit, s[stem], a[stem]) for unit, (s, a) in enumerate(counted) if stem in s or stem in a]
