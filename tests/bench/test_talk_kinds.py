@@ -1,5 +1,6 @@
 """The scripted chats, on which the search is developed, have the right evidence and are as hard as real talk."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,36 +14,10 @@ from bench.talk.vocabulary import LANGUAGES, vocabulary
 from everlog.actors.agent.conversation_import import conversation
 from everlog.store.base.stemming import QUESTION_WORDS
 
+SPANISH = frozenset(re.findall(r"\w+", "a al con de del el en es la las lo los me mi no qué por se su un una y que"))
 CATEGORIES = {
     "single", "changed", "preference", "list", "temporal", "order", "advice", "paraphrase", "multi-hop",
 }  # fmt: skip
-SPANISH = frozenset(
-    [
-        "a",
-        "al",
-        "con",
-        "de",
-        "del",
-        "el",
-        "en",
-        "es",
-        "la",
-        "las",
-        "lo",
-        "los",
-        "me",
-        "mi",
-        "no",
-        "qué",
-        "por",
-        "se",
-        "su",
-        "un",
-        "una",
-        "y",
-        "que",
-    ]
-)
 
 
 def chats(language: str) -> Sequence[Conversation]:
