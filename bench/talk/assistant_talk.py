@@ -14,7 +14,7 @@ import msgspec
 from bench.talk.long_reply import Subject, long_reply, subject
 from bench.talk.planted_facts import Planted, Statement, hops, planted
 from bench.talk.talk_shapes import Conversation, TalkMessage, TalkQuestion
-from bench.talk.vocabulary import TalkTopic, Vocabulary, filled, vocabulary
+from bench.talk.vocabulary import TalkTopic, Vocabulary, contracted, filled, vocabulary
 from everlog.events.times import since_epoch
 
 CHATS = 4
@@ -74,7 +74,7 @@ class _Writer:
 
     def _say(self, role: str, text: str, at: datetime) -> str:
         ref = f"m{len(self.messages) + 1}"
-        self.messages.append(TalkMessage(role, "", text, since_epoch(at), ref))
+        self.messages.append(TalkMessage(role, "", contracted(self._words, text), since_epoch(at), ref))
         return ref
 
     def _takes_up(self, told: Statement | None, things: Sequence[str]) -> Sequence[str]:
@@ -134,7 +134,7 @@ def assistant_talk(language: str, number: int) -> Conversation:
         at = (at + timedelta(days=rng.choice((1, 1, 2, 2, 3, 4, 6, 9)))).replace(
             hour=rng.randint(6, 21), minute=rng.randint(0, 59)
         )
-    questions = [_question(one, writer) for _, one in plan]
+    questions = [_question(one, writer, words) for _, one in plan]
     rng.shuffle(questions)
     return Conversation(f"assistant-{language}-{number}", writer.messages, questions)
 
@@ -163,11 +163,12 @@ def _sessions(rng: random.Random, exchanges: Sequence[_Exchange]) -> Iterator[Se
         first += len(some)
 
 
-def _question(one: Planted, writer: _Writer) -> TalkQuestion:
+def _question(one: Planted, writer: _Writer, words: Vocabulary) -> TalkQuestion:
     evidence = [writer.refs[id(told)] for told in one.statements]
     told = one.statements[0]
     answer = _date(told.when, writer.days[id(told)]) if told.when else one.answer
-    return TalkQuestion(one.question, one.category, sorted(set(evidence), key=lambda ref: int(ref[1:])), answer)
+    refs = sorted(set(evidence), key=lambda ref: int(ref[1:]))
+    return TalkQuestion(contracted(words, one.question), one.category, refs, answer)
 
 
 def _date(rule: str, said: datetime) -> str:

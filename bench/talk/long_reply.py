@@ -12,7 +12,7 @@ import msgspec
 from bench.talk.vocabulary import TalkTopic, Vocabulary, filled
 
 CHARS_MIN, CHARS_MAX = 200, 2500
-"""Characters of a reply, both roughly."""
+"""Characters of a reply in English, both roughly."""
 OWN, OF_THINGS = 0.5, 0.4
 """Parts of the sentences: those about the exchange's own words, and those about a thing that the user speaks of."""
 SNIPPETS = (
@@ -22,8 +22,8 @@ SNIPPETS = (
         '    raise RuntimeError("{f} failed")\n```'
     ),
     (
-        "```sql\nSELECT id, {f}, count(*) AS n\nFROM {g}\nWHERE created_at > now() - interval '7 days'\nGROUP BY id, {f}\n"
-        "ORDER BY n DESC\nLIMIT 20;\n```"
+        "```sql\nSELECT id, {f}, count(*) AS n\nFROM {g}\nWHERE created_at > now() - interval '7 days'\n"
+        "GROUP BY id, {f}\nORDER BY n DESC\nLIMIT 20;\n```"
     ),
     (
         "```yaml\nservices:\n  {f}:\n    image: registry.local/{g}:latest\n    restart: always\n    environment:\n"
@@ -59,12 +59,12 @@ def long_reply(
     rng: random.Random, words: Vocabulary, about: Subject, takes_up: Sequence[str] = (), says: str = ""
 ) -> str:
     """Return a reply about a subject. It begins with the sentences `takes_up`, and contains the sentence `says`."""
-    chars = min(CHARS_MAX, int(rng.lognormvariate(6.9, 0.6)))
+    chars = words.density * max(CHARS_MIN, min(CHARS_MAX, rng.lognormvariate(6.9, 0.6)))
     blocks = [words.joint.join([*takes_up, filled(rng.choice(words.openings), **about.slots())])]
     if says and rng.random() < 0.5:
         blocks.append(says)
         says = ""
-    while sum(map(len, blocks)) < max(chars, CHARS_MIN) or says:
+    while sum(map(len, blocks)) < chars or says:
         blocks.append(rng.choice(_styles(about.topic))(rng, words, about))
         if says and rng.random() < 0.6:
             blocks.append(says)

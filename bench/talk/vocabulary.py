@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-LANGUAGES = ("en",)
+LANGUAGES = ("en", "zh", "es")
 FILES = {"en": "english.toml", "zh": "chinese.toml", "es": "spanish.toml"}
 
 _SLOT = re.compile(r"\{(\w+)\}")
@@ -121,6 +121,8 @@ class Vocabulary(msgspec.Struct, frozen=True):
     """Text before a thing that is no name."""
     contractions: Mapping[str, str] = {}
     """Texts that are replaced in every sentence, such as "de el" by "del"."""
+    density: float = 1.0
+    """Characters that this language needs, where English needs one."""
     joint: str = " "
     """Text between two sentences."""
 
@@ -129,6 +131,13 @@ class Vocabulary(msgspec.Struct, frozen=True):
 def vocabulary(language: str) -> Vocabulary:
     """Return the vocabulary of one of LANGUAGES."""
     return msgspec.toml.decode((Path(__file__).parent / FILES[language]).read_bytes(), type=Vocabulary)
+
+
+def contracted(words: Vocabulary, text: str) -> str:
+    """Return a finished text with the contractions of its language."""
+    for written, spoken in words.contractions.items():
+        text = text.replace(written, spoken)
+    return text
 
 
 def filled(template: str, **slots: str) -> str:
