@@ -120,6 +120,7 @@ class Projections:
             self._add(batches, births, "count_new" if counted else None, summarized)
             self._held.update([record.agent_id for record in records])
             self._altered.update([record.agent_id for record in records if record.type in CHANGES])
+            self.talks.forget([record.agent_id for record in records if record.type == "records_erased"])
             self._changed += len(records)
             self._compact_if_due()
 

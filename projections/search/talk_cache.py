@@ -26,6 +26,11 @@ class TalkCache:
         """Approximate bytes of all indexes."""
         return self._used
 
+    @property
+    def agents(self) -> set[str]:
+        """Agents whose talk is kept."""
+        return {agent_id for agent_id, _ in self._indexes}
+
     def take(self, agent_id: str, seqs: np.ndarray) -> TalkIndex:
         """Remove and return the index that has the first of these messages, or all of them and later ones; a new one if
         there is none. `seqs`: what an agent has said by a moment in one incarnation, ascending.

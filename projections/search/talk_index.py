@@ -12,7 +12,7 @@ by another thread, except its postings.
 import re
 from array import array
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,8 @@ LINKED_US = 3600 * MICROSECONDS
 """Microseconds: a message continues the one before it if less time than this lies between them."""
 COUNT_MAX = 255
 """Maximum count of a stem in one passage: more occurrences count as this many."""
+AT_ONCE = 8192
+"""Maximum number of messages that are indexed at once: more would take much memory for a moment."""
 ROLES = ("user", "assistant")
 """Names of the numbers in `TalkView.role`."""
 
@@ -182,30 +184,37 @@ class TalkIndex:
 
     def append(self, said: Iterable[Utterance]) -> None:
         """Add messages that were said after all that the index has."""
-        begin = len(self)
+        rest = iter(said)
+        while some := list(islice(rest, AT_ONCE)):
+            self._append(some)
+
+    def _append(self, said: Sequence[Utterance]) -> None:
+        begin, end = len(self), len(self) + len(said)
         words = _Words(self._numbers, int(self.columns["first_unit"].first(begin + 1)[-1]))
-        facts: list[tuple[Any, ...]] = []
-        for one in said:
-            speaker = self._speakers.setdefault(one.name, len(self.names))
-            if speaker == len(self.names):
-                self.names.append(one.name)
-            self.texts.append(one.text)
-            self.refs.append(one.ref)
-            self._text_bytes += one.text.__sizeof__()
-            end = words.add(one.text)
-            facts.append((one.seq, one.time, ROLES.index(one.role), speaker, len(self.names), len(one.text), end))
-        if not facts:
-            return
+        facts = [self._facts(one, words) for one in said]
         names = ("seq", "time", "role", "speaker", "names", "chars", "first_unit")
         for name, values in zip(names, zip(*facts, strict=True), strict=True):
             self.columns[name].extend(values)
-        self._link(begin)
+        time = self.columns["time"].first(end)[max(begin - 1, 0) :]
+        linked = np.diff(time) < LINKED_US
+        self.columns["linked"].extend(linked if begin else np.concatenate([[False], linked]))
         lengths = words.lengths()
         self.columns["unit_words"].extend(lengths.sum(axis=1))
         self.columns["unit_asked"].extend(lengths[:, 1])
-        units = np.diff(self.columns["first_unit"].first(len(self) + 1)[begin:])
-        self.columns["message_of"].extend(np.repeat(np.arange(begin, len(self)), units))
+        units = np.diff(self.columns["first_unit"].first(end + 1)[begin:])
+        self.columns["message_of"].extend(np.repeat(np.arange(begin, end), units))
         self._post(words)
+
+    def _facts(self, one: Utterance, words: "_Words") -> tuple[int, ...]:
+        """Add the texts of a message. Return its numbers."""
+        speaker = self._speakers.setdefault(one.name, len(self.names))
+        if speaker == len(self.names):
+            self.names.append(one.name)
+        self.texts.append(one.text)
+        self.refs.append(one.ref)
+        self._text_bytes += one.text.__sizeof__()
+        units = words.add(one.text)
+        return one.seq, one.time, ROLES.index(one.role), speaker, len(self.names), len(one.text), units
 
     def view(self, count: int | None = None) -> TalkView:
         """Return a view of the first `count` messages; None: of all."""
@@ -217,12 +226,6 @@ class TalkIndex:
         """
         number = self._numbers.get(stem)
         return np.frombuffer(self._postings[number] if number is not None else b"", np.uint64)
-
-    def _link(self, begin: int) -> None:
-        """Compute which of the messages from place `begin` on continue the one before."""
-        time = self.columns["time"].first(len(self))[max(begin - 1, 0) :]
-        linked = np.diff(time) < LINKED_US
-        self.columns["linked"].extend(linked if begin else np.concatenate([[False], linked]))
 
     def _post(self, words: "_Words") -> None:
         """Add the postings of new units, which come after all others."""
