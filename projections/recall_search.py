@@ -4,7 +4,7 @@ Used by `actors/memory/agent_search.py`, for searches of agents and of people.
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 
 import msgspec
 import numpy as np
@@ -12,12 +12,15 @@ import numpy as np
 from everlog.events import FunctionError
 from everlog.events.times import MICROSECONDS
 from everlog.projections.engine import Projections
-from everlog.projections.ranking import RecallQuery, rank
 from everlog.projections.rows import Row
+from everlog.projections.search.features import FeatureQuery
+from everlog.projections.search.query_dates import closeness, query_spans
+from everlog.projections.search.query_shape import is_to_assistant, times_asked_for
+from everlog.projections.search.ranking import RecallQuery, rank
 from everlog.projections.search.talk_index import ROLES, TalkView, Utterance
 from everlog.projections.time_zones import zone_of
 from everlog.store.base.bm25 import rarity
-from everlog.store.base.stemming import phrases_in, query_stems, stems
+from everlog.store.base.stemming import phrases_in, query_stems, query_words, stems
 
 FIRST_YEAR, LAST_YEAR = 1000, 9000
 """First and last year of a date, inclusive. Outside of them a time zone cannot be applied to every day."""
@@ -71,11 +74,12 @@ class RecallSearch:
             )
         after, before = self.days(start, end)
         phrases, rest = phrases_in(query)
-        asked = RecallQuery("" if phrases else rest, phrases, query_stems(query), roles, after, before)
+        asked = RecallQuery("" if phrases else rest, phrases, described(query), roles, after, before)
         talk = self.talk() if talk is None else talk
-        places, scores = rank(talk, asked, meanings)
+        dates = known_dates(query, talk, zone_of(self._zone))
+        places, scores = rank(talk, asked, meanings, dates)
         if not len(places) and phrases and rest:
-            places, scores = rank(talk, msgspec.structs.replace(asked, text=rest, phrases=()), meanings)
+            places, scores = rank(talk, msgspec.structs.replace(asked, text=rest, phrases=()), meanings, dates)
         chosen = slice(first, first + count)
         page = [
             _row(talk, place, score, meanings)
@@ -89,10 +93,7 @@ class RecallSearch:
         A name says little about the subject: vectors would find greetings. The ranking knows who speaks in any case.
         `talk` is as in `recall`.
         """
-        talk = self.talk() if talk is None else talk
-        names = {stem for name in talk.names for stem in stems(name)}
-        kept = [word for word in query.split() if not names.intersection(stems(word))]
-        return " ".join(kept) or query
+        return without_names(query, self.talk() if talk is None else talk)
 
     def rarities(self, query: str, talk: TalkView | None = None) -> dict[str, float]:
         """Return the weight of each stem of a query: its rarity among the messages. `talk` is as in `recall`."""
@@ -157,6 +158,27 @@ class RecallSearch:
         if day is None or not FIRST_YEAR <= day.year <= LAST_YEAR:
             raise FunctionError(f"A date is written YYYY-MM-DD, such as 2024-01-31, not {text!r}.")
         return day
+
+
+def described(query: str) -> FeatureQuery:
+    """Return a query as the features need it."""
+    words = tuple(dict.fromkeys(query_words(query)))
+    return FeatureQuery(words, times_asked_for(query), is_to_assistant(query))
+
+
+def known_dates(query: str, talk: TalkView, zone: tzinfo = UTC) -> np.ndarray | None:
+    """Return how close each message is to the days that a query names, from 0 to 1; None if it names none. `Yesterday`
+    counts from the newest message, so that a search as of a past moment finds what it found then.
+    """
+    spans = query_spans(query, int(talk.time[-1]), zone) if len(talk) else ()
+    return closeness(spans, talk.time) if spans else None
+
+
+def without_names(query: str, talk: TalkView) -> str:
+    """Return the query without the names of speakers, unless nothing else is left."""
+    names = {stem for name in talk.names for stem in stems(name)}
+    kept = [word for word in query.split() if not names.intersection(stems(word))]
+    return " ".join(kept) or query
 
 
 def _row(talk: TalkView, place: int, score: float, meanings: np.ndarray | None = None) -> Row:

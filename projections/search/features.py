@@ -10,12 +10,12 @@ in `tests/laws/ranking_reference.py`.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
+from everlog.projections.search.query_shape import FIRST_PERSON
 from everlog.projections.search.talk_index import ROLES, TalkView
 from everlog.store.base.bm25 import rarity, score, weight
 from everlog.store.base.stemming import stems
@@ -31,12 +31,20 @@ before it says counts less, in inverse proportion to its length.
 PASSING_CHARS = 40
 """Length in characters below which a message is a remark in passing."""
 LENGTHY_CHARS = 300
-"""Mean length in characters from which on, inclusive, speakers without a name answer at length."""
+"""Mean length in characters from which on, inclusive, an assistant without a name answers at length."""
 LENGTH_CHARS = 500
 """Length in characters above which the length of a message says nothing more."""
+MEANING_PART = 0.5
+"""Part of the meaning, where it is known, in the score of a neighbour; the rest is that of its words."""
 
-
-FIRST_PERSON = ("i", "my", "me", "mine", "we", "our", "\u6211", "yo", "mi", "mis", "me", "nos", "nuestro", "nuestra")
+WORD_FEATURES = (
+    "document", "relative", "covered", "covered_near", "asked_before", "two_away", "session", "named", "named_states",
+    "named_document", "named_other", "user_lengthy", "user_document", "asked_assistant", "asking", "first_person",
+    "length", "passing", "tells_time", "date", "neighbour",
+)  # fmt: skip
+"""Names of the features that need no meanings."""
+MEANING_FEATURES = ("meaning", "outstanding", "meaning_after", "meaning_session")
+"""Names of those that do."""
 
 
 class FeatureQuery(msgspec.Struct, frozen=True):
@@ -44,38 +52,54 @@ class FeatureQuery(msgspec.Struct, frozen=True):
 
     words: Sequence[Sequence[str]]
     """Words, each as its possible stems."""
-    names: Sequence[Sequence[str]] = ()
-    """Those of the words that may be names of speakers: equal to or part of `words`."""
     times: Sequence[str] = ()
     """Stems that tell a time, if the query asks for one."""
     to_assistant: bool = False
     """True if the query speaks to the assistant, such as `What did you recommend?`."""
 
 
+class FoundWord(NamedTuple):
+    """Units that have one of the stems of a word, how often in statements and in questions, and its rarity."""
+
+    units: np.ndarray
+    stated: np.ndarray
+    asked: np.ndarray
+    rarity: float
+
+
+class Measured(NamedTuple):
+    """Features of the messages of a talk, and the facts that decide what is a result."""
+
+    features: Mapping[str, np.ndarray]
+    topical: np.ndarray
+    """True if a word of the query that is no name is in the message, or in a question that it answers."""
+    complete: np.ndarray
+    """True if all words of the query are in the message."""
+    named: np.ndarray
+    """True if the query names the speaker."""
+
+
 class _Setting:
     """Facts of a talk that do not depend on the query."""
 
     def __init__(self, talk: TalkView) -> None:
-        count = len(talk)
+        count = self.count = len(talk)
         self.talk = talk
-        self.count = count
         self.linked = talk.linked
         self.session = np.cumsum(~talk.linked) - 1
-        """Number of the session of each message, from 0: sessions are an hour or more apart."""
+        """Number of the session of each message, from 0: an hour of silence separates sessions."""
+        self.sessions = int(self.session[-1]) + 1
         self.words = np.bincount(talk.message_of, talk.unit_words, count)
-        asked = np.bincount(talk.message_of, talk.unit_asked, count)
-        self.asking = np.divide(asked, self.words, out=np.zeros(count), where=self.words > 0)
+        self.asked = np.bincount(talk.message_of, talk.unit_asked, count)
+        """Number of words in questions of each message."""
+        self.asking = self.asked / np.maximum(self.words, 1.0)
         """Part of the words of each message that is in questions."""
-        self.weighed_asked = asked
-        self.damped = np.minimum(1.0, REPLY_CHARS / np.maximum(talk.chars, 1))
+        self.lends = np.minimum(1.0, REPLY_CHARS / np.maximum(talk.chars, 1))
         """Part of its words that each message lends to a reply."""
         self.replies = talk.linked & (talk.chars < REPLY_CHARS)
-        self.units = talk.first_unit[:-1]
-
-    @cached_property
-    def nameless(self) -> np.ndarray:
+        self.first_units = talk.first_unit[:-1]
+        self.nameless = (talk.role == ROLES.index("assistant")) & (talk.speaker == 0)
         """True for messages of an assistant without a name."""
-        return (self.talk.role == ROLES.index("assistant")) & (self.talk.speaker == 0)
 
     def before(self, values: np.ndarray) -> np.ndarray:
         """Return the value of the message before each message that continues it; 0 for others."""
@@ -89,192 +113,167 @@ class _Setting:
         found[:-1] = values[1:] * self.linked[1:]
         return found
 
+    def by_message(self, word: FoundWord) -> tuple[np.ndarray, np.ndarray]:
+        """Return how often each message has a word in statements and in questions."""
+        places = self.talk.message_of[word.units]
+        return np.bincount(places, word.stated, self.count), np.bincount(places, word.asked, self.count)
+
     def best_unit(self, values: np.ndarray) -> np.ndarray:
         """Return the highest value of the units of each message."""
-        return np.maximum.reduceat(values, self.units) if self.count else values
+        best: np.ndarray = np.maximum.reduceat(values, self.first_units)
+        return best
 
 
-class _Word(NamedTuple):
-    """One word of the query in a talk."""
+class _Sums:
+    """Sums over the words of a query that are no names."""
 
-    units: np.ndarray
-    stated: np.ndarray
-    asked: np.ndarray
-    rare: float
-
-
-class _Words:
-    """Sums over the words of a query that are no names, by message."""
-
-    def __init__(self, here: _Setting, words: Sequence[_Word]) -> None:
+    def __init__(self, here: _Setting, words: Sequence[FoundWord]) -> None:
         count = here.count
-        self.total = sum(word.rare for word in words) or 1.0
-        self.highest = max((word.rare for word in words), default=1.0)
+        self.total = sum(word.rarity for word in words) or 1.0
         self.document = np.zeros(here.talk.units)
-        self.own = np.zeros(count)
-        """Sum of the rarity of the words in the message."""
-        self.near = np.zeros(count)
-        """The same of the message and the ones right before and after."""
-        self.rarest = np.zeros(count)
-        self.stated_before = np.zeros(count)
-        self.asked_before = np.zeros(count)
-        self.by_itself = np.zeros(here.talk.units)
-        sessions = int(here.session[-1]) + 1 if count else 0
-        self.session = np.zeros(sessions)
-        lengths = _lengths(here)
-        alone = here.talk.unit_words.astype(np.float64)
-        in_unit, in_document = _damping(alone), _damping(lengths)
-        in_message, in_session = _damping(here.words), _damping(np.bincount(here.session, here.words, sessions))
+        """BM25 of each unit with what the message before lends to it."""
+        self.alone = np.zeros(here.talk.units)
+        """BM25 of each unit."""
+        self.covered, self.near = np.zeros(count), np.zeros(count)
+        """Sum of the rarities of the words in each message, and of those in it or right before or after it."""
+        self.asked = np.zeros(count)
+        """BM25 of the questions of each message."""
+        self.session = np.zeros(here.sessions)
+        """BM25 of each session."""
+        self.topical = np.zeros(count, bool)
+        own_words = here.talk.unit_words.astype(np.float64)
+        lent_words = STATED_BEFORE * (here.words - here.asked) + ASKED_BEFORE * here.asked
+        all_words = own_words.copy()
+        all_words[here.first_units] += here.replies * here.before(lent_words * here.lends)
+        in_unit, in_document, in_message = _damping(own_words), _damping(all_words), _damping(here.words)
+        in_session = _damping(np.bincount(here.session, here.words, here.sessions))
         for word in words:
-            stated, asked = (np.bincount(here.talk.message_of[word.units], n, count) for n in (word.stated, word.asked))
-            has = (stated + asked) > 0
-            self.own += word.rare * has
-            self.near += word.rare * (has | (here.before(has) > 0) | (here.after(has) > 0))
-            self.rarest = np.maximum(self.rarest, word.rare * has)
-            self.stated_before += score(word.rare, stated, in_message)
-            self.asked_before += score(word.rare, asked, in_message)
+            stated, asked = here.by_message(word)
+            has = stated + asked > 0
+            self.covered += word.rarity * has
+            self.near += word.rarity * (has | (here.before(has) > 0) | (here.after(has) > 0))
+            self.asked += score(word.rarity, asked, in_message)
+            self.topical |= has | (here.replies & (here.before(asked) > 0))
             times = np.zeros(here.talk.units)
             times[word.units] = STATED * word.stated + ASKED * word.asked
-            self.by_itself += score(word.rare, times, in_unit)
-            lent = here.replies * here.before((STATED_BEFORE * stated + ASKED_BEFORE * asked) * here.damped)
-            times[here.units] += lent
-            self.document += score(word.rare, times, in_document)
-            said = np.bincount(here.session, stated + asked, sessions)
-            self.session += score(rarity(sessions, int((said > 0).sum())), said, in_session)
-
-
-def _damping(lengths: np.ndarray) -> np.ndarray:
-    return weight(lengths, max(float(lengths.mean()) if len(lengths) else 0.0, 1.0))
-
-
-def _lengths(here: _Setting) -> np.ndarray:
-    """Return the number of words of each unit, with those that the message before lends."""
-    asked = np.bincount(here.talk.message_of, here.talk.unit_asked, here.count)
-    lent = here.before((STATED_BEFORE * (here.words - asked) + ASKED_BEFORE * asked) * here.damped)
-    lengths = here.talk.unit_words.astype(np.float64)
-    lengths[here.units] += here.replies * lent
-    return lengths
-
-
-def find(talk: TalkView, alternatives: Sequence[str]) -> _Word:
-    """Return the units that have one of the stems."""
-    found = [talk.postings(one) for one in alternatives]
-    units, stated, asked = found[0]
-    stated, asked = stated.astype(np.float64), asked.astype(np.float64)
-    if len(found) > 1:
-        all_units = np.concatenate([units for units, _, _ in found])
-        units, place = np.unique(all_units, return_inverse=True)
-        stated = np.bincount(place, np.concatenate([n for _, n, _ in found]), len(units))
-        asked = np.bincount(place, np.concatenate([n for _, _, n in found]), len(units))
-    return _Word(units, stated, asked, rarity(talk.units, len(units)))
-
-
-def relative(values: np.ndarray) -> np.ndarray:
-    """Return values relative to the highest; zeros if that is 0."""
-    best = float(values.max(initial=0.0))
-    return values / best if best > 0 else np.zeros(len(values))
+            self.alone += score(word.rarity, times, in_unit)
+            lent = (STATED_BEFORE * stated + ASKED_BEFORE * asked) * here.lends
+            times[here.first_units] += here.replies * here.before(lent)
+            self.document += score(word.rarity, times, in_document)
+            said = np.bincount(here.session, stated + asked, here.sessions)
+            self.session += score(rarity(here.sessions, int((said > 0).sum())), said, in_session)
 
 
 def measure(
-    talk: TalkView, asked: FeatureQuery, meanings: np.ndarray | None = None, dates: np.ndarray | None = None
-) -> Mapping[str, np.ndarray]:
-    """Return the features of all messages by name. `meanings`: similarity in meaning of each message, if known; without
-    it, the features that need it are missing. `dates`: how well each message's day suits the query.
+    talk: TalkView, query: FeatureQuery, meanings: np.ndarray | None = None, dates: np.ndarray | None = None
+) -> Measured:
+    """Return the features of the messages of a talk, which has at least one. `meanings`: similarity in meaning of each
+    message; None: not known, and MEANING_FEATURES are missing. `dates`: closeness of each message to the days that the
+    query names, from 0 to 1; None: it names none.
     """
     here = _Setting(talk)
-    if not here.count:
-        return {}
-    names = [{*word} for word in asked.names]
-    words = [find(talk, word) for word in asked.words if set(word) not in names] 
-    if not words:
-        words = [find(talk, word) for word in asked.words]
-    sums = _Words(here, [word for word in words if len(word.units)])
-    found = _word_features(here, sums)
-    found |= _speaker_features(here, asked, found["document"])
-    found |= _shape_features(here, asked)
-    if dates is not None:
-        found["date"] = dates
-    base = found["relative"]
+    found = [find(talk, word) for word in query.words]
+    spoken_names = [frozenset(stems(name)) for name in talk.names]
+    is_name = [any(not names.isdisjoint(word) for names in spoken_names) for word in query.words]
+    names = [word for word, named in zip(query.words, is_name, strict=True) if named]
+    topics = [word for word, named in zip(found, is_name, strict=True) if not named] or found
+    sums = _Sums(here, [word for word in topics if len(word.units)])
+    wanted = frozenset(stem for word in names for stem in word)
+    named = np.array([not wanted.isdisjoint(name) for name in spoken_names], bool)[talk.speaker]
+    features = _word_features(here, sums)
+    features |= _speaker_features(here, query, named, features["document"], bool(names))
+    features |= _shape_features(here, query)
+    features["date"] = np.zeros(here.count) if dates is None else dates
+    base = features["relative"]
     if meanings is not None:
-        near = np.asarray(meanings, np.float64)
-        found |= _meaning_features(here, near)
-        base = 0.5 * (base + found["meaning"])
-    found["neighbour"] = np.maximum(here.before(base), here.after(base))
-    return found
+        features |= _meaning_features(here, np.asarray(meanings, np.float64))
+        base = (1 - MEANING_PART) * base + MEANING_PART * features["meaning"]
+    features["neighbour"] = np.maximum(here.before(base), here.after(base))
+    complete = np.full(here.count, bool(found))
+    for word in found:
+        has = np.zeros(here.count, bool)
+        has[talk.message_of[word.units]] = True
+        complete &= has
+    return Measured(features, sums.topical, complete, named)
 
 
-def _word_features(here: _Setting, sums: _Words) -> dict[str, np.ndarray]:
-    document, own = here.best_unit(sums.document) / sums.total, here.best_unit(sums.by_itself) / sums.total
-    beside = np.maximum(here.before(here.before(own)), here.after(here.after(own)))
+def find(talk: TalkView, alternatives: Sequence[str]) -> FoundWord:
+    """Return the units that have one of the stems of a word."""
+    parts = [talk.postings(stem) for stem in dict.fromkeys(alternatives)]
+    units, places = np.unique(np.concatenate([part[0] for part in parts]), return_inverse=True)
+    stated = np.bincount(places, np.concatenate([part[1] for part in parts]), len(units))
+    asked = np.bincount(places, np.concatenate([part[2] for part in parts]), len(units))
+    return FoundWord(units, stated, asked, rarity(talk.units, len(units)))
+
+
+def _word_features(here: _Setting, sums: _Sums) -> dict[str, np.ndarray]:
+    document, alone = here.best_unit(sums.document) / sums.total, here.best_unit(sums.alone) / sums.total
     return {
         "document": document,
-        "relative": relative(document),
-        "own": own,
-        "covered": sums.own / sums.total,
+        "relative": _relative(document),
+        "covered": sums.covered / sums.total,
         "covered_near": sums.near / sums.total,
-        "rarest": sums.rarest / sums.highest,
-        "stated_before": here.before(sums.stated_before / sums.total * here.damped),
-        "asked_before": here.before(sums.asked_before / sums.total * here.damped),
-        "after": here.after(own),
-        "two_away": beside,
-        "session": relative(sums.session)[here.session],
+        "asked_before": here.before(sums.asked / sums.total * here.lends),
+        "two_away": np.maximum(here.before(here.before(alone)), here.after(here.after(alone))),
+        "session": _relative(sums.session)[here.session],
     }
 
 
-def _speaker_features(here: _Setting, asked: FeatureQuery, document: np.ndarray) -> dict[str, np.ndarray]:
-    talk = here.talk
-    wanted = {stem for word in asked.names for stem in word}
-    known = [bool(name) for name in talk.names]
-    by = np.array([bool(wanted.intersection(stems(name))) for name in talk.names], float)[talk.speaker]
-    other = np.array(known, float)[talk.speaker] * (1 - by) * bool(wanted)
-    said = np.zeros(here.count)
-    for word in asked.names:
-        said[talk.message_of[find(talk, word).units]] = 1.0
-    nameless = here.nameless
-    user = np.where(nameless, 0.0, 1.0) * bool(nameless.any())
+def _speaker_features(
+    here: _Setting, query: FeatureQuery, named: np.ndarray, document: np.ndarray, names_somebody: bool
+) -> dict[str, np.ndarray]:
+    talk, nameless = here.talk, here.nameless
     lengthy = bool(nameless.any()) and float(talk.chars[nameless].mean()) >= LENGTHY_CHARS
-    mine = user * lengthy
+    user = (~nameless & lengthy).astype(np.float64)
     return {
-        "named": by,
-        "named_states": by * (1 - here.asking),
-        "named_document": by * document,
-        "named_other": other,
-        "name_said": said,
-        "user": user,
-        "user_lengthy": mine,
-        "user_document": mine * document,
-        "asked_assistant": (nameless & asked.to_assistant).astype(float),
+        "named": named.astype(np.float64),
+        "named_states": named * (1 - here.asking),
+        "named_document": named * document,
+        "named_other": ((talk.speaker != 0) & ~named & names_somebody).astype(np.float64),
+        "user_lengthy": user,
+        "user_document": user * document,
+        "asked_assistant": (nameless & query.to_assistant).astype(np.float64),
     }
 
 
-def _shape_features(here: _Setting, asked: FeatureQuery) -> dict[str, np.ndarray]:
-    talk = here.talk
-    told = np.zeros(here.count)
-    for stem in asked.times:
-        told[talk.message_of[talk.postings(stem)[0]]] = 1.0
-    first = np.zeros(here.count)
-    for stem in FIRST_PERSON:
-        first[talk.message_of[talk.postings(stem)[0]]] = 1.0
-    chars = np.minimum(talk.chars, LENGTH_CHARS).astype(np.float64)
+def _shape_features(here: _Setting, query: FeatureQuery) -> dict[str, np.ndarray]:
+    chars = here.talk.chars
     return {
         "asking": here.asking,
-        "first_person": first * ~here.nameless,
-        "length": np.log1p(chars) / np.log1p(LENGTH_CHARS),
-        "passing": (talk.chars < PASSING_CHARS).astype(float),
-        "tells_time": told,
+        "first_person": (_with_any(here.talk, FIRST_PERSON) & ~here.nameless).astype(np.float64),
+        "length": np.log1p(np.minimum(chars, LENGTH_CHARS)) / np.log1p(LENGTH_CHARS),
+        "passing": (chars < PASSING_CHARS).astype(np.float64),
+        "tells_time": _with_any(here.talk, query.times).astype(np.float64),
     }
 
 
 def _meaning_features(here: _Setting, near: np.ndarray) -> dict[str, np.ndarray]:
-    low, high, mean = float(near.min()), float(near.max()), float(near.mean())
-    meant = (near - low) / (high - low) if high > low else np.zeros(here.count)
-    outstanding = np.maximum(near - mean, 0) / (high - mean) if high > mean else np.zeros(here.count)
-    best = np.zeros(int(here.session[-1]) + 1)
+    low, mean, high = float(near.min()), float(near.mean()), float(near.max())
+    nothing = np.zeros(here.count)
+    outstanding = np.maximum(near - mean, 0.0) / (high - mean) if high > low else nothing
+    best = np.zeros(here.sessions)
     np.maximum.at(best, here.session, outstanding)
     return {
-        "meaning": meant,
+        "meaning": (near - low) / (high - low) if high > low else nothing,
         "outstanding": outstanding,
-        "meaning_before": here.replies * here.before(outstanding),
         "meaning_after": here.after(outstanding),
         "meaning_session": best[here.session],
     }
+
+
+def _with_any(talk: TalkView, wanted: Sequence[str]) -> np.ndarray:
+    """Return True for each message with one of these stems."""
+    found = np.zeros(len(talk), bool)
+    for stem in wanted:
+        found[talk.message_of[talk.postings(stem)[0]]] = True
+    return found
+
+
+def _damping(lengths: np.ndarray) -> np.ndarray:
+    return weight(lengths, max(float(lengths.mean()), 1.0))
+
+
+def _relative(values: np.ndarray) -> np.ndarray:
+    """Return values relative to the highest; zeros if that is 0."""
+    best = float(values.max())
+    return values / best if best > 0 else np.zeros(len(values))
