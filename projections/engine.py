@@ -87,7 +87,7 @@ class Projections:
         self._kept_from: dict[str, int] = {}  # first seq that the state of a resumed agent shows
         self._statements: dict[tuple[object, ...], duckdb.Statement] = {}
         self.talks = TalkCache(TALK_BYTES_MAX)
-        """What was said by the agents that were searched last."""
+        """Messages of the agents that were searched last."""
         self._held: set[str] = set()  # agents with rows
         self._settled: set[str] = set()  # agents of whose rows some may be cold
         self._altered: set[str] = set()  # agents with records that change how others are shown

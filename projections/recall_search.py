@@ -74,8 +74,8 @@ class RecallSearch:
             )
         after, before = self.days(start, end)
         phrases, rest = phrases_in(query)
-        asked = RecallQuery("" if phrases else rest, phrases, described(query), roles, after, before)
         talk = self.talk() if talk is None else talk
+        asked = RecallQuery("" if phrases else rest, phrases, described(query, talk), roles, after, before)
         dates = known_dates(query, talk, zone_of(self._zone))
         places, scores = rank(talk, asked, meanings, dates)
         if not len(places) and phrases and rest:
@@ -98,7 +98,9 @@ class RecallSearch:
     def rarities(self, query: str, talk: TalkView | None = None) -> dict[str, float]:
         """Return the weight of each stem of a query: its rarity among the messages. `talk` is as in `recall`."""
         talk = self.talk() if talk is None else talk
-        having = {one: len(np.unique(talk.message_of[talk.postings(one)[0]])) for one in query_stems(query)}
+        having = {
+            one: len(np.unique(talk.message_of[talk.postings(one)[0]])) for one in query_stems(query, talk.languages)
+        }
         return {one: rarity(len(talk), count) for one, count in having.items()}
 
     def message(self, seq: int) -> Row | None:
@@ -160,9 +162,9 @@ class RecallSearch:
         return day
 
 
-def described(query: str) -> FeatureQuery:
+def described(query: str, talk: TalkView) -> FeatureQuery:
     """Return a query as the features need it."""
-    words = tuple(dict.fromkeys(query_words(query)))
+    words = tuple(dict.fromkeys(query_words(query, talk.languages)))
     return FeatureQuery(words, times_asked_for(query), is_to_assistant(query))
 
 
@@ -170,7 +172,7 @@ def known_dates(query: str, talk: TalkView, zone: tzinfo = UTC) -> np.ndarray | 
     """Return how close each message is to the days that a query names, from 0 to 1; None if it names none. `Yesterday`
     counts from the newest message, so that a search as of a past moment finds what it found then.
     """
-    spans = query_spans(query, int(talk.time[-1]), zone) if len(talk) else ()
+    spans = query_spans(query, int(talk.time[-1]), zone, talk.languages) if len(talk) else ()
     return closeness(spans, talk.time) if spans else None
 
 

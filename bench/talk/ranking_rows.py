@@ -63,7 +63,7 @@ def rows_of(kind: str, chat: Conversation, embedder: Embedder) -> Iterator[Asked
     refs = [message.ref for message in chat.messages]
     for one, near in zip(chat.questions, meanings, strict=True):
         right = np.isin(refs, list(one.evidence))
-        query, dates = described(one.question), known_dates(one.question, talk)
+        query, dates = described(one.question, talk), known_dates(one.question, talk)
         rows, answers = {}, {}
         for name, known in (("meaning", near), ("words", None)):
             found = measure(talk, query, known, dates).features

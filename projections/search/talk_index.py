@@ -18,13 +18,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from everlog.events.times import MICROSECONDS
-from everlog.store.base.stemming import stems
-from everlog.store.embedding.chunks import passages
+from everlog.store.base.function_words import FUNCTION_WORDS
+from everlog.store.base.stemming import language_of, stems, stems_and_language
+from everlog.store.embedding.chunks import MESSAGE_CHARS_MAX, PASSAGE_CHARS, passages
 
 LINKED_US = 3600 * MICROSECONDS
 """Microseconds: a message continues the one before it if less time than this lies between them."""
 COUNT_MAX = 255
 """Maximum count of a stem in one passage: more occurrences count as this many."""
+LANGUAGES = tuple(FUNCTION_WORDS)
+"""Names of the numbers of languages."""
 AT_ONCE = 8192
 """Maximum number of messages that are indexed at once: more would take much memory for a moment."""
 ROLES = ("user", "assistant")
@@ -50,14 +53,20 @@ class Utterance(NamedTuple):
     ref: str
 
 
-def stated_and_asked(passage: str) -> tuple[list[str], list[str]]:
-    """Return the stems of the statements of a passage, and of its questions: sentences that end in a question mark."""
-    if not any(mark in passage for mark in _QUESTION_MARKS):
-        return stems(passage), []
+def _asks(text: str) -> bool:
+    return "?" in text or "？" in text
+
+
+def stated_and_asked(passage: str, language: str) -> tuple[list[str], list[str]]:
+    """Return the stems of the statements of a passage, and of its questions: sentences that end in a question mark.
+    `language` is that of the whole message.
+    """
+    if not _asks(passage):
+        return stems(passage, language), []
     stated: list[str] = []
     asked: list[str] = []
     for sentence in _SENTENCE.findall(passage):
-        (asked if sentence.rstrip().endswith(_QUESTION_MARKS) else stated).extend(stems(sentence))
+        (asked if sentence.rstrip().endswith(_QUESTION_MARKS) else stated).extend(stems(sentence, language))
     return stated, asked
 
 
@@ -81,6 +90,8 @@ class TalkView:
         """Place in `names` of the speaker's name of each message."""
         self.names: Sequence[str] = index.names[: int(columns["names"].first(count)[-1]) if count else 1]
         """Names of speakers in the order of their first message, after the empty name of messages without one."""
+        self.language = columns["language"].first(count)
+        """Place in LANGUAGES of the language of each message."""
         self.chars = columns["chars"].first(count)
         """Length of each message in characters."""
         self.linked = columns["linked"].first(count)
@@ -99,6 +110,11 @@ class TalkView:
     def __len__(self) -> int:
         """Return the number of messages."""
         return len(self.seq)
+
+    @property
+    def languages(self) -> list[str]:
+        """Languages of all messages, without order."""
+        return [LANGUAGES[number] for number in np.flatnonzero(np.bincount(self.language)).tolist()]
 
     def postings(self, stem: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the units that contain a stem, ascending (int32), and how often each contains it in statements and in
@@ -144,8 +160,8 @@ class TalkIndex:
         self.columns = {
             "seq": _Column(np.int64), "time": _Column(np.int64), "role": _Column(np.int8),
             "speaker": _Column(np.int32), "names": _Column(np.int32), "chars": _Column(np.int32),
-            "linked": _Column(np.bool_), "first_unit": _Column(np.int64, [0]), "unit_words": _Column(np.float32),
-            "unit_asked": _Column(np.float32), "message_of": _Column(np.int32),
+            "language": _Column(np.int8), "linked": _Column(np.bool_), "first_unit": _Column(np.int64, [0]),
+            "unit_words": _Column(np.float32), "unit_asked": _Column(np.float32), "message_of": _Column(np.int32),
         }  # fmt: skip
         """Facts of all messages, and of all units. `names`: number of names known by each message."""
         self.names = [""]
@@ -192,7 +208,7 @@ class TalkIndex:
         begin, end = len(self), len(self) + len(said)
         words = _Words(self._numbers, int(self.columns["first_unit"].first(begin + 1)[-1]))
         facts = [self._facts(one, words) for one in said]
-        names = ("seq", "time", "role", "speaker", "names", "chars", "first_unit")
+        names = ("seq", "time", "role", "speaker", "names", "chars", "language", "first_unit")
         for name, values in zip(names, zip(*facts, strict=True), strict=True):
             self.columns[name].extend(values)
         time = self.columns["time"].first(end)[max(begin - 1, 0) :]
@@ -213,8 +229,11 @@ class TalkIndex:
         self.texts.append(one.text)
         self.refs.append(one.ref)
         self._text_bytes += one.text.__sizeof__()
-        units = words.add(one.text)
-        return one.seq, one.time, ROLES.index(one.role), speaker, len(self.names), len(one.text), units
+        units, language = words.add(one.text)
+        return (
+            one.seq, one.time, ROLES.index(one.role), speaker, len(self.names), len(one.text),
+            LANGUAGES.index(language), units,
+        )  # fmt: skip
 
     def view(self, count: int | None = None) -> TalkView:
         """Return a view of the first `count` messages; None: of all."""
@@ -254,15 +273,22 @@ class _Words:
         self._flat: list[int] = []
         self._counts: list[int] = []
 
-    def add(self, text: str) -> int:
-        """Add a message. Return the number of units up to its end."""
+    def add(self, text: str) -> tuple[int, str]:
+        """Add a message. Return the number of units up to its end, and its language."""
+        if len(text) <= PASSAGE_CHARS and not _asks(text):
+            stated, language = stems_and_language(text)
+            self._add_passage(stated, [])
+            return self._end, language
+        language = language_of(text[:MESSAGE_CHARS_MAX])
         for passage in passages(text):
-            stated, asked = stated_and_asked(passage)
-            self._flat += map(self._number, stated)
-            self._flat += map(self._number, asked)
-            self._counts += len(stated), len(asked)
-            self._end += 1
-        return self._end
+            self._add_passage(*stated_and_asked(passage, language))
+        return self._end, language
+
+    def _add_passage(self, stated: Sequence[str], asked: Sequence[str]) -> None:
+        self._flat += map(self._number, stated)
+        self._flat += map(self._number, asked)
+        self._counts += len(stated), len(asked)
+        self._end += 1
 
     def lengths(self) -> np.ndarray:
         """Return the number of stems of the statements and of the questions of each unit, a row for each unit."""
@@ -273,7 +299,9 @@ class _Words:
         kinds = np.repeat(np.arange(len(self._counts)), self._counts)  # twice the unit, and 1 for questions
         keys, times = np.unique(np.array(self._flat, np.int64) << 32 | kinds, return_counts=True)
         times = np.minimum(times, COUNT_MAX)
-        pairs, first = np.unique(keys >> 1, return_index=True)
+        pairs = keys >> 1
+        first = np.flatnonzero(np.diff(pairs, prepend=-1))
+        pairs = pairs[first]
         counted = np.where(keys & 1, times, times << _STATED_SHIFT)
         total = np.add.reduceat(counted, first) if len(first) else counted
         units = (pairs & (1 << 31) - 1) + self._first_unit

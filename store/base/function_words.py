@@ -23,8 +23,12 @@ _WRITTEN = {
     ENGLISH: """
         hey hi hello thanks yes yeah ok okay just so but if than then too also very really more most much many out up
         into over after before because while get got going go like know think see make all these those here now well
-        only even back still let such each other own same
-        um uh mm hmm yep nope cool great don t s m re ve ll am
+        only even back still let such each other own same um uh mm hmm yep nope cool great met die den men man hat war
+        bin son pour par ton sin con come era fine pa ma da per sue van ten till far under sit dig dine door gut tag
+        sole care note no on ago two three new time day good one first last long little old right left year years week
+        weeks way home work love people thing things something someone say said says told tell want need feel felt
+        made went came took give gave find found keep put ever never always often again today yesterday tomorrow both
+        few every another around through down off where don t s m re ve ll am
     """,
     "spanish": """
         el la los las un una unos unas de del al y o u que qué en es por para con sin se su sus lo le les me mi mis te

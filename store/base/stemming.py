@@ -157,13 +157,18 @@ def stems(text: str, language: str | None = None) -> list[str]:
     one character finds it. A Korean word is itself and its syllables in pairs. Thai, Lao, Khmer and Burmese become
     pairs of letters with their marks.
     """
+    return stems_and_language(text, language)[0]
+
+
+def stems_and_language(text: str, language: str | None = None) -> tuple[list[str], str]:
+    """Return what `stems` and `language_of` return, in half the time of both."""
     text = normal_text(text)
     words = _words(text)
     language = language or _language(text, words)
     if not text.isascii() and _NEVER_ALONE.search(text):
         words = [part for word in words for part in _parts(word)]
     known = _known.setdefault(language, {})
-    return [known.get(word) or _learn(known, word, language) for word in words]
+    return [known.get(word) or _learn(known, word, language) for word in words], language
 
 
 def query_words(query: str, languages: Iterable[str] = ()) -> list[tuple[str, ...]]:

@@ -13,11 +13,26 @@ from everlog.projections.search.talk_index import (
     Utterance,
     stated_and_asked,
 )
+from everlog.store.base.stemming import language_of
 from everlog.store.embedding.chunks import MESSAGE_CHARS_MAX, PASSAGE_CHARS, passages
 from tests.support.law import law
 
 HOUR_US = 3_600_000_000
-WORDS = ("sail", "sailing", "boat?", "Boat.", "the", "猫好？", "8", "[x]", "!", "a" * 480, "z" * 700)
+WORDS = (
+    "sail",
+    "el perro",
+    "de la casa",
+    "sailing",
+    "boat?",
+    "Boat.",
+    "the",
+    "猫好？",
+    "8",
+    "[x]",
+    "!",
+    "a" * 480,
+    "z" * 700,
+)
 SAID = st.tuples(
     st.sampled_from(["Sam", "Ann", ""]),
     st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join),
@@ -38,11 +53,12 @@ def uttered(life: list[tuple[str, str, int]]) -> list[Utterance]:
 
 def facts(view: TalkView) -> dict[str, object]:
     """Return everything that a view says, as plain values."""
-    messages = ("seq", "time", "role", "speaker", "chars", "linked")
+    messages = ("seq", "time", "role", "speaker", "chars", "language", "linked")
     units = ("first_unit", "unit_words", "unit_asked", "message_of")
     return {
         **{name: getattr(view, name).tolist() for name in (*messages, *units)},
         "names": list(view.names),
+        "languages": view.languages,
         "postings": {stem: [part.tolist() for part in view.postings(stem)] for stem in STEMS},
         "texts": [(view.text(place), view.ref(place), view.name(place)) for place in range(len(view))],
         "passages": [view.passage(unit) for unit in range(view.units)],
@@ -75,7 +91,9 @@ def test_postings_count_the_stems_of_each_passage(life):
     view = index.view()
     units = [(place, passage) for place, one in enumerate(said) for passage in passages(one.text)]
     assert view.message_of.tolist() == [place for place, _ in units]
-    counted = [tuple(map(Counter, stated_and_asked(passage))) for _, passage in units]
+    counted = [
+        tuple(map(Counter, stated_and_asked(passage, language_of(said[place].text)))) for place, passage in units
+    ]
     assert view.unit_asked.tolist() == [asked.total() for _, asked in counted]
     assert view.unit_words.tolist() == [stated.total() + asked.total() for stated, asked in counted]
     for stem in STEMS:
@@ -97,9 +115,9 @@ def test_passages_are_short_and_leave_out_nothing():
 
 def test_the_words_of_questions_are_counted_apart():
     """A sentence that ends in a question mark, also in a Chinese one, is a question."""
-    assert stated_and_asked("I sail. Do you?") == (["i", "sail"], ["do", "you"])
-    assert stated_and_asked("No questions") == (["no", "question"], [])
-    stated, asked = stated_and_asked("猫好。8？")
+    assert stated_and_asked("I sail. Do you?", "english") == (["i", "sail"], ["do", "you"])
+    assert stated_and_asked("No questions", "english") == (["no", "question"], [])
+    stated, asked = stated_and_asked("猫好。8？", "english")
     assert "8" in asked
     assert "8" not in stated
 
@@ -132,7 +150,8 @@ def test_ten_thousand_messages_of_one_word_have_one_posting_each():
 
 def test_more_than_255_of_one_word_count_as_255(monkeypatch):
     """A count of 300 in one passage does not overflow into the count of the other kind."""
-    monkeypatch.setattr("everlog.projections.search.talk_index.stems", lambda text: list(text.replace(" ", "")))
+    letters = "everlog.projections.search.talk_index.stems"
+    monkeypatch.setattr(letters, lambda text, _: list(text.replace(" ", "")))
     index = TalkIndex()
     index.append([Utterance(1, 0, "user", "", "a" * 300 + ". " + "a" * 100 + "?", "")])
     _, stated, asked = index.view().postings("a")

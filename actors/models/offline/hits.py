@@ -24,6 +24,8 @@ _DATED_HITS = 3
 
 _LINE = re.compile(r"timestamp: (\d{4}-\d{2}-\d{2})[^,]*, (.*)", re.DOTALL)
 _MEMORY = re.compile(r"(?:id: [^,]+, (?:.*?, )??)?memory: (.*)", re.DOTALL)
+_MESSAGE = re.compile(r"id: m\d+, ")
+"""Id of a message that is shown in part."""
 _AMONG = re.compile(r'timestamp: \d{4}-.*?(?="\s*,\s*"timestamp: |"\]|\Z)', re.DOTALL)
 _ORDER = any_case(r"(?:please )?(?:forget|search|look up|find|show me|list)\b")
 _SPEAKERS = {"user": "you said", "assistant": "I said", "memory": "I kept"}
@@ -60,7 +62,9 @@ def hits(search: CallResult) -> list[SearchHit]:
 
 
 def _hit(day: str, rest: str) -> SearchHit:
-    memory = _MEMORY.match(rest)
+    part = _MESSAGE.match(rest)
+    rest = rest[part.end() :] if part else rest
+    memory = None if part else _MEMORY.match(rest)
     who, dash, text = rest.partition(" - ")
     return SearchHit(day, "memory", memory[1]) if memory else SearchHit(day, who if dash else "somebody", text or rest)
 
