@@ -4,7 +4,7 @@ Used by `actors/memory/agent_search.py`, for searches of agents and of people.
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 
 import msgspec
 import numpy as np
@@ -12,8 +12,11 @@ import numpy as np
 from everlog.events import FunctionError
 from everlog.events.times import MICROSECONDS
 from everlog.projections.engine import Projections
-from everlog.projections.ranking import RecallQuery, rank
 from everlog.projections.rows import Row
+from everlog.projections.search.features import FeatureQuery
+from everlog.projections.search.query_dates import closeness, query_spans
+from everlog.projections.search.query_shape import is_to_assistant, times_asked_for
+from everlog.projections.search.ranking import RecallQuery, rank
 from everlog.projections.search.talk_index import ROLES, TalkView, Utterance
 from everlog.projections.time_zones import zone_of
 from everlog.store.base.bm25 import rarity
@@ -72,11 +75,11 @@ class RecallSearch:
         after, before = self.days(start, end)
         phrases, rest = phrases_in(query)
         talk = self.talk() if talk is None else talk
-        words = list(dict.fromkeys(query_words(query, talk.languages)))
-        asked = RecallQuery("" if phrases else rest, phrases, words, roles, after, before)
-        places, scores = rank(talk, asked, meanings)
+        asked = RecallQuery("" if phrases else rest, phrases, described(query, talk), roles, after, before)
+        dates = known_dates(query, talk, zone_of(self._zone))
+        places, scores = rank(talk, asked, meanings, dates)
         if not len(places) and phrases and rest:
-            places, scores = rank(talk, msgspec.structs.replace(asked, text=rest, phrases=()), meanings)
+            places, scores = rank(talk, msgspec.structs.replace(asked, text=rest, phrases=()), meanings, dates)
         chosen = slice(first, first + count)
         page = [
             _row(talk, place, score, meanings)
@@ -90,10 +93,7 @@ class RecallSearch:
         A name says little about the subject: vectors would find greetings. The ranking knows who speaks in any case.
         `talk` is as in `recall`.
         """
-        talk = self.talk() if talk is None else talk
-        names = {stem for name in talk.names for stem in stems(name)}
-        kept = [word for word in query.split() if not names.intersection(stems(word))]
-        return " ".join(kept) or query
+        return without_names(query, self.talk() if talk is None else talk)
 
     def rarities(self, query: str, talk: TalkView | None = None) -> dict[str, float]:
         """Return the weight of each stem of a query: its rarity among the messages. `talk` is as in `recall`."""
@@ -163,6 +163,27 @@ def _messages_with(talk: TalkView, stem: str) -> int:
     """Return the number of messages that contain a stem."""
     places = talk.message_of[talk.postings(stem)[0]]
     return int(np.count_nonzero(np.diff(places, prepend=-1)))
+
+
+def described(query: str, talk: TalkView) -> FeatureQuery:
+    """Return a query as the features need it."""
+    words = tuple(dict.fromkeys(query_words(query, talk.languages)))
+    return FeatureQuery(words, times_asked_for(query), is_to_assistant(query))
+
+
+def known_dates(query: str, talk: TalkView, zone: tzinfo = UTC) -> np.ndarray | None:
+    """Return how close each message is to the days that a query names, from 0 to 1; None if it names none. `Yesterday`
+    counts from the newest message, so that a search as of a past moment finds what it found then.
+    """
+    spans = query_spans(query, int(talk.time[-1]), zone, talk.languages) if len(talk) else ()
+    return closeness(spans, talk.time) if spans else None
+
+
+def without_names(query: str, talk: TalkView) -> str:
+    """Return the query without the names of speakers, unless nothing else is left."""
+    names = {stem for name in talk.names for stem in stems(name)}
+    kept = [word for word in query.split() if not names.intersection(stems(word))]
+    return " ".join(kept) or query
 
 
 def _row(talk: TalkView, place: int, score: float, meanings: np.ndarray | None = None) -> Row:

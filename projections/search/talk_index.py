@@ -66,8 +66,9 @@ class TalkView:
         """Place in `names` of the speaker's name of each message."""
         self.names: Sequence[str] = index.names[: int(columns["names"].first(count)[-1]) if count else 1]
         """Names of speakers in the order of their first message, after the empty name of messages without one."""
-        self.language = columns["language"].first(count)
-        """Place in LANGUAGES of the language of each message."""
+        spoken = int(columns["languages"].first(count)[-1]) if count else 0
+        self.languages = [name for number, name in enumerate(LANGUAGES) if spoken >> number & 1]
+        """Languages of all messages."""
         self.chars = columns["chars"].first(count)
         """Length of each message in characters."""
         self.linked = columns["linked"].first(count)
@@ -86,11 +87,6 @@ class TalkView:
     def __len__(self) -> int:
         """Return the number of messages."""
         return len(self.seq)
-
-    @property
-    def languages(self) -> list[str]:
-        """Languages of all messages, without order."""
-        return [LANGUAGES[number] for number in np.flatnonzero(np.bincount(self.language)).tolist()]
 
     def postings(self, stem: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the units that contain a stem, ascending (int32), and how often each contains it in statements and in
@@ -136,17 +132,19 @@ class TalkIndex:
         self.columns = {
             "seq": _Column(np.int64), "time": _Column(np.int64), "role": _Column(np.int8),
             "speaker": _Column(np.int32), "names": _Column(np.int32), "chars": _Column(np.int32),
-            "language": _Column(np.int8), "linked": _Column(np.bool_), "first_unit": _Column(np.int64, [0]),
+            "languages": _Column(np.int64), "linked": _Column(np.bool_), "first_unit": _Column(np.int64, [0]),
             "unit_words": _Column(np.float32), "unit_asked": _Column(np.float32), "message_of": _Column(np.int32),
         }  # fmt: skip
-        """Facts of all messages, and of all units. `names`: number of names known by each message."""
+        """Facts of all messages, and of all units. `names`: number of names known by each message; `languages`: set of
+        the languages that were spoken by then, a bit for each of LANGUAGES.
+        """
         self.names = [""]
         self.texts: list[str] = []
         self.refs: list[str] = []
         self._speakers = {"": 0}
         self._numbers = StemNumbers()
         self._postings: list[array[int]] = []
-        self._posted = self._text_bytes = 0
+        self._posted = self._text_bytes = self._languages = 0
 
     def __len__(self) -> int:
         """Return the number of messages."""
@@ -184,7 +182,7 @@ class TalkIndex:
     def _append(self, said: Sequence[Utterance], words: NewWords) -> None:
         begin, end = len(self), len(self) + len(said)
         facts = [self._facts(one, words) for one in said]
-        names = ("seq", "time", "role", "speaker", "names", "chars", "language", "first_unit")
+        names = ("seq", "time", "role", "speaker", "names", "chars", "languages", "first_unit")
         for name, values in zip(names, zip(*facts, strict=True), strict=True):
             self.columns[name].extend(values)
         time = self.columns["time"].first(end)[max(begin - 1, 0) :]
@@ -206,9 +204,10 @@ class TalkIndex:
         self.refs.append(one.ref)
         self._text_bytes += one.text.__sizeof__()
         units, language = words.add(one.text)
+        self._languages |= 1 << LANGUAGES.index(language)
         return (
             one.seq, one.time, ROLES.index(one.role), speaker, len(self.names), len(one.text),
-            LANGUAGES.index(language), units,
+            self._languages, units,
         )  # fmt: skip
 
     def view(self, count: int | None = None) -> TalkView:
