@@ -62,12 +62,12 @@ def one(result: JsonObject, now: int, query: str = "", look: Look = PLAIN) -> Re
         time_text.clock(at, look.zone),
         time_text.relative(at, now),
         f"seq {result['seq']}",
+        f"ref {one_line(result['ref'], 40)}" if result["ref"] else "",
         f"tags {one_line(', '.join(result['tags']), 60)}" if result["tags"] else "",
         f"source {one_line(result['source'], 40)}" if result["source"] else "",
         f"document {one_line(result['document'], 60)}" if result["document"] else "",
         f"part {result['part']} of {result['parts']}" if result["parts"] > 1 else "",
         f"score {result['score']:.2f}" if look.scores else "",
-        f"ref {one_line(result['ref'], 40)}" if result["ref"] else "",
     ]
     who = _NOUNS.get(result["place"]) or result["name"] or result["role"]
     return Group(
