@@ -29,6 +29,8 @@ from everlog.store.base.function_words import (
 
 QUERY_WORDS_MAX = 256
 """Number of words of a query that are searched for: the first. Later ones are ignored."""
+PHRASES_MAX = 16
+"""Number of phrases in quotes that a result must contain: the first. Later ones are ignored."""
 STEMMED_CHARS_MAX = 64
 """Length above which a word is neither stemmed nor cached: characters, inclusive."""
 KNOWN_MAX = 100_000
@@ -207,10 +209,10 @@ def first_place(text: str, wanted: Collection[str]) -> int:
 
 def phrases_in(query: str) -> tuple[list[str], str]:
     """Return the phrases in double quotes, which a result must contain, and the query without the phrases, in lower
-    case.
+    case. Of more than PHRASES_MAX different phrases only the first count.
     """
-    found = [phrase.strip().lower() for phrase in _PHRASE.findall(query)]
-    return [phrase for phrase in found if phrase], _PHRASE.sub(" ", query).strip().lower()
+    found = dict.fromkeys(phrase.strip().lower() for phrase in _PHRASE.findall(query))
+    return [phrase for phrase in found if phrase][:PHRASES_MAX], _PHRASE.sub(" ", query).strip().lower()
 
 
 def _content(text: str, dropped: Collection[str]) -> Iterator[str]:
