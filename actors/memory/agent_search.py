@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from everlog.actors.memory.reranked_search import reranked
 from everlog.actors.ports.agent_constants import PAGE_RESULTS, PAGES_MAX
 from everlog.actors.ports.effects import ANYTHING, ArchiveClient, Filters, Hit, Page, ThreadRunner
 from everlog.actors.prompt.context import Context
@@ -62,6 +63,9 @@ class AgentSearcher:
 
     async def recall(self, query: str, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
         """Search the messages, best match first."""
+        return await reranked(self._archive, query, page, count, partial(self._recall, query, filters=filters))
+
+    async def _recall(self, query: str, page: int, count: int, filters: Filters) -> Page:
         page = _bounded(page)
         talk = await self._aside(self._talk, filters)
         meanings = await self._meanings(self._search.without_names(query, talk), talk)
@@ -79,6 +83,9 @@ class AgentSearcher:
 
     async def archival(self, query: str, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
         """Search archival memory and documents, best match first."""
+        return await reranked(self._archive, query, page, count, partial(self._archival, query, filters=filters))
+
+    async def _archival(self, query: str, page: int, count: int, filters: Filters) -> Page:
         page = _bounded(page)
         after, before, attached = await self._aside(self._attached, filters)
         if self._archive is not None:
