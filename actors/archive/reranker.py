@@ -16,11 +16,9 @@ import msgspec
 
 from everlog.actors.models.model_catalogue import catalogue_of
 from everlog.actors.models.model_types import EndpointEntry
-from everlog.actors.ports.agent_constants import ARCHIVE_RETRY_S, RERANK_S
+from everlog.actors.ports.agent_constants import ARCHIVE_RETRY_S, RERANK_CHARS_MAX, RERANK_S
 from everlog.events import ArchiveDown, BadInput, ModelError, StoreError
 
-TEXT_CHARS_MAX = 2_000
-"""Characters of a text, and of the query, that are sent: about the 512 tokens that such models read."""
 UNUSABLE = "rejected"
 """Class of the failure: asking again would not help."""
 THREADS = 4
@@ -102,8 +100,8 @@ class Reranker:
             return list(range(len(texts)))
         if self._client is None or self._client[0] != endpoint:
             self._client = (endpoint, self._make(endpoint))
-        documents = [text[:TEXT_CHARS_MAX] for text in texts]
-        request = {"model": endpoint.reranker, "query": query[:TEXT_CHARS_MAX], "documents": documents,
+        documents = [text[:RERANK_CHARS_MAX] for text in texts]
+        request = {"model": endpoint.reranker, "query": query[:RERANK_CHARS_MAX], "documents": documents,
                    "top_n": len(documents)}  # fmt: skip
         scores = _scores(self._client[1].ask(msgspec.json.encode(request)), len(texts), endpoint)
         return sorted(range(len(texts)), key=lambda number: (-scores.get(number, float("-inf")), number))

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import msgspec
 
-from everlog.actors.ports.agent_constants import RERANKED
+from everlog.actors.ports.agent_constants import RERANK_CHARS_MAX, RERANKED
 from everlog.actors.ports.effects import ArchiveClient, Hit, Page
 from everlog.events import ArchiveDown
 
@@ -30,7 +30,7 @@ async def reranked(
     order: Sequence[int] = range(len(best.results))
     answered = False
     with suppress(ArchiveDown):
-        order = await archive.rerank(query, [hit.text for hit in best.results]) if best.results else order
+        order = await archive.rerank(query, list(map(_sent, best.results))) if best.results else order
         answered = True
     hits: list[Hit] = [best.results[number] for number in order][page * count : (page + 1) * count]
     if (page + 1) * count > RERANKED and best.total > RERANKED:
@@ -38,3 +38,8 @@ async def reranked(
     return msgspec.structs.replace(
         best, page=page, pages=-(-best.total // count), results=hits, reranked=answered, reranker_down=not answered
     )
+
+
+def _sent(hit: Hit) -> str:
+    """Return the text of a result that is sent: the whole, or its best passage if it is too long."""
+    return hit.text if len(hit.text) <= RERANK_CHARS_MAX else hit.passage or hit.text

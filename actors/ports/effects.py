@@ -146,6 +146,10 @@ class CheckedModel(Model, Protocol):
         ...
 
 
+Place = Literal["messages", "archive", "documents"]
+"""Places that a search covers: the conversation, the memories that the agent stored, the documents of its sources."""
+
+
 class Hit(msgspec.Struct, frozen=True):
     """One result of a search."""
 
@@ -155,6 +159,7 @@ class Hit(msgspec.Struct, frozen=True):
     role: str
     name: str
     text: str
+    """The whole message; of a memory or document the part that was found."""
     ref: str
     """For a message, the reference under which it was imported; for a memory, its id."""
     score: float
@@ -166,7 +171,21 @@ class Hit(msgspec.Struct, frozen=True):
     """Number of this part of a long text, from 1."""
     parts: int = 1
     near: float | None = None
-    """Similarity in meaning of a memory to the query, as a cosine from -1 to 1; None if it was not compared."""
+    """Similarity in meaning to the query, as a cosine from -1 to 1; None if it was not compared."""
+    passage: str = ""
+    """Passage of a long text that shows best why it was found; empty if the text is short enough to be shown whole."""
+    agent: str = ""
+    """Name of the agent that was searched."""
+
+    @property
+    def place(self) -> Place:
+        """Place where it was found."""
+        return "documents" if self.source else "archive" if self.role == "archival" else "messages"
+
+    @property
+    def shown(self) -> str:
+        """Text that pages show: the passage, or the whole text if it is short."""
+        return self.passage or self.text
 
     @property
     def time(self) -> datetime:
@@ -206,6 +225,8 @@ class Filters(msgspec.Struct, frozen=True):
     """Tags of memories: a result has all of these."""
     source: str = ""
     """Source into which documents were loaded."""
+    places: Sequence[Place] = ()
+    """Places to search together; searches of one place do not look at it."""
 
 
 ANYTHING = Filters()
@@ -272,4 +293,14 @@ class Searcher(Protocol):
 
     async def memory(self, memory_id: str) -> Hit | None:
         """Return the current memory with that id; None if there is none, or it was deleted."""
+        ...
+
+    async def message(self, seq: int) -> Hit | None:
+        """Return the message of that seq; None if it cannot be found by a search."""
+        ...
+
+    async def document(self, document_id: str, first: int, count: int) -> Page:
+        """Return parts `first` (from 0) to `first + count` (exclusive) of a document, in order. An id that belongs to
+        no document of the agent's sources gives an empty page. Raise FunctionError if the archive does not answer.
+        """
         ...

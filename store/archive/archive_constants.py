@@ -15,10 +15,6 @@ cosine: what answers a question may be as far from it as 0.1, and the order says
 MEANING_DIGITS = 5
 """Decimal digits of a cosine that are used: the last bits depend on the order of a sum."""
 
-PASSAGE_CHARS = 500
-"""Length of a passage of a message, inclusive. Each passage has a vector: that of a long text is near to nothing."""
-MESSAGE_CHARS_MAX = 100_000
-"""Characters of a message that are embedded: 200 passages and more, which a message of any size may have."""
 PASSAGE_RULES = 1
 """Version of the rules by which a message becomes passages, stored with their vectors. Vectors of another version are
 made again.
@@ -32,9 +28,10 @@ MESSAGE_CACHE_BYTES_MAX = 64 * 1024 * 1024
 searched last has its vectors in memory, whatever they take.
 """
 
-CHUNKER = 2
+CHUNKER = 3
 """Version of splitting, of tokenizing and of the set of rows, stored with a table. A table of an older version is built
-again by the next `follow`, one of a newer version is refused. Since 2 a table has no rows for messages.
+again by the next `follow`, one of a newer version is refused. Since 2 a table has no rows for messages; since 3 a word
+has the stem of its text's language, and scripts without spaces become pairs of characters.
 """
 
 BATCH_RECORDS = 20_000

@@ -23,8 +23,6 @@ from everlog.store.archive.archive_constants import (
     EMBED_PASSAGES,
     MEANING_DIGITS,
     MESSAGE_CACHE_BYTES_MAX,
-    MESSAGE_CHARS_MAX,
-    PASSAGE_CHARS,
 )
 from everlog.store.archive.archive_lineage import Lineage
 from everlog.store.archive.archive_metadata import NOTES, ArchiveMetadata, ServingTable
@@ -32,19 +30,18 @@ from everlog.store.archive.embedding_cache import embed_checked
 from everlog.store.archive.row_cache import near_rows
 from everlog.store.base.archive_query import SaidMessages
 from everlog.store.base.permissions import make_folders
-from everlog.store.embedding.chunks import chunks
+from everlog.store.embedding.chunks import passages
 from everlog.store.embedding.embedder import Embedder, has_words, message_text
 
 EmbedderLookup = Callable[[ServingTable | None], Embedder]
 """Returns the embedder that the archive's table was made with; that of a new archive if there is no table."""
 
 
-def passages(role: str, name: str, text: str) -> list[str]:
+def embedded_texts(role: str, name: str, text: str) -> list[str]:
     """Return the texts of a message that are embedded: its passages, each with its sender; one empty text if it has no
     words.
     """
-    parts = chunks(text[:MESSAGE_CHARS_MAX], PASSAGE_CHARS)
-    return [message_text(role, name, part) for part in parts if has_words(part)] or [""]
+    return [message_text(role, name, part) for part in passages(text) if has_words(part)] or [""]
 
 
 class _ClosingError(ArchiveError):
@@ -226,7 +223,7 @@ def _batches(places: Sequence[int], said: SaidMessages) -> Iterator[dict[int, li
     some: dict[int, list[str]] = {}
     count = 0
     for place in places:
-        some[place] = passages(*said.message(place))
+        some[place] = embedded_texts(*said.message(place))
         count += len(some[place])
         if count >= EMBED_PASSAGES:
             yield some

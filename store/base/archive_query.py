@@ -47,6 +47,10 @@ class ArchiveQuery(msgspec.Struct, frozen=True):
     """Tags that a result must have, all of them."""
     source: str = ""
     """One name out of `sources`: only documents of that source are searched."""
+    memory: str = ""
+    """Id of one memory or document: only its parts are searched."""
+    own: bool = True
+    """False: only documents are searched, and not the agent's own memories."""
     first: int = 0
     """Rank of the first result to return, from 0."""
     count: int = 10

@@ -15,11 +15,11 @@ from everlog.actors.agent.local_system import AgentServices, LocalSystem
 from everlog.actors.api import open_system
 from everlog.actors.archive import reranker as module
 from everlog.actors.archive.archive_index import local_archive
-from everlog.actors.archive.reranker import TEXT_CHARS_MAX, Reranker
+from everlog.actors.archive.reranker import Reranker
 from everlog.actors.functions.memgpt_functions import shown
 from everlog.actors.memory.agent_search import AgentSearcher
 from everlog.actors.memory.reranked_search import reranked
-from everlog.actors.ports.agent_constants import RERANKED
+from everlog.actors.ports.agent_constants import RERANK_CHARS_MAX, RERANKED
 from everlog.actors.ports.effects import Hit, Page
 from everlog.events import ArchiveDown
 from everlog.store import FileStore
@@ -76,7 +76,7 @@ def test_the_scores_are_the_order_and_texts_without_one_come_last(
     (sent,) = map(json.loads, server.bodies)
     assert sent == {
         "model": "best-model", "query": "where is the boat?", "top_n": 4,
-        "documents": ["a", "b" * TEXT_CHARS_MAX, "c", "d"],
+        "documents": ["a", "b" * RERANK_CHARS_MAX, "c", "d"],
     }  # fmt: skip
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
 
@@ -185,6 +185,23 @@ def test_a_reranker_that_is_down_leaves_the_order_and_the_page_says_so() -> None
     assert "not reranked: the reranker does not answer" in shown(found, "UTC", roles=True)
     empty = Turning()
     assert seqs(pages(empty, 0, 5, 0)[0]) == [] and empty.sent == []
+
+
+def test_a_long_text_is_sent_as_its_best_passage() -> None:
+    """The best passage of a text stands for it where the text is too long for a reranker."""
+    sent: list[str] = []
+
+    class Reading(Turning):
+        async def rerank(self, query: str, texts: Sequence[str]) -> Sequence[int]:
+            sent.extend(texts)
+            return range(len(texts))
+
+    async def search(page: int, count: int) -> Page:
+        texts = ("short", "x" * (RERANK_CHARS_MAX + 1))
+        return Page(2, page, 1, [Hit(n, 0, "user", "", text, "", 1.0, passage="best") for n, text in enumerate(texts)])
+
+    asyncio.run(reranked(Reading(), "boat", 0, 5, search))  # type: ignore[arg-type]
+    assert sent == ["short", "best"]
 
 
 def test_recall_and_archival_searches_of_a_store_are_reranked(tmp_path: Path) -> None:

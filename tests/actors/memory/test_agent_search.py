@@ -97,7 +97,7 @@ def test_every_filter_reaches_the_archive() -> None:
     midnight = START - 9 * 3600 * SECOND  # midnight before the first of January in Tokyo
     assert (wanted.after, wanted.before) == (midnight, midnight + 2 * 86_400 * SECOND)
     assert (wanted.tags, wanted.source, wanted.sources) == (("sea", "moon"), "almanac", ["almanac"])
-    assert (wanted.first, wanted.count, wanted.as_of) == (5, 5, head + 1)
+    assert (wanted.first, wanted.count, wanted.as_of) == (10, 10, head + 1)
     assert text.startswith("Showing 1 of 12 results (page 1/2): ")
     told = "id: 4711, near: 0.14, part 2 of 3, tags: sea, moon, source: almanac, document: tides.txt, memory: the tide"
     assert json.loads(text.split("): ", 1)[1]) == [f"timestamp: 2026-01-01 09:00:00 AM JST+0900, {told}"]

@@ -73,8 +73,8 @@ def test_the_nearest_passage_of_a_message_counts(world: World) -> None:
 
 def test_a_message_of_any_size_has_a_bounded_number_of_passages() -> None:
     """Of 10 MB the first 100,000 characters are embedded."""
-    assert 200 <= len(module.passages("user", "", "word " * 2_000_000)) < 210
-    assert module.passages("user", "Ann", " . " * 10_000) == [""]
+    assert 200 <= len(module.embedded_texts("user", "", "word " * 2_000_000)) < 210
+    assert module.embedded_texts("user", "Ann", " . " * 10_000) == [""]
 
 
 def test_messages_may_be_added_in_any_order(world: World) -> None:
