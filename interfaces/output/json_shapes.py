@@ -36,7 +36,7 @@ def event(record: Record) -> JsonObject:
 
 def hit(found: Hit) -> JsonObject:
     """Return one result of a search."""
-    return {**msgspec.to_builtins(found), "time": iso(found.at)}
+    return {**msgspec.to_builtins(found), "place": found.place, "time": iso(found.at)}
 
 
 def page(found: Page) -> JsonObject:
