@@ -251,6 +251,8 @@ def shown(page: Page, zone: str, *, roles: bool) -> str:
     alone = "by words alone" if page.archive_down else ""
     if alone and not roles:
         alone += ", without documents: the archive does not answer"
+    if page.reranker_down:
+        alone += f"{', ' * bool(alone)}not reranked: the reranker does not answer"
     if not page.results:
         return f"No results found{' ' * bool(alone)}{alone}."
     lines = [

@@ -66,7 +66,8 @@ def _embedder(parser: argparse.ArgumentParser) -> None:
         "--embedder",
         metavar="MODEL",
         type=argument_values.words,
-        help="embedding model: `wordllama-256` (offline) or a model of an endpoint (default: the index's model)",
+        help="embedding model: `wordllama-256` (offline), `minilm` (offline, slower and better; the extra "
+        "`minilm`) or a model of an endpoint (default: the index's model)",
     )
     base_url(parser)
 

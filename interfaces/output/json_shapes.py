@@ -47,6 +47,8 @@ def page(found: Page) -> JsonObject:
         "pages": found.pages,
         "by_meaning": found.by_meaning,
         "archive_down": found.archive_down,
+        "reranked": found.reranked,
+        "reranker_down": found.reranker_down,
         "results": [hit(result) for result in found.results],
     }
 
