@@ -12,6 +12,7 @@ from everlog.actors.agent.commands import OpenReport
 from everlog.actors.agent.conversation_import import ImportedMessage, ImportReport
 from everlog.actors.agent.decide import PRESSURE_WARNING
 from everlog.actors.agent.event_writer import CommitListener
+from everlog.actors.agent_memory import AgentSearches, ArchivalMemory
 from everlog.actors.command_sender import CommandSender
 from everlog.actors.ports.agent_constants import BLOCK_CHARS, PAGE_RESULTS
 from everlog.actors.ports.effects import ANYTHING, Filters, Page
@@ -21,58 +22,6 @@ from everlog.actors.runtime import Placement, PreviewCallback, Run
 from everlog.actors.short_tracebacks import short_tracebacks
 from everlog.events import BadInput, Event, Heartbeat, SystemAlert, UserMessage
 from everlog.events.times import microseconds_of
-
-MemorySearch = Callable[[str, int, int, Filters], Awaitable[Page]]
-"""Function that searches memories: (query, page, results per page, filters) to a page of results."""
-
-
-@short_tracebacks
-class ArchivalMemory:
-    """Archival memory of one agent: insert, update, delete and search texts. No method runs a turn or calls a model."""
-
-    def __init__(self, sender: CommandSender, search: MemorySearch) -> None:
-        self._sender = sender
-        self._search = search
-
-    async def insert(self, text: str, tags: Sequence[str] = ()) -> str:
-        """Insert a text, and return the id of the memory that holds it.
-
-        `text`: 1 to 1,000,000 characters, without the white space around it. `tags`: up to 32, each of 1 to 100
-        characters. If a memory holds exactly this text already, nothing is inserted and the id of that memory is
-        returned. Raises BadInput for an unusable text or tag.
-        """
-        return str(await self._sender.perform(commands.InsertMemory, text=text, tags=tags))
-
-    async def insert_many(self, texts: Sequence[str], tags: Sequence[str] = ()) -> Sequence[str]:
-        """Insert many texts in one commit, all or none. Return the ids of their memories in the order of `texts`.
-
-        `tags` are the tags of each text. Limits and errors are those of `insert`.
-        """
-        ids: Sequence[str] = await self._sender.perform(commands.InsertMemories, texts=texts, tags=tags)
-        return ids
-
-    async def update(self, memory_id: str, text: str, tags: Sequence[str] | None = None) -> None:
-        """Replace the text of a memory, and its tags unless `tags` is None.
-
-        Limits are those of `insert`. Raises BadInput for an unknown id, and for an unusable text or tag.
-        """
-        await self._sender.perform(commands.UpdateMemory, memory_id=memory_id, text=text, tags=tags)
-
-    async def delete(self, memory_id: str) -> None:
-        """Delete a memory. Its text stays in the log until it is erased. Raises BadInput for an unknown id."""
-        await self._sender.perform(commands.DeleteMemory, memory_id=memory_id)
-
-    async def search(self, query: str, page: int = 0, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
-        """Search memories and documents by words and by meaning. Return one page of results, best match first.
-
-        `page`: 0 or more. `count`: results per page, 1 or more. Without an archive, the memories in the agent's own log
-        are searched by words, and documents are not: `by_meaning` of the page is then False. `archive_down` is True if
-        there is an archive that did not answer. Raises FunctionError for an unusable filter.
-        """
-        return await self._search(query, page, count, filters)
-
-    def __repr__(self) -> str:
-        return f"<ArchivalMemory of {self._sender.agent_id!r}>"
 
 
 class AgentNaming(NamedTuple):
@@ -99,13 +48,11 @@ class AgentRef:
         sender: CommandSender,
         opened: OpenReport,
         *,
-        search: MemorySearch,
+        searches: AgentSearches,
         where: str = "",
         naming: AgentNaming,
     ) -> None:
-        """Create the handle; `AgentSystem.agent` does this. `search` finds memories of the agent.
-        `where`: its store.
-        """
+        """Create the handle; `AgentSystem.agent` does this. `where`: its store."""
         self.agent_id = sender.agent_id
         """Name of the agent in its log, which `rename` does not change."""
         self.opened = opened
@@ -113,7 +60,8 @@ class AgentRef:
         self._sender = sender
         self._where = where
         self._naming = naming
-        self.archive = ArchivalMemory(sender, search)
+        self._searches = searches
+        self.archive = ArchivalMemory(sender, searches.archive)
         """The agent's archival memory."""
 
     def __repr__(self) -> str:
@@ -251,6 +199,16 @@ class AgentRef:
         Raises HostLost instead of sending the command again.
         """
         return bool(await self._sender.perform(commands.ExpandSummary))
+
+    async def search(self, query: str, page: int = 0, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
+        """Search messages, memories and documents together, by words and by meaning. Return one page of results, most
+        relevant first.
+
+        `page`: 0 or more. `count`: results per page, 1 or more. `filters.places` restricts the search. The `score` of a
+        hit is its relevance, from 0 to 1; in one place alone it is the score of that place's own search. Of each place
+        the best 50 are ranked together. Raises FunctionError for an unusable filter.
+        """
+        return await self._searches.everything(query, page, count, filters)
 
     async def configure(self, settings: Settings) -> OpenReport:
         """Change the agent's settings, and return its new state. Fields that are None stay.

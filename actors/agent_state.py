@@ -64,10 +64,19 @@ class AgentState:
         counts: tuple[int, int] = await self._aside(self._view.counts)
         return counts
 
+    async def search(self, query: str, page: int = 0, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
+        """Search messages, memories and documents together. Return one page of results, most relevant first.
+
+        Parameters and errors are those of `AgentRef.search`.
+        """
+        searcher = await self._aside(self._view.searcher, None, self._aside)
+        found: Page = await searcher.everything(query, page, count, filters)
+        return found
+
     async def search_messages(
         self, query: str, page: int = 0, count: int = PAGE_RESULTS, filters: Filters = ANYTHING
     ) -> Page:
-        """Search the conversation by words. Return one page of results, best match first.
+        """Search the conversation by words and by meaning. Return one page of results, best match first.
 
         `page`: 0 or more. `count`: results per page, 1 or more. Raises FunctionError for an unusable filter.
         """

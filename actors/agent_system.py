@@ -3,12 +3,12 @@
 Part of the public API: made by `open_system`, wrapped by `sync_api`, used by the commands and by users' programs.
 """
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from copy import copy
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 import pyarrow as pa
@@ -18,9 +18,11 @@ from everlog.actors.agent.agent_setup import Settings, check_settings
 from everlog.actors.agent.commands import Command, SessionCapabilities
 from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.agent.fork_agent import NewFork, stream_for
-from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.agent.local_system import AgentServices, LocalSystem
+from everlog.actors.agent_memory import AgentSearches
 from everlog.actors.agent_ref import AgentNaming, AgentRef, input_of
 from everlog.actors.agent_state import AgentState
+from everlog.actors.batch_outcomes import outcomes_of
 from everlog.actors.command_sender import CommandSender
 from everlog.actors.erasure.erase_planned import ErasureReport, agents_to_unload, erase_planned
 from everlog.actors.erasure.erasure_plan import ErasurePlan, plan_erasure
@@ -28,23 +30,26 @@ from everlog.actors.erasure.selection import Selection
 from everlog.actors.gateway.gateway_limits import GatewayLimits
 from everlog.actors.gateway.store_prices import KnownPrices
 from everlog.actors.hosting.agent_factory import GatewayCall
-from everlog.actors.hosting.command_batch import BatchCommand
 from everlog.actors.memory.shared_block_service import SharedBlockService
 from everlog.actors.memory.source_service import Sources
-from everlog.actors.ports.agent_constants import RESENDS_MAX
-from everlog.actors.ports.effects import ArchiveClient, Filters, Page
+from everlog.actors.ports.agent_constants import PAGE_RESULTS
+from everlog.actors.ports.effects import ANYTHING, ArchiveClient, Filters, Page
 from everlog.actors.ports.ports import Ports
 from everlog.actors.reply import SendOutcome
 from everlog.actors.reports import export_restore
+from everlog.actors.reports.fleet_search import FleetQuery, search_fleet
 from everlog.actors.rerun.rerun import RerunOptions, RerunOutcome, TurnPairCallback, compare, rerun
 from everlog.actors.rerun.rerun_comparison import RerunComparison
 from everlog.actors.rerun_runtime import stage
 from everlog.actors.runtime import Placement, Runtime
 from everlog.actors.short_tracebacks import short_tracebacks
 from everlog.actors.store_services import DocumentSources, SharedBlocks
-from everlog.events import Event, HostLost
+from everlog.events import Event
 from everlog.events.times import microseconds_of
 from everlog.store import ExportHeader, FileStore, Progress, RestoreReport, check_new_name, check_not_reserved, name_of
+
+StateSearch = Callable[..., Awaitable[Page]]
+"""Search of `AgentState`, as a function of the state, the query, the page, the results per page and the filters."""
 
 
 @short_tracebacks
@@ -80,7 +85,8 @@ class AgentSystem:
         """Function that returns the stream of the agent of a name."""
         self._aside = ports.aside
         self._known_prices = KnownPrices(store.root, limits, ports.aside)
-        self._reading = LocalSystem(store, tools=capabilities.tools if capabilities else (), ports=ports)
+        tools = capabilities.tools if capabilities else ()
+        self._reading = LocalSystem(store, tools=tools, ports=ports, services=AgentServices(archive=archive))
         self._capabilities = capabilities
         self._ports = ports
         blocks = SharedBlockService(store, runtime.blocks, clock=ports.clock, ids=ports.ids)
@@ -142,8 +148,9 @@ class AgentSystem:
         )  # fmt: skip
         for warning in opened.warnings:
             self._ports.note(warning)
+        found = [partial(self._search, one, name) for one in (AgentState.search, AgentState.search_archive)]
         return AgentRef(
-            sender, opened, search=partial(self._search, sender.agent_id), where=str(self.store.root),
+            sender, opened, searches=AgentSearches(*found), where=str(self.store.root),
             naming=AgentNaming(self.rename, partial(self._aside, self._reading.check_no_forks),
                                partial(self._aside, self.store.aliases.remove_of)),
         )  # fmt: skip
@@ -184,7 +191,7 @@ class AgentSystem:
             commands.OpenAgent(id=self._new_id(), capabilities=self._capabilities, settings=settings, command="everlog")
             for _ in wanted
         ]
-        async for sent in self._sent_many(list(zip(wanted, opens, strict=True))):
+        async for sent in outcomes_of(self.runtime, list(zip(wanted, opens, strict=True)), self._known_prices):
             yield sent
 
     async def send_many(self, messages: Iterable[tuple[str, str | Event]]) -> AsyncIterator[SendOutcome]:
@@ -199,33 +206,28 @@ class AgentSystem:
         for name, words in messages:
             send = commands.SendInput(id=self._new_id(), capabilities=self._capabilities, event=input_of(words))
             say.append((self._stream(name), send))
-        async for sent in self._sent_many(say):
+        async for sent in outcomes_of(self.runtime, say, self._known_prices):
             yield sent
 
-    async def _sent_many(self, said: Sequence[tuple[str, Command]]) -> AsyncIterator[SendOutcome]:
-        """Yield the outcome of each command as it completes. A command whose host died is sent again up to RESENDS_MAX
-        times; the command's id makes that idempotent.
-        """
-        prices = await self._known_prices()
-        left = list(range(len(said)))
-        for attempt in range(1 + RESENDS_MAX):
-            orders = [BatchCommand(number, *said[which]) for number, which in enumerate(left)]
-            lost = []
-            async for outcomes in self.runtime.perform_many(orders):
-                for outcome in outcomes:
-                    which = left[outcome.number]
-                    if isinstance(outcome.error, HostLost) and attempt < RESENDS_MAX:
-                        lost.append(which)
-                    else:
-                        agent_id, command = said[which]
-                        yield SendOutcome(agent_id, command.id, outcome.records, outcome.value, outcome.error, prices)
-            left = sorted(lost)
-            if not left:
-                return
+    async def search(
+        self, query: str, page: int = 0, count: int = PAGE_RESULTS, filters: Filters = ANYTHING, *,
+        agents: Sequence[str] | None = None, as_of: datetime | None = None,
+    ) -> Page:  # fmt: skip
+        """Search what all agents have heard, said and stored, and their documents. Return one page of results, most
+        relevant first.
 
-    async def _search(self, agent_id: str, query: str, page: int, count: int, filters: Filters) -> Page:
+        Each hit has its `agent` and its `place`, and its `score` is its relevance, from 0 to 1. `agents`: search only
+        these. `as_of`: what was recorded up to this time, with a zone. Agents are searched one after the other; one
+        whose log cannot be read is left out, with a note. Other parameters and errors are those of `AgentRef.search`.
+        """
+        until = None if as_of is None else microseconds_of(as_of, "as_of")
+        names = None if agents is None else [self._stream(name) for name in agents]
+        wanted = FleetQuery(query, page, count, filters, until)
+        return await search_fleet(self._reading, self.store, names, wanted, self._ports)
+
+    async def _search(self, search: StateSearch, agent_id: str, *how: Any) -> Page:
         async with await self._exact().view(agent_id) as state:
-            return await state.search_archive(query, page, count, filters)
+            return await search(state, *how)
 
     def _new_id(self) -> str:
         return self._ports.ids.new(self._ports.clock.now())

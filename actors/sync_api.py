@@ -19,7 +19,8 @@ from typing import Any, Concatenate, ParamSpec, Self
 
 from everlog.actors.agent.commands import OpenReport
 from everlog.actors.agent.event_writer import CommitListener
-from everlog.actors.agent_ref import AgentRef, ArchivalMemory
+from everlog.actors.agent_memory import ArchivalMemory
+from everlog.actors.agent_ref import AgentRef
 from everlog.actors.agent_state import AgentState
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import RuntimeName, ServiceOptions, open_system
@@ -132,6 +133,7 @@ class SyncAgent(SyncProxy):
     edit_last_thought = blocking(AgentRef.edit_last_thought)
     summarize = blocking(AgentRef.summarize)
     undo_summary = blocking(AgentRef.undo_summary)
+    search = blocking(AgentRef.search)
     configure = blocking(AgentRef.configure)
     import_messages = blocking(AgentRef.import_messages)
     set_timer = blocking(AgentRef.set_timer)
@@ -177,6 +179,7 @@ class SyncAgentState(SyncProxy):
     context = blocking(AgentState.context)
     request = blocking(AgentState.request)
     counts = blocking(AgentState.counts)
+    search = blocking(AgentState.search)
     search_messages = blocking(AgentState.search_messages)
     search_archive = blocking(AgentState.search_archive)
     close = blocking(AgentState.close)
@@ -251,6 +254,7 @@ class SyncSystem(SyncProxy):
     unload = blocking(AgentSystem.unload)
     plan_erasure = blocking(AgentSystem.plan_erasure)
     agents = blocking(AgentSystem.agents)
+    search = blocking(AgentSystem.search)
     sql = blocking(AgentSystem.sql)
     export = blocking(AgentSystem.export)
     restore = blocking(AgentSystem.restore)

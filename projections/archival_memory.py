@@ -12,17 +12,14 @@ from everlog.projections.engine import HEAD, Projections
 from everlog.projections.recall_search import RecallPage
 from everlog.projections.rows import Row
 from everlog.store.base.bm25 import rarity, score, weight
-from everlog.store.base.stemming import WORD, phrases_in, query_stems, stem, stems
+from everlog.store.base.stemming import phrases_in, query_stems, stems
+from everlog.store.embedding.best_passage import passage_around
 
 PHRASE_SCORE = 100.0
 """Score added to a text that contains the query word for word, so that it comes before all others."""
 
-PASSAGE_CHARS = 2000
-"""Maximum characters that a search returns of a longer text: a passage that begins a little before the query's first
-word.
-"""
-PASSAGE_BEFORE_CHARS = 300
-"""Characters of that passage before the query's first word."""
+FOUND_CHARS = 1000
+"""Maximum characters that a search returns of a longer text, as much as a part of a memory in the archive has."""
 
 WHITE = " \t\n\r\v\f\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
@@ -59,6 +56,16 @@ class ArchivalSearch:
         return AttachedSources(
             sorted(source for source, there in attached.items() if source and there), said["time"] or 0
         )
+
+    def has_any(self, place: str) -> bool:
+        """Return True if a search of `archive` or `documents` can find something: False spares asking an index."""
+        if place == "documents":
+            return bool(self.attached().sources)
+        found = self._projections.query(
+            "SELECT 1 FROM records WHERE agent_id = ? AND type = 'archival_inserted' AND seq <= ? LIMIT 1",
+            [self._agent_id, self._as_of], [self._agent_id],
+        )  # fmt: skip
+        return bool(found)
 
     def sources(self) -> set[str]:
         """Return the sources that the agent's own memories name."""
@@ -115,7 +122,7 @@ class ArchivalSearch:
 
         `tags`: each result has all of them; `source`: each result has this source; `after` (inclusive) and `before`
         (exclusive): microseconds UTC. Each result contains the phrases in quotation marks as they are written. Of a
-        long text only the passage with the query's first word is returned.
+        long text only the best passage is returned.
         """
         rows = self._passing(tags, source, after, before)
         documents = [(row, Counter(stems(row["text"]))) for row in rows]
@@ -162,20 +169,10 @@ def _passes(row: Row, tags: Sequence[str], source: str, after: int | None, befor
 
 
 def _hit(row: Row, score: float = 0.0, rarities: Mapping[str, float] | None = None, phrase: str = "") -> Row:
-    text = row["text"] if rarities is None else _passage(row["text"], rarities, phrase)
+    text = row["text"]
+    if rarities is not None:
+        text = passage_around(text, rarities, FOUND_CHARS, [phrase] if phrase else ()).text
     return {
         "seq": row["seq"], "time": row["time"], "role": "archival", "name": "", "text": text,
         "ref": row["memory_id"], "score": round(score, 4), "tags": row["tags"], "source": row["source"],
     }  # fmt: skip
-
-
-def _passage(text: str, rarities: Mapping[str, float], phrase: str) -> str:
-    """Return the text; of a long text, the passage around the phrase, or else around the query's first word."""
-    if len(text) <= PASSAGE_CHARS:
-        return text
-    place = text.lower().find(phrase)
-    if place < 0:
-        place = next((found.start() for found in WORD.finditer(text) if stem(found[0].lower()) in rarities), 0)
-    begin = max(0, min(place - PASSAGE_BEFORE_CHARS, len(text) - PASSAGE_CHARS))
-    end = begin + PASSAGE_CHARS
-    return f"{'… ' if begin else ''}{text[begin:end]}{' …' if end < len(text) else ''}"

@@ -12,6 +12,7 @@ from typing import Any, Self, cast
 
 import duckdb
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from everlog.events import CATALOGUE, Record, is_erased, upcast_record
@@ -23,9 +24,11 @@ from everlog.projections.projection_constants import (
     MANY_AGENTS,
     MEMORY_MB,
     OF_A_STATE,
+    TALK_BYTES_MAX,
     THREADS,
 )
 from everlog.projections.rows import Row, Rows, Wanted, answers, place_of
+from everlog.projections.search.talk_cache import TalkCache
 from everlog.projections.sql_catalogue import CHANGES, PROJECTIONS, batch_query, macro, sql
 from everlog.store import SCHEMA, batch_of, records_of
 from everlog.store.base.lazy_pyarrow import pc
@@ -83,8 +86,8 @@ class Projections:
         self._resumed: dict[str, HistoryLoader] = {}
         self._kept_from: dict[str, int] = {}  # first seq that the state of a resumed agent shows
         self._statements: dict[tuple[object, ...], duckdb.Statement] = {}
-        self._defined: set[str] = set()
-        self._filled: set[str] = set()  # tables that a search fills
+        self.talks = TalkCache(TALK_BYTES_MAX)
+        """Messages of the agents that were searched last."""
         self._held: set[str] = set()  # agents with rows
         self._settled: set[str] = set()  # agents of whose rows some may be cold
         self._altered: set[str] = set()  # agents with records that change how others are shown
@@ -95,6 +98,7 @@ class Projections:
     def close(self) -> None:
         """Free the memory. Idempotent."""
         atexit.unregister(self.close)
+        self.talks.clear()
         self._statements.clear()  # DuckDB prints a complaint if statements outlive it
         self._db.close()
 
@@ -116,6 +120,7 @@ class Projections:
             self._add(batches, births, "count_new" if counted else None, summarized)
             self._held.update([record.agent_id for record in records])
             self._altered.update([record.agent_id for record in records if record.type in CHANGES])
+            self.talks.forget([record.agent_id for record in records if record.type == "records_erased"])
             self._changed += len(records)
             self._compact_if_due()
 
@@ -244,12 +249,13 @@ class Projections:
         self._held.difference_update(agents)
         self._settled.difference_update(agents)
         self._altered.difference_update(agents)
+        self.talks.forget(agents)
         for agent_id in agents:
             self._resumed.pop(agent_id, None)
             self._kept_from.pop(agent_id, None)
         few = len(agents) <= FEW_AGENTS
         among = "list_contains($1::VARCHAR[], agent_id)" if few else "agent_id IN (SELECT unnest($1::VARCHAR[]))"
-        for table in ("hot", "cold", *sorted(self._filled)):
+        for table in ("hot", "cold"):
             dropped = self._db.execute(f"DELETE FROM {table} WHERE {among}", [list(agents)]).fetchone()
             self._changed += cast("tuple[int]", dropped)[0]
         self._compact_if_due()
@@ -326,10 +332,10 @@ class Projections:
         """Return the rows of one agent's search, in the order of its SQL; `parameters` follow the agents and as_of."""
         return self._query(self._searching(name, agent_id, parameters), [[agent_id], [as_of], *parameters])
 
-    def gather(self, name: str, agent_id: str, as_of: int, *parameters: object) -> dict[str, list[Any]]:
-        """Return the same as columns of plain values: a third of the cost for thousands of rows."""
+    def gather(self, name: str, agent_id: str, as_of: int, *parameters: object) -> dict[str, np.ndarray]:
+        """Return the same as columns: arrays of numbers, and of Python's texts."""
         self._db.execute(self._searching(name, agent_id, parameters), [[agent_id], [as_of], *parameters])
-        return {column: values.tolist() for column, values in self._db.fetchnumpy().items()}
+        return self._db.fetchnumpy()
 
     def _searching(self, name: str, agent_id: str, rest: Sequence[object]) -> duckdb.Statement:
         self._complete([agent_id])
@@ -354,21 +360,8 @@ class Projections:
         return self.query(self._plain(statement, parameters), parameters)
 
     def execute(self, statement: str, parameters: Sequence[object] = ()) -> None:
-        """Run a statement that returns no rows, for the tables that a search fills."""
+        """Run a statement that returns no rows."""
         self._db.execute(statement, list(parameters))
-
-    def define(self, name: str) -> None:
-        """Create the tables of `sql/NAME.sql`, which a search fills, if they do not exist."""
-        if name not in self._defined:
-            self._db.execute(sql(name))
-            self._defined.add(name)
-
-    def fill(self, name: str, agent_id: str, columns: pa.Table) -> None:
-        """Add rows of one agent to a table of a search; `columns` follow `agent_id` in the table's order."""
-        self._filled.add(name)
-        self._db.register("filling", columns)
-        self._db.execute(f"INSERT INTO {name} SELECT ?, * FROM filling", [agent_id])
-        self._db.unregister("filling")
 
     def checksum(self, name: str, agent_id: str, as_of: int = HEAD) -> str:
         """Return a digest of a projection's rows that does not depend on their order: equal tables, equal checksums."""

@@ -3,35 +3,34 @@
 Used by `actors/memory/agent_search.py`, for searches of agents and of people.
 """
 
-from collections.abc import Container, Mapping, Sequence
-from datetime import datetime, timedelta
-from itertools import pairwise
-from typing import Any
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta, tzinfo
 
 import msgspec
+import numpy as np
 
 from everlog.events import FunctionError
 from everlog.events.times import MICROSECONDS
 from everlog.projections.engine import Projections
-from everlog.projections.ranking import RecallCorpus, RecallQuery, rank
 from everlog.projections.rows import Row
-from everlog.projections.search_documents import SearchDocument, Utterance, agent_key, documents, table
+from everlog.projections.search.features import FeatureQuery
+from everlog.projections.search.query_dates import closeness, query_spans
+from everlog.projections.search.query_shape import is_to_assistant, times_asked_for
+from everlog.projections.search.ranking import RecallQuery, rank
+from everlog.projections.search.talk_index import ROLES, TalkView, Utterance
 from everlog.projections.time_zones import zone_of
-from everlog.store.base.stemming import phrases_in, query_stems, stems
+from everlog.store.base.bm25 import rarity
+from everlog.store.base.stemming import phrases_in, query_stems, query_words, stems
 
 FIRST_YEAR, LAST_YEAR = 1000, 9000
 """First and last year of a date, inclusive. Outside of them a time zone cannot be applied to every day."""
 
-ROLES = ("assistant", "user")
-"""Roles that a search can be limited to."""
-DOCUMENTS_STORED_MIN = 16
-"""Minimum number of new search documents that are written to their table. Writing costs as much as making so many again
-once or twice.
-"""
-
 
 class RecallPage(list[Row]):
-    """One page of rows (seq, time, role, name, text, ref, score), with the number of all rows in `total`."""
+    """One page of rows (seq, time, role, name, text, ref, score, near), with the number of all rows in `total`.
+
+    `near` is the similarity in meaning; None if it is not known.
+    """
 
     def __init__(self, rows: Sequence[Row], total: int) -> None:
         super().__init__(rows)
@@ -57,38 +56,55 @@ class RecallSearch:
         roles: Sequence[str] = (),
         start: str = "",
         end: str = "",
-        meanings: Mapping[int, float] | None = None,
-        talk: RecallCorpus | None = None,
+        meanings: np.ndarray | None = None,
+        talk: TalkView | None = None,
     ) -> RecallPage:
         """Return messages, best match first: rows `first` (from 0) to `first + count` (exclusive).
 
-        `roles`: only of these speakers; `start`, `end`: days, both inclusive; `meanings`: similarity in meaning of
-        messages, by seq; `talk`: the result of `talk`, if the caller has it. Each phrase in "double quotes" must occur
+        `roles`: only of these speakers; `start`, `end`: days, both inclusive; `meanings`: similarity in meaning of each
+        message of `talk`; None or an empty array if it is not known; `talk`: the result of `talk`, if the caller has
+        it. Each phrase in "double quotes" must occur
         in a result. If no message has all phrases, and the query has other words, these words decide. Raise
         FunctionError for an invalid date or role.
         """
         unknown = set(roles) - set(ROLES)
         if unknown:
-            raise FunctionError(f"Nobody speaks as {', '.join(sorted(unknown))}. Roles are: {', '.join(ROLES)}.")
+            raise FunctionError(
+                f"Nobody speaks as {', '.join(sorted(unknown))}. Roles are: {', '.join(sorted(ROLES))}."
+            )
         after, before = self.days(start, end)
         phrases, rest = phrases_in(query)
-        asked = RecallQuery("" if phrases else rest, phrases, query_stems(query), roles, after, before, meanings or {})
-        talk = talk or self.talk()
-        found = rank(talk, asked)
-        if not found and phrases and rest:
-            found = rank(talk, msgspec.structs.replace(asked, text=rest, phrases=()))
-        return RecallPage([_row(talk, place, score) for place, score in found[first : first + count]], len(found))
+        talk = self.talk() if talk is None else talk
+        asked = RecallQuery("" if phrases else rest, phrases, described(query, talk), roles, after, before)
+        dates = known_dates(query, talk, zone_of(self._zone))
+        places, scores = rank(talk, asked, meanings, dates)
+        if not len(places) and phrases and rest:
+            places, scores = rank(talk, msgspec.structs.replace(asked, text=rest, phrases=()), meanings, dates)
+        chosen = slice(first, first + count)
+        page = [
+            _row(talk, place, score, meanings)
+            for place, score in zip(places[chosen].tolist(), scores[chosen].tolist(), strict=True)
+        ]
+        return RecallPage(page, len(places))
 
-    def without_names(self, query: str, talk: RecallCorpus | None = None) -> str:
+    def without_names(self, query: str, talk: TalkView | None = None) -> str:
         """Return the query without the names of speakers, unless nothing else is left.
 
         A name says little about the subject: vectors would find greetings. The ranking knows who speaks in any case.
         `talk` is as in `recall`.
         """
-        talk = talk or self.talk()
-        names = {stem for name in set(talk.name) for stem in stems(name)}
-        kept = [word for word in query.split() if not names.intersection(stems(word))]
-        return " ".join(kept) or query
+        return without_names(query, self.talk() if talk is None else talk)
+
+    def rarities(self, query: str, talk: TalkView | None = None) -> dict[str, float]:
+        """Return the weight of each stem of a query: its rarity among the messages. `talk` is as in `recall`."""
+        talk = self.talk() if talk is None else talk
+        return {one: rarity(len(talk), _messages_with(talk, one)) for one in query_stems(query, talk.languages)}
+
+    def message(self, seq: int) -> Row | None:
+        """Return the message of that seq; None if there is none that can be found."""
+        talk = self.talk()
+        place = int(np.searchsorted(talk.seq, seq))
+        return _row(talk, place, 0.0) if place < len(talk) and talk.seq[place] == seq else None
 
     def recall_between(self, start: str, end: str, first: int, count: int) -> RecallPage:
         """Return messages from day `start` to day `end`, both inclusive, in order.
@@ -115,30 +131,22 @@ class RecallSearch:
         after = int((self._day(end) + timedelta(days=1)).timestamp() * MICROSECONDS) if end else None
         return begin, after
 
-    def talk(self) -> RecallCorpus:
-        """Return all messages that can be found: two plain queries, and a third if some have no search document yet."""
-        (said,) = self._gathered("search_said", self._agent_id)
-        self._projections.define("search_tables")
-        rows = zip(*self._gathered("search_documents", agent_key(self._agent_id)), strict=True)
-        known: dict[int, tuple[Any, ...]] = {row[0]: row for row in rows}
-        if not known.keys() >= set(said):
-            known |= {one.seq: one for one in self._documented(said, known)}
-        mine = [known[seq] for seq in said]
-        return RecallCorpus(*zip(*mine, strict=True)) if mine else RecallCorpus(*[()] * len(SearchDocument._fields))
+    def talk(self) -> TalkView:
+        """Return all messages that can be found: one query for their seqs, and a second if there are new messages."""
+        seqs = self._gathered("search_said")["seq"]
+        talks = self._projections.talks
+        index = talks.take(self._agent_id, seqs)
+        if len(index) < len(seqs):
+            new = self._gathered("search_new", index.next_seq)
+            index.append(
+                Utterance(*row) for row in zip(*(new[name].tolist() for name in Utterance._fields), strict=True)
+            )
+        talks.keep(self._agent_id, index)
+        return index.view(len(seqs))
 
-    def _documented(self, said: Sequence[int], known: Container[int]) -> Sequence[SearchDocument]:
-        """Make the search documents that are missing. If there are many, they are stored."""
-        new = sorted({seq for pair in pairwise((said[0], *said)) if pair[1] not in known for seq in pair})
-        rows = zip(*self._gathered("search_new", self._agent_id, new[0], new), strict=True)
-        made = list(documents((Utterance(*row) for row in rows), known))
-        if len(made) >= DOCUMENTS_STORED_MIN:
-            self._projections.fill("documents", self._agent_id, table(self._agent_id, made))
-        return made
-
-    def _gathered(self, name: str, agent: object, *rest: object) -> Sequence[Sequence[Any]]:
+    def _gathered(self, name: str, *rest: object) -> dict[str, np.ndarray]:
         """Return the columns of a file of `sql/`."""
-        found = self._projections.gather(name, self._agent_id, self._said_by, agent, self._said_by, *rest)
-        return list(found.values())
+        return self._projections.gather(name, self._agent_id, self._said_by, self._agent_id, self._said_by, *rest)
 
     def _day(self, text: str) -> datetime:
         zone = zone_of(self._zone)
@@ -151,8 +159,37 @@ class RecallSearch:
         return day
 
 
-def _row(talk: RecallCorpus, place: int, score: float) -> Row:
+def _messages_with(talk: TalkView, stem: str) -> int:
+    """Return the number of messages that contain a stem."""
+    places = talk.message_of[talk.postings(stem)[0]]
+    return int(np.count_nonzero(np.diff(places, prepend=-1)))
+
+
+def described(query: str, talk: TalkView) -> FeatureQuery:
+    """Return a query as the features need it."""
+    words = tuple(dict.fromkeys(query_words(query, talk.languages)))
+    return FeatureQuery(words, times_asked_for(query), is_to_assistant(query))
+
+
+def known_dates(query: str, talk: TalkView, zone: tzinfo = UTC) -> np.ndarray | None:
+    """Return how close each message is to the days that a query names, from 0 to 1; None if it names none. `Yesterday`
+    counts from the newest message, so that a search as of a past moment finds what it found then.
+    """
+    spans = query_spans(query, int(talk.time[-1]), zone, talk.languages) if len(talk) else ()
+    return closeness(spans, talk.time) if spans else None
+
+
+def without_names(query: str, talk: TalkView) -> str:
+    """Return the query without the names of speakers, unless nothing else is left."""
+    names = {stem for name in talk.names for stem in stems(name)}
+    kept = [word for word in query.split() if not names.intersection(stems(word))]
+    return " ".join(kept) or query
+
+
+def _row(talk: TalkView, place: int, score: float, meanings: np.ndarray | None = None) -> Row:
+    role, name, text = talk.message(place)
+    near = round(float(meanings[place]), 5) if meanings is not None and len(meanings) else None
     return {
-        "seq": talk.seq[place], "time": talk.time[place], "role": talk.role[place], "name": talk.name[place],
-        "text": talk.text[place], "ref": talk.ref[place], "score": round(score, 4),
+        "seq": int(talk.seq[place]), "time": int(talk.time[place]), "role": role, "name": name, "text": text,
+        "ref": talk.ref(place), "score": round(score, 4), "near": near,
     }  # fmt: skip

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from everlog.actors.archive.archive_service import ArchiveService, LocalArchiveClient
-from everlog.actors.archive.message_meanings import NOTHING_SAID, MessageMeanings
+from everlog.actors.archive.message_meanings import MessageMeanings
+from everlog.actors.archive.reranker import Reranker
 from everlog.events import MessageSent, UserMessage, event_of, is_erased
 from everlog.store import FileStore, SaidMessages
 
@@ -50,12 +51,14 @@ def message_meanings(
 
 def _messages_of(store: FileStore, agent_id: str) -> SaidMessages:
     """Return all that an agent has said and heard, in all incarnations. Raises StoreError."""
-    found = []
+    seqs: list[int] = []
+    said: list[tuple[str, str, str]] = []
     for record in store.reader(agent_id).read(agent_id):
         if record.type in {UserMessage.kind, MessageSent.kind} and not is_erased(record.payload):
             role = "user" if record.type == UserMessage.kind else "assistant"
-            found.append((record.seq, role, getattr(event_of(record), "name", ""), record.text or ""))
-    return SaidMessages(*zip(*found, strict=True)) if found else NOTHING_SAID
+            seqs.append(record.seq)
+            said.append((role, getattr(event_of(record), "name", ""), record.text or ""))
+    return SaidMessages(seqs, said.__getitem__)
 
 
 def catch_up(store: FileStore, agents: Iterable[str]) -> None:
@@ -80,6 +83,5 @@ def catch_up(store: FileStore, agents: Iterable[str]) -> None:
 def local_archive(store: FileStore, *, note: Callable[[str], None], stays: bool = False) -> LocalArchiveClient:
     """Return the archive client of this process. `stays`: the process stays, so work ahead of searches pays."""
     service = ArchiveService(lambda: index_of(store), store, note=note)
-    return LocalArchiveClient(
-        service, message_meanings(lambda: store, note=note, ahead_from=0 if stays else None), stays=stays
-    )
+    meant = message_meanings(lambda: store, note=note, ahead_from=0 if stays else None)
+    return LocalArchiveClient(service, meant, Reranker(store.root, note=note), stays=stays)

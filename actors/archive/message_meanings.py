@@ -6,23 +6,31 @@ agent is loaded in a process that stays; elsewhere it begins with the first sear
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from everlog.actors.ports.agent_constants import ARCHIVE_RETRY_S, EMBED_AHEAD_RECORDS, SEARCH_S
 from everlog.events import ArchiveDown, ArchiveError, StoreError
 from everlog.store import SaidMessages
 
-NOTHING_SAID = SaidMessages((), (), (), ())
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def _no_message(place: int) -> tuple[str, str, str]:
+    raise IndexError(place)
+
+
+NOTHING_SAID = SaidMessages((), _no_message)
 
 
 class VectorIndex(Protocol):
     """Vectors of messages, such as `everlog.store.archive.MessageVectors`."""
 
-    def near(self, agent_id: str, query: str, said: SaidMessages) -> Mapping[int, float]: ...
+    def near(self, agent_id: str, query: str, said: SaidMessages, is_closing: Callable[[], bool]) -> "np.ndarray": ...
 
     def prepare(self, agent_id: str, said: SaidMessages, is_closing: Callable[[], bool]) -> None: ...
 
@@ -55,9 +63,9 @@ class MessageMeanings:
         self._retry_at = 0.0
         """Time of the event loop before which no answer is awaited, after one that did not arrive."""
 
-    async def near(self, agent_id: str, query: str, said: SaidMessages) -> Mapping[int, float]:
-        """Return the similarity of each message to the query, by seq. Raises ArchiveDown after SEARCH_S seconds, and
-        while what is broken stays broken.
+    async def near(self, agent_id: str, query: str, said: SaidMessages) -> "np.ndarray":
+        """Return the similarity of each message to the query, as `MessageVectors.near` does. Raises ArchiveDown after
+        SEARCH_S seconds, and while what is broken stays broken.
         """
         loop = asyncio.get_running_loop()
         if loop.time() < self._retry_at:  # another wait of SEARCH_S would hold up each search of a host
@@ -93,9 +101,9 @@ class MessageMeanings:
         with suppress(ArchiveDown):  # noted; a search tries again
             self._run(embed)
 
-    def _near(self, agent_id: str, query: str, said: SaidMessages) -> Mapping[int, float]:
-        found: list[Mapping[int, float]] = []
-        self._run(lambda vectors: found.append(vectors.near(agent_id, query, said)))
+    def _near(self, agent_id: str, query: str, said: SaidMessages) -> "np.ndarray":
+        found: list[np.ndarray] = []
+        self._run(lambda vectors: found.append(vectors.near(agent_id, query, said, lambda: self._closed)))
         return found[0]
 
     def _run(self, work: Callable[[VectorIndex], None]) -> None:

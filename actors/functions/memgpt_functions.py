@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from everlog.actors.functions.tools import Tool, tool
-from everlog.actors.memory import archival_rules
+from everlog.actors.memory import archival_rules, long_texts
 from everlog.actors.memory.core_memory import FunctionMemory
 from everlog.actors.ports.agent_constants import PAGE_RESULTS, PAUSE_MINUTES_MAX
 from everlog.actors.ports.effects import Filters, Hit, Page
@@ -215,6 +215,20 @@ async def _archival_memory_delete(desk: FunctionMemory, memory_id: str) -> None:
     desk.archive(ArchivalDeleted(memory_id=(await _memory(desk, memory_id)).ref))
 
 
+async def _memory_read(desk: FunctionMemory, memory_id: str, page: int = 0) -> str:
+    """Read a long message, memory or document whole; a search shows … for what it leaves out.
+
+    Args:
+        memory_id: Its id, as a search shows it.
+        page: Page of the text, from 0.
+    """
+    found = await long_texts.read(desk.searcher, desk.changes, memory_id, max(page, 0))
+    hit = found.results[0]
+    where = f"page {found.page}/{found.pages - 1}, " if found.pages > 1 else ""
+    what = f"{hit.name or hit.role} - " if hit.place == "messages" else f"{hit.document or 'memory'}: "
+    return f"timestamp: {message_format.format_time(hit.at, desk.zone)}, {where}{what}{hit.text}"
+
+
 async def _holding(desk: FunctionMemory, text: str) -> str:
     """Return the id of a memory that holds exactly this text after the preceding calls; empty if there is none."""
     if known := desk.changes.holding(text):
@@ -237,15 +251,23 @@ def shown(page: Page, zone: str, *, roles: bool) -> str:
     alone = "by words alone" if page.archive_down else ""
     if alone and not roles:
         alone += ", without documents: the archive does not answer"
+    if page.reranker_down:
+        alone += f"{', ' * bool(alone)}not reranked: the reranker does not answer"
     if not page.results:
         return f"No results found{' ' * bool(alone)}{alone}."
     lines = [
         f"timestamp: {message_format.format_time(hit.at, zone)}, "
-        + (f"{hit.name or hit.role} - {hit.text}" if roles else f"{_describe_hit(hit)}memory: {hit.text}")
+        + (f"{_describe_message(hit)}{hit.shown}" if roles else f"{_describe_hit(hit)}memory: {hit.shown}")
         for hit in page.results
     ]
     where = f"page {page.page}/{max(page.pages - 1, 0)}{'; ' * bool(alone)}{alone}"
     return f"Showing {len(lines)} of {page.total} results ({where}): {msgspec.json.encode(lines).decode()}"
+
+
+def _describe_message(hit: Hit) -> str:
+    """Return who said it; of a message that is shown in part also the id by which `memory_read` finds it."""
+    known = f"id: {long_texts.message_id(hit.seq)}, " if hit.passage else ""
+    return f"{known}{hit.name or hit.role} - "
 
 
 def _describe_hit(hit: Hit) -> str:
@@ -282,6 +304,7 @@ BUILTIN: Sequence[Tool] = (
     _memory_tool(_archival_memory_search, whole=True),
     _memory_tool(_archival_memory_update),
     _memory_tool(_archival_memory_delete),
+    _memory_tool(_memory_read, whole=True),
     _memory_tool(_core_memory_item_add, aliases=_LABEL),
     _memory_tool(_core_memory_item_replace, aliases=_LABEL),
     _memory_tool(_core_memory_item_remove, aliases=_LABEL),

@@ -6,16 +6,24 @@ Used by the agent's search functions through `local_system.py`, by `AgentView`, 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from everlog.actors.ports.agent_constants import PAGE_RESULTS, PAGES_MAX
-from everlog.actors.ports.effects import ANYTHING, ArchiveClient, Filters, Hit, Page, ThreadRunner
+from everlog.actors.memory.joint_search import RESULTS_MAX, covered, merged, page_of, places_of, relevance, scored
+from everlog.actors.memory.reranked_search import reranked
+from everlog.actors.ports.agent_constants import PAGE_RESULTS, PAGES_MAX, PASSAGE_CHARS
+from everlog.actors.ports.effects import ANYTHING, ArchiveClient, Filters, Hit, Page, Place, ThreadRunner
 from everlog.actors.prompt.context import Context
 from everlog.events import ArchiveDown, FunctionError
 from everlog.projections import ArchivalSearch, Projections, RecallPage, RecallSearch
+from everlog.projections.search.talk_index import TalkView
 from everlog.store import ArchiveQuery, SaidMessages
+from everlog.store.base.stemming import phrases_in, query_stems
+from everlog.store.embedding.best_passage import passage_around
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 async def in_place(work: Callable[..., Any], /, *arguments: Any) -> Any:
@@ -62,39 +70,119 @@ class AgentSearcher:
 
     async def recall(self, query: str, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
         """Search the messages, best match first."""
-        page = _bounded(page)
         talk = await self._aside(self._talk, filters)
+        weights = await self._aside(self._search.rarities, query, talk)
+
+        async def search(page: int, count: int) -> Page:
+            found = await self._recalled(query, page, count, filters, talk)
+            return self._with_passages(found, query, weights)[0]
+
+        return await reranked(self._archive, query, _bounded(page), count, search)
+
+    async def recall_between(self, start: str, end: str, page: int, count: int = PAGE_RESULTS) -> Page:
+        """Return the messages from day `start` to day `end`, both inclusive, in order."""
+        page = _bounded(page)
+        found = _page(await self._aside(self._between, start, end, page * count, count), page, count)
+        return self._with_passages(found, "", {})[0]
+
+    async def archival(self, query: str, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
+        """Search archival memory and documents, best match first."""
+        return await self._kept_results(query, _bounded(page), count, filters)
+
+    async def everything(self, query: str, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
+        """Search messages, memories and documents, and rank them together, as `joint_search` says, best match first.
+
+        Of each place the best RESULTS_MAX take part. A search that the filters limit to one place is that place's own,
+        with its scores and without this limit. Raises FunctionError for an invalid filter.
+        """
+        page = _bounded(page)
+        places = places_of(filters)
+        if places == ("messages",):
+            return await self.recall(query, page, count, filters)
+        if len(places) == 1:
+            return await self._kept_results(query, page, count, filters, places[0])
+        ranked = await self.ranked(query, filters)
+
+        async def search(page: int, count: int) -> Page:
+            return page_of(ranked, page, count)
+
+        return await reranked(self._archive, query, page, count, search)
+
+    async def ranked(self, query: str, filters: Filters = ANYTHING) -> Page:
+        """Return the best results of all places on one page, ranked together. See `everything`."""
+        talk = await self._aside(self._talk, filters)
+        weights = await self._aside(self._search.rarities, query, talk)
+        pages = []
+        for place in places_of(filters):
+            if place == "messages":
+                pages.append(await self._recalled(query, 0, RESULTS_MAX, filters, talk))
+            elif await self._aside(self._kept.has_any, place):  # opening an index takes seconds
+                pages.append(await self._kept_page(query, 0, RESULTS_MAX, filters, place))
+        by_meaning = all(page.by_meaning for page in pages if page.results)
+        lists = []
+        for found in pages:
+            shown, shares = self._with_passages(found, query, weights)
+            values = zip(shares, (hit.near for hit in shown.results), strict=True)
+            lists.append(scored(shown.results, (relevance(*value, by_meaning=by_meaning) for value in values)))
+        hits = merged(lists)
+        down = any(page.archive_down for page in pages)
+        return Page(len(hits), 0, int(bool(hits)), hits, by_meaning=bool(hits) and by_meaning, archive_down=down)
+
+    async def _recalled(self, query: str, page: int, count: int, filters: Filters, talk: Any) -> Page:
         meanings = await self._meanings(self._search.without_names(query, talk), talk)
         find = partial(
             self._search.recall, query, page * count, count, roles=filters.roles, start=filters.start, end=filters.end,
             meanings=meanings, talk=talk,
         )  # fmt: skip
         found = await self._aside(find)
-        return _page(found, page, count, by_meaning=bool(meanings), archive_down=meanings is None)
+        compared = meanings is not None and len(meanings) > 0
+        return _page(found, page, count, by_meaning=compared, archive_down=meanings is None)
 
-    async def recall_between(self, start: str, end: str, page: int, count: int = PAGE_RESULTS) -> Page:
-        """Return the messages from day `start` to day `end`, both inclusive, in order."""
-        page = _bounded(page)
-        return _page(await self._aside(self._between, start, end, page * count, count), page, count)
+    async def _kept_results(
+        self, query: str, page: int, count: int, filters: Filters, place: Place | None = None
+    ) -> Page:
+        """Return a page of memories and documents with their passages."""
+        weights = dict.fromkeys(query_stems(query), 1.0)
 
-    async def archival(self, query: str, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
-        """Search archival memory and documents, best match first."""
-        page = _bounded(page)
+        async def search(page: int, count: int) -> Page:
+            found = await self._kept_page(query, page, count, filters, place)
+            return self._with_passages(found, query, weights)[0]
+
+        return await reranked(self._archive, query, page, count, search)
+
+    async def _kept_page(self, query: str, page: int, count: int, filters: Filters, place: Place | None = None) -> Page:
+        """Return a page of memories and documents; of one of them if there is a `place`."""
         after, before, attached = await self._aside(self._attached, filters)
         if self._archive is not None:
             wanted = ArchiveQuery(
                 agent_id=self._agent_id, query=query, as_of=self._as_of, as_of_time=attached.time,
-                sources=attached.sources, after=after, before=before, tags=filters.tags, source=filters.source,
-                first=page * count, count=count,
+                sources=() if place == "archive" else attached.sources, after=after, before=before, tags=filters.tags,
+                source=filters.source, own=place != "documents", first=page * count, count=count,
             )  # fmt: skip
             with suppress(ArchiveDown):
                 return await self._archive.search(wanted)
+        down = self._archive is not None
+        if place == "documents":  # the agent's own log has none
+            return Page(0, page, 0, (), archive_down=down)
         find = partial(
             self._kept.search, query, page * count, count, tags=filters.tags, source=filters.source, after=after,
             before=before,
         )  # fmt: skip
-        found = await self._aside(find)
-        return _page(found, page, count, archive_down=self._archive is not None)
+        return _page(await self._aside(find), page, count, archive_down=down)
+
+    def _with_passages(self, found: Page, query: str, weights: Mapping[str, float]) -> tuple[Page, Sequence[float]]:
+        """Return a page whose hits have their passages and the agent, and for each hit the share of the query that it
+        covers. `weights`: weight of each stem of the query.
+        """
+        phrases, rest = phrases_in(query)
+        sought = [*phrases, rest] if rest else phrases
+        hits, shares = [], []
+        for hit in found.results:
+            passage = passage_around(hit.text, weights, PASSAGE_CHARS, sought)
+            short = "" if passage.text == hit.text else passage.text
+            hits.append(msgspec.structs.replace(hit, passage=short, agent=self._agent_id))
+            shares.append(covered(passage, hit.name, weights))
+        return msgspec.structs.replace(found, results=hits), shares
 
     def listed(self, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
         """List archival memory in order, from the log alone, independent of any index."""
@@ -120,7 +208,28 @@ class AgentSearcher:
         row = self._kept.memory(memory_id)
         return None if row is None else msgspec.convert(row, Hit)
 
-    def _talk(self, filters: Filters) -> Any:
+    async def message(self, seq: int) -> Hit | None:
+        """Return the message of that seq; None if it cannot be found by a search."""
+        row = await self._aside(self._search.message, seq)
+        return None if row is None else msgspec.convert(row, Hit)
+
+    async def document(self, document_id: str, first: int, count: int) -> Page:
+        """Return parts `first` (from 0) to `first + count` (exclusive) of a document of the agent's sources, in order;
+        an empty page for an id that belongs to none. Raise FunctionError if there is no archive that answers.
+        """
+        attached = await self._aside(self._kept.attached)
+        if not attached.sources:
+            return Page(0, 0, 0, ())
+        wanted = ArchiveQuery(
+            agent_id=self._agent_id, query="", as_of=self._as_of, as_of_time=attached.time, sources=attached.sources,
+            memory=document_id, own=False, first=first, count=count,
+        )  # fmt: skip
+        if self._archive is not None:
+            with suppress(ArchiveDown):
+                return await self._archive.search(wanted)
+        raise FunctionError("The archive does not answer, so documents cannot be read now. Try again later.")
+
+    def _talk(self, filters: Filters) -> TalkView:
         """Return the agent's messages for a search. Raise FunctionError for invalid days."""
         self._span(filters.start, filters.end)
         return self._search.talk()
@@ -137,13 +246,14 @@ class AgentSearcher:
             self._check_source(filters.source, attached.sources)
         return after, before, attached
 
-    async def _meanings(self, about: str, talk: Any) -> Mapping[int, float] | None:
-        """Return values by seq; None if there is an archive and it does not answer."""
+    async def _meanings(self, about: str, talk: TalkView) -> "np.ndarray | None":
+        """Return the similarity of each message, an empty array if there is none to compare with; None if there is an
+        archive and it does not answer.
+        """
         if self._archive is None:
-            return {}
-        said = SaidMessages(talk.seq, talk.role, talk.name, talk.text)
+            return talk.time[:0]
         try:
-            return await self._archive.meanings(self._agent_id, about, said)
+            return await self._archive.meanings(self._agent_id, about, SaidMessages(talk.seq, talk.message))
         except ArchiveDown:
             return None
 

@@ -78,8 +78,14 @@ fifty.
 PAGES_MAX = 1_000_000
 """Number of the last page of a search. A higher number is taken as this one."""
 
-PAGE_RESULTS = 5
-"""Results on one page of a search (MemGPT)."""
+PAGE_RESULTS = 10
+"""Results on one page of a search. MemGPT has 5 whole ones; here a long one is its best passage."""
+
+PASSAGE_CHARS = 260
+"""Maximum characters of a result that a page shows; of a longer text the best passage."""
+
+READ_CHARS = 3000
+"""Maximum characters of one page of a text that is read whole."""
 
 ARCHIVAL_CHARS_MAX = 1_000_000
 """Maximum characters of one archival memory: room for text that a person pastes. The index stores long texts in
@@ -349,6 +355,13 @@ ARCHIVE_RETRY_S = 5.0
 """Seconds for which searches of messages use words alone after the embedder gave no answer. Without the pause, each of
 them would wait for SEARCH_S while an endpoint is down.
 """
+
+RERANKED = 50
+"""Number of best results of a search that a reranker puts in order."""
+RERANK_CHARS_MAX = 2_000
+"""Characters of a text, and of the query, that a reranker gets: about the 512 tokens that such models read."""
+RERANK_S = 3.0
+"""Seconds that a search waits for a reranker. Without an answer the results stay in their order."""
 
 EMBED_AHEAD_RECORDS = 2_000
 """Number of records from which an agent's messages are embedded when the agent is loaded. Those of a smaller agent take

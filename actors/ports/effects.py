@@ -14,6 +14,8 @@ from everlog.events import Usage
 from everlog.events.times import moment
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from everlog.store import ArchiveQuery, SaidMessages
 
 
@@ -144,6 +146,10 @@ class CheckedModel(Model, Protocol):
         ...
 
 
+Place = Literal["messages", "archive", "documents"]
+"""Places that a search covers: the conversation, the memories that the agent stored, the documents of its sources."""
+
+
 class Hit(msgspec.Struct, frozen=True):
     """One result of a search."""
 
@@ -153,6 +159,7 @@ class Hit(msgspec.Struct, frozen=True):
     role: str
     name: str
     text: str
+    """The whole message; of a memory or document the part that was found."""
     ref: str
     """For a message, the reference under which it was imported; for a memory, its id."""
     score: float
@@ -164,7 +171,21 @@ class Hit(msgspec.Struct, frozen=True):
     """Number of this part of a long text, from 1."""
     parts: int = 1
     near: float | None = None
-    """Similarity in meaning of a memory to the query, as a cosine from -1 to 1; None if it was not compared."""
+    """Similarity in meaning to the query, as a cosine from -1 to 1; None if it was not compared."""
+    passage: str = ""
+    """Passage of a long text that shows best why it was found; empty if the text is short enough to be shown whole."""
+    agent: str = ""
+    """Name of the agent that was searched."""
+
+    @property
+    def place(self) -> Place:
+        """Place where it was found."""
+        return "documents" if self.source else "archive" if self.role == "archival" else "messages"
+
+    @property
+    def shown(self) -> str:
+        """Text that pages show: the passage, or the whole text if it is short."""
+        return self.passage or self.text
 
     @property
     def time(self) -> datetime:
@@ -185,6 +206,10 @@ class Page(msgspec.Struct, frozen=True):
     """True if the archive should have taken part and did not answer:
     the results were found by words alone, in the log.
     """
+    reranked: bool = False
+    """True if a reranker put the best results in order."""
+    reranker_down: bool = False
+    """True if a reranker should have done so and gave no usable answer: the results are in the order without it."""
 
 
 class Filters(msgspec.Struct, frozen=True):
@@ -200,6 +225,8 @@ class Filters(msgspec.Struct, frozen=True):
     """Tags of memories: a result has all of these."""
     source: str = ""
     """Source into which documents were loaded."""
+    places: Sequence[Place] = ()
+    """Places to search together; searches of one place do not look at it."""
 
 
 ANYTHING = Filters()
@@ -208,19 +235,32 @@ ANYTHING = Filters()
 class ArchiveClient(Protocol):
     """Index of the memories of agents, which catches up with the log before it answers, and meanings of messages.
 
-    `search` and `meanings` raise ArchiveDown if there is no answer; the caller then searches by words alone.
+    `search`, `meanings` and `rerank` raise ArchiveDown if there is no answer; the caller then searches by words alone,
+    or leaves the results in their order.
     """
 
     def begin(self, agent_id: str, records: int) -> None:
         """Prepare for searches of an agent that was loaded and has so many records, in the background."""
         ...
 
+    @property
+    def reranks(self) -> bool:
+        """True if the best results of searches are to be put in order by `rerank`."""
+        ...
+
     async def search(self, wanted: "ArchiveQuery") -> Page:
         """Return stored texts, best match first."""
         ...
 
-    async def meanings(self, agent_id: str, query: str, said: "SaidMessages") -> Mapping[int, float]:
-        """Return the similarity of these messages to the query: by seq, as a cosine from -1 to 1."""
+    async def rerank(self, query: str, texts: Sequence[str]) -> Sequence[int]:
+        """Return the numbers of these texts (from 0), best first, each once."""
+        ...
+
+    async def meanings(self, agent_id: str, query: str, said: "SaidMessages") -> "np.ndarray":
+        """Return the similarity of these messages to the query, in their order: cosines from -1 to 1, float32.
+
+        The array is empty for a query without words.
+        """
         ...
 
 
@@ -253,4 +293,14 @@ class Searcher(Protocol):
 
     async def memory(self, memory_id: str) -> Hit | None:
         """Return the current memory with that id; None if there is none, or it was deleted."""
+        ...
+
+    async def message(self, seq: int) -> Hit | None:
+        """Return the message of that seq; None if it cannot be found by a search."""
+        ...
+
+    async def document(self, document_id: str, first: int, count: int) -> Page:
+        """Return parts `first` (from 0) to `first + count` (exclusive) of a document, in order. An id that belongs to
+        no document of the agent's sources gives an empty page. Raise FunctionError if the archive does not answer.
+        """
         ...

@@ -24,8 +24,10 @@ none.
 REFUSED = "refused: this is a rerun, and the call was not made then"
 """Error text that the model gets for a call that is refused."""
 
-SEARCHES = ("conversation_search", "conversation_search_date", "archival_memory_search")
-"""Functions whose results depend on more than the log: ranking by meaning depends on the index."""
+SEARCHES = ("conversation_search", "conversation_search_date", "archival_memory_search", "memory_read")
+"""Functions whose results depend on more than the log: ranking by meaning depends on the index, and documents are
+there.
+"""
 
 BeforeResultHook = Callable[[], Awaitable[None]]
 """Hook that is awaited before a recorded result is returned."""

@@ -18,7 +18,7 @@ MODULES = {
     "SyncRun": "actors/sync_api.py",
     "AgentSystem": "actors/agent_system.py",
     "AgentRef": "actors/agent_ref.py",
-    "ArchivalMemory": "actors/agent_ref.py",
+    "ArchivalMemory": "actors/agent_memory.py",
     "AgentState": "actors/agent_state.py",
     "Run": "actors/runtime.py",
     "Reply": "actors/reply.py",

@@ -62,7 +62,7 @@ with everlog.open("store"):
 Path("store/archive").mkdir()
 Path("store/archive/archive.sqlite").write_text("This is not a database. " * 100)
 archive = local_archive(FileStore(Path("store"), lambda: 0), note=print)
-asyncio.run(archive.meanings("sam", "boat", SaidMessages([1], ["user"], [""], ["I sail."])))
+asyncio.run(archive.meanings("sam", "boat", SaidMessages([1], [("user", "", "I sail.")].__getitem__)))
 """,
         "ArchiveError",
     ),

@@ -256,9 +256,13 @@ class Archive:
             if serving_caches is None:
                 return Matches(total=0)
             names = sorted({stream_of(name) for name in wanted.sources})
+            if not names and not wanted.own:
+                return Matches(total=0)
             search = Asked(wanted, vector)
             pool = CandidatePool(
-                serving_caches.kept(search), [serving_caches.documents(name, search) for name in names], wanted
+                serving_caches.kept(search) if wanted.own else [],
+                [serving_caches.documents(name, search) for name in names],
+                wanted,
             )
             return find(pool, wanted, vector) if asked else newest(pool, wanted)
 
@@ -303,6 +307,7 @@ class Archive:
                 raise ArchiveError("another process is rebuilding the archive. Wait until the rebuild is done.")
             writer = ArchiveWriter(folder, self._store, self._step)
             try:
+                embed_checked(embedder, ["ready"])  # one that is missing must not serve an empty table
                 vectors = EmbeddingCache(embedder, writer.notes)
                 built = build(self._store, writer.tables, vectors, self._step, progress)
                 with self._writing, self._reading:

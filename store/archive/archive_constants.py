@@ -14,15 +14,24 @@ cosine: what answers a question may be as far from it as 0.1, and the order says
 """
 MEANING_DIGITS = 5
 """Decimal digits of a cosine that are used: the last bits depend on the order of a sum."""
-RECALL_MAX = 5_000
-"""Number of messages that a comparison in meaning returns, at most: the nearest."""
 
+PASSAGE_RULES = 1
+"""Version of the rules by which a message becomes passages, stored with their vectors. Vectors of another version are
+made again.
+"""
+EMBED_PASSAGES = 250
+"""Number of passages that the embedder gets at once, approximately; their vectors are kept before the next. Between two
+batches a process that closes stops.
+"""
 MESSAGE_CACHE_BYTES_MAX = 64 * 1024 * 1024
-"""Memory for vectors of messages, in each process that searches: 65,000 messages of 256 numbers."""
+"""Memory for vectors of messages, in each process that searches: 65,000 passages of 256 numbers. The agent that was
+searched last has its vectors in memory, whatever they take.
+"""
 
-CHUNKER = 2
+CHUNKER = 3
 """Version of splitting, of tokenizing and of the set of rows, stored with a table. A table of an older version is built
-again by the next `follow`, one of a newer version is refused. Since 2 a table has no rows for messages.
+again by the next `follow`, one of a newer version is refused. Since 2 a table has no rows for messages; since 3 a word
+has the stem of its text's language, and scripts without spaces become pairs of characters.
 """
 
 BATCH_RECORDS = 20_000

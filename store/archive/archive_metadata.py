@@ -4,7 +4,7 @@
     position    of each partition, the last commit whose rows are in the table
     ahead       the last seq of agents that were read from all of their partitions at once
     vector      vectors by model and content, so that a text is embedded only once
-    message     vectors of messages by model, stream and seq (message_vectors.py)
+    passage     vectors of the passages of messages by model, stream and seq (message_vectors.py)
 
 Rows are written first and the position after. `writing` is set while rows are written. If the writer died, the table
 may be one version ahead of this file, and the same records are followed again.
@@ -23,6 +23,7 @@ import msgspec
 
 from everlog.events import ArchiveError
 from everlog.store.archive import file_checksums
+from everlog.store.archive.archive_constants import PASSAGE_RULES
 from everlog.store.archive.archive_table import Tables
 from everlog.store.base.permissions import create_file
 
@@ -43,9 +44,10 @@ CREATE TABLE IF NOT EXISTS position (
 CREATE TABLE IF NOT EXISTS ahead (agent_id TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS vector (
     model TEXT NOT NULL, content BLOB NOT NULL, numbers BLOB NOT NULL, PRIMARY KEY (model, content)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS message (
-    model TEXT NOT NULL, agent_id TEXT NOT NULL, seq INTEGER NOT NULL, numbers BLOB NOT NULL,
+CREATE TABLE IF NOT EXISTS passage (
+    model TEXT NOT NULL, agent_id TEXT NOT NULL, seq INTEGER NOT NULL, rules INTEGER NOT NULL, numbers BLOB NOT NULL,
     PRIMARY KEY (model, agent_id, seq)) WITHOUT ROWID;
+DROP TABLE IF EXISTS message;
 """
 
 
@@ -218,21 +220,22 @@ class ArchiveMetadata:
         return self._read("SELECT count(*) FROM vector")[0][0]
 
     def message_vectors(self, model: str, agent_id: str) -> dict[int, bytes]:
-        """Return the vectors of the messages of a stream, by seq."""
-        return dict(self._read("SELECT seq, numbers FROM message WHERE model = ? AND agent_id = ?", [model, agent_id]))
+        """Return the vectors of the messages of a stream, by seq, ascending: those of a message one after the other."""
+        sql = "SELECT seq, numbers FROM passage WHERE model = ? AND agent_id = ? AND rules = ? ORDER BY seq"
+        return dict(self._read(sql, [model, agent_id, PASSAGE_RULES]))
 
     def keep_messages(self, model: str, agent_id: str, vectors: Iterable[tuple[int, bytes]]) -> None:
         """Keep vectors of messages of a stream, each with its seq."""
-        rows = [(model, agent_id, seq, numbers) for seq, numbers in vectors]
-        self._db.executemany("INSERT OR REPLACE INTO message VALUES (?, ?, ?, ?)", rows)
+        rows = [(model, agent_id, seq, PASSAGE_RULES, numbers) for seq, numbers in vectors]
+        self._db.executemany("INSERT OR REPLACE INTO passage VALUES (?, ?, ?, ?, ?)", rows)
 
     def drop_messages(self, agents: Iterable[str]) -> None:
         """Delete the vectors of all messages of these streams, of all models; their bytes are overwritten."""
-        self._db.executemany("DELETE FROM message WHERE agent_id = ?", [(agent_id,) for agent_id in agents])
+        self._db.executemany("DELETE FROM passage WHERE agent_id = ?", [(agent_id,) for agent_id in agents])
 
     def message_count(self) -> int:
         """Return the number of messages with a vector, of all models."""
-        return self._read("SELECT count(*) FROM message")[0][0]
+        return self._read("SELECT count(*) FROM passage")[0][0]
 
     def flush(self) -> None:
         """Empty the journal, which may still hold deleted data."""

@@ -130,6 +130,8 @@ def _counts(part: RowSelection, wanted: ArchiveQuery) -> np.ndarray:
         keep &= created_at < wanted.before
     if wanted.source:
         keep &= np.fromiter((source == wanted.source for source in part.sources()), bool, count)
+    if wanted.memory:
+        keep &= np.fromiter((memory == wanted.memory for memory in part.row_cache.fields["memory"]), bool, count)
     if wanted.tags:
         asked = set(wanted.tags)
         keep &= np.fromiter((asked <= set(tags) for tags in part.row_cache.fields["tags"]), bool, count)

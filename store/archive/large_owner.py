@@ -59,6 +59,8 @@ def conditions_of(wanted: ArchiveQuery) -> list[str]:
         found.append(f"created_at < {wanted.before}")
     if wanted.source:
         found.append(equal("source", wanted.source))
+    if wanted.memory:
+        found.append(equal("memory", wanted.memory))
     if wanted.tags:
         found.append(contains_all("tags", wanted.tags))
     return found

@@ -1,25 +1,28 @@
-"""Compare a query with what was said in meaning: embed each message once, and keep its vector.
+"""Compare a query with what was said in meaning: embed each passage of each message once, and keep its vector.
 
-Vectors are in the archive's SQLite file, by the stream and the seq of their message, and in memory for the streams that
-were searched last. LanceDB takes no part: importing it takes longer than embedding thousands of messages, and the first
-question of an agent must not wait for it. The caller gives the messages, so an answer covers exactly those.
+A message is as near to a query as its nearest passage. Vectors are in the archive's SQLite file, by the stream and the
+seq of their message, and in memory for the streams that were searched last. LanceDB takes no part: importing it takes
+longer than embedding thousands of messages, and the first question of an agent must not wait for it. The caller gives
+the messages, so an answer covers exactly those.
 
 Used by `actors/archive/message_meanings.py`. A vector is kept under the stream that wrote the message, which may be an
-ancestor of the agent that searches. A process may hold a message that another process erases: only a process that owns
-a log, or reads it for one command, keeps vectors, and an erasure drops those of its streams.
+ancestor of the agent that searches. A change of the texts that are embedded needs a new `PASSAGE_RULES`. A process may
+hold a message that another process erases: only a process that owns a log, or reads it for one command, keeps vectors,
+and an erasure drops those of its streams.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
+from everlog.events import ArchiveError
 from everlog.store.archive.archive_constants import (
-    EMBED_TEXTS,
+    EMBED_PASSAGES,
     MEANING_DIGITS,
     MESSAGE_CACHE_BYTES_MAX,
-    RECALL_MAX,
 )
 from everlog.store.archive.archive_lineage import Lineage
 from everlog.store.archive.archive_metadata import NOTES, ArchiveMetadata, ServingTable
@@ -27,41 +30,67 @@ from everlog.store.archive.embedding_cache import embed_checked
 from everlog.store.archive.row_cache import near_rows
 from everlog.store.base.archive_query import SaidMessages
 from everlog.store.base.permissions import make_folders
-from everlog.store.embedding.embedder import Embedder, message_text
+from everlog.store.embedding.chunks import passages
+from everlog.store.embedding.embedder import Embedder, has_words, message_text
 
 EmbedderLookup = Callable[[ServingTable | None], Embedder]
 """Returns the embedder that the archive's table was made with; that of a new archive if there is no table."""
 
 
+def embedded_texts(role: str, name: str, text: str) -> list[str]:
+    """Return the texts of a message that are embedded: its passages, each with its sender; one empty text if it has no
+    words.
+    """
+    return [message_text(role, name, part) for part in passages(text) if has_words(part)] or [""]
+
+
+class _ClosingError(ArchiveError):
+    """Signal that embedding stopped because the process closes."""
+
+
 class _Stream:
-    """Vectors of one stream, in the order in which they were added. Capacity grows by half."""
+    """Vectors of the messages of one stream, in the order in which they were added. Capacity grows by half."""
 
-    def __init__(self, seqs: np.ndarray, rows: np.ndarray) -> None:
-        self._rows = rows
-        self.count = len(seqs)
-        self.places = {seq: place for place, seq in enumerate(seqs.tolist())}
-        """Row of each seq."""
-
-    @property
-    def rows(self) -> np.ndarray:
-        """Vectors, one row for each seq in `places`."""
-        return self._rows[: self.count]
+    def __init__(self, dimension: int) -> None:
+        self._rows = np.empty((0, dimension), np.float32)
+        self._seqs = np.empty(0, np.int64)
+        self._first = np.zeros(1, np.int64)
+        """First row of each message in `_seqs`, and the number of all rows."""
+        self._order = np.empty(0, np.int64)
+        """Places in `_seqs`, by seq."""
 
     @property
     def size(self) -> int:
         """Bytes of the vectors."""
         return self._rows.nbytes
 
-    def add(self, seqs: Sequence[int], rows: np.ndarray) -> None:
-        """Append the vectors of these seqs."""
-        end = self.count + len(seqs)
+    def absent(self, seqs: np.ndarray) -> np.ndarray:
+        """Return a mask of the seqs that have no vectors here."""
+        return ~np.isin(seqs, self._seqs)
+
+    def add(self, seqs: Sequence[int], counts: Sequence[int], rows: np.ndarray) -> None:
+        """Append the vectors of messages: `counts` is how many of the rows each of them has, at least 1."""
+        start = int(self._first[-1])
+        end = start + len(rows)
         if end > len(self._rows):
-            room = np.zeros((end + end // 2, rows.shape[1]), np.float32)
-            room[: self.count] = self.rows
+            room = np.zeros((end + end // 2 if start else end, self._rows.shape[1]), np.float32)
+            room[:start] = self._rows[:start]
             self._rows = room
-        self._rows[self.count : end] = rows
-        self.places.update(zip(seqs, range(self.count, end), strict=True))
-        self.count = end
+        self._rows[start:end] = rows
+        known, last = len(self._seqs), self._seqs[self._order[-1]] if len(self._order) else 0
+        self._seqs = np.concatenate([self._seqs, np.asarray(seqs, np.int64)])
+        self._first = np.concatenate([self._first, start + np.cumsum(counts, dtype=np.int64)])
+        if np.all(np.diff(self._seqs[known:], prepend=last) > 0):  # talk is mostly appended in order
+            self._order = np.concatenate([self._order, np.arange(known, len(self._seqs))])
+        else:
+            self._order = np.argsort(self._seqs)
+
+    def near(self, vector: np.ndarray, seqs: np.ndarray) -> np.ndarray:
+        """Return the cosine of the nearest passage of each of these messages, all of which are here."""
+        cosine = near_rows(self._rows[: self._first[-1]], vector)
+        best = np.maximum.reduceat(cosine, self._first[:-1])
+        found: np.ndarray = best[self._order[np.searchsorted(self._seqs, seqs, sorter=self._order)]]
+        return found
 
 
 class MessageVectors:
@@ -77,22 +106,25 @@ class MessageVectors:
         self._made_for: tuple[str, int] | None = None
         self._streams: OrderedDict[str, _Stream] = OrderedDict()
 
-    def near(self, agent_id: str, query: str, said: SaidMessages) -> dict[int, float]:
-        """Return the similarity in meaning of messages of an agent to the query: cosine by seq, at most the RECALL_MAX
-        nearest; empty for a query without words. Raises EmbedderError, ArchiveError.
+    def near(
+        self, agent_id: str, query: str, said: SaidMessages, is_closing: Callable[[], bool] = lambda: False
+    ) -> np.ndarray:
+        """Return the similarity in meaning of each message to the query: cosines of the nearest passages, float32, in
+        the order of `said.seqs`, rounded; an empty array for a query without words. Raises EmbedderError, and
+        ArchiveError, also if `is_closing` returns True before all messages have vectors.
         """
-        if not said.seqs:
-            return {}
+        seqs = np.asarray(said.seqs, np.int64)
+        cosine = np.zeros(len(seqs), np.float32)
+        if not len(seqs):
+            return cosine
         embedder = self._current()
         vector = embed_checked(embedder, [query])[0].astype("f4")
         if not vector.any():
-            return {}
-        cosine = np.empty(len(said.seqs), np.float32)
-        for owner, places in self._owners(agent_id, said.seqs):
-            stream = self._filled(embedder, owner, said, places)
-            rows = [stream.places[said.seqs[place]] for place in places]
-            cosine[places] = near_rows(stream.rows, vector)[rows]
-        return _nearest(np.asarray(said.seqs), np.round(cosine.astype(np.float64), MEANING_DIGITS))
+            return np.empty(0, np.float32)
+        for owner, places in self._owners(agent_id, seqs):
+            stream = self._filled(embedder, owner, said, seqs, places, is_closing)
+            cosine[places] = stream.near(vector, seqs[places])
+        return np.round(cosine, MEANING_DIGITS)
 
     def prepare(self, agent_id: str, said: SaidMessages, is_closing: Callable[[], bool]) -> None:
         """Embed the messages that have no vector yet, so that the next search need not; stop early if `is_closing`
@@ -100,11 +132,10 @@ class MessageVectors:
         """
         embedder = self._current()
         embed_checked(embedder, ["ready"])
-        for owner, places in self._owners(agent_id, said.seqs):
-            for start in range(0, len(places), EMBED_TEXTS):
-                if is_closing():
-                    return
-                self._filled(embedder, owner, said, places[start : start + EMBED_TEXTS])
+        seqs = np.asarray(said.seqs, np.int64)
+        with suppress(_ClosingError):
+            for owner, places in self._owners(agent_id, seqs):
+                self._filled(embedder, owner, said, seqs, places, is_closing)
 
     def _current(self) -> Embedder:
         """Return the embedder whose vectors the archive's table has. After a rebuild with another one, nothing of the
@@ -125,33 +156,40 @@ class MessageVectors:
             self._notes = ArchiveMetadata(self._folder / NOTES, durable=False)
         return self._notes
 
-    def _owners(self, agent_id: str, seqs: Sequence[int]) -> list[tuple[str, list[int]]]:
-        """Return the streams that wrote these seqs, each with the places of its seqs."""
-        left = list(range(len(seqs)))
-        found = []
+    def _owners(self, agent_id: str, seqs: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield the streams that wrote these seqs, each with the places of its seqs."""
+        left = np.arange(len(seqs))
         for name, cut in self._lineage.of(agent_id):
-            if mine := [place for place in left if seqs[place] > cut]:
-                found.append((name, mine))
-                left = [place for place in left if seqs[place] <= cut]
-        return found
+            own = seqs[left] > cut
+            if own.any():
+                yield name, left[own]
+            left = left[~own]
 
-    def _filled(self, embedder: Embedder, owner: str, said: SaidMessages, places: Sequence[int]) -> _Stream:
+    def _filled(
+        self,
+        embedder: Embedder,
+        owner: str,
+        said: SaidMessages,
+        seqs: np.ndarray,
+        places: np.ndarray,
+        is_closing: Callable[[], bool],
+    ) -> _Stream:
         """Return the vectors of a stream, with those at `places` of the messages. Missing ones are made and kept."""
         notes = self._opened()
         stream = self._streams.get(owner)
         if stream is None:
-            kept = notes.message_vectors(embedder.name, owner)
-            rows = np.frombuffer(b"".join(kept.values()), "<f2").reshape(len(kept), embedder.dimension)
-            stream = self._streams[owner] = _Stream(np.array(list(kept), np.int64), rows.astype("f4"))
-        missing = [place for place in places if said.seqs[place] not in stream.places]
-        for start in range(0, len(missing), EMBED_TEXTS):
-            some = missing[start : start + EMBED_TEXTS]
-            texts = [message_text(said.roles[place], said.names[place], said.texts[place]) for place in some]
-            seqs = [said.seqs[place] for place in some]
-            new = embed_checked(embedder, texts).astype("<f2")
+            stream = self._streams[owner] = _Stream(embedder.dimension)
+            stream.add(*_unpacked(notes.message_vectors(embedder.name, owner), embedder.dimension))
+        missing = places[stream.absent(seqs[places])]
+        for some in _batches(missing.tolist(), said):
+            if is_closing():
+                raise _ClosingError("messages are no longer embedded: the process closes")
+            new = embed_checked(embedder, [text for texts in some.values() for text in texts]).astype("<f2")
+            mine, counts = seqs[list(some)].tolist(), [len(texts) for texts in some.values()]
+            packed = (rows.tobytes() for rows in np.split(new, np.cumsum(counts)[:-1]))
             with notes.change():
-                notes.keep_messages(embedder.name, owner, zip(seqs, map(bytes, new), strict=True))
-            stream.add(seqs, new.astype("f4"))
+                notes.keep_messages(embedder.name, owner, zip(mine, packed, strict=True))
+            stream.add(mine, counts, new)
         self._streams.move_to_end(owner)
         self._evict()
         return stream
@@ -170,9 +208,25 @@ class MessageVectors:
         self._streams.clear()
 
 
-def _nearest(seqs: np.ndarray, cosine: np.ndarray) -> dict[int, float]:
-    """Return the cosines by seq; of the nearest RECALL_MAX at most, among equal ones the earlier seqs."""
-    if len(seqs) > RECALL_MAX:
-        best = np.lexsort([seqs, -cosine])[:RECALL_MAX]
-        seqs, cosine = seqs[best], cosine[best]
-    return dict(zip(seqs.tolist(), cosine.tolist(), strict=True))
+def _unpacked(kept: Mapping[int, bytes], dimension: int) -> tuple[list[int], list[int], np.ndarray]:
+    """Return seqs, numbers of rows, and rows of kept vectors. Those of another dimension are left out."""
+    size = 2 * dimension
+    usable = {seq: numbers for seq, numbers in kept.items() if numbers and len(numbers) % size == 0}
+    rows = np.frombuffer(b"".join(usable.values()), "<f2").reshape(-1, dimension)
+    return list(usable), [len(numbers) // size for numbers in usable.values()], rows
+
+
+def _batches(places: Sequence[int], said: SaidMessages) -> Iterator[dict[int, list[str]]]:
+    """Yield the texts of the messages at these places, by place: of each batch about EMBED_PASSAGES texts, and whole
+    messages.
+    """
+    some: dict[int, list[str]] = {}
+    count = 0
+    for place in places:
+        some[place] = embedded_texts(*said.message(place))
+        count += len(some[place])
+        if count >= EMBED_PASSAGES:
+            yield some
+            some, count = {}, 0
+    if some:
+        yield some

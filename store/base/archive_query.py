@@ -3,19 +3,26 @@
 Used by `actors/archive/archive_service.py`, `actors/memory/agent_search.py` and `store.archive`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
+if TYPE_CHECKING:
+    import numpy as np
+
+MessageLookup = Callable[[int], tuple[str, str, str]]
+"""Returns role, name and text of the message at a place (from 0) of `SaidMessages.seqs`. It may be called in another
+thread, and after the caller has stopped waiting.
+"""
+
 
 class SaidMessages(msgspec.Struct, frozen=True):
-    """Messages to and from one agent, column by column. All fields are of one length."""
+    """Messages to and from one agent. Texts are looked up only for messages that were never embedded."""
 
-    seqs: Sequence[int]
-    """Ascending."""
-    roles: Sequence[str]
-    names: Sequence[str]
-    texts: Sequence[str]
+    seqs: "np.ndarray | Sequence[int]"
+    """Seqs of the messages, ascending: int64."""
+    message: MessageLookup
 
 
 class ArchiveQuery(msgspec.Struct, frozen=True):
@@ -40,6 +47,10 @@ class ArchiveQuery(msgspec.Struct, frozen=True):
     """Tags that a result must have, all of them."""
     source: str = ""
     """One name out of `sources`: only documents of that source are searched."""
+    memory: str = ""
+    """Id of one memory or document: only its parts are searched."""
+    own: bool = True
+    """False: only documents are searched, and not the agent's own memories."""
     first: int = 0
     """Rank of the first result to return, from 0."""
     count: int = 10

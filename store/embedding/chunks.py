@@ -3,7 +3,7 @@
 Whole paragraphs stay together where they fit, then whole sentences, then words. A text without spaces is never split
 inside a visible character: not before a combining mark, nor inside a joined emoji.
 
-Used by `row_fold`.
+Used by `row_fold`, and for messages by `message_vectors` and `projections/search`.
 """
 
 import re
@@ -12,6 +12,12 @@ from collections.abc import Iterator
 
 CHUNK_CHARS = 1_000
 """Length above which a text is split, and of each part, inclusive."""
+PASSAGE_CHARS = 500
+"""Length of a passage of a message, inclusive. Each passage is found by itself: the vector of a long text is near to
+nothing.
+"""
+MESSAGE_CHARS_MAX = 100_000
+"""Characters of a message that are searched, from its beginning: 200 passages and more."""
 _PARAGRAPH = re.compile(r"\n[ \t]*\n\s*")
 _SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？；])|\n")
 _HEADING = re.compile(r"#{1,6} [^\n]*")
@@ -30,6 +36,14 @@ def chunks(text: str, chars_max: int = CHUNK_CHARS) -> list[str]:
     if len(text) <= chars_max:
         return [text]
     return [part for part in _pack_pieces(text.strip(), chars_max, 0) if part] or [""]
+
+
+def passages(text: str) -> list[str]:
+    """Return the passages of a message, in order: at least one, each of at most PASSAGE_CHARS characters.
+
+    What a message has after MESSAGE_CHARS_MAX characters is left out.
+    """
+    return chunks(text[:MESSAGE_CHARS_MAX], PASSAGE_CHARS)
 
 
 def _pack_pieces(text: str, chars_max: int, level: int) -> Iterator[str]:

@@ -13,14 +13,21 @@ from array import array
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from everlog.store.base.stemming import query_stems, stems
+from everlog.store.base.stemming import (
+    QUERY_WORDS_MAX,
+    STEMMED_CHARS_MAX,
+    language_of,
+    normal_text,
+    query_stems,
+    stems,
+)
 
 if TYPE_CHECKING:
     import numpy as np
 
 _IDENTIFIER = re.compile(r"\b\w+(?:[-./:@_]\w+)+")
 KNOWN_MAX = 300_000
-"""Number of pieces of text whose words are cached."""
+"""Number of pieces of text of each language whose words are cached."""
 
 
 def _number(stem: str) -> int:
@@ -31,27 +38,32 @@ def _whole(identifier: str) -> int:
     return crc32(f"={identifier}".encode())
 
 
-_known: dict[str, tuple[int, ...]] = {}
+_known: dict[str, dict[str, tuple[int, ...]]] = {}
+"""Words of pieces of text, by the language of the text."""
 
 
-def _numbers_in(piece: str) -> tuple[int, ...]:
-    """Return the words of a lower-case piece of text without spaces, and of the identifiers in it."""
-    found = [_number(stem) for stem in stems(piece)]
+def _numbers_in(piece: str, language: str) -> tuple[int, ...]:
+    """Return the words of a normal piece of text without spaces, and of the identifiers in it."""
+    found = [_number(stem) for stem in stems(piece, language)]
     if len(found) > 1:
         found += [_whole(identifier) for identifier in _IDENTIFIER.findall(piece)]
-    if len(_known) >= KNOWN_MAX:
-        _known.clear()
-    numbers = _known[piece] = tuple(found)
-    return numbers
+    return tuple(found)
 
 
 def numbers_of(text: str) -> list[int]:
     """Return the words of a text in order, each identifier after its parts."""
     found: list[int] = []
-    known = _known.get
-    for piece in text.lower().split():
-        numbers = known(piece)
-        found += _numbers_in(piece) if numbers is None else numbers
+    language = language_of(text)
+    known = _known.setdefault(language, {})
+    for piece in normal_text(text).split():
+        numbers = known.get(piece)
+        if numbers is None:
+            numbers = _numbers_in(piece, language)
+            if len(known) >= KNOWN_MAX:
+                known.clear()
+            if len(piece) <= STEMMED_CHARS_MAX:
+                known[piece] = numbers
+        found += numbers
     return found
 
 
@@ -88,9 +100,9 @@ def unpacked(data: bytes) -> "np.ndarray":
 
 
 def query_numbers(query: str) -> list[int]:
-    """Return the words of a query without duplicates; question words are dropped unless no others are left."""
+    """Return the words of a query without duplicates; function words are dropped unless no others are left."""
     found = {_number(stem) for stem in query_stems(query)}
-    found.update(_whole(identifier) for identifier in _IDENTIFIER.findall(query.lower()))
+    found.update(map(_whole, _IDENTIFIER.findall(normal_text(query))[:QUERY_WORDS_MAX]))
     return sorted(found)
 
 

@@ -10,7 +10,8 @@ import pytest
 
 import everlog
 from everlog.actors import sync_api
-from everlog.actors.agent_ref import AgentRef, ArchivalMemory
+from everlog.actors.agent_memory import ArchivalMemory
+from everlog.actors.agent_ref import AgentRef
 from everlog.actors.agent_state import AgentState
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.runtime import Run

@@ -151,9 +151,9 @@ def _search(index: Archive, wanted: ArchiveQuery) -> object:
 
 
 def _meanings(store: FileStore, agent_id: str, query: str) -> object:
-    said = SaidMessages([1, 2], ["user", "assistant"], ["", ""], [query, "something else"])
+    said = SaidMessages([1, 2], [("user", "", query), ("assistant", "", "something else")].__getitem__)
     vectors = message_vectors_of(store, lambda _: embedder())
     try:
-        return sorted(vectors.near(agent_id, query, said).items())
+        return vectors.near(agent_id, query, said).tolist()
     finally:
         vectors.close()

@@ -23,7 +23,7 @@ from everlog.events import (
     uuid7,
 )
 from everlog.projections import HEAD, ArchivalSearch, Projections
-from everlog.projections.archival_memory import PASSAGE_CHARS, WHITE
+from everlog.projections.archival_memory import FOUND_CHARS, WHITE
 from everlog.store.base.stemming import phrases_in, query_stems, stems
 from tests.laws.test_projections import BIRTH, loaded
 from tests.support.law import law
@@ -200,7 +200,7 @@ def test_a_long_text_is_shown_as_an_excerpt() -> None:
         for query, words in (("gold", "the gold is here"), ("is here salt", "is here salt"), ("sand", "sand sand")):
             (row,) = ArchivalSearch(engine, "sam", HEAD).search(query, 0, 5)
             assert words in row["text"]
-            assert len(row["text"]) <= PASSAGE_CHARS + 4
+            assert len(row["text"]) <= FOUND_CHARS + 4
             assert row["text"].startswith("… ") == (query != "sand")
             assert row["text"].endswith(" …")
         assert ArchivalSearch(engine, "sam", HEAD).holding(text) == name_of(len(life))

@@ -1,8 +1,10 @@
 """Laws of recall search: it ranks like a plain reference, as of any record, independently of earlier searches."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import strategies as st
 
@@ -12,13 +14,15 @@ from tests.laws.ranking_reference import Message, ranked
 from tests.support.law import law
 
 WORDS = ("Sam", "Ann", "sail", "sailing", "boat", "the", "what", "May", "8", "cake?", "cake.", "boat?", "[a boat]", "!",
-         "1990s", "猫好")  # fmt: skip
+         "1990s", "猫好", "I", "yesterday", "A boat sails far. " * 20)  # fmt: skip
 TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join)
 SAID = st.tuples(st.sampled_from(["Sam", "Ann", "Sam Hill", ""]), TEXTS, st.sampled_from([1, 60, 3599, 3600, 90_000]))
 LIVES = st.lists(st.one_of(SAID, SAID, SAID, SAID, SAID, st.none()), min_size=1, max_size=12)
 """A text, its speaker and the seconds since the previous message; None: the agent is created again."""
 QUERIES = st.lists(
-    st.sampled_from(["Sam", "Ann", "sail", "boat", "cake", "what", "May", "zebra", "oa", "1990s", "1990", "猫"]),
+    st.sampled_from(
+        ["Sam", "Ann", "sail", "boat", "cake", "what", "when", "you", "May", "zebra", "oa", "1990s", "1990", "猫"]
+    ),
     max_size=3,
 )
 
@@ -44,9 +48,14 @@ def lived(life: list[tuple[str, str, int] | None]) -> tuple[list[Record], list[M
     return records, said
 
 
-def searched(engine: Projections, as_of: int, query: str, **filters: Any) -> list[tuple[int, float]]:
-    """Return seqs and scores of all results, fetched in two pages."""
+def searched(
+    engine: Projections, as_of: int, query: str, meanings: Mapping[int, float] | None = None, **filters: Any
+) -> list[tuple[int, float]]:
+    """Return seqs and scores of all results, fetched in two pages. `meanings`: similarity by seq."""
     search = RecallSearch(engine, "sam", as_of)
+    if meanings is not None:
+        filters["talk"] = search.talk()
+        filters["meanings"] = np.array([meanings[seq] for seq in filters["talk"].seq], np.float32)
     first, rest = search.recall(query, 0, 2, **filters), search.recall(query, 2, 100, **filters)
     assert first.total == rest.total == len(first) + len(rest)
     return [(row["seq"], row["score"]) for row in [*first, *rest]]
@@ -75,18 +84,19 @@ def _life(records: list[Record], as_of: int, said: list[Message]) -> bool:
 def test_the_ranking_is_that_of_the_reference_as_of_any_record(life, query, data):
     """The ranking is equal after a search between two additions, as of any seq, with and without meanings and a role.
 
-    None, some or all of the documents are in the documents table.
+    None, some or all of the messages are in the talk index before the search, which may be of a later moment.
     """
     records, said = lived(life)
     cut = data.draw(st.integers(0, len(records)))
     as_of = data.draw(st.integers(1, len(records)))
-    cosines = {one.seq: data.draw(st.integers(-8, 8)) / 8 for one in said if data.draw(st.integers(0, 4))}
+    cosines = {one.seq: data.draw(st.integers(-8, 8)) / 8 for one in said}
     text = " ".join(query)
-    with Projections() as engine, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("everlog.projections.recall_search.DOCUMENTS_STORED_MIN", data.draw(st.sampled_from([1, 3, 100])))
+    with Projections() as engine:
         engine.add(records[:cut])
         RecallSearch(engine, "sam", HEAD).recall(text, 0, 5)
         engine.add(records[cut:])
+        if data.draw(st.booleans()):
+            RecallSearch(engine, "sam", HEAD).recall(text, 0, 5)
         known = until(said, records, as_of)
         for roles in ((), ("user",)):
             for meanings in (None, cosines):
@@ -167,8 +177,10 @@ def test_a_phrase_that_nothing_has_leaves_the_other_words_of_a_question(talk):
 
 
 def test_an_answer_is_found_by_the_words_of_its_question(talk):
-    """`My brother does.` does not mention sailing, and is found because the question before it does."""
-    assert talk("Who sails?") == [4, 3]
+    """`My brother does.` does not mention sailing, and is found because the question before it does. What else was said
+    within the hour comes after both.
+    """
+    assert talk("Who sails?") == [4, 3, 2]
 
 
 def test_a_speaker_who_is_named_is_preferred(talk):
@@ -185,7 +197,8 @@ def test_a_part_of_a_word_is_found_as_a_last_resort(talk):
 def test_days_are_inclusive_and_in_the_zone_of_the_agent(talk):
     """A search covers one day or several, before, after, or both; the days are inclusive."""
     assert talk("lake", start="2023-05-10", end="2023-05-10") == [5]
-    assert talk("lake", end="2023-05-09") == [2]
+    assert talk("lake", end="2023-05-09")[0] == 2
+    assert 5 not in talk("lake", end="2023-05-09")
     assert talk("lake", start="2023-05-11") == []
 
 
@@ -199,12 +212,24 @@ def test_filters_that_cannot_be_are_refused_in_words(talk):
 
 
 def test_only_the_nearest_meanings_are_results():
-    """Of 60 messages without the word only the nearest 20 are results, so that totals stay meaningful."""
-    life = [("", f"number {number}", 90_000) for number in range(60)]
+    """Of 130 messages without the word only the nearest 100 are results, so that totals stay meaningful."""
+    life = [("", f"number {number}", 90_000) for number in range(130)]
     with Projections() as engine:
         engine.add(lived(life)[0])
-        came = searched(engine, HEAD, "zebra", meanings={number: number / 100 for number in range(2, 62)})
-    assert [seq for seq, _ in came] == list(range(61, 41, -1))
+        came = searched(engine, HEAD, "zebra", meanings={number: number / 200 for number in range(2, 132)})
+    assert [seq for seq, _ in came] == list(range(131, 31, -1))
+
+
+def test_a_list_does_not_end_early():
+    """If few messages have the words, messages of the same sessions fill the list up to 50; if the talk has no word of
+    the query, nothing is found.
+    """
+    life = [("", "boat" if number == 30 else f"number {number}", 60) for number in range(80)]
+    with Projections() as engine:
+        engine.add(lived(life)[0])
+        came = [seq for seq, _ in searched(engine, HEAD, "boat")]
+        assert (came[0], len(came)) == (32, 50)
+        assert searched(engine, HEAD, "zebra") == []
 
 
 def test_speaker_names_are_left_out_of_the_embedded_query(talk):

@@ -113,20 +113,21 @@ def test_a_search_of_one_agent_reads_no_history_of_another() -> None:
         assert shelf.whole_reads == 1
 
 
-def test_unloading_an_agent_removes_its_search_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An agent that is unloaded and activated again finds its records once; the other agents still find theirs."""
-    monkeypatch.setattr("everlog.projections.recall_search.DOCUMENTS_STORED_MIN", 1)
+def test_unloading_an_agent_drops_its_talk() -> None:
+    """An agent that is unloaded and activated again finds its records once; the other agents still find theirs. Nothing
+    of the talk of an unloaded agent stays in memory.
+    """
     life = small_life()
     with Projections() as engine:
         engine.load(table_of([place_again(record, name) for name in NAMES for record in life]))
         found = {name: RecallSearch(engine, name, HEAD).recall("hello", 0, 5) for name in NAMES}
+        used = engine.talks.used
         engine.forget("bob")
-        assert engine.query("SELECT DISTINCT agent_id FROM documents ORDER BY 1") == [
-            {"agent_id": "ann"},
-            {"agent_id": "o'hara"},
-        ]
+        assert 0 < engine.talks.used < used
         engine.load(table_of([place_again(record, "bob") for record in life]))
         assert {name: RecallSearch(engine, name, HEAD).recall("hello", 0, 5) for name in NAMES} == found
+        engine.forget_many(NAMES)
+        assert engine.talks.used == 0
 
 
 def test_a_log_that_cannot_be_read_leaves_the_engine_as_it_was() -> None:

@@ -95,6 +95,12 @@ def days(text: str, today: str) -> tuple[str, str] | None:
     return None
 
 
+def without_days(text: str) -> str:
+    """Return `text` without the words in which `days` finds days."""
+    found = _ISO.sub(" ", text)
+    return any_case("|".join(rf"\b{name}\b" for name in _NEAR)).sub(" ", found)
+
+
 def to_second_person(text: str) -> str:
     """Return what a user said of themselves as it is said to them: "I sail" becomes "you sail"."""
     return _SWAP.sub(lambda match: _SWAPPED[match[0].lower()] if match[0] != "US" else match[0], text)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from everlog.actors.models.offline.english import any_case, short, stems
+from everlog.actors.models.offline.english import any_case, content, short, stems, without_days
 from everlog.actors.models.offline.facts import has_no_statement
 from everlog.actors.models.offline.request import CallResult
 
@@ -24,6 +24,8 @@ _DATED_HITS = 3
 
 _LINE = re.compile(r"timestamp: (\d{4}-\d{2}-\d{2})[^,]*, (.*)", re.DOTALL)
 _MEMORY = re.compile(r"(?:id: [^,]+, (?:.*?, )??)?memory: (.*)", re.DOTALL)
+_MESSAGE = re.compile(r"id: m\d+, ")
+"""Id of a message that is shown in part."""
 _AMONG = re.compile(r'timestamp: \d{4}-.*?(?="\s*,\s*"timestamp: |"\]|\Z)', re.DOTALL)
 _ORDER = any_case(r"(?:please )?(?:forget|search|look up|find|show me|list)\b")
 _SPEAKERS = {"user": "you said", "assistant": "I said", "memory": "I kept"}
@@ -60,13 +62,21 @@ def hits(search: CallResult) -> list[SearchHit]:
 
 
 def _hit(day: str, rest: str) -> SearchHit:
-    memory = _MEMORY.match(rest)
+    part = _MESSAGE.match(rest)
+    rest = rest[part.end() :] if part else rest
+    memory = None if part else _MEMORY.match(rest)
     who, dash, text = rest.partition(" - ")
     return SearchHit(day, "memory", memory[1]) if memory else SearchHit(day, who if dash else "somebody", text or rest)
 
 
+def topic(asked: Sequence[str]) -> str:
+    """Return the words of the questions that say more than a day; empty if they ask for a day alone."""
+    return " ".join(content(without_days(" ".join(asked))))
+
+
 def best(search: CallResult, asked: Sequence[str]) -> list[SearchHit]:
-    """Return the hit with most words of the question, as a list; of a search by day several.
+    """Return the hit with most words of the question, as a list; of a search by day several. A hit of a day has at
+    least one of the question's words, if the question says more than the day.
 
     The user's own question is no answer, nor is an earlier "I do not know" of the model.
     """
@@ -79,7 +89,8 @@ def best(search: CallResult, asked: Sequence[str]) -> list[SearchHit]:
     ]
     ranked = sorted(((_score(hit, wanted), hit) for hit in usable), key=lambda scored: -scored[0])
     if search.name == DATED:
-        return [hit for score, hit in ranked if score == ranked[0][0]][:_DATED_HITS]
+        needed = 0.5 if topic(asked) else -1.5
+        return [hit for score, hit in ranked if score == ranked[0][0] and score >= needed][:_DATED_HITS]
     needed = min(_COMMON_MIN, -(-len(wanted) // 2)) - 0.5
     return [hit for score, hit in ranked if score >= needed][:1]
 

@@ -2,7 +2,9 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from everlog.actors.archive import message_meanings
@@ -47,9 +49,9 @@ def test_vectors_that_break_are_noted_once_and_opened_again() -> None:
         vectors.fails = None
         found = await service.near("sam", "wifi", NOTHING_SAID)
         await service.close()
-        return found, vectors.opened
+        return found.tolist(), vectors.opened
 
-    assert asyncio.run(ask()) == ({1: 0.5}, 4)
+    assert asyncio.run(ask()) == ([0.5], 4)
     assert notes == ["messages cannot be compared by meaning, and searches go by words alone: no key"]
 
 
@@ -74,9 +76,9 @@ def test_after_a_slow_embedder_later_searches_do_not_wait_for_it(monkeypatch) ->
     answer = threading.Event()
 
     class Slow(Vectors):
-        def near(self, agent_id: str, query: str, said: SaidMessages) -> dict[int, float]:
+        def near(self, agent_id: str, query: str, said: SaidMessages, is_closing: Callable[[], bool]) -> np.ndarray:
             answer.wait()
-            return {}
+            return np.empty(0, np.float32)
 
     async def ask() -> None:
         service = meant(Slow())

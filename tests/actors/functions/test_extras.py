@@ -24,7 +24,7 @@ from tests.support.agent_world import Line, ScriptedModel, World, completion, sa
 CHAT = (
     "send_message", "pause_heartbeats", "core_memory_append", "core_memory_replace", "core_memory_remove",
     "conversation_search", "conversation_search_date", "archival_memory_insert", "archival_memory_search",
-    "archival_memory_update", "archival_memory_delete",
+    "archival_memory_update", "archival_memory_delete", "memory_read",
 )  # fmt: skip
 
 

@@ -4,9 +4,10 @@ model.
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
 from everlog.actors.agent.local_system import AgentServices, LocalSystem
@@ -39,14 +40,19 @@ class FakeArchive:
             raise ArchiveDown("nobody is there")
         return self.page
 
+    reranks = False
+
     def begin(self, agent_id: str, records: int) -> None:
         """Do nothing: answers are given."""
 
-    async def meanings(self, agent_id: str, query: str, said: SaidMessages) -> Mapping[int, float]:
+    async def rerank(self, query: str, texts: Sequence[str]) -> Sequence[int]:
+        pytest.fail("asked")
+
+    async def meanings(self, agent_id: str, query: str, said: SaidMessages) -> np.ndarray:
         self.asked.append((agent_id, query, said))
         if self.page is None:
             raise ArchiveDown("nobody is there")
-        return {}
+        return np.empty(0, np.float32)
 
 
 def call(world: World, *calls: tuple[str, dict[str, Any]]) -> list[str]:
@@ -91,7 +97,7 @@ def test_every_filter_reaches_the_archive() -> None:
     midnight = START - 9 * 3600 * SECOND  # midnight before the first of January in Tokyo
     assert (wanted.after, wanted.before) == (midnight, midnight + 2 * 86_400 * SECOND)
     assert (wanted.tags, wanted.source, wanted.sources) == (("sea", "moon"), "almanac", ["almanac"])
-    assert (wanted.first, wanted.count, wanted.as_of) == (5, 5, head + 1)
+    assert (wanted.first, wanted.count, wanted.as_of) == (10, 10, head + 1)
     assert text.startswith("Showing 1 of 12 results (page 1/2): ")
     told = "id: 4711, near: 0.14, part 2 of 3, tags: sea, moon, source: almanac, document: tides.txt, memory: the tide"
     assert json.loads(text.split("): ", 1)[1]) == [f"timestamp: 2026-01-01 09:00:00 AM JST+0900, {told}"]

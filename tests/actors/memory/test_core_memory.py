@@ -113,14 +113,14 @@ def test_edit_memory_writes_the_whole_block(world: World) -> None:
 
 def test_search_finds_sent_messages_with_correct_totals(world: World) -> None:
     """The words of send_message are found; totals count all results; system and function messages are not searched."""
-    for number in range(7):
+    for number in range(12):
         world.model.lines = [say(f"Whale number {number}.")]
         asyncio.run(world.tell(f"message {number}"))
     text, _ = call(world, "conversation_search", query="whale")
-    assert text.startswith("Showing 5 of 7 results (page 0/1): ")
-    assert len(json.loads(text.split(": ", 1)[1])) == 5
+    assert text.startswith("Showing 10 of 12 results (page 0/1): ")
+    assert len(json.loads(text.split(": ", 1)[1])) == 10
     text, _ = call(world, "conversation_search", query="whale", page=1)
-    assert text.startswith("Showing 2 of 7 results (page 1/1): ")
+    assert text.startswith("Showing 2 of 12 results (page 1/1): ")
     assert call(world, "conversation_search", query="xylophone")[0] == "No results found."
 
 

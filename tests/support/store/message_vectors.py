@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import numpy as np
+
 from everlog.actors.archive.message_meanings import MessageMeanings
 from everlog.store import SaidMessages
 
@@ -14,10 +16,10 @@ class Vectors:
         self.fails: Exception | None = None
         self.opened = 0
 
-    def near(self, agent_id: str, query: str, said: SaidMessages) -> dict[int, float]:
+    def near(self, agent_id: str, query: str, said: SaidMessages, is_closing: Callable[[], bool]) -> np.ndarray:
         if self.fails is not None:
             raise self.fails
-        return {1: 0.5}
+        return np.array([0.5], np.float32)
 
     def prepare(self, agent_id: str, said: SaidMessages, is_closing: Callable[[], bool]) -> None:
         if self.fails is not None:
@@ -35,7 +37,7 @@ def meant(vectors: Vectors, notes: list[str] | None = None, *, ahead_from: int |
         vectors.opened += 1
         return vectors
 
-    one = SaidMessages([1], ["user"], [""], ["hello"])
+    one = SaidMessages([1], [("user", "", "hello")].__getitem__)
     return MessageMeanings(
         open_vectors, lambda _: one, note=[].append if notes is None else notes.append, ahead_from=ahead_from
     )

@@ -113,6 +113,19 @@ def test_a_search_by_day_is_answered() -> None:
     assert "nothing about 2023-05-08" in said(request(asked, search, result("No results found."), beat(REQUESTED)))
 
 
+def test_a_day_without_an_answer_is_followed_by_a_search_of_all_days() -> None:
+    """People remember a day wrongly, and tell later what happened: a day must not hide the answer."""
+    asked = user("what did I say about the boat on 2023-05-08?")
+    search = called("conversation_search_date", start_date="2023-05-08", end_date="2023-05-08")
+    stamp = "timestamp: 2023-05-08 01:00:00 PM UTC+0000"
+    wider = [("conversation_search", {"query": "boat", "request_heartbeat": True})]
+    assert calls(request(asked, search, result("No results found."), beat(REQUESTED))) == wider
+    others = found(f"{stamp}, user - I like cakes")
+    assert calls(request(asked, search, result(others), beat(REQUESTED))) == wider
+    hits = found(f"{stamp}, user - I like cakes", f"{stamp}, user - The boat is red")
+    assert said(request(asked, search, result(hits), beat(REQUESTED))) == 'On 2023-05-08 you said: "The boat is red"'
+
+
 def test_keep_and_pause() -> None:
     """Texts are stored unchanged in archival memory, and pauses are limited to the maximum."""
     kept = calls(request(user("Keep this: the tide turns at six.\nAnd at noon.")))

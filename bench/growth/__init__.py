@@ -1,0 +1,1 @@
+"""Benchmarks of what an agent costs as it grows."""

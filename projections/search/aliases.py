@@ -1,0 +1,179 @@
+"""Find names that a talk introduces: after "my puppy Toby", a question about the puppy is one about Toby, and the other
+way round.
+
+Used by the ranking, which adds the other word of a pair to a query. Pure, append only: an expansion as of a moment
+knows the pairs of the messages up to then, and no others.
+"""
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import product
+from typing import NamedTuple
+
+from everlog.store.base.function_words import ENGLISH, FUNCTION_WORDS, QUESTION_WORDS
+from everlog.store.base.stemming import language_of, query_stems, stems
+
+MESSAGE_CHARS_MAX = 10_000
+"""Characters of a message, from its beginning, in which names are sought."""
+MESSAGE_ALIASES_MAX = 8
+"""Maximum number of pairs of one message: the first."""
+ALIASES_MAX = 10_000
+"""Maximum number of pairs of one talk: the first. Later ones are not known."""
+EXPANSIONS_MAX = 6
+"""Maximum number of other words for one word of a query: those that were introduced last."""
+
+_UPPER, _LOWER = "[A-ZÀ-ÖØ-ÞА-ЯЁ]", "[a-zß-öø-ÿа-яё]"
+_NAME = rf"(?P<name>{_UPPER}[\w'’-]{{1,19}}(?: {_UPPER}[\w'’-]{{1,19}})?)(?!\w)"
+_RELATION = (
+    "mother|mom|mum|father|dad|parents?|sister|brother|son|daughter|wife|husband|partner|girlfriend|boyfriend|fiancée?|"
+    "grandmother|grandma|grandfather|grandpa|aunt|uncle|cousin|niece|nephew|twins?|baby|friend|roommate|flatmate|"
+    "neighbou?r|boss|manager|colleague|coworker|teacher|coach|mentor|doctor|dentist|therapist|hometown|city|town|"
+    "dog|puppy|pup|cat|kitten|horse|bird|parrot|rabbit|bunny|hamster|turtle|snake|fish|pet|car|boat|band|school|company"
+)
+_WORD = r"[^\W\d_]{2,20}"
+_OWN = (
+    r"my|our|his|her|their|your|mi|tu|su|nuestr[oa]|meu|minha|seu|sua|nosso|nossa|mon|ma|son|sa|notre|votre|"
+    r"mi[oa]|su[oa]|nostr[oa]|meine?[nrm]?|unsere?[nrm]?|ihre?[nrm]?|seine?[nrm]?|mijn|onze?|zijn|haar|мо[йяею]|мою|наш[аеу]?"
+)
+_SOME = r"an?|the|una?|um|uma|une?|uno|eine?[nrm]?|een"
+_CALLED = (
+    r"(?:,? (?:is |was )?(?:named|called)|(?:'s|’s)? name is|,? (?:se llama|llamad[oa]|de nombre|se chama|chamad[oa]|"
+    r"s['’]appelle|nommée?|appelée?|si chiama|di nome|chiamat[oa]|heißt|namens|heet|genaamd|зовут))"
+)
+_SPACED = (
+    re.compile(rf"(?i:\b(?:{_OWN}|{_SOME}) (?:{_WORD} ){{0,2}}?(?P<noun>{_WORD}){_CALLED}) {_NAME}"),
+    re.compile(
+        rf"(?i:\b(?:name of|nombre de|nome d[ei]l?|nom de) (?:{_OWN}) (?P<noun>{_WORD}) (?:is|es|è|é|est)) {_NAME}"
+    ),
+    re.compile(rf"\b(?i:{_OWN}) (?:{_LOWER}[\w-]{{1,19}} ){{0,2}}?(?P<noun>{_LOWER}[\w-]{{1,19}}) {_NAME}"),
+    re.compile(rf"\b(?i:{_OWN}) (?:{_LOWER}[\w-]{{1,19}} ){{0,2}}?(?P<noun>{_RELATION}), {_NAME}"),
+    re.compile(rf"\b(?i:{_OWN}) (?P<noun>[A-ZÄÖÜ]{_LOWER}{{2,19}}) {_NAME}(?=[ ,.!?])"),
+    re.compile(rf"\b{_NAME} is (?:{_OWN}) (?:{_LOWER}[\w-]{{1,19}} ){{0,2}}?(?P<noun>{_RELATION})\b"),
+    re.compile(rf"\b{_NAME}, (?:{_OWN}) (?:{_LOWER}[\w-]{{1,19}} ){{0,2}}?(?P<noun>{_RELATION})\b"),
+)  # fmt: skip
+_TRIGGERS_TEXT = """
+named called name llama llamado llamada nombre chama chamado chamada s'appelle s’appelle nommé nommée appelé
+appelée chiama nome chiamato chiamata heißt namens heet genaamd зовут my our his her their your mi tu su
+nuestro nuestra meu minha seu sua nosso nossa mon ma son sa notre votre mio mia suo sua nostro nostra mein
+meine meinen meinem meiner unser unsere ihr ihre sein seine mijn ons onze zijn haar мой моя мое моё мои мою
+моей наш наша
+"""
+_TRIGGERS = frozenset(_TRIGGERS_TEXT.split())
+_BEFORE, _AFTER = 5, 7
+"""Words before and after such a word in which a pair is sought."""
+_HAN = "\u4e00-\u9fff"
+_EAST_ASIAN = (
+    re.compile(rf"(?:[我你他她咱]们?家?的?|[們]的?|[只隻条條个個位名头匹])(?P<noun>[{_HAN}]{{1,4}}?)(?:的名字|名字)?"
+               rf"(?:叫做|叫作|名叫|取名为?|起名叫?|是|叫)(?P<name>(?<!是)[{_HAN}A-Za-z]{{1,6}})(?=[，。！？、；,.!?\s]|$)"),
+    re.compile(rf"(?P<noun>[{_HAN}\u30a0-\u30ff]{{1,6}})の名前は「?(?P<name>[{_HAN}\u3040-\u30ff]{{1,8}}?)」?(?:です|だ|と|[。、！]|$)"),
+    re.compile(rf"「?(?P<name>[{_HAN}\u30a0-\u30ff]{{1,8}})」?(?:という|って(?:いう)?名前の)(?P<noun>[{_HAN}\u30a0-\u30ff]{{1,6}})"),
+    re.compile(
+        r"(?P<noun>[\uac00-\ud7a3]{1,6}) 이름은 (?P<name>[\uac00-\ud7a3]{1,6}?)(?:이?야|이?에요|예요|입니다|[.!,]|$)"
+    ),
+)  # fmt: skip
+_NO_NOUNS_TEXT = """
+favorite favourite new old own first last best dear little big next whole entire current former great good nice way name
+day week month year morning night time life mind opinion god thanks favorito nuevo vieja
+llama llamo chama chamo appelle chiama heißt heisst zovut heet зовут
+"""
+_NO_NOUNS = frozenset(_NO_NOUNS_TEXT.split())
+_NO_NAMES_TEXT = """
+monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september
+october november december christmas thanks thank please wow ok okay sorry
+"""
+_NO_NAMES = frozenset(_NO_NAMES_TEXT.split())
+
+
+class IntroducedName(NamedTuple):
+    """A common noun and a name that a message introduced as the same, both as stems."""
+
+    noun: tuple[str, ...]
+    name: tuple[str, ...]
+
+
+def aliases_in(text: str) -> tuple[IntroducedName, ...]:
+    """Return the pairs that a message introduces, in order of the rules."""
+    text = text[:MESSAGE_CHARS_MAX]
+    written = tuple(dict.fromkeys(_pairs(text if text.isascii() else unicodedata.normalize("NFC", text))))
+    if not written:
+        return ()
+    language = language_of(text)
+    own = QUESTION_WORDS if language == ENGLISH else QUESTION_WORDS | FUNCTION_WORDS[language]
+    no_names = own | _NO_NAMES | FUNCTION_WORDS[ENGLISH]
+    found: dict[IntroducedName, None] = {}
+    for noun, name in written:
+        first = name.split()[0].lower()
+        if noun.lower() in own | _NO_NOUNS or first in no_names or {"'", "’"} & set(first):
+            continue
+        alias = IntroducedName(_as_query(noun, language), _as_query(name, language))
+        if not set(alias.noun) & set(alias.name):
+            found[alias] = None
+    return tuple(found)[:MESSAGE_ALIASES_MAX]
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    """Yield nouns and names as they are written."""
+    for window, pattern in product(dict.fromkeys(_windows(text)), _SPACED):
+        for match in pattern.finditer(window):
+            yield match["noun"], match["name"].removesuffix("'s").removesuffix("’s")
+    for pattern in _EAST_ASIAN if not text.isascii() else ():
+        yield from ((match["noun"], match["name"]) for match in pattern.finditer(text))
+
+
+def _windows(text: str) -> Iterator[str]:
+    """Yield the parts of a text that can introduce a name: around a word such as "my" or "called", with a capital."""
+    lowered = text.lower().split()
+    if _TRIGGERS.isdisjoint(lowered):
+        return
+    words = text.split()
+    for place, word in enumerate(lowered):
+        if word in _TRIGGERS and any(near[0].isupper() for near in words[max(place - 3, 0) : place + 6]):
+            yield " ".join(words[max(place - _BEFORE, 0) : place + _AFTER])
+
+
+def _as_query(words: str, language: str) -> tuple[str, ...]:
+    """Return the stems of a noun or name, in the form in which queries have them."""
+    return (
+        tuple(query_stems(words, [language])) if not words.isascii() else tuple(dict.fromkeys(stems(words, language)))
+    )
+
+
+class AliasIndex:
+    """Pairs of one talk, by the places of the messages that introduced them. Places only grow."""
+
+    def __init__(self) -> None:
+        self._others: dict[str, list[tuple[int, tuple[str, ...]]]] = defaultdict(list)
+        """For each stem, the other stems, with the place of the message."""
+        self._count = 0
+
+    def __len__(self) -> int:
+        """Return the number of pairs."""
+        return self._count
+
+    def append(self, place: int, text: str) -> None:
+        """Add the pairs of a message."""
+        for noun, name in aliases_in(text)[: ALIASES_MAX - self._count]:
+            self._count += 1
+            for one, other in ((noun, name), (name, noun)):
+                for stem in one:
+                    self._others[stem].append((place, other))
+
+    def expansions(self, words: Iterable[str], messages: int) -> Sequence[str]:
+        """Return the stems that the first `messages` messages have introduced for the stems of a query, sorted, without
+        those of the query. A stem of one character counts as said where a longer stem contains it: 的狗 has 狗.
+        """
+        asked = frozenset(words)
+        sought = asked | {char for word in asked if not word.isascii() for char in word}
+        found: set[str] = set()
+        for word in sought:
+            found.update(_newest(self._others.get(word, ()), messages))
+        return sorted(found - asked)
+
+
+def _newest(others: Collection[tuple[int, tuple[str, ...]]], messages: int) -> Iterator[str]:
+    """Yield the stems that were introduced last among the first messages."""
+    known = dict.fromkeys(other for place, other in reversed(list(others)) if place < messages)
+    for other in list(known)[:EXPANSIONS_MAX]:
+        yield from other

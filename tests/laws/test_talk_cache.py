@@ -1,0 +1,109 @@
+"""Laws of the cache of talks: it changes no answer, stays in its bounds, and keeps no word that was dropped."""
+
+import pytest
+from hypothesis import strategies as st
+
+from everlog.events import RecordsErased, draft, place, uuid7
+from everlog.projections import HEAD, Projections, RecallSearch
+from everlog.projections.search.talk_cache import TalkCache
+from tests.laws.test_projections import place_again
+from tests.laws.test_recall_search import LIVES, lived
+from tests.support.law import law
+
+NAMES = ("ann", "bob", "cid")
+
+
+def found(engine: Projections, name: str, as_of: int) -> list[dict]:
+    """Return all results of a search for some words of the lives."""
+    return list(RecallSearch(engine, name, as_of).recall("sail boat cake", 0, 100))
+
+
+@law(st.lists(LIVES, min_size=3, max_size=3), st.data(), few=5, many=80)
+def test_a_cache_of_any_size_changes_no_answer(lives, data):
+    """Searches of several agents as of any moments and incarnations, between additions, find the same with a cache that
+    keeps everything, with one that keeps one talk only, and with a new engine.
+    """
+    records = {
+        name: [place_again(one, name) for one in lived(life)[0]] for name, life in zip(NAMES, lives, strict=True)
+    }
+    head = min(map(len, records.values()))
+    cut = data.draw(st.integers(1, head))
+    searches = data.draw(st.lists(st.tuples(st.sampled_from(NAMES), st.integers(1, head)), min_size=1, max_size=8))
+    with Projections() as large, Projections() as small:
+        small.talks = TalkCache(bytes_max=1)
+        for engine in (large, small):
+            for name in NAMES:
+                engine.add(records[name][:cut])
+                found(engine, name, HEAD)
+                engine.add(records[name][cut:])
+        for name, as_of in [*searches, *((name, HEAD) for name in NAMES)]:
+            with Projections() as fresh:
+                fresh.add(records[name][: None if as_of == HEAD else as_of])
+                assert found(large, name, as_of) == found(small, name, as_of) == found(fresh, name, HEAD)
+
+
+def spoken(name: str, count: int) -> list:
+    """Return the records of an agent that was told `count` different things."""
+    said = [("Sam", f"thing number{number} of {name}", 60) for number in range(count)]
+    return [place_again(one, name) for one in lived(said)[0]]
+
+
+def test_the_talk_searched_longest_ago_is_dropped_first():
+    """A cache above its bytes drops the talk of the agent that was searched longest ago, and never that of the last."""
+    with Projections() as engine:
+        for name in NAMES:
+            engine.add(spoken(name, 50))
+        found(engine, "ann", HEAD)
+        engine.talks = TalkCache(bytes_max=5 * engine.talks.used // 2)
+        for name in ("ann", "bob", "ann", "cid"):
+            found(engine, name, HEAD)
+        assert engine.talks.agents == {"ann", "cid"}
+        engine.talks = TalkCache(bytes_max=1)
+        found(engine, "bob", HEAD)
+        assert engine.talks.agents == {"bob"}
+
+
+def test_new_messages_are_appended_to_the_talk_that_is_kept(monkeypatch):
+    """A search after one new message reads that message only; a search without new ones reads no text at all."""
+    with Projections() as engine:
+        records = spoken("ann", 20)
+        engine.add(records[:20])
+        found(engine, "ann", HEAD)
+        read = []
+        gather = engine.gather
+        monkeypatch.setattr(engine, "gather", lambda name, *rest: read.append((name, rest[-1])) or gather(name, *rest))
+        found(engine, "ann", HEAD)
+        assert [name for name, _ in read] == ["search_said"]
+        engine.add(records[20:])
+        found(engine, "ann", HEAD)
+        found(engine, "ann", 5)
+    assert [name for name, _ in read] == ["search_said", "search_said", "search_new", "search_said"]
+    assert read[2][1] == records[20].seq
+
+
+@pytest.mark.parametrize("drop", ["forget", "erase", "close"])
+def test_dropped_words_are_gone_from_the_index(drop):
+    """Unloading an agent, a record of an erasure, and closing an engine leave no word of the agent's talk in memory."""
+    with Projections() as engine:
+        records = spoken("ann", 5)
+        engine.add(records)
+        found(engine, "ann", HEAD)
+        assert engine.talks.used
+        if drop == "forget":
+            engine.forget("ann")
+        elif drop == "erase":
+            event = RecordsErased(from_seq=2, to_seq=2)
+            time = records[-1].recorded_at + 1
+            engine.add([place(draft(event, event_id=uuid7(time, 99), recorded_at=time, turn=0, step=0), "ann", 7, 7)])
+        else:
+            engine.close()
+        assert engine.talks.used == 0
+        assert not engine.talks.agents
+
+
+def test_an_agent_without_messages_keeps_nothing():
+    """A search of an agent that was told nothing finds nothing, and leaves no index behind."""
+    with Projections() as engine:
+        engine.add(spoken("ann", 0))
+        assert found(engine, "ann", HEAD) == []
+        assert engine.talks.used == 0
