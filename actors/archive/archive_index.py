@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from everlog.actors.archive.archive_service import ArchiveService, LocalArchiveClient
 from everlog.actors.archive.message_meanings import MessageMeanings
+from everlog.actors.archive.reranker import Reranker
 from everlog.events import MessageSent, UserMessage, event_of, is_erased
 from everlog.store import FileStore, SaidMessages
 
@@ -82,6 +83,5 @@ def catch_up(store: FileStore, agents: Iterable[str]) -> None:
 def local_archive(store: FileStore, *, note: Callable[[str], None], stays: bool = False) -> LocalArchiveClient:
     """Return the archive client of this process. `stays`: the process stays, so work ahead of searches pays."""
     service = ArchiveService(lambda: index_of(store), store, note=note)
-    return LocalArchiveClient(
-        service, message_meanings(lambda: store, note=note, ahead_from=0 if stays else None), stays=stays
-    )
+    meant = message_meanings(lambda: store, note=note, ahead_from=0 if stays else None)
+    return LocalArchiveClient(service, meant, Reranker(store.root, note=note), stays=stays)

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from everlog.actors.archive.message_meanings import MessageMeanings
+from everlog.actors.archive.reranker import Reranker
 from everlog.actors.ports.agent_constants import FOLLOW_LOGS_BATCH, FOLLOW_S, FOLLOW_S_MAX, SEARCH_S
 from everlog.actors.ports.effects import Hit, Page
 from everlog.events import ArchiveDown, ArchiveError, StoreError, UnknownAgent
@@ -257,21 +258,44 @@ def _page(index: SearchIndex, wanted: ArchiveQuery) -> Page:
     return Page(found.total, wanted.first // wanted.count, pages, hits, by_meaning=found.by_meaning)
 
 
-class LocalArchiveClient:
+class _OwnProcess:
+    """Part of an archive client that is done in its own process: the meanings of messages, and reranking."""
+
+    def __init__(self, meant: MessageMeanings, reranker: Reranker) -> None:
+        self._meant = meant
+        self._reranker = reranker
+
+    def begin(self, agent_id: str, records: int) -> None:
+        """Prepare for searches of an agent in the background, if the process stays."""
+        self._meant.begin(agent_id, records)
+
+    async def meanings(self, agent_id: str, query: str, said: SaidMessages) -> "np.ndarray":
+        """Return the similarity of each message to the query, in their order. Raises ArchiveDown."""
+        return await self._meant.near(agent_id, query, said)
+
+    @property
+    def reranks(self) -> bool:
+        """True if the store has a reranker."""
+        return self._reranker.is_on
+
+    async def rerank(self, query: str, texts: Sequence[str]) -> Sequence[int]:
+        """Return the numbers of these texts, best first. Raises ArchiveDown."""
+        return await self._reranker.order(query, texts)
+
+
+class LocalArchiveClient(_OwnProcess):
     """Archive of a process that runs agents itself; see `ArchiveClient`.
 
     Opening the index takes seconds, for which the first search in archival memory waits.
     """
 
-    def __init__(self, archivist: ArchiveService, meant: MessageMeanings, *, stays: bool = False) -> None:
+    def __init__(
+        self, archivist: ArchiveService, meant: MessageMeanings, reranker: Reranker, *, stays: bool = False
+    ) -> None:
         """Create the client. `stays`: the process stays, so the index follows the logs from the first search on."""
+        super().__init__(meant, reranker)
         self._archivist = archivist
-        self._meant = meant
         self._stays = stays
-
-    def begin(self, agent_id: str, records: int) -> None:
-        """Prepare for searches of an agent in the background, if the process stays."""
-        self._meant.begin(agent_id, records)
 
     async def search(self, wanted: ArchiveQuery) -> Page:
         """Return the best matches in archival memory, best first. Raises ArchiveDown."""
@@ -280,17 +304,14 @@ class LocalArchiveClient:
             self._archivist.begin()
         return page
 
-    async def meanings(self, agent_id: str, query: str, said: SaidMessages) -> "np.ndarray":
-        """Return the similarity of each message to the query, in their order. Raises ArchiveDown."""
-        return await self._meant.near(agent_id, query, said)
-
     async def close(self) -> None:
         """Close the archive. Idempotent."""
         await self._meant.close()
+        self._reranker.close()
         await self._archivist.close()
 
 
-class ClusterArchiveClient:
+class ClusterArchiveClient(_OwnProcess):
     """Client of a cluster's archive, for a host; see `ArchiveClient`. Questions of the same moment go in one call.
 
     Messages are compared by meaning in the host's own process. Raises ArchiveDown if no answer arrives in time; the
@@ -301,16 +322,13 @@ class ClusterArchiveClient:
         self,
         send: Callable[[Sequence[ArchiveQuery]], Awaitable[Sequence[ArchiveResponse]]],
         meant: MessageMeanings,
+        reranker: Reranker,
     ) -> None:
         """Create the client. `send` raises ArchiveDown if the archive does not answer."""
+        super().__init__(meant, reranker)
         self._send = send
-        self._meant = meant
         self._waiting: list[tuple[ArchiveQuery, asyncio.Future[Any]]] = []
         self._calls: set[asyncio.Task[None]] = set()
-
-    def begin(self, agent_id: str, records: int) -> None:
-        """Prepare for searches of an agent in the background."""
-        self._meant.begin(agent_id, records)
 
     async def search(self, wanted: ArchiveQuery) -> Page:
         """Return the best matches in archival memory, best first. Raises ArchiveDown."""
@@ -323,10 +341,6 @@ class ClusterArchiveClient:
             return await asyncio.wait_for(answer, SEARCH_S)
         except TimeoutError:
             raise ArchiveDown(f"the archive gave no answer in {SEARCH_S} seconds") from None
-
-    async def meanings(self, agent_id: str, query: str, said: SaidMessages) -> "np.ndarray":
-        """Return the similarity of each message to the query, in their order. Raises ArchiveDown."""
-        return await self._meant.near(agent_id, query, said)
 
     def _begin_call(self) -> None:
         waiting, self._waiting = self._waiting, []

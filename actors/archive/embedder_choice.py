@@ -161,7 +161,7 @@ def embedder_by_recorded_name(name: str, dimension: int) -> Embedder:
         )
     from everlog.actors.models.openai_client import EmbeddingsEndpoint
 
-    return EndpointEmbedder(EmbeddingsEndpoint(model, place, keyless=True), dimension)
+    return EndpointEmbedder(EmbeddingsEndpoint(model, place, key_name=""), dimension)
 
 
 def _requests(texts: Sequence[str]) -> Iterator[list[int]]:

@@ -30,7 +30,7 @@ NOTHING_SAID = SaidMessages((), _no_message)
 class VectorIndex(Protocol):
     """Vectors of messages, such as `everlog.store.archive.MessageVectors`."""
 
-    def near(self, agent_id: str, query: str, said: SaidMessages) -> "np.ndarray": ...
+    def near(self, agent_id: str, query: str, said: SaidMessages, is_closing: Callable[[], bool]) -> "np.ndarray": ...
 
     def prepare(self, agent_id: str, said: SaidMessages, is_closing: Callable[[], bool]) -> None: ...
 
@@ -103,7 +103,7 @@ class MessageMeanings:
 
     def _near(self, agent_id: str, query: str, said: SaidMessages) -> "np.ndarray":
         found: list[np.ndarray] = []
-        self._run(lambda vectors: found.append(vectors.near(agent_id, query, said)))
+        self._run(lambda vectors: found.append(vectors.near(agent_id, query, said, lambda: self._closed)))
         return found[0]
 
     def _run(self, work: Callable[[VectorIndex], None]) -> None:

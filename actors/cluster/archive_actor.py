@@ -15,6 +15,7 @@ import msgspec
 
 from everlog.actors.archive.archive_index import index_of, message_meanings
 from everlog.actors.archive.archive_service import ArchiveResponse, ArchiveService, ClusterArchiveClient
+from everlog.actors.archive.reranker import Reranker
 from everlog.actors.cluster import ray_api
 from everlog.actors.cluster.cluster_errors import first_line
 from everlog.actors.cluster.structured_log import StructuredLogger
@@ -168,6 +169,5 @@ def archive_client_of(root: str, note: Callable[[str], None]) -> ClusterArchiveC
             raise ArchiveDown(f"the archive is gone: {first_line(error)}") from error
         return answers
 
-    return ClusterArchiveClient(
-        send, message_meanings(_LazyStore(root).opened, note=note, ahead_from=EMBED_AHEAD_RECORDS)
-    )
+    meant = message_meanings(_LazyStore(root).opened, note=note, ahead_from=EMBED_AHEAD_RECORDS)
+    return ClusterArchiveClient(send, meant, Reranker(Path(root), note=note))

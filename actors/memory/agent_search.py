@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from everlog.actors.memory.joint_search import RESULTS_MAX, covered, merged, page_of, places_of, relevance, scored
+from everlog.actors.memory.reranked_search import reranked
 from everlog.actors.ports.agent_constants import PAGE_RESULTS, PAGES_MAX, PASSAGE_CHARS
 from everlog.actors.ports.effects import ANYTHING, ArchiveClient, Filters, Hit, Page, Place, ThreadRunner
 from everlog.actors.prompt.context import Context
@@ -71,8 +72,12 @@ class AgentSearcher:
         """Search the messages, best match first."""
         talk = await self._aside(self._talk, filters)
         weights = await self._aside(self._search.rarities, query, talk)
-        found = await self._recalled(query, _bounded(page), count, filters, talk)
-        return self._with_passages(found, query, weights)[0]
+
+        async def search(page: int, count: int) -> Page:
+            found = await self._recalled(query, page, count, filters, talk)
+            return self._with_passages(found, query, weights)[0]
+
+        return await reranked(self._archive, query, _bounded(page), count, search)
 
     async def recall_between(self, start: str, end: str, page: int, count: int = PAGE_RESULTS) -> Page:
         """Return the messages from day `start` to day `end`, both inclusive, in order."""
@@ -82,8 +87,7 @@ class AgentSearcher:
 
     async def archival(self, query: str, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
         """Search archival memory and documents, best match first."""
-        found = await self._kept_page(query, _bounded(page), count, filters)
-        return self._with_passages(found, query, dict.fromkeys(query_stems(query), 1.0))[0]
+        return await self._kept_results(query, _bounded(page), count, filters)
 
     async def everything(self, query: str, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
         """Search messages, memories and documents, and rank them together, as `joint_search` says, best match first.
@@ -96,10 +100,13 @@ class AgentSearcher:
         if places == ("messages",):
             return await self.recall(query, page, count, filters)
         if len(places) == 1:
-            found = await self._kept_page(query, page, count, filters, places[0])
-            return self._with_passages(found, query, dict.fromkeys(query_stems(query), 1.0))[0]
+            return await self._kept_results(query, page, count, filters, places[0])
         ranked = await self.ranked(query, filters)
-        return page_of(ranked, page, count)
+
+        async def search(page: int, count: int) -> Page:
+            return page_of(ranked, page, count)
+
+        return await reranked(self._archive, query, page, count, search)
 
     async def ranked(self, query: str, filters: Filters = ANYTHING) -> Page:
         """Return the best results of all places on one page, ranked together. See `everything`."""
@@ -130,6 +137,18 @@ class AgentSearcher:
         found = await self._aside(find)
         compared = meanings is not None and len(meanings) > 0
         return _page(found, page, count, by_meaning=compared, archive_down=meanings is None)
+
+    async def _kept_results(
+        self, query: str, page: int, count: int, filters: Filters, place: Place | None = None
+    ) -> Page:
+        """Return a page of memories and documents with their passages."""
+        weights = dict.fromkeys(query_stems(query), 1.0)
+
+        async def search(page: int, count: int) -> Page:
+            found = await self._kept_page(query, page, count, filters, place)
+            return self._with_passages(found, query, weights)[0]
+
+        return await reranked(self._archive, query, page, count, search)
 
     async def _kept_page(self, query: str, page: int, count: int, filters: Filters, place: Place | None = None) -> Page:
         """Return a page of memories and documents; of one of them if there is a `place`."""

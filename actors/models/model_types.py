@@ -65,6 +65,8 @@ class EndpointEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Seconds without a piece of the reply after which a try of a call is given up; None: GATEWAY_TIMEOUT_S."""
     call_s: float | None = None
     """Seconds after which a call is given up, with all its tries; None: CALL_S_MAX."""
+    reranker: str = ""
+    """Name of its model that puts the best results of searches in order; empty: it is asked for none."""
     abilities: Abilities = Abilities()
     note: str = ""
 
@@ -181,6 +183,11 @@ class Catalogue(msgspec.Struct, frozen=True):
         """
         described = (*self.endpoints.values(), *self.shipped.values())
         return next((each.key for each in described if same_url(each.url, url)), OPENAI_KEY)
+
+    @property
+    def reranking(self) -> EndpointEntry | None:
+        """Endpoint that puts the best results of searches in order; None if the user described none."""
+        return next((each for each in self.endpoints.values() if each.reranker), None)
 
     def limits_of(self, url: str) -> CallLimits:
         """Return the limits of calls to an address: those that the user described, else the defaults."""

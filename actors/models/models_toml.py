@@ -53,6 +53,9 @@ def parse_models(text: str, path: str) -> tuple[Mapping[str, EndpointEntry], Map
         other = urls.setdefault(plain_url(endpoint.url), name)
         if other != name:
             raise _fault(path, text, ["endpoints", name, "url"], f"the endpoint {other!r} has this address already")
+    first, *others = [name for name, endpoint in endpoints.items() if endpoint.reranker] or [""]
+    if others:
+        raise _fault(path, text, ["endpoints", others[0], "reranker"], f"the endpoint {first!r} reranks already")
     for name, entry in models.items():
         for field in ("window", "threads", "price_in", "price_out", "price_cached"):
             value = getattr(entry, field)

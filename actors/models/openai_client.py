@@ -321,17 +321,26 @@ async def _read(response: httpx2.Response, reading: ResponseReader, limit: async
 class EmbeddingsEndpoint:
     """Embeddings endpoint for callers that can block: it needs no event loop."""
 
-    def __init__(self, name: str, base_url: str | None = None, *, keyless: bool = False) -> None:
-        """`keyless`: send no key. Raise ModelError as `ConnectionPool` does."""
-        self._key = "" if keyless else os.environ.get("OPENAI_API_KEY", "").strip()
+    path = "/embeddings"
+
+    def __init__(
+        self,
+        name: str,
+        base_url: str | None = None,
+        *,
+        key_name: str = OPENAI_KEY,
+        timeout_s: float = GATEWAY_TIMEOUT_S,
+    ) -> None:
+        """`key_name`: the environment variable with the key; empty: no key is sent. Raise ModelError as
+        `ConnectionPool` does.
+        """
+        self._key = os.environ.get(key_name, "").strip() if key_name else ""
         base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
-        check_address(name, self._key, base_url)
+        check_address(name, self._key, base_url, key_name or OPENAI_KEY)
         base_url, query = split_query(base_url)
-        self._path = "/embeddings" + query
+        self._path = self.path + query
         self.name = name
-        self._client = openai.OpenAI(
-            api_key=self._key or "none", base_url=base_url, max_retries=0, timeout=GATEWAY_TIMEOUT_S
-        )
+        self._client = openai.OpenAI(api_key=self._key or "none", base_url=base_url, max_retries=0, timeout=timeout_s)
         self.url = str(self._client.base_url)
 
     def ask(self, request: bytes) -> str:
@@ -350,6 +359,12 @@ class EmbeddingsEndpoint:
 
     def _clean(self, text: str) -> str:
         return redact_key(text, self._key)
+
+
+class RerankEndpoint(EmbeddingsEndpoint):
+    """Endpoint that says how well texts answer a query, as Cohere, Jina and vLLM do."""
+
+    path = "/rerank"
 
 
 def unreachable(error: Exception, name: str, url: str, clean: Callable[[str], str], kept: str) -> ModelError:

@@ -206,6 +206,10 @@ class Page(msgspec.Struct, frozen=True):
     """True if the archive should have taken part and did not answer:
     the results were found by words alone, in the log.
     """
+    reranked: bool = False
+    """True if a reranker put the best results in order."""
+    reranker_down: bool = False
+    """True if a reranker should have done so and gave no usable answer: the results are in the order without it."""
 
 
 class Filters(msgspec.Struct, frozen=True):
@@ -231,15 +235,25 @@ ANYTHING = Filters()
 class ArchiveClient(Protocol):
     """Index of the memories of agents, which catches up with the log before it answers, and meanings of messages.
 
-    `search` and `meanings` raise ArchiveDown if there is no answer; the caller then searches by words alone.
+    `search`, `meanings` and `rerank` raise ArchiveDown if there is no answer; the caller then searches by words alone,
+    or leaves the results in their order.
     """
 
     def begin(self, agent_id: str, records: int) -> None:
         """Prepare for searches of an agent that was loaded and has so many records, in the background."""
         ...
 
+    @property
+    def reranks(self) -> bool:
+        """True if the best results of searches are to be put in order by `rerank`."""
+        ...
+
     async def search(self, wanted: "ArchiveQuery") -> Page:
         """Return stored texts, best match first."""
+        ...
+
+    async def rerank(self, query: str, texts: Sequence[str]) -> Sequence[int]:
+        """Return the numbers of these texts (from 0), best first, each once."""
         ...
 
     async def meanings(self, agent_id: str, query: str, said: "SaidMessages") -> "np.ndarray":

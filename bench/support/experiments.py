@@ -22,6 +22,7 @@ from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import ServiceOptions, open_system
 from everlog.actors.ports.effects import ModelResponse
 from everlog.events import Event, ModelError
+from everlog.store.embedding.best_passage import MARK
 
 Call = tuple[str, dict[str, Any]]
 """Name of a function, and its arguments."""
@@ -67,7 +68,7 @@ class Outcome(msgspec.Struct):
         missing = set(gold)
         for number, page in enumerate(self.pages, 1):
             lines = shown(page)[1]
-            missing = {text for text in missing if not any(text in line for line in lines)}
+            missing = {text for text in missing if not any(shows(line, text) for line in lines)}
             if not missing:
                 return number
         return None
@@ -117,7 +118,7 @@ class Reader:
         pages = [shown(result) for result in results(later)]
         lines = [line for _, page in pages for line in page]
         gold = self._gold[question]
-        if all(any(text in line for line in lines) for text in gold):
+        if all(any(shows(line, text) for line in lines) for text in gold):
             return "send_message", {"message": " ".join(gold)}
         if pages and (len(pages) > pages[-1][0] or len(pages) >= self._pages_max):
             return "send_message", {"message": UNKNOWN}
@@ -145,6 +146,14 @@ def shown(result: str) -> tuple[int, list[str]]:
     """Return the number of the last page, and the lines that a page of results shows; 0 and none if it has none."""
     found = _SHOWN.match(result)
     return (int(found[2]), json.loads(found[3])) if found else (0, [])
+
+
+def shows(line: str, text: str) -> bool:
+    """Return True if a line of a page of results shows a text, whole or its best passage."""
+    if text in line:
+        return True
+    passage = re.split(r" - |memory: ", line, maxsplit=1)[-1].strip(f"{MARK} ") if MARK in line else ""
+    return bool(passage) and passage in text
 
 
 async def pose(agent: AgentRef, question: str | Event) -> Outcome:

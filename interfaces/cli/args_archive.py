@@ -9,6 +9,7 @@ from everlog.interfaces.cli.args_shared import (
     as_of,
     base_url,
     filters,
+    full_texts,
     json,
     name,
     opening,
@@ -65,7 +66,8 @@ def _embedder(parser: argparse.ArgumentParser) -> None:
         "--embedder",
         metavar="MODEL",
         type=argument_values.words,
-        help="embedding model: `wordllama-256` (offline) or a model of an endpoint (default: the index's model)",
+        help="embedding model: `wordllama-256` (offline), `minilm` (offline, slower and better; the extra "
+        "`minilm`) or a model of an endpoint (default: the index's model)",
     )
     base_url(parser)
 
@@ -138,7 +140,7 @@ COMMANDS = (
         "manage.archive_commands:search",
         "search the archival memory and the documents of an agent",
         'everlog archive search sam "where is the gold" --since 2024-01-01',
-        (name, query, filters, words, as_of, json),
+        (name, query, filters, full_texts, words, as_of, json),
         _ARCHIVE_SEARCHING,
         reads_only=True,
         usage="NAME QUERY",

@@ -93,6 +93,11 @@ def filters(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def full_texts(parser: argparse.ArgumentParser) -> None:
+    """Add --full, which shows the whole of each result."""
+    parser.add_argument("--full", action="store_true", help="show long results whole, and not their best passage")
+
+
 def words(parser: argparse.ArgumentParser) -> None:
     """Add --words, which limits a search to keywords."""
     parser.add_argument(

@@ -10,6 +10,7 @@ from everlog.interfaces.cli.args_shared import (
     as_of,
     filters,
     follow,
+    full_texts,
     json,
     name,
     name_or_all,
@@ -126,14 +127,15 @@ def _searching(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--in",
         dest="place",
-        choices=("recall", "archival"),
+        choices=("everything", "messages", "archive", "documents", "recall", "archival"),
         metavar="WHERE",
-        default="recall",
-        help="search `recall` (the conversation) or `archival` (archival memory and documents) (default: recall)",
+        default="everything",
+        help="search only `messages`, `archive` (memories that the agent stored) or `documents` (default: everything)",
     )
     parser.add_argument("--role", metavar="ROLE", action="append", default=[], help="show only messages of this role: "
                         "user or assistant; repeatable")  # fmt: skip
     parser.add_argument("--scores", action="store_true", help="show the score of each result")
+    full_texts(parser)
     parser.add_argument(
         "--queries", metavar="FILE", help="run each line of FILE as a query; prints one JSON line per query"
     )
@@ -286,10 +288,10 @@ READERS = (
     CommandSpec(
         "search",
         "show.search_command:search",
-        "search the conversation or the archival memory of an agent",
+        "search messages, memories and documents of an agent, or of all agents",
         'everlog search sam "sailing trip" --page 2',
-        (name, query, _searching, filters, words, as_of, json),
-        usage="NAME QUERY",
+        (name_or_all, query, _searching, filters, words, as_of, json),
+        usage="NAME QUERY | --all QUERY",
     ),
     CommandSpec(
         "replay",

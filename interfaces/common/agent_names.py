@@ -22,7 +22,7 @@ def look_up_names(args: Namespace, world: CommandEnvironment) -> None:
     """
     given = {key: getattr(args, key) for key in NAMING if isinstance(getattr(args, key, None), str)}
     several = args.names if isinstance(getattr(args, "names", None), list) else []
-    if getattr(args, "command", "") == "export" and args.all:  # NAME is a folder
+    if getattr(args, "command", "") in {"export", "search"} and args.all:  # NAME is a folder, or the query
         given = {}
     if not given and not several:
         return

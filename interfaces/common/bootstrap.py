@@ -20,6 +20,7 @@ from everlog.actors.agent_ref import AgentRef
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import ServiceOptions, open_system, place_of
 from everlog.actors.archive.archive_index import local_archive
+from everlog.actors.archive.archive_service import LocalArchiveClient
 from everlog.actors.cluster.ray_address import running
 from everlog.actors.functions.extras import Grants
 from everlog.actors.functions.tools import Tool
@@ -68,10 +69,15 @@ def system_of(args: Namespace, world: CommandEnvironment, archive: ArchiveClient
     )
 
 
+def archive_of(args: Namespace, world: CommandEnvironment) -> LocalArchiveClient | None:
+    """Return the archive client of a command that searches; None with --words."""
+    return None if args.words else local_archive(store_of(args, world), note=warn)
+
+
 @contextmanager
 def searching(args: Namespace, world: CommandEnvironment) -> Iterator[AgentView]:
     """Open an agent for a search by words and by meaning, or with --words by words alone. See `open_view`."""
-    archive = None if args.words else local_archive(store_of(args, world), note=warn)
+    archive = archive_of(args, world)
     try:
         with opened_view(args, world, archive) as view:
             yield view

@@ -11,6 +11,7 @@ from everlog.actors.agent.local_system import AgentView
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.memory.agent_search import AgentSearcher
 from everlog.actors.memory.archival_rules import id_of
+from everlog.actors.ports.agent_constants import PAGE_RESULTS
 from everlog.actors.ports.effects import Filters, Page
 from everlog.events import BadInput, FunctionError
 from everlog.interfaces.common.bootstrap import (
@@ -29,8 +30,7 @@ from everlog.interfaces.output import json_shapes
 from everlog.store import name_of
 
 LIST_RESULTS = 20
-SEARCH_RESULTS = 5
-"""Results on one page."""
+"""Memories on one page of a list."""
 
 
 def insert(args: Namespace, world: CommandEnvironment) -> int:
@@ -110,7 +110,7 @@ def search(args: Namespace, world: CommandEnvironment) -> int:
 
 
 async def _find_page(searcher: AgentSearcher, args: Namespace, filters: Filters) -> Page:
-    return await searcher.archival(args.query, args.page - 1, SEARCH_RESULTS, filters)
+    return await searcher.archival(args.query, args.page - 1, PAGE_RESULTS, filters)
 
 
 def show(args: Namespace, world: CommandEnvironment) -> int:
@@ -126,9 +126,10 @@ def show(args: Namespace, world: CommandEnvironment) -> int:
     if args.json:
         print(json_shapes.line(json_shapes.hit(found)))
         return 0
-    from everlog.interfaces.output import show_pages
+    from everlog.interfaces.output import search_pages, show_pages
 
-    show_pages.show(show_pages.one(json_shapes.hit(found), world.clock.now(), zone=searcher.zone))
+    look = search_pages.Look(zone=searcher.zone)
+    show_pages.show(search_pages.one(json_shapes.hit(found), world.clock.now(), look=look))
     return 0
 
 
@@ -151,7 +152,8 @@ def _page(args: Namespace, found: Page, world: CommandEnvironment, zone: str, qu
     if args.json:
         print(json_shapes.line(shape))
         return 0
-    from everlog.interfaces.output import show_pages
+    from everlog.interfaces.output import search_pages, show_pages
 
-    show_pages.show(show_pages.search(query, shape, world.clock.now(), zone=zone))
+    look = search_pages.Look(zone=zone, full=getattr(args, "full", False))
+    show_pages.show(search_pages.results(query, shape, world.clock.now(), look))
     return 0

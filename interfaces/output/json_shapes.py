@@ -36,7 +36,7 @@ def event(record: Record) -> JsonObject:
 
 def hit(found: Hit) -> JsonObject:
     """Return one result of a search."""
-    return {**msgspec.to_builtins(found), "time": iso(found.at)}
+    return {**msgspec.to_builtins(found), "place": found.place, "time": iso(found.at)}
 
 
 def page(found: Page) -> JsonObject:
@@ -47,6 +47,8 @@ def page(found: Page) -> JsonObject:
         "pages": found.pages,
         "by_meaning": found.by_meaning,
         "archive_down": found.archive_down,
+        "reranked": found.reranked,
+        "reranker_down": found.reranker_down,
         "results": [hit(result) for result in found.results],
     }
 

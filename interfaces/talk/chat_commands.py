@@ -32,7 +32,12 @@ COMMANDS = (
     ChatCommand("/memory", "[LABEL]", "show the memory blocks, or one of them", "block"),
     ChatCommand("/context", "[full]", "show what the model sees; `full`: messages in full", "word", ("full",)),
     ChatCommand("/pressure", "", "show how full the context window is"),
-    ChatCommand("/search", "QUERY", "search the conversation; add --page N for page N of the results", "text"),
+    ChatCommand(
+        "/search",
+        "QUERY",
+        "search the conversation; --page N: page N; --full: long messages whole",
+        "text",
+    ),
     ChatCommand("/events", "[N]", "show the last N events (default: 20)", "text"),
     ChatCommand("/summarize", "", "summarize the oldest part of the context now"),
     ChatCommand("/expand", "", "undo the last summary"),

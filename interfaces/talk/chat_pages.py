@@ -25,7 +25,7 @@ from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.input_text import query_and_page
 from everlog.interfaces.common.newest_records import newest_first
 from everlog.interfaces.common.plural import plural
-from everlog.interfaces.output import json_shapes, show_pages
+from everlog.interfaces.output import json_shapes, search_pages, show_pages
 from everlog.interfaces.output.terminal_output import EventLines, TerminalFrontEnd
 from everlog.interfaces.show import show_commands, transcript
 
@@ -126,14 +126,15 @@ class ChatPages:
 
     async def search(self, query: str) -> str:
         """Search the messages. Return why that is not possible; empty if it is. Raises BadInput for a wrong page."""
-        query, page = query_and_page(query)
+        full = query.endswith(" --full")
+        query, page = query_and_page(query.removesuffix("--full").rstrip())
         if not query:
             return "/search QUERY: QUERY is missing."
         with self.view() as view:
             searcher = view.searcher()
             found = json_shapes.page(await searcher.recall(query, page - 1, PAGE_RESULTS))
-        command = f"/search {query} "
-        show_pages.show(show_pages.search(query, found, self._world.clock.now(), zone=searcher.zone, command=command))
+        look = search_pages.Look(zone=searcher.zone, command=f"/search {query} ", full=full)
+        show_pages.show(search_pages.results(query, found, self._world.clock.now(), look))
         return ""
 
     def events(self, rest: str) -> None:

@@ -307,6 +307,7 @@ class Archive:
                 raise ArchiveError("another process is rebuilding the archive. Wait until the rebuild is done.")
             writer = ArchiveWriter(folder, self._store, self._step)
             try:
+                embed_checked(embedder, ["ready"])  # one that is missing must not serve an empty table
                 vectors = EmbeddingCache(embedder, writer.notes)
                 built = build(self._store, writer.tables, vectors, self._step, progress)
                 with self._writing, self._reading:

@@ -19,6 +19,10 @@ PASSAGE_RULES = 1
 """Version of the rules by which a message becomes passages, stored with their vectors. Vectors of another version are
 made again.
 """
+EMBED_PASSAGES = 250
+"""Number of passages that the embedder gets at once, approximately; their vectors are kept before the next. Between two
+batches a process that closes stops.
+"""
 MESSAGE_CACHE_BYTES_MAX = 64 * 1024 * 1024
 """Memory for vectors of messages, in each process that searches: 65,000 passages of 256 numbers. The agent that was
 searched last has its vectors in memory, whatever they take.

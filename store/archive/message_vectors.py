@@ -13,12 +13,14 @@ and an erasure drops those of its streams.
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
+from everlog.events import ArchiveError
 from everlog.store.archive.archive_constants import (
-    EMBED_TEXTS,
+    EMBED_PASSAGES,
     MEANING_DIGITS,
     MESSAGE_CACHE_BYTES_MAX,
 )
@@ -40,6 +42,10 @@ def embedded_texts(role: str, name: str, text: str) -> list[str]:
     words.
     """
     return [message_text(role, name, part) for part in passages(text) if has_words(part)] or [""]
+
+
+class _ClosingError(ArchiveError):
+    """Signal that embedding stopped because the process closes."""
 
 
 class _Stream:
@@ -100,9 +106,12 @@ class MessageVectors:
         self._made_for: tuple[str, int] | None = None
         self._streams: OrderedDict[str, _Stream] = OrderedDict()
 
-    def near(self, agent_id: str, query: str, said: SaidMessages) -> np.ndarray:
+    def near(
+        self, agent_id: str, query: str, said: SaidMessages, is_closing: Callable[[], bool] = lambda: False
+    ) -> np.ndarray:
         """Return the similarity in meaning of each message to the query: cosines of the nearest passages, float32, in
-        the order of `said.seqs`, rounded; an empty array for a query without words. Raises EmbedderError, ArchiveError.
+        the order of `said.seqs`, rounded; an empty array for a query without words. Raises EmbedderError, and
+        ArchiveError, also if `is_closing` returns True before all messages have vectors.
         """
         seqs = np.asarray(said.seqs, np.int64)
         cosine = np.zeros(len(seqs), np.float32)
@@ -113,7 +122,7 @@ class MessageVectors:
         if not vector.any():
             return np.empty(0, np.float32)
         for owner, places in self._owners(agent_id, seqs):
-            stream = self._filled(embedder, owner, said, seqs, places)
+            stream = self._filled(embedder, owner, said, seqs, places, is_closing)
             cosine[places] = stream.near(vector, seqs[places])
         return np.round(cosine, MEANING_DIGITS)
 
@@ -124,11 +133,9 @@ class MessageVectors:
         embedder = self._current()
         embed_checked(embedder, ["ready"])
         seqs = np.asarray(said.seqs, np.int64)
-        for owner, places in self._owners(agent_id, seqs):
-            for start in range(0, len(places), EMBED_TEXTS):
-                if is_closing():
-                    return
-                self._filled(embedder, owner, said, seqs, places[start : start + EMBED_TEXTS])
+        with suppress(_ClosingError):
+            for owner, places in self._owners(agent_id, seqs):
+                self._filled(embedder, owner, said, seqs, places, is_closing)
 
     def _current(self) -> Embedder:
         """Return the embedder whose vectors the archive's table has. After a rebuild with another one, nothing of the
@@ -159,7 +166,13 @@ class MessageVectors:
             left = left[~own]
 
     def _filled(
-        self, embedder: Embedder, owner: str, said: SaidMessages, seqs: np.ndarray, places: np.ndarray
+        self,
+        embedder: Embedder,
+        owner: str,
+        said: SaidMessages,
+        seqs: np.ndarray,
+        places: np.ndarray,
+        is_closing: Callable[[], bool],
     ) -> _Stream:
         """Return the vectors of a stream, with those at `places` of the messages. Missing ones are made and kept."""
         notes = self._opened()
@@ -169,6 +182,8 @@ class MessageVectors:
             stream.add(*_unpacked(notes.message_vectors(embedder.name, owner), embedder.dimension))
         missing = places[stream.absent(seqs[places])]
         for some in _batches(missing.tolist(), said):
+            if is_closing():
+                raise _ClosingError("messages are no longer embedded: the process closes")
             new = embed_checked(embedder, [text for texts in some.values() for text in texts]).astype("<f2")
             mine, counts = seqs[list(some)].tolist(), [len(texts) for texts in some.values()]
             packed = (rows.tobytes() for rows in np.split(new, np.cumsum(counts)[:-1]))
@@ -202,7 +217,7 @@ def _unpacked(kept: Mapping[int, bytes], dimension: int) -> tuple[list[int], lis
 
 
 def _batches(places: Sequence[int], said: SaidMessages) -> Iterator[dict[int, list[str]]]:
-    """Yield the texts of the messages at these places, by place: of each batch about EMBED_TEXTS texts, and whole
+    """Yield the texts of the messages at these places, by place: of each batch about EMBED_PASSAGES texts, and whole
     messages.
     """
     some: dict[int, list[str]] = {}
@@ -210,7 +225,7 @@ def _batches(places: Sequence[int], said: SaidMessages) -> Iterator[dict[int, li
     for place in places:
         some[place] = embedded_texts(*said.message(place))
         count += len(some[place])
-        if count >= EMBED_TEXTS:
+        if count >= EMBED_PASSAGES:
             yield some
             some, count = {}, 0
     if some:

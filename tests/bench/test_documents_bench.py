@@ -11,7 +11,7 @@ from bench.support.experiments import Chosen
 from everlog.actors.memory.agent_search import AgentSearcher
 from everlog.actors.ports.effects import ANYTHING, Filters, Page
 
-PLAN = documents.Plan(questions=2, depths=(0, 9))
+PLAN = documents.Plan(questions=2, depths=(0, 14))
 
 
 def figures(folder: Path, plan: documents.Plan) -> dict[str, float]:
@@ -32,10 +32,10 @@ def test_each_question_has_one_answer_among_as_many_documents() -> None:
 
 
 def test_pages_lead_to_the_answer_at_its_depth(tmp_path: Path) -> None:
-    """Behind nine better matches the answer is on the second page of five, and the script reads so far."""
+    """Behind fourteen better matches the answer is on the second page of ten, and the script reads so far."""
     found = figures(tmp_path, PLAN)
-    assert found["documents"] == found["documents_0"] == found["documents_9"] == 1
-    assert (found["document_pages_0"], found["document_pages_9"]) == (1, 2)
+    assert found["documents"] == found["documents_0"] == found["documents_14"] == 1
+    assert (found["document_pages_0"], found["document_pages_14"]) == (1, 2)
 
 
 def test_a_search_that_repeats_its_first_page_loses_the_deep_answers(
@@ -45,18 +45,18 @@ def test_a_search_that_repeats_its_first_page_loses_the_deep_answers(
     search = AgentSearcher.archival
 
     async def first_page(
-        self: AgentSearcher, query: str, page: int, count: int = 5, filters: Filters = ANYTHING
+        self: AgentSearcher, query: str, page: int, count: int = 10, filters: Filters = ANYTHING
     ) -> Page:
         return await search(self, query, 0, count, filters)
 
     monkeypatch.setattr(AgentSearcher, "archival", first_page)
     found = figures(tmp_path, PLAN)
-    assert (found["documents_0"], found["documents_9"], found["documents"]) == (1, 0, 0)
+    assert (found["documents_0"], found["documents_14"], found["documents"]) == (1, 0, 0)
 
 
 def test_what_is_shown_and_what_is_answered_are_two_scores(tmp_path: Path) -> None:
     """The offline model is asked in place of the script: it reads one page, and does not see an answer on it."""
-    found = figures(tmp_path, documents.Plan(questions=2, depths=(0, 9), chosen=Chosen("offline")))
+    found = figures(tmp_path, documents.Plan(questions=2, depths=(0, 14), chosen=Chosen("offline")))
     assert (found["documents_shown"], found["documents_0"]) == (0.5, 0)
 
 

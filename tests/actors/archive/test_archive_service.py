@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -14,6 +15,7 @@ from everlog.actors.archive.archive_service import (
     LocalArchiveClient,
 )
 from everlog.actors.archive.message_meanings import NOTHING_SAID
+from everlog.actors.archive.reranker import Reranker
 from everlog.actors.ports.effects import Page
 from everlog.events import ArchiveDown, ForeignRows, StoreError, UnknownAgent
 from everlog.store import ArchiveQuery
@@ -27,6 +29,7 @@ def wanted(agent_id: str, query: str = "wifi") -> ArchiveQuery:
     return ArchiveQuery(agent_id=agent_id, query=query, as_of=9, as_of_time=9)
 
 
+OFF = Reranker(Path("no store"), note=print)
 BROKEN = wanted("sam", "broken")
 
 
@@ -250,7 +253,7 @@ def test_messages_are_compared_before_the_index_is_open() -> None:
 
     async def ask():
         archive = LocalArchiveClient(
-            ArchiveService(lambda: pytest.fail("opened"), Logs(), note=print), meant(Vectors())
+            ArchiveService(lambda: pytest.fail("opened"), Logs(), note=print), meant(Vectors()), OFF
         )
         found = await archive.meanings("sam", "wifi", NOTHING_SAID)
         await archive.close()
@@ -264,7 +267,7 @@ def test_the_logs_are_followed_from_the_first_search_in_a_process_that_stays() -
 
     async def ask(stays: bool) -> bool:
         service = served(Index())
-        archive = LocalArchiveClient(service, meant(Vectors()), stays=stays)
+        archive = LocalArchiveClient(service, meant(Vectors()), OFF, stays=stays)
         assert service._following is None
         await archive.search(WANTED)
         following = service._following is not None
@@ -284,7 +287,7 @@ def test_simultaneous_questions_are_one_call() -> None:
             calls.append(len(questions))
             return await archive.ask_many(questions)
 
-        clerk = ClusterArchiveClient(send, meant(Vectors()))
+        clerk = ClusterArchiveClient(send, meant(Vectors()), OFF)
         questions = (WANTED, wanted("ann"), BROKEN)
         answers = await asyncio.gather(*map(clerk.search, questions), return_exceptions=True)
         await archive.close()
@@ -307,7 +310,7 @@ def test_a_slow_archive_ends_a_search(monkeypatch) -> None:
             await late.wait()
             return [ArchiveDown("late")] * len(questions)
 
-        clerk = ClusterArchiveClient(send, meant(Vectors()))
+        clerk = ClusterArchiveClient(send, meant(Vectors()), OFF)
         with pytest.raises(ArchiveDown, match="no answer"):
             await clerk.search(WANTED)
         late.set()
@@ -321,7 +324,7 @@ def test_without_an_archive_every_caller_gets_an_error() -> None:
         raise ArchiveDown("the archive is gone")
 
     async def ask():
-        clerk = ClusterArchiveClient(send, meant(Vectors()))
+        clerk = ClusterArchiveClient(send, meant(Vectors()), OFF)
         return await asyncio.gather(clerk.search(WANTED), clerk.search(BROKEN), return_exceptions=True)
 
     assert [str(error) for error in run(ask())] == ["the archive is gone"] * 2

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -75,7 +76,7 @@ def test_after_a_slow_embedder_later_searches_do_not_wait_for_it(monkeypatch) ->
     answer = threading.Event()
 
     class Slow(Vectors):
-        def near(self, agent_id: str, query: str, said: SaidMessages) -> np.ndarray:
+        def near(self, agent_id: str, query: str, said: SaidMessages, is_closing: Callable[[], bool]) -> np.ndarray:
             answer.wait()
             return np.empty(0, np.float32)
 

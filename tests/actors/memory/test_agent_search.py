@@ -4,6 +4,7 @@ model.
 
 import asyncio
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,13 @@ class FakeArchive:
             raise ArchiveDown("nobody is there")
         return self.page
 
+    reranks = False
+
     def begin(self, agent_id: str, records: int) -> None:
         """Do nothing: answers are given."""
+
+    async def rerank(self, query: str, texts: Sequence[str]) -> Sequence[int]:
+        pytest.fail("asked")
 
     async def meanings(self, agent_id: str, query: str, said: SaidMessages) -> np.ndarray:
         self.asked.append((agent_id, query, said))

@@ -120,6 +120,10 @@ def test_the_calling_format_follows_from_abilities(abilities: Abilities, way: st
         ("[models.a]\ncalling = 'native'\n[models.b]\ncalling = 'magic'\n", "line 4: models.b.calling"),
         ("[models.a]\nprice_in = -1.0\n", "line 2: models.a.price_in"),
         ("[endpoints.a]\nurl = 'http://x/v1'\n[endpoints.b]\nurl = 'http://x/v1/'\n", "line 4: .*'a' has this address"),
+        (
+            "[endpoints.a]\nurl = 'http://x/v1'\nreranker = 'm'\n[endpoints.b]\nurl = 'http://y/v1'\nreranker = 'm'\n",
+            "line 6: endpoints.b.reranker: the endpoint 'a' reranks already",
+        ),
     ],
 )
 def test_an_invalid_description_is_refused_with_line_and_field(text: str, said: str) -> None:

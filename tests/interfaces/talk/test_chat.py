@@ -91,11 +91,11 @@ def test_heartbeat_and_summaries(cli: Line, chat):
 
 def test_a_search_has_pages(cli: Line, chat):
     """The footer gives the command for the next page; an impossible page is an error."""
-    cli.script.answers = [says("Aye.") for _ in range(6)]
-    boats = [f"boat number {number}" for number in range(6)]
+    cli.script.answers = [says("Aye.") for _ in range(12)]
+    boats = [f"boat number {number}" for number in range(12)]
     code, out, err = chat(*boats, "/search boat", "/search boat --page 2", "/search boat --page 0")
-    assert "Showing 5 of 6 results (page 1 of 2)" in out and "Next page: /search boat --page 2" in out
-    assert "Showing 1 of 6 results (page 2 of 2)" in out
+    assert "Showing 10 of 12 results (page 1 of 2)" in out and "Next page: /search boat --page 2" in out
+    assert "Showing 2 of 12 results (page 2 of 2)" in out
     assert (code, "'0' is not a number from 1" in err) == (1, True)
 
 

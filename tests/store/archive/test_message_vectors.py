@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from everlog.events import EmbedderError, uuid7
+from everlog.events import ArchiveError, EmbedderError, uuid7
 from everlog.store import SaidMessages
 from everlog.store.archive import MessageVectors, ServingTable, drop_messages, message_vectors_of
 from everlog.store.archive import message_vectors as module
@@ -127,7 +127,7 @@ def test_a_message_is_embedded_once_in_all_processes(world: World) -> None:
 
 def test_preparing_leaves_nothing_for_the_search(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """After `prepare` a search embeds the query alone; a process that closes stops between two batches."""
-    monkeypatch.setattr(module, "EMBED_TEXTS", 2)
+    monkeypatch.setattr(module, "EMBED_PASSAGES", 2)
     vectors = vectors_of(world)
     closing = iter((False, True))
     vectors.prepare("sam", said(*TEXTS), lambda: next(closing))
@@ -136,6 +136,8 @@ def test_preparing_leaves_nothing_for_the_search(world: World, monkeypatch: pyte
     embedded(world.embedder)
     vectors.near("sam", "cat", said(*TEXTS))
     assert embedded(world.embedder) == ["cat"]
+    with pytest.raises(ArchiveError, match="the process closes"):
+        vectors.near("ann", "cat", said(*TEXTS), lambda: True)
     vectors.close()
 
 
@@ -215,7 +217,7 @@ def test_a_failure_of_the_embedder_keeps_what_was_embedded_before(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The texts before a failure are not embedded again."""
-    monkeypatch.setattr(module, "EMBED_TEXTS", 1)
+    monkeypatch.setattr(module, "EMBED_PASSAGES", 1)
 
     class Failing(Hashed):
         def embed(self, texts):

@@ -16,7 +16,7 @@ class Vectors:
         self.fails: Exception | None = None
         self.opened = 0
 
-    def near(self, agent_id: str, query: str, said: SaidMessages) -> np.ndarray:
+    def near(self, agent_id: str, query: str, said: SaidMessages, is_closing: Callable[[], bool]) -> np.ndarray:
         if self.fails is not None:
             raise self.fails
         return np.array([0.5], np.float32)
