@@ -8,7 +8,17 @@ from collections.abc import Sequence
 
 from everlog.actors.models.offline import facts
 from everlog.actors.models.offline.completion import INTRODUCTION, Completion
-from everlog.actors.models.offline.english import any_case, content, days, normalize, sentences, short, stems
+from everlog.actors.models.offline.english import (
+    any_case,
+    asked_for,
+    content,
+    days,
+    normalize,
+    sentences,
+    short,
+    stems,
+    without_days,
+)  # fmt: skip
 from everlog.actors.models.offline.hits import DATED, NOT_KNOWN, best, query_of
 from everlog.actors.models.offline.request import CallResult, OfflineRequest, PendingInput
 from everlog.actors.ports.agent_constants import PAUSE_MINUTES_MAX
@@ -93,10 +103,13 @@ def _searched(request: OfflineRequest, made: Completion, searches: Sequence[Call
     """Answer from the results of searches. Search the archive if the conversation has no answer."""
     for search in searches:
         made.think("The search is back, so I read what it found and answer.")
-        if hits := best(search, request.asked):
-            made.say(" ".join(hit.phrase for hit in hits))
+        question = asked_for(without_days(" ".join(request.asked)))
+        if quotes := best(search, request.asked):
+            made.say(" ".join(quote.phrase for quote in quotes))
+        elif search.name == DATED and content(question):
+            made.call("conversation_search", heartbeat=True, query=question)
         elif search.name == "conversation_search":
-            made.call("archival_memory_search", heartbeat=True, query=query_of(search))
+            made.call("archival_memory_search", heartbeat=True, query=str(search.arguments.get("query") or ""))
         else:
             made.say(f"{NOT_KNOWN}: my memory holds nothing about {query_of(search)}. You can tell me, and I keep it.")
 
@@ -210,6 +223,6 @@ def _answer(made: Completion, question: str, lines: Sequence[str], time: str) ->
     elif stems(question) == {"nam"}:
         made.say("I do not know your name yet. What is it?")
     elif words:
-        made.call("conversation_search", heartbeat=True, query=words)
+        made.call("conversation_search", heartbeat=True, query=asked_for(question))
     else:
         made.say(f"{INTRODUCTION} {HELP}")

@@ -30,11 +30,12 @@ from tests.support.models.offline_requests import (
 
 
 def test_other_questions_are_searched_in_the_conversation() -> None:
-    """The query has the significant words, and a heartbeat is requested."""
+    """The query is the question, without words about asking and saying, and a heartbeat is requested."""
     asked = request(user("When did Caroline go to the support group?"))
-    expected = {"query": "caroline go support group", "request_heartbeat": True}
+    expected = {"query": "When did Caroline go to the support group", "request_heartbeat": True}
     assert calls(asked) == [("conversation_search", expected)]
-    assert names(request(user("What did I say about sailing?"), human=BLOCK)) == ["conversation_search"]
+    ((name, arguments),) = calls(request(user("What did I say about sailing?"), human=BLOCK))
+    assert (name, arguments["query"]) == ("conversation_search", "What sailing")
 
 
 QUESTION = user("What is the name of my boat?")
