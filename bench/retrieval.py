@@ -1,55 +1,58 @@
-"""Measure how much of the evidence for LoCoMo's questions `conversation_search` finds, by words alone and with meaning.
+"""Measure how much of the evidence for questions about a conversation `conversation_search` finds, by kind of talk.
 
 Run as `python -m bench.retrieval`; docs/explanation/benchmarks.md explains the keys of its figures.
 
-The dev conversations are imported into agents of a store. Each agent is then loaded again, and each question is asked
-unchanged, through the searcher that the agent's function uses, from the first question on; no model is involved. Gold
-is what the data set names as evidence. Adversarial questions, which have no answer, and questions without evidence are
-left out. The floor is MemGPT's own search: the whole question as one substring.
+The kinds are those of `bench.talk.talk_kinds`: LoCoMo's dev conversations, meetings, and scripted chats with an
+assistant. Each question is asked unchanged, by words alone and with meaning; no model is involved. Gold is what the
+data names as evidence. LoCoMo's adversarial questions, which have no answer, are left out.
 """
 
+import argparse
 import asyncio
-import math
 import os
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from bench import nested as nested_bench
 from bench.support import hosted, locomo
-from bench.support.harness import Figure, Line, Noise, median, noise, options, quantile, show, workspace
-from everlog.actors.agent.agent_setup import Settings
-from everlog.actors.agent.local_system import AgentServices, LocalSystem
-from everlog.actors.api import open_system
-from everlog.actors.archive.archive_index import local_archive
-from everlog.actors.memory.agent_search import AgentSearcher
-from everlog.actors.ports.agent_constants import PAGE_RESULTS
-from everlog.actors.ports.effects import Searcher
-from everlog.actors.ports.real_clock import RealClock
-from everlog.projections import HEAD
-from everlog.store import FileStore
+from bench.support.harness import Figure, Line, Noise, line, median, noise, options, quantile, show, workspace
+from bench.talk import stand_in_answers
+from bench.talk.search_scores import WAYS, Tried, groups, mean, of_kind
+from bench.talk.search_scores import measure as measure_kinds
+from bench.talk.talk_kinds import ASSISTANT, LOCOMO, MEETINGS, kinds, public
+from bench.talk.talk_shapes import Conversation, TalkQuestion
+from bench.talk.vocabulary import LANGUAGES
 
-RESULTS = 10
-PAGES = RESULTS // PAGE_RESULTS
-"""Pages of the function that hold RESULTS results."""
 QUICK_LEAVES_OUT = 5
-"""With --quick every fifth question is left out, and not a contiguous part, because the easy ones are next to each
-other.
+"""With --quick every fifth question of LoCoMo is left out, and not a contiguous part, because the easy ones are next to
+each other.
 """
-WAYS = ("substring", "lexical", "hybrid")
-KEYS = (
+QUICK_CONVERSATIONS, QUICK_EACH = 1, 3
+"""With --quick, conversations of every other kind, and the distance of their questions."""
+CHATS = tuple(f"{ASSISTANT}_{language}" for language in LANGUAGES)
+KINDS = (LOCOMO, MEETINGS, *CHATS)
+LOCOMO_KEYS = (
     "recall_at_10_lexical", "recall_at_10_hybrid", "ndcg_at_10", "recall_at_5_lexical", "recall_at_5_hybrid",
-    "ndcg_at_10_lexical", "cpu_ms_lexical", "cpu_ms_hybrid", "pages_by_words",
+    "ndcg_at_10_lexical", "cpu_ms_lexical", "cpu_ms_hybrid", "pages_by_words", "recall_at_20_lexical",
+    "recall_at_20_hybrid",
 )  # fmt: skip
+CHAT_SCORES = ("recall_at_10", "recall_at_20", "ndcg_at_10")
+MEETING_SCORES = ("precision_at_10", "any_at_10")
+KEYS = (
+    *LOCOMO_KEYS,
+    *(f"{MEETINGS}_{score}_{way}" for score in MEETING_SCORES for way in ("lexical", "hybrid")),
+    *(f"{kind}_{score}_{way}" for kind in CHATS for score in CHAT_SCORES for way in ("lexical", "hybrid")),
+    "page_chars",
+)
 GOALS = {
-    "recall_at_10_lexical": "0.69, 0.66 accepted", "recall_at_10_hybrid": "0.74, 0.70 accepted",
-    "ndcg_at_10": "at least 0.56 (hybrid)", "pages_by_words": "0",
+    "recall_at_10_lexical": "0.765", "recall_at_10_hybrid": "0.785", "ndcg_at_10": "0.65 (hybrid)",
+    "recall_at_5_hybrid": "0.71", "recall_at_20_hybrid": "0.84", "pages_by_words": "0", "page_chars": "3,500",
 }  # fmt: skip
+STAND_IN_GOAL = "0.7 of the answers"
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -63,135 +66,93 @@ class Plan(msgspec.Struct, frozen=True):
     hosted: int = 500
     """Number of agents in the host in which searches are timed."""
     data: Path = locomo.DATA
-
-
-class Tried(msgspec.Struct, frozen=True):
-    """Scores of one question with one search method."""
-
-    conversation: str
-    category: str
-    recall_5: float
-    recall_10: float
-    ndcg_10: float
-    ms: float
-    """CPU milliseconds of a page."""
-    by_words: int = 0
-    """Number of the agent's pages that words alone had found."""
-
-
-def scored(found: Sequence[str], gold: Sequence[str]) -> tuple[float, float, float]:
-    """Return recall at 5 and at 10, and nDCG at 10, of refs in the order in which they were found."""
-    wanted = set(gold)
-    gain = sum(1 / math.log2(place + 2) for place, ref in enumerate(found[:RESULTS]) if ref in wanted)
-    ideal = sum(1 / math.log2(place + 2) for place in range(min(RESULTS, len(wanted))))
-    return len(wanted & set(found[:5])) / len(wanted), len(wanted & set(found[:RESULTS])) / len(wanted), gain / ideal
-
-
-def substring(messages: Sequence[Mapping[str, Any]], query: str) -> list[str]:
-    """Search as MemGPT does: messages that contain the whole query, in the order of the conversation."""
-    return [row["ref"] for row in messages if query.lower() in row["text"].lower()]
+    kinds: Sequence[str] = KINDS
 
 
 async def measure(root: Path, plan: Plan) -> dict[str, list[Tried]]:
-    """Return the scores of every question with each search method."""
-    paths = locomo.conversations(plan.data)
-    tried: dict[str, list[Tried]] = {way: [] for way in WAYS}
-    async with open_system(root, runtime="local", timers=False) as system:
-        for path in paths:
-            agent = await system.agent(path.stem, Settings(model="offline", window=1_000_000))
-            await agent.import_messages(locomo.said_in(path))
-            await agent.unload()
-    for path in paths:
-        all_of = enumerate(locomo.questions(path), 1)
-        asked = islice((one for n, one in all_of if not plan.quick or n % QUICK_LEAVES_OUT), plan.questions)
-        await _ask(root, path.stem, list(asked), tried)
-    return tried
+    """Return the scores by search method. Raise SystemExit if LoCoMo is asked for and absent."""
+    if LOCOMO in plan.kinds:
+        locomo.conversations(plan.data)
+    chosen = {kind: some for kind, some in kinds(plan.data).items() if kind in plan.kinds}
+    if plan.quick:
+        chosen = {kind: some if kind == LOCOMO else some[:QUICK_CONVERSATIONS] for kind, some in chosen.items()}
+    people = {talk.name for talk in chosen.get(LOCOMO, ())}
 
+    def asked(talk: Conversation) -> Sequence[TalkQuestion]:
+        some = talk.questions
+        if plan.quick and talk.name in people:
+            some = [one for n, one in enumerate(some, 1) if n % QUICK_LEAVES_OUT]
+        elif plan.quick:
+            some = some[::QUICK_EACH]
+        return list(islice(some, plan.questions))
 
-async def _ask(root: Path, name: str, asked: Sequence[locomo.Question], tried: Mapping[str, list[Tried]]) -> None:
-    """Ask the questions of one conversation.
-
-    The agent is loaded as `everlog send` loads it, and its own searcher is asked for the pages that
-    `conversation_search` would show; nothing is waited for or prepared before the first question.
-    """
-    store = FileStore(root, RealClock().now)
-    archive = local_archive(store, note=print)
-    local = LocalSystem(store, services=AgentServices(archive=archive))
-    try:
-        async with local.agent(name, create=False) as agent:
-            with local.view(name) as view:
-                context = view.context()
-                lexical = AgentSearcher(view.projections, name, HEAD, context.config.zone)
-                hybrid = agent.searcher(context, agent.turn + 1)
-                messages = view.rows("recall_memory")
-                for one in asked:
-                    for way, row in (await _found(lexical, hybrid, messages, one.question)).items():
-                        refs, seconds, by_words = row
-                        scores = scored(refs, one.evidence)
-                        tried[way].append(Tried(name, one.category, *scores, seconds * 1000, by_words))
-    finally:
-        await archive.close()
-
-
-async def _found(
-    lexical: Searcher, hybrid: Searcher, messages: Sequence[Mapping[str, Any]], question: str
-) -> Mapping[str, tuple[Sequence[str], float, int]]:
-    """Return, by method, the refs that a question finds, CPU seconds for a page, and the pages by words alone.
-
-    The methods take turns, so that a busy minute affects all.
-    """
-    begun = time.process_time()
-    found = {"substring": (substring(messages, question), time.process_time() - begun, 0)}
-    for way, searcher in (("lexical", lexical), ("hybrid", hybrid)):
-        begun = time.process_time()
-        pages = [await searcher.recall(question, page, PAGE_RESULTS) for page in range(PAGES)]
-        seconds = (time.process_time() - begun) / PAGES
-        refs = [hit.ref for page in pages for hit in page.results]
-        found[way] = (refs, seconds, sum(not page.by_meaning for page in pages))
-    return found
-
-
-def mean(tried: Sequence[Tried], field: str) -> float:
-    """Return the mean of a field over questions."""
-    return sum(getattr(one, field) for one in tried) / max(len(tried), 1)
+    return await measure_kinds(root, chosen, asked)
 
 
 def figures(tried: Mapping[str, Sequence[Tried]]) -> list[Figure]:
-    """Return the claimed figures. The floors are the recall and the time of MemGPT's search."""
-    floor = tried["substring"]
+    """Return the claimed figures of the kinds that were measured."""
+    values = {**_of_locomo(tried), **_of_other_kinds(tried)}
+    return [Figure(key, *values[key]) for key in KEYS if key in values]
+
+
+def _of_locomo(tried: Mapping[str, Sequence[Tried]]) -> dict[str, tuple[float, str, float]]:
+    """Return value, unit and floor of LoCoMo's figures. The floors are the recall and the time of MemGPT's search."""
+    own = {way: of_kind(some, LOCOMO) for way, some in tried.items()}
+    if not own["hybrid"]:
+        return {}
+    floor = own["substring"]
     ms = median([one.ms for one in floor])
-    ways = {"lexical": tried["lexical"], "hybrid": tried["hybrid"]}
     values: dict[str, tuple[float, str, float]] = {}
-    for way, some in ways.items():
-        values[f"recall_at_5_{way}"] = (mean(some, "recall_5"), "ratio", mean(floor, "recall_5"))
-        values[f"recall_at_10_{way}"] = (mean(some, "recall_10"), "ratio", mean(floor, "recall_10"))
-        values[f"cpu_ms_{way}"] = (median([one.ms for one in some]), "ms", ms)
-    values["ndcg_at_10"] = (mean(ways["hybrid"], "ndcg_10"), "ratio", mean(floor, "ndcg_10"))
-    values["ndcg_at_10_lexical"] = (mean(ways["lexical"], "ndcg_10"), "ratio", mean(floor, "ndcg_10"))
-    values["pages_by_words"] = (float(sum(one.by_words for one in ways["hybrid"])), "pages", 0.0)
-    return [Figure(key, *values[key]) for key in KEYS]
+    for way in ("lexical", "hybrid"):
+        for count in (5, 10, 20):
+            field = f"recall_{count}"
+            values[f"recall_at_{count}_{way}"] = (mean(own[way], field), "ratio", mean(floor, field))
+        values[f"cpu_ms_{way}"] = (median([one.ms for one in own[way]]), "ms", ms)
+    values["ndcg_at_10"] = (mean(own["hybrid"], "ndcg_10"), "ratio", mean(floor, "ndcg_10"))
+    values["ndcg_at_10_lexical"] = (mean(own["lexical"], "ndcg_10"), "ratio", mean(floor, "ndcg_10"))
+    values["pages_by_words"] = (float(sum(one.by_words for one in tried["hybrid"])), "pages", 0.0)
+    return values
+
+
+def _of_other_kinds(tried: Mapping[str, Sequence[Tried]]) -> dict[str, tuple[float, str, float]]:
+    """Return value, unit and floor of the other kinds' figures.
+
+    The floor of words is plain BM25, and that of hybrid the better one of plain BM25 and bare cosine.
+    """
+    values: dict[str, tuple[float, str, float]] = {}
+    for kind in (MEETINGS, *CHATS):
+        own = {way: of_kind(some, kind) for way, some in tried.items()}
+        for score in (MEETING_SCORES if kind == MEETINGS else CHAT_SCORES) if own["hybrid"] else ():
+            field = score.replace("_at_", "_")
+            words, meaning = mean(own["bm25"], field), mean(own["cosine"], field)
+            values[f"{kind}_{score}_lexical"] = (mean(own["lexical"], field), "ratio", words)
+            values[f"{kind}_{score}_hybrid"] = (mean(own["hybrid"], field), "ratio", max(words, meaning))
+    if long := [one.chars for one in tried["hybrid"] if one.kind in CHATS[:1]]:
+        values["page_chars"] = (sum(long) / len(long), "characters", 0.0)
+    return values
 
 
 def lines(found: Sequence[Figure], tried: Mapping[str, Sequence[Tried]]) -> list[Line]:
-    """Return the table: the figures, then R@5, R@10 and nDCG@10 of each method by category and by conversation."""
+    """Return the table: the figures, then the scores of each method by kind, by category and by conversation."""
     rows = [
         Line(one.key, f"{one.value:.3g} {one.unit}", f"{one.floor:.3g}", GOALS.get(one.key, ""), _p90(one.key, tried))
         for one in found
     ]
-    for field in ("category", "conversation"):
-        for group in sorted({getattr(one, field) for one in tried["lexical"]}):
-            for way in WAYS:
-                some = [one for one in tried[way] if getattr(one, field) == group]
-                parts = " / ".join(f"{mean(some, part) * 100:.1f}" for part in ("recall_5", "recall_10", "ndcg_10"))
-                rows.append(Line(f"{group}, {way}", parts, "", "R@5 / R@10 / nDCG@10", f"{len(some)} questions"))
+    for group, ways in groups(tried):
+        meeting = ways["hybrid"][0].kind == MEETINGS
+        fields = ("precision_10", "any_10") if meeting else ("recall_5", "recall_10", "recall_20", "ndcg_10")
+        heads = "P@10 / any@10" if meeting else "R@5 / R@10 / R@20 / nDCG@10"
+        for way in WAYS:
+            parts = " / ".join(f"{mean(ways[way], part) * 100:.1f}" for part in fields)
+            rows.append(Line(f"{group}, {way}", parts, "", heads, f"{len(ways[way])} questions"))
     return rows
 
 
 def _p90(key: str, tried: Mapping[str, Sequence[Tried]]) -> str:
-    """Return the number of questions of a figure, or the p90 of a time."""
+    """Return the p90 of a time; empty for other figures."""
     if not key.startswith("cpu_ms_"):
-        return f"{len(tried['lexical'])} questions"
-    return f"p90 {quantile([one.ms for one in tried[key.removeprefix('cpu_ms_')]], 0.9):.1f}"
+        return ""
+    return f"p90 {quantile([one.ms for one in of_kind(tried[key.removeprefix('cpu_ms_')], LOCOMO)], 0.9):.1f}"
 
 
 def nested(*, quick: bool) -> tuple[list[Figure], list[Line]]:
@@ -200,6 +161,27 @@ def nested(*, quick: bool) -> tuple[list[Figure], list[Line]]:
     figure = Figure("nested_kv", found["nested_kv"], "ratio", 1.0)
     rows = [Line("nested_kv", f"{figure.value:.3g} ratio", "1", "1.0", "worst of 0 to 4 levels")]
     return [figure], [*rows, *(Line(key, f"{value:.3g}") for key, value in found.items() if key != "nested_kv")]
+
+
+async def stand_in(folder: Path, plan: Plan) -> tuple[list[Figure], list[Line]]:
+    """Measure the answers of the offline stand-in about LoCoMo's conversations."""
+    talks, count = public(plan.data, LOCOMO), stand_in_answers.QUESTIONS
+    if not talks:
+        locomo.conversations(plan.data)
+    tuned = await stand_in_answers.measure(folder, talks, count, stand_in_answers.TUNED)
+    held = await stand_in_answers.measure(folder, talks, count, stand_in_answers.HELD)
+    found = stand_in_answers.figures(tuned, held)
+    goals = (STAND_IN_GOAL, STAND_IN_GOAL, "")
+    rows = [line(one, goal) for one, goal in zip(found, goals, strict=True)]
+    return found, [*rows, *stand_in_answers.table({"tuned": tuned, "held": held})]
+
+
+def report_stand_in(plan: Plan) -> None:
+    """Measure the offline stand-in alone and print it."""
+    with workspace() as folder:
+        before: Noise = noise(folder)
+        found, rows = asyncio.run(stand_in(folder / "store", plan))
+    show("retrieval", before, found, rows)
 
 
 def report(plan: Plan) -> None:
@@ -214,16 +196,23 @@ def report(plan: Plan) -> None:
     show("retrieval", before, [*found, *costs, *more], table)
 
 
+def _more_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data", metavar="DIR", help="folder with locomo/dev and meetings/dev (EVERLOG_DATA)")
+    parser.add_argument("--stand-in", action="store_true", help="measure the answers of the offline stand-in instead")
+    parser.add_argument("--kind", action="append", choices=KINDS, help="measure this kind of talk only; repeatable")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print."""
-    about = "How much of the evidence of LoCoMo's dev questions a search of recall memory finds."
-    args = options(
-        "retrieval", about, argv,
-        lambda parser: parser.add_argument("--data", metavar="DIR", help="folder with locomo/dev (EVERLOG_DATA)"),
-    )  # fmt: skip
+    about = "How much of the evidence a search of recall memory finds, in each kind of talk."
+    args = options("retrieval", about, argv, _more_options)
     data = args.data or os.environ.get("EVERLOG_DATA")
-    plan = Plan(quick=args.quick)
-    report(msgspec.structs.replace(plan, data=Path(data)) if data else plan)
+    plan = Plan(quick=args.quick, kinds=args.kind or KINDS)
+    plan = msgspec.structs.replace(plan, data=Path(data)) if data else plan
+    if args.stand_in:
+        report_stand_in(plan)
+    else:
+        report(plan)
     return 0
 
 

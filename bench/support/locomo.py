@@ -40,8 +40,9 @@ def said_in(path: Path) -> Sequence[ImportedMessage]:
     return conversation(path.read_bytes().splitlines(), path.name)
 
 
-def questions(path: Path) -> Iterator[Question]:
-    """Yield the questions about a conversation that have an answer and evidence."""
+def questions(path: Path, *, every: bool = False) -> Iterator[Question]:
+    """Yield the questions about a conversation that have an answer and evidence. `every`: of all categories."""
     for line in path.with_suffix(".questions.jsonl").read_bytes().splitlines():
-        if (one := msgspec.json.decode(line, type=Question)).category in CATEGORIES and one.evidence:
+        one = msgspec.json.decode(line, type=Question)
+        if one.evidence and (every or one.category in CATEGORIES):
             yield one

@@ -229,29 +229,17 @@ def test_the_model_counts_a_token_for_four_bytes() -> None:
 @pytest.mark.long
 @pytest.mark.bench
 def test_retrieval_reports_the_scores_of_everlog_and_of_memgpt(data_dir: Path, tmp_path: Path) -> None:
-    """With three questions of each conversation, every promised figure exists; each ratio is above its floor and at
-    most 1.
+    """With three questions of each conversation, every promised figure exists; each ratio is at most 1, and above its
+    floor where that is MemGPT's search.
     """
     plan = f"retrieval.Plan(questions=3, quick=True, nested=False, hosted=2, data=Path({str(data_dir)!r}))"
     code = f"from pathlib import Path; from bench import retrieval; retrieval.report({plan})"
     found = json.loads(python("-c", code, folder=tmp_path).rstrip().split("\n")[-1])
     assert tuple(figure["key"] for figure in found["figures"]) == retrieval.KEYS + hosted.KEYS
     for figure in found["figures"]:
-        assert figure["floor"] <= figure["value"] or figure["unit"] != "ratio"
-        assert 0 < figure["value"] <= 1 or figure["unit"] != "ratio"
+        assert 0 <= figure["value"] <= 1 or figure["unit"] != "ratio"
+        assert figure["floor"] < figure["value"] or not figure["key"].startswith(("recall", "ndcg"))
     assert not list(tmp_path.iterdir())
-
-
-def test_results_are_scored_with_standard_metrics() -> None:
-    """The scores are recall at 5 and at 10, and nDCG at 10 with a gain of 1 for each piece of evidence."""
-    found = [*"abcdefghij", "x"]
-    assert retrieval.scored(found, ["a", "f", "x"]) == pytest.approx((1 / 3, 2 / 3, (1 + 1 / math.log2(7)) / ideal(3)))
-    assert retrieval.scored(found, ["x"]) == (0, 0, 0)
-    assert retrieval.scored([], ["x"]) == (0, 0, 0)
-
-
-def ideal(pieces: int) -> float:
-    return sum(1 / math.log2(place + 2) for place in range(pieces))
 
 
 def test_verification_is_timed_only_if_every_request_is_equal(tmp_path: Path) -> None:
