@@ -19,10 +19,11 @@ import msgspec
 
 from bench import nested as nested_bench
 from bench.support import hosted, locomo
-from bench.support.harness import Figure, Line, Noise, median, noise, options, quantile, show, workspace
+from bench.support.harness import Figure, Line, Noise, line, median, noise, options, quantile, show, workspace
+from bench.talk import stand_in_answers
 from bench.talk.search_scores import WAYS, Tried, groups, mean, of_kind
 from bench.talk.search_scores import measure as measure_kinds
-from bench.talk.talk_kinds import ASSISTANT, LOCOMO, MEETINGS, kinds
+from bench.talk.talk_kinds import ASSISTANT, LOCOMO, MEETINGS, kinds, public
 from bench.talk.talk_shapes import Conversation, TalkQuestion
 from bench.talk.vocabulary import LANGUAGES
 
@@ -51,6 +52,7 @@ GOALS = {
     "recall_at_10_lexical": "0.765", "recall_at_10_hybrid": "0.785", "ndcg_at_10": "0.65 (hybrid)",
     "recall_at_5_hybrid": "0.71", "recall_at_20_hybrid": "0.84", "pages_by_words": "0", "page_chars": "3,500",
 }  # fmt: skip
+STAND_IN_GOAL = "0.7 of the answers"
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -161,6 +163,27 @@ def nested(*, quick: bool) -> tuple[list[Figure], list[Line]]:
     return [figure], [*rows, *(Line(key, f"{value:.3g}") for key, value in found.items() if key != "nested_kv")]
 
 
+async def stand_in(folder: Path, plan: Plan) -> tuple[list[Figure], list[Line]]:
+    """Measure the answers of the offline stand-in about LoCoMo's conversations."""
+    talks, count = public(plan.data, LOCOMO), stand_in_answers.QUESTIONS
+    if not talks:
+        locomo.conversations(plan.data)
+    tuned = await stand_in_answers.measure(folder, talks, count, stand_in_answers.TUNED)
+    held = await stand_in_answers.measure(folder, talks, count, stand_in_answers.HELD)
+    found = stand_in_answers.figures(tuned, held)
+    goals = (STAND_IN_GOAL, STAND_IN_GOAL, "")
+    rows = [line(one, goal) for one, goal in zip(found, goals, strict=True)]
+    return found, [*rows, *stand_in_answers.table({"tuned": tuned, "held": held})]
+
+
+def report_stand_in(plan: Plan) -> None:
+    """Measure the offline stand-in alone and print it."""
+    with workspace() as folder:
+        before: Noise = noise(folder)
+        found, rows = asyncio.run(stand_in(folder / "store", plan))
+    show("retrieval", before, found, rows)
+
+
 def report(plan: Plan) -> None:
     """Measure what `plan` asks for and print it."""
     with workspace() as folder:
@@ -175,6 +198,7 @@ def report(plan: Plan) -> None:
 
 def _more_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", metavar="DIR", help="folder with locomo/dev and meetings/dev (EVERLOG_DATA)")
+    parser.add_argument("--stand-in", action="store_true", help="measure the answers of the offline stand-in instead")
     parser.add_argument("--kind", action="append", choices=KINDS, help="measure this kind of talk only; repeatable")
 
 
@@ -184,7 +208,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = options("retrieval", about, argv, _more_options)
     data = args.data or os.environ.get("EVERLOG_DATA")
     plan = Plan(quick=args.quick, kinds=args.kind or KINDS)
-    report(msgspec.structs.replace(plan, data=Path(data)) if data else plan)
+    plan = msgspec.structs.replace(plan, data=Path(data)) if data else plan
+    if args.stand_in:
+        report_stand_in(plan)
+    else:
+        report(plan)
     return 0
 
 

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from bench.talk.talk_shapes import Conversation, TalkMessage
-from everlog.store.base.stemming import QUESTION_WORDS, stem
+from everlog.store.base.function_words import QUESTION_WORDS
+from everlog.store.base.stemming import stem
 from everlog.store.embedding.embedder import Embedder
 
 K1, B = 0.9, 0.4

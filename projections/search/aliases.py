@@ -37,6 +37,7 @@ _OWN = (
     r"my|our|his|her|their|your|mi|tu|su|nuestr[oa]|meu|minha|seu|sua|nosso|nossa|mon|ma|son|sa|notre|votre|"
     r"mi[oa]|su[oa]|nostr[oa]|meine?[nrm]?|unsere?[nrm]?|ihre?[nrm]?|seine?[nrm]?|mijn|onze?|zijn|haar|мо[йяею]|мою|наш[аеу]?"
 )
+_MINE = "my|our|mi|nuestr[oa]|meu|minha|mon|ma|notre|il mio|la mia|meine?|unsere?|mijn|onze?|мо[йя]"
 _SOME = r"an?|the|una?|um|uma|une?|uno|eine?[nrm]?|een"
 _CALLED = (
     r"(?:,? (?:is |was )?(?:named|called)|(?:'s|’s)? name is|,? (?:se llama|llamad[oa]|de nombre|se chama|chamad[oa]|"
@@ -51,7 +52,11 @@ _SPACED = (
     re.compile(rf"\b(?i:{_OWN}) (?:{_LOWER}[\w-]{{1,19}} ){{0,2}}?(?P<noun>{_RELATION}), {_NAME}"),
     re.compile(rf"\b(?i:{_OWN}) (?P<noun>[A-ZÄÖÜ]{_LOWER}{{2,19}}) {_NAME}(?=[ ,.!?])"),
     re.compile(rf"\b{_NAME} is (?:{_OWN}) (?:{_LOWER}[\w-]{{1,19}} ){{0,2}}?(?P<noun>{_RELATION})\b"),
-    re.compile(rf"\b{_NAME}, (?:{_OWN}) (?:{_LOWER}[\w-]{{1,19}} ){{0,2}}?(?P<noun>{_RELATION})\b"),
+    re.compile(
+        rf"\b{_NAME}, (?:{_MINE}) (?:{_LOWER}[\w-]{{1,19}} ){{0,2}}?(?P<noun>{_LOWER}[\w-]{{1,19}})(?: de {_WORD})?"
+        "[,.)!?]"
+    ),
+    re.compile(rf"\b(?i:{_OWN}) (?P<noun>{_LOWER}[\w-]{{1,19}})(?: de {_WORD})? (?:is|es|est|è|é|ist|это) {_NAME}"),
 )  # fmt: skip
 _TRIGGERS_TEXT = """
 named called name llama llamado llamada nombre chama chamado chamada s'appelle s’appelle nommé nommée appelé
@@ -64,7 +69,18 @@ _TRIGGERS = frozenset(_TRIGGERS_TEXT.split())
 _BEFORE, _AFTER = 5, 7
 """Words before and after such a word in which a pair is sought."""
 _HAN = "\u4e00-\u9fff"
+_SURNAMES = (
+    "王李张劉刘陈陳杨楊黄黃赵趙吴吳周徐孙孫马馬朱胡郭何高林罗羅郑鄭梁谢謝宋唐许許韩韓冯馮邓鄧曹彭曾肖田董袁潘于蒋蔣蔡余杜叶葉程苏蘇魏吕呂丁任沈姚卢盧"
+    "姜崔钟鍾谭譚陆陸汪范金石廖贾賈夏韦韋付方白邹鄒孟熊秦邱江尹薛闫阎段雷侯龙龍史陶黎贺賀顾顧毛郝龚龔邵万萬钱錢严嚴覃武戴莫孔向汤湯"
+)
+_KIN = (
+    "妈妈|媽媽|爸爸|母亲|母親|父亲|父親|奶奶|爷爷|爺爺|外婆|外公|姥姥|姥爷|姑姑|姑妈|叔叔|舅舅|阿姨|姨妈|伯伯|岳父|岳母|公公|婆婆|姐姐|妹妹|哥哥|弟弟|"
+    "表[姐妹哥弟]|堂[姐妹哥弟]|儿子|兒子|女儿|女兒|外甥女?|侄子|侄女|孙子|孙女|丈夫|老公|妻子|老婆|太太|男朋友|女朋友|男友|女友|朋友|闺蜜|閨蜜|同学|同學|同事|"
+    "室友|邻居|鄰居|房东|房東|老板|老闆|经理|經理|上司|老师|老師|教练|教練|医生|醫生|牙医|牙醫|律师|律師|会计|助理|导师|導師|客户|客戶|[小大]?[狗猫貓]|兔子|鹦鹉"
+)
 _EAST_ASIAN = (
+    re.compile(rf"我们?家?的?[{_HAN}]{{0,3}}?(?P<noun>{_KIN})(?P<name>[{_SURNAMES}][{_HAN}])"),
+    re.compile(rf"(?P<name>[{_SURNAMES}][{_HAN}]{{1,2}})(?:，?(?:也就)?是|，)我们?家?的?[{_HAN}]{{0,3}}?(?P<noun>{_KIN})"),
     re.compile(rf"(?:[我你他她咱]们?家?的?|[們]的?|[只隻条條个個位名头匹])(?P<noun>[{_HAN}]{{1,4}}?)(?:的名字|名字)?"
                rf"(?:叫做|叫作|名叫|取名为?|起名叫?|是|叫)(?P<name>(?<!是)[{_HAN}A-Za-z]{{1,6}})(?=[，。！？、；,.!?\s]|$)"),
     re.compile(rf"(?P<noun>[{_HAN}\u30a0-\u30ff]{{1,6}})の名前は「?(?P<name>[{_HAN}\u3040-\u30ff]{{1,8}}?)」?(?:です|だ|と|[。、！]|$)"),
@@ -135,9 +151,8 @@ def _windows(text: str) -> Iterator[str]:
 
 def _as_query(words: str, language: str) -> tuple[str, ...]:
     """Return the stems of a noun or name, in the form in which queries have them."""
-    return (
-        tuple(query_stems(words, [language])) if not words.isascii() else tuple(dict.fromkeys(stems(words, language)))
-    )
+    found = stems(words, language) if words[0] < "\u0e00" else query_stems(words)
+    return tuple(dict.fromkeys(found))
 
 
 class AliasIndex:
@@ -160,16 +175,20 @@ class AliasIndex:
                 for stem in one:
                     self._others[stem].append((place, other))
 
-    def expansions(self, words: Iterable[str], messages: int) -> Sequence[str]:
+    def expansions(self, words: Iterable[str], messages: int, speakers: Collection[str] = ()) -> Sequence[str]:
         """Return the stems that the first `messages` messages have introduced for the stems of a query, sorted, without
         those of the query. A stem of one character counts as said where a longer stem contains it: 的狗 has 狗.
+
+        `speakers`: stems of the names of those who speak in these messages. What a speaker is called says nothing about
+        the subject: all of their messages would match.
         """
         asked = frozenset(words)
         sought = asked | {char for word in asked if not word.isascii() for char in word}
         found: set[str] = set()
         for word in sought:
-            found.update(_newest(self._others.get(word, ()), messages))
-        return sorted(found - asked)
+            if word not in speakers:
+                found.update(_newest(self._others.get(word, ()), messages))
+        return sorted(found - asked - frozenset(speakers))
 
 
 def _newest(others: Collection[tuple[int, tuple[str, ...]]], messages: int) -> Iterator[str]:

@@ -25,6 +25,8 @@ QUERY_CHARS_MAX = 2_000
 """Characters of a query, from its beginning, in which dates are sought."""
 SPANS_MAX = 8
 """Maximum number of spans of one query: the first."""
+FOUND_MAX = 200
+"""Number of dates of one text, overlapping ones included, that are compared with each other."""
 SLACK_DAYS = {DAY: (1, 7), WEEK: (2, 7), WEEKEND: (1, 7), MONTH: (3, 15), SEASON: (7, 30), YEAR: (15, 30)}
 """Days before and after a span at which a message counts for nothing, by precision: people tell what happened later."""
 
@@ -89,9 +91,9 @@ def dates_in(text: str, today: date, side: int, languages: Sequence[str] = ()) -
 
 
 def _longest(found: Sequence[Found]) -> list[Found]:
-    """Return the dates that no longer one overlaps, in order."""
+    """Return the dates that no longer one overlaps, in order. Only the first FOUND_MAX count."""
     kept: list[Found] = []
-    for one in sorted(set(found), key=lambda each: (each[0] - each[1], each[0], each[2])):
+    for one in sorted(sorted(set(found))[:FOUND_MAX], key=lambda each: (each[0] - each[1], each[0], each[2])):
         clashes = (other for other in kept if one[0] < other[1] and other[0] < one[1])
         if all(other[:2] == one[:2] and other[2].precision == one[2].precision for other in clashes):
             kept.append(one)

@@ -12,7 +12,7 @@ from bench.talk.talk_kinds import kinds
 from bench.talk.talk_shapes import Conversation, lines
 from bench.talk.vocabulary import LANGUAGES, vocabulary
 from everlog.actors.agent.conversation_import import conversation
-from everlog.store.base.stemming import QUESTION_WORDS
+from everlog.store.base.function_words import QUESTION_WORDS
 
 SPANISH = frozenset(re.findall(r"\w+", "a al con de del el en es la las lo los me mi no qué por se su un una y que"))
 CATEGORIES = {

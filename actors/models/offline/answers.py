@@ -1,15 +1,25 @@
 """Decide what the offline model does about all waiting inputs, in one reply. Pure, no state.
 
-No call is repeated: a search of a day is followed by one of the conversation, that by one of the archive, and that by
-words. A failed call is not retried either. So every turn ends. Used by `offline_model.py`.
+No call is repeated: a search of the conversation is followed by one of the archive, and that by words. A failed call is
+not retried either. So every turn ends. Used by `offline_model.py`.
 """
 
 from collections.abc import Sequence
 
 from everlog.actors.models.offline import facts
 from everlog.actors.models.offline.completion import INTRODUCTION, Completion
-from everlog.actors.models.offline.english import any_case, content, days, normalize, sentences, short, stems
-from everlog.actors.models.offline.hits import DATED, NOT_KNOWN, best, query_of, topic
+from everlog.actors.models.offline.english import (
+    any_case,
+    asked_for,
+    content,
+    days,
+    normalize,
+    sentences,
+    short,
+    stems,
+    without_days,
+)  # fmt: skip
+from everlog.actors.models.offline.hits import DATED, NOT_KNOWN, best, query_of
 from everlog.actors.models.offline.request import CallResult, OfflineRequest, PendingInput
 from everlog.actors.ports.agent_constants import PAUSE_MINUTES_MAX
 
@@ -90,17 +100,16 @@ def _failed(made: Completion, results: Sequence[CallResult]) -> None:
 
 
 def _searched(request: OfflineRequest, made: Completion, searches: Sequence[CallResult]) -> None:
-    """Answer from the results of searches. If the named day has no answer, search the whole conversation by words; if
-    the conversation has none, search the archive.
-    """
+    """Answer from the results of searches. Search the archive if the conversation has no answer."""
     for search in searches:
         made.think("The search is back, so I read what it found and answer.")
-        if hits := best(search, request.asked):
-            made.say(" ".join(hit.phrase for hit in hits))
-        elif search.name == DATED and (words := topic(request.asked)):
-            made.call("conversation_search", heartbeat=True, query=words)
+        question = asked_for(without_days(" ".join(request.asked)))
+        if quotes := best(search, request.asked):
+            made.say(" ".join(quote.phrase for quote in quotes))
+        elif search.name == DATED and content(question):
+            made.call("conversation_search", heartbeat=True, query=question)
         elif search.name == "conversation_search":
-            made.call("archival_memory_search", heartbeat=True, query=query_of(search))
+            made.call("archival_memory_search", heartbeat=True, query=str(search.arguments.get("query") or ""))
         else:
             made.say(f"{NOT_KNOWN}: my memory holds nothing about {query_of(search)}. You can tell me, and I keep it.")
 
@@ -214,6 +223,6 @@ def _answer(made: Completion, question: str, lines: Sequence[str], time: str) ->
     elif stems(question) == {"nam"}:
         made.say("I do not know your name yet. What is it?")
     elif words:
-        made.call("conversation_search", heartbeat=True, query=words)
+        made.call("conversation_search", heartbeat=True, query=asked_for(question))
     else:
         made.say(f"{INTRODUCTION} {HELP}")

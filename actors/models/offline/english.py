@@ -36,6 +36,11 @@ _SAME = {"called": "nam", "old": "ag", "job": "work", "home": "liv", "moved": "l
 _ISO = re.compile(r"\b\d{4}-\d{2}-\d{2}\b")
 _NEAR = {"yesterday": 1, "today": 0, "last week": 7}
 """Days before today."""
+_NEAR_WORDS = any_case(rf"\b(?:{'|'.join(_NEAR)})\b")
+_TALK = any_case(
+    r"\b(?:please|(?:can|could|do|did) you (?:tell me|remember|recall|remind me)|tell me|remind me|remember|recall"
+    r"|(?:did|have|has) \w+ (?:ever )?(?:say|said|tell you|told you|mention|mentioned|talk|talked)(?: about)?)\b"
+)
 
 _SWAPPED = {
     "i am": "you are", "i was": "you were", "you are": "I am", "you're": "I'm", "your": "my", "you": "me",
@@ -55,6 +60,13 @@ def normalize(text: str) -> str:
 def sentences(text: str) -> list[str]:
     """Return the sentences and lines of `text`."""
     return [stripped for part in _SENTENCE.split(text) if (stripped := part.strip())]
+
+
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """Return where each sentence begins and ends (exclusive) in `text`; one span if there is no border."""
+    borders = [(match.start(), match.end()) for match in _SENTENCE.finditer(text)]
+    begins, ends = [0, *(end for _, end in borders)], [*(start for start, _ in borders), len(text)]
+    return [(begin, end) for begin, end in zip(begins, ends, strict=True) if begin < end] or [(0, len(text))]
 
 
 def words(text: str) -> list[str]:
@@ -81,6 +93,16 @@ def stems(text: str) -> set[str]:
     return {_stem(word) for word in content(text)}
 
 
+def without_days(text: str) -> str:
+    """Return `text` without the days that `days` finds."""
+    return _NEAR_WORDS.sub(" ", _ISO.sub(" ", text))
+
+
+def asked_for(question: str) -> str:
+    """Return a question as a search understands it best: as it stands, but without words about asking and saying."""
+    return " ".join(_TALK.sub(" ", question).split()).strip(" ?!.,")
+
+
 def days(text: str, today: str) -> tuple[str, str] | None:
     """Return the first and last day that `text` names, as YYYY-MM-DD;
     None if it names none. `today` begins with the date.
@@ -93,12 +115,6 @@ def days(text: str, today: str) -> tuple[str, str] | None:
             found = [str(now - timedelta(days=ago)), str(now if ago > 1 else now - timedelta(days=ago))]
         return (min(found), max(found)) if found and all(map(date.fromisoformat, found)) else None
     return None
-
-
-def without_days(text: str) -> str:
-    """Return `text` without the words in which `days` finds days."""
-    found = _ISO.sub(" ", text)
-    return any_case("|".join(rf"\b{name}\b" for name in _NEAR)).sub(" ", found)
 
 
 def to_second_person(text: str) -> str:

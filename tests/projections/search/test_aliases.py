@@ -30,6 +30,12 @@ TABLE = (
     ("我的狗叫旺财", "狗", "旺财"),
     ("我养了一只猫叫咪咪，很可爱", "猫", "咪咪"),
     ("我妹妹的名字叫小丽", "妹妹", "小丽"),
+    ("关于蛋白质，我问了陈静，也就是我的教练。", "教练", "陈静"),
+    ("对了，王芳是我的大学同学", "同学", "王芳"),
+    ("我的钢琴老师吴倩过来帮忙", "老师", "吴倩"),
+    ("Le pregunté a Inés, mi entrenadora, qué hacer", "entren", "ines"),
+    ("Por cierto, mi madrina es Lucía", "madrin", "luc"),
+    ("By the way, my boss is Tom", "boss", "tom"),
     ("犬の名前はポチです", "犬", "ポチ"),
 )
 
@@ -57,6 +63,13 @@ def test_a_question_gets_the_other_word_of_a_pair_from_its_message_on() -> None:
     assert known.expansions(["puppi"], 9) == ["rex", "tobi"]
     assert known.expansions(["rex", "vet"], 9) == ["puppi"]
     assert known.expansions(["puppi", "tobi"], 9) == ["rex"]
+
+
+def test_a_name_of_a_speaker_is_no_other_word() -> None:
+    known = AliasIndex()
+    known.append(0, "My friend Jon and my dog Rex")
+    assert known.expansions(["friend", "dog"], 1, speakers=["jon"]) == ["rex"]
+    assert known.expansions(["jon"], 1, speakers=["jon"]) == []
 
 
 def test_a_chinese_question_gets_the_name_of_the_animal_in_it() -> None:
