@@ -98,10 +98,7 @@ class RecallSearch:
     def rarities(self, query: str, talk: TalkView | None = None) -> dict[str, float]:
         """Return the weight of each stem of a query: its rarity among the messages. `talk` is as in `recall`."""
         talk = self.talk() if talk is None else talk
-        having = {
-            one: len(np.unique(talk.message_of[talk.postings(one)[0]])) for one in query_stems(query, talk.languages)
-        }
-        return {one: rarity(len(talk), count) for one, count in having.items()}
+        return {one: rarity(len(talk), _messages_with(talk, one)) for one in query_stems(query, talk.languages)}
 
     def message(self, seq: int) -> Row | None:
         """Return the message of that seq; None if there is none that can be found."""
@@ -160,6 +157,12 @@ class RecallSearch:
         if day is None or not FIRST_YEAR <= day.year <= LAST_YEAR:
             raise FunctionError(f"A date is written YYYY-MM-DD, such as 2024-01-31, not {text!r}.")
         return day
+
+
+def _messages_with(talk: TalkView, stem: str) -> int:
+    """Return the number of messages that contain a stem."""
+    places = talk.message_of[talk.postings(stem)[0]]
+    return int(np.count_nonzero(np.diff(places, prepend=-1)))
 
 
 def described(query: str, talk: TalkView) -> FeatureQuery:

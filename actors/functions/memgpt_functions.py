@@ -216,10 +216,10 @@ async def _archival_memory_delete(desk: FunctionMemory, memory_id: str) -> None:
 
 
 async def _memory_read(desk: FunctionMemory, memory_id: str, page: int = 0) -> str:
-    """Read a message, memory or document whole. A search shows long ones in part: … stands for what is left out.
+    """Read a long message, memory or document whole; a search shows … for what it leaves out.
 
     Args:
-        memory_id: Its id, as the search shows it.
+        memory_id: Its id, as a search shows it.
         page: Page of the text, from 0.
     """
     found = await long_texts.read(desk.searcher, desk.changes, memory_id, max(page, 0))

@@ -89,5 +89,5 @@ def _without(text: str, names: Sequence[str]) -> str:
 
 
 def _as_told(text: str) -> str:
-    """Return what somebody said of themselves as it is said to them."""
+    """Return a statement about oneself as it is told to the one who made it."""
     return re.sub(r"\bI\b", "you", re.sub(r"\b[Mm]y\b", "your", text))

@@ -288,7 +288,7 @@ READERS = (
     CommandSpec(
         "search",
         "show.search_command:search",
-        "search the conversation, the archival memory and the documents of an agent, or of all agents",
+        "search messages, memories and documents of an agent, or of all agents",
         'everlog search sam "sailing trip" --page 2',
         (name_or_all, query, _searching, filters, words, as_of, json),
         usage="NAME QUERY | --all QUERY",

@@ -17,11 +17,11 @@ from everlog.store.base.stemming import WORD, query_stems, stems
 from everlog.store.embedding.best_passage import MARK
 
 _NOUNS = {"archive": "memory", "documents": "document"}
-"""Words for results of a place, in which nobody speaks."""
+"""Words for results of a place that are no messages."""
 
 
 class Look(msgspec.Struct, frozen=True):
-    """How results are shown."""
+    """Options of a page of results."""
 
     zone: str = "UTC"
     """IANA zone of the times."""

@@ -9,7 +9,6 @@ depends on later messages, or on how many messages were appended at once. For on
 by another thread, except its postings.
 """
 
-import re
 from array import array
 from collections.abc import Iterable, Sequence
 from itertools import islice, pairwise
@@ -18,14 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from everlog.events.times import MICROSECONDS
+from everlog.projections.search.talk_words import STATED_SHIFT, UNIT_SHIFT, NewWords, StemNumbers
 from everlog.store.base.function_words import FUNCTION_WORDS
-from everlog.store.base.stemming import language_of, stems, stems_and_language
-from everlog.store.embedding.chunks import MESSAGE_CHARS_MAX, PASSAGE_CHARS, passages
+from everlog.store.embedding.chunks import passages
 
 LINKED_US = 3600 * MICROSECONDS
 """Microseconds: a message continues the one before it if less time than this lies between them."""
-COUNT_MAX = 255
-"""Maximum count of a stem in one passage: more occurrences count as this many."""
 LANGUAGES = tuple(FUNCTION_WORDS)
 """Names of the numbers of languages."""
 AT_ONCE = 8192
@@ -35,10 +32,6 @@ ROLES = ("user", "assistant")
 
 POSTING_BYTES, STEM_BYTES, TEXT_BYTES = 9, 300, 120
 """Approximate bytes in memory of a posting, of a stem without its postings, and of a message besides its characters."""
-
-_SENTENCE = re.compile(r"[^.!?。！？\[\]]+[.!?。！？\]]*")
-_QUESTION_MARKS = ("?", "？")
-_UNIT_SHIFT, _STATED_SHIFT = 16, 8
 
 
 class Utterance(NamedTuple):
@@ -51,23 +44,6 @@ class Utterance(NamedTuple):
     name: str
     text: str
     ref: str
-
-
-def _asks(text: str) -> bool:
-    return "?" in text or "？" in text
-
-
-def stated_and_asked(passage: str, language: str) -> tuple[list[str], list[str]]:
-    """Return the stems of the statements of a passage, and of its questions: sentences that end in a question mark.
-    `language` is that of the whole message.
-    """
-    if not _asks(passage):
-        return stems(passage, language), []
-    stated: list[str] = []
-    asked: list[str] = []
-    for sentence in _SENTENCE.findall(passage):
-        (asked if sentence.rstrip().endswith(_QUESTION_MARKS) else stated).extend(stems(sentence, language))
-    return stated, asked
 
 
 class TalkView:
@@ -90,8 +66,9 @@ class TalkView:
         """Place in `names` of the speaker's name of each message."""
         self.names: Sequence[str] = index.names[: int(columns["names"].first(count)[-1]) if count else 1]
         """Names of speakers in the order of their first message, after the empty name of messages without one."""
-        self.language = columns["language"].first(count)
-        """Place in LANGUAGES of the language of each message."""
+        spoken = int(columns["languages"].first(count)[-1]) if count else 0
+        self.languages = [name for number, name in enumerate(LANGUAGES) if spoken >> number & 1]
+        """Languages of all messages."""
         self.chars = columns["chars"].first(count)
         """Length of each message in characters."""
         self.linked = columns["linked"].first(count)
@@ -111,20 +88,15 @@ class TalkView:
         """Return the number of messages."""
         return len(self.seq)
 
-    @property
-    def languages(self) -> list[str]:
-        """Languages of all messages, without order."""
-        return [LANGUAGES[number] for number in np.flatnonzero(np.bincount(self.language)).tolist()]
-
     def postings(self, stem: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the units that contain a stem, ascending (int32), and how often each contains it in statements and in
         questions (uint8, at most COUNT_MAX).
         """
         packed = self._index.packed(stem)
         if len(self) < len(self._index):
-            packed = packed[: int(np.searchsorted(packed, np.uint64(self.units << _UNIT_SHIFT)))]
-        units = (packed >> np.uint64(_UNIT_SHIFT)).astype(np.int32)
-        stated = (packed >> np.uint64(_STATED_SHIFT)).astype(np.uint8)
+            packed = packed[: int(np.searchsorted(packed, np.uint64(self.units << UNIT_SHIFT)))]
+        units = (packed >> np.uint64(UNIT_SHIFT)).astype(np.int32)
+        stated = (packed >> np.uint64(STATED_SHIFT)).astype(np.uint8)
         return units, stated, packed.astype(np.uint8)
 
     def text(self, place: int) -> str:
@@ -160,17 +132,19 @@ class TalkIndex:
         self.columns = {
             "seq": _Column(np.int64), "time": _Column(np.int64), "role": _Column(np.int8),
             "speaker": _Column(np.int32), "names": _Column(np.int32), "chars": _Column(np.int32),
-            "language": _Column(np.int8), "linked": _Column(np.bool_), "first_unit": _Column(np.int64, [0]),
+            "languages": _Column(np.int64), "linked": _Column(np.bool_), "first_unit": _Column(np.int64, [0]),
             "unit_words": _Column(np.float32), "unit_asked": _Column(np.float32), "message_of": _Column(np.int32),
         }  # fmt: skip
-        """Facts of all messages, and of all units. `names`: number of names known by each message."""
+        """Facts of all messages, and of all units. `names`: number of names known by each message; `languages`: set of
+        the languages that were spoken by then, a bit for each of LANGUAGES.
+        """
         self.names = [""]
         self.texts: list[str] = []
         self.refs: list[str] = []
         self._speakers = {"": 0}
-        self._numbers = _StemNumbers()
+        self._numbers = StemNumbers()
         self._postings: list[array[int]] = []
-        self._posted = self._text_bytes = 0
+        self._posted = self._text_bytes = self._languages = 0
 
     def __len__(self) -> int:
         """Return the number of messages."""
@@ -201,14 +175,14 @@ class TalkIndex:
     def append(self, said: Iterable[Utterance]) -> None:
         """Add messages that were said after all that the index has."""
         rest = iter(said)
+        words = NewWords(self._numbers, int(self.columns["first_unit"].first(len(self) + 1)[-1]))
         while some := list(islice(rest, AT_ONCE)):
-            self._append(some)
+            self._append(some, words)
 
-    def _append(self, said: Sequence[Utterance]) -> None:
+    def _append(self, said: Sequence[Utterance], words: NewWords) -> None:
         begin, end = len(self), len(self) + len(said)
-        words = _Words(self._numbers, int(self.columns["first_unit"].first(begin + 1)[-1]))
         facts = [self._facts(one, words) for one in said]
-        names = ("seq", "time", "role", "speaker", "names", "chars", "language", "first_unit")
+        names = ("seq", "time", "role", "speaker", "names", "chars", "languages", "first_unit")
         for name, values in zip(names, zip(*facts, strict=True), strict=True):
             self.columns[name].extend(values)
         time = self.columns["time"].first(end)[max(begin - 1, 0) :]
@@ -221,7 +195,7 @@ class TalkIndex:
         self.columns["message_of"].extend(np.repeat(np.arange(begin, end), units))
         self._post(words)
 
-    def _facts(self, one: Utterance, words: "_Words") -> tuple[int, ...]:
+    def _facts(self, one: Utterance, words: NewWords) -> tuple[int, ...]:
         """Add the texts of a message. Return its numbers."""
         speaker = self._speakers.setdefault(one.name, len(self.names))
         if speaker == len(self.names):
@@ -230,9 +204,10 @@ class TalkIndex:
         self.refs.append(one.ref)
         self._text_bytes += one.text.__sizeof__()
         units, language = words.add(one.text)
+        self._languages |= 1 << LANGUAGES.index(language)
         return (
             one.seq, one.time, ROLES.index(one.role), speaker, len(self.names), len(one.text),
-            LANGUAGES.index(language), units,
+            self._languages, units,
         )  # fmt: skip
 
     def view(self, count: int | None = None) -> TalkView:
@@ -246,66 +221,14 @@ class TalkIndex:
         number = self._numbers.get(stem)
         return np.frombuffer(self._postings[number] if number is not None else b"", np.uint64)
 
-    def _post(self, words: "_Words") -> None:
+    def _post(self, words: NewWords) -> None:
         """Add the postings of new units, which come after all others."""
-        numbers, packed = words.postings()
+        numbers, packed = words.take_postings()
         self._postings.extend(array("Q") for _ in range(len(self._numbers) - len(self._postings)))
         self._posted += len(packed)
         borders = np.flatnonzero(np.diff(numbers, prepend=-1, append=-1)).tolist()
         for start, end in pairwise(borders):
             self._postings[numbers[start]].frombytes(packed[start:end].tobytes())
-
-
-class _StemNumbers(dict[str, int]):
-    """Number of each stem, in the order of their first occurrence."""
-
-    def __missing__(self, stem: str) -> int:
-        number = self[stem] = len(self)
-        return number
-
-
-class _Words:
-    """Stems of new passages as numbers, in one flat list: statements, then questions of each passage."""
-
-    def __init__(self, numbers: _StemNumbers, first_unit: int) -> None:
-        self._number = numbers.__getitem__
-        self._first_unit = self._end = first_unit
-        self._flat: list[int] = []
-        self._counts: list[int] = []
-
-    def add(self, text: str) -> tuple[int, str]:
-        """Add a message. Return the number of units up to its end, and its language."""
-        if len(text) <= PASSAGE_CHARS and not _asks(text):
-            stated, language = stems_and_language(text)
-            self._add_passage(stated, [])
-            return self._end, language
-        language = language_of(text[:MESSAGE_CHARS_MAX])
-        for passage in passages(text):
-            self._add_passage(*stated_and_asked(passage, language))
-        return self._end, language
-
-    def _add_passage(self, stated: Sequence[str], asked: Sequence[str]) -> None:
-        self._flat += map(self._number, stated)
-        self._flat += map(self._number, asked)
-        self._counts += len(stated), len(asked)
-        self._end += 1
-
-    def lengths(self) -> np.ndarray:
-        """Return the number of stems of the statements and of the questions of each unit, a row for each unit."""
-        return np.array(self._counts, np.float32).reshape(-1, 2)
-
-    def postings(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the stem and the packed posting of each pair of stem and unit, by stem, then by unit."""
-        kinds = np.repeat(np.arange(len(self._counts)), self._counts)  # twice the unit, and 1 for questions
-        keys, times = np.unique(np.array(self._flat, np.int64) << 32 | kinds, return_counts=True)
-        times = np.minimum(times, COUNT_MAX)
-        pairs = keys >> 1
-        first = np.flatnonzero(np.diff(pairs, prepend=-1))
-        pairs = pairs[first]
-        counted = np.where(keys & 1, times, times << _STATED_SHIFT)
-        total = np.add.reduceat(counted, first) if len(first) else counted
-        units = (pairs & (1 << 31) - 1) + self._first_unit
-        return pairs >> 31, (units << _UNIT_SHIFT | total).astype(np.uint64)
 
 
 class _Column:

@@ -105,10 +105,14 @@ class SharedEmbedder:
 
 
 def embed_checked(embedder: Embedder, texts: Sequence[str]) -> "np.ndarray":
-    """Return the result of the embedder after checking its shape and values. Raises EmbedderError."""
+    """Return the result of the embedder after checking its shape and values. Raises EmbedderError.
+
+    Half a character (a lone surrogate), which tokenizers and endpoints refuse, becomes "?": a query may have one.
+    """
     import numpy as np
 
-    rows = np.asarray(embedder.embed(texts))
+    whole = [text if text.isascii() else text.encode("utf-8", "replace").decode() for text in texts]
+    rows = np.asarray(embedder.embed(whole))
     expected = (len(texts), embedder.dimension)
     if rows.shape != expected:
         raise embedder_error(embedder, f"an array of shape {expected}", f"one of shape {rows.shape}")

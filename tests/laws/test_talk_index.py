@@ -1,5 +1,6 @@
 """Laws of the talk index: what it says of a message does not depend on later ones, or on how many came at once."""
 
+import re
 from collections import Counter
 from itertools import pairwise
 
@@ -7,32 +8,18 @@ import numpy as np
 from hypothesis import strategies as st
 
 from everlog.projections.search.talk_index import (
-    COUNT_MAX,
     TalkIndex,
     TalkView,
     Utterance,
-    stated_and_asked,
 )
-from everlog.store.base.stemming import language_of
+from everlog.projections.search.talk_words import COUNT_MAX, statements_and_questions
+from everlog.store.base.stemming import language_of, stems
 from everlog.store.embedding.chunks import MESSAGE_CHARS_MAX, PASSAGE_CHARS, passages
 from tests.support.law import law
 
 HOUR_US = 3_600_000_000
-WORDS = (
-    "sail",
-    "el perro",
-    "de la casa",
-    "sailing",
-    "boat?",
-    "Boat.",
-    "the",
-    "猫好？",
-    "8",
-    "[x]",
-    "!",
-    "a" * 480,
-    "z" * 700,
-)
+WORDS = ("sail", "el perro", "de la casa", "sailing", "boat?", "Boat.", "the", "猫好？", "8", "[x]", "!", "a" * 480,
+         "z" * 700)  # fmt: skip
 SAID = st.tuples(
     st.sampled_from(["Sam", "Ann", ""]),
     st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join),
@@ -53,7 +40,7 @@ def uttered(life: list[tuple[str, str, int]]) -> list[Utterance]:
 
 def facts(view: TalkView) -> dict[str, object]:
     """Return everything that a view says, as plain values."""
-    messages = ("seq", "time", "role", "speaker", "chars", "language", "linked")
+    messages = ("seq", "time", "role", "speaker", "chars", "linked")
     units = ("first_unit", "unit_words", "unit_asked", "message_of")
     return {
         **{name: getattr(view, name).tolist() for name in (*messages, *units)},
@@ -91,8 +78,11 @@ def test_postings_count_the_stems_of_each_passage(life):
     view = index.view()
     units = [(place, passage) for place, one in enumerate(said) for passage in passages(one.text)]
     assert view.message_of.tolist() == [place for place, _ in units]
+    spoken = [language_of(one.text) for one in said]
+    assert set(view.languages) == set(spoken)
     counted = [
-        tuple(map(Counter, stated_and_asked(passage, language_of(said[place].text)))) for place, passage in units
+        tuple(Counter(stems(part, spoken[place])) for part in statements_and_questions(passage))
+        for place, passage in units
     ]
     assert view.unit_asked.tolist() == [asked.total() for _, asked in counted]
     assert view.unit_words.tolist() == [stated.total() + asked.total() for stated, asked in counted]
@@ -115,11 +105,9 @@ def test_passages_are_short_and_leave_out_nothing():
 
 def test_the_words_of_questions_are_counted_apart():
     """A sentence that ends in a question mark, also in a Chinese one, is a question."""
-    assert stated_and_asked("I sail. Do you?", "english") == (["i", "sail"], ["do", "you"])
-    assert stated_and_asked("No questions", "english") == (["no", "question"], [])
-    stated, asked = stated_and_asked("猫好。8？", "english")
-    assert "8" in asked
-    assert "8" not in stated
+    assert statements_and_questions("I sail. Do you?") == ("I sail.", " Do you?")
+    assert statements_and_questions("No questions") == ("No questions", "")
+    assert statements_and_questions("猫好。8？") == ("猫好。", "8？")
 
 
 def test_a_huge_message_is_indexed_up_to_a_limit():
@@ -150,8 +138,8 @@ def test_ten_thousand_messages_of_one_word_have_one_posting_each():
 
 def test_more_than_255_of_one_word_count_as_255(monkeypatch):
     """A count of 300 in one passage does not overflow into the count of the other kind."""
-    letters = "everlog.projections.search.talk_index.stems"
-    monkeypatch.setattr(letters, lambda text, _: list(text.replace(" ", "")))
+    letters = "everlog.projections.search.talk_words.words_and_language"
+    monkeypatch.setattr(letters, lambda text, language: (re.findall("[a-z]", text), language))
     index = TalkIndex()
     index.append([Utterance(1, 0, "user", "", "a" * 300 + ". " + "a" * 100 + "?", "")])
     _, stated, asked = index.view().postings("a")

@@ -1,11 +1,13 @@
 """Texts and queries become words in any language and script, and the same words in each Unicode form."""
 
+import re
 import unicodedata
 from pathlib import Path
 
 import msgspec
 import pytest
 from hypothesis import strategies as st
+from snowballstemmer import stemmer
 
 from everlog.store.base.function_words import FUNCTION_WORDS
 from everlog.store.base.stemming import (
@@ -17,6 +19,7 @@ from everlog.store.base.stemming import (
     normal_text,
     query_stems,
     query_words,
+    stem,
     stems,
 )
 from tests.support.law import law
@@ -183,3 +186,22 @@ def test_the_cache_of_stems_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     stems(" ".join(f"word{number}x" for number in range(100)))
     assert all(len(known) <= 10 for known in stemming._known.values())
     assert KNOWN_MAX > 10
+
+
+BEGINNINGS = st.sampled_from(["past", "out", "exc", "later", "inter", "gener", "arsen", "cann", "sky", "boy", "y"])
+ENDINGS = st.sampled_from(["ment", "th", "bb", "at", "iz", "bl", "ing", "ist", "ogist", "yd", "ism", "al", "ed"])
+
+
+@law(BEGINNINGS, st.text("abdeghilnorstyz", max_size=6), ENDINGS, few=200, many=20_000)
+def test_english_words_have_the_stems_of_snowball(beginning, middle, ending):
+    """Words that are not given to the stemmer, because of their ends, would have come back unchanged."""
+    word = beginning + middle + ending
+    assert stem(word) == stemmer("english").stemWord(word)
+
+
+def test_the_words_of_the_manual_have_the_stems_of_snowball():
+    """The same holds for each English word of this project's pages."""
+    pages = Path(__file__).parents[3].joinpath("docs").rglob("*.md")
+    words = {word for page in pages for word in re.findall("[a-z]+", page.read_text("utf-8").lower())}
+    english = stemmer("english")
+    assert [word for word in sorted(words) if stem(word) != english.stemWord(word)] == []
