@@ -14,11 +14,14 @@ from typing import Protocol
 
 import msgspec
 
+from everlog.actors.memory.reranked_search import RERANK_CHARS_MAX
 from everlog.actors.models.model_catalogue import catalogue_of
 from everlog.actors.models.model_types import EndpointEntry
-from everlog.actors.ports.agent_constants import ARCHIVE_RETRY_S, RERANK_CHARS_MAX, RERANK_S
+from everlog.actors.ports.agent_constants import ARCHIVE_RETRY_S
 from everlog.events import ArchiveDown, BadInput, ModelError, StoreError
 
+RERANK_S = 3.0
+"""Seconds that a search waits for a reranker. Without an answer the results stay in their order."""
 UNUSABLE = "rejected"
 """Class of the failure: asking again would not help."""
 THREADS = 4

@@ -8,9 +8,13 @@ from contextlib import suppress
 
 import msgspec
 
-from everlog.actors.ports.agent_constants import RERANK_CHARS_MAX, RERANKED
 from everlog.actors.ports.effects import ArchiveClient, Hit, Page
 from everlog.events import ArchiveDown
+
+RERANKED = 50
+"""Number of best results of a search that a reranker puts in order."""
+RERANK_CHARS_MAX = 2_000
+"""Characters of a text, and of the query, that a reranker gets: about the 512 tokens that such models read."""
 
 
 async def reranked(

@@ -356,13 +356,6 @@ ARCHIVE_RETRY_S = 5.0
 them would wait for SEARCH_S while an endpoint is down.
 """
 
-RERANKED = 50
-"""Number of best results of a search that a reranker puts in order."""
-RERANK_CHARS_MAX = 2_000
-"""Characters of a text, and of the query, that a reranker gets: about the 512 tokens that such models read."""
-RERANK_S = 3.0
-"""Seconds that a search waits for a reranker. Without an answer the results stay in their order."""
-
 EMBED_AHEAD_RECORDS = 2_000
 """Number of records from which an agent's messages are embedded when the agent is loaded. Those of a smaller agent take
 less than 0.2 seconds, and are embedded by the first search.

@@ -46,7 +46,7 @@ CREATE TABLE IF NOT EXISTS vector (
     model TEXT NOT NULL, content BLOB NOT NULL, numbers BLOB NOT NULL, PRIMARY KEY (model, content)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS passage (
     model TEXT NOT NULL, agent_id TEXT NOT NULL, seq INTEGER NOT NULL, rules INTEGER NOT NULL, numbers BLOB NOT NULL,
-    PRIMARY KEY (model, agent_id, seq)) WITHOUT ROWID;
+    PRIMARY KEY (model, agent_id, seq));  -- with a rowid: else rows above a quarter of a page take another page
 DROP TABLE IF EXISTS message;
 """
 
