@@ -35,7 +35,7 @@ class Answered(msgspec.Struct, frozen=True):
     question: TalkQuestion
     answer: str
     quoted: Sequence[str]
-    """What the answer quotes."""
+    """Texts that the answer quotes."""
     right: bool
     """True if a quote is in a message of the evidence."""
 
@@ -48,7 +48,7 @@ def chosen(talk: Conversation, count: int, part: float) -> Sequence[TalkQuestion
 
 
 def quotes(answer: str) -> Sequence[str]:
-    """Return what an answer quotes, without the mark of an omission at either end."""
+    """Return the texts that an answer quotes, without the mark of an omission at either end."""
     return [" ".join(text.split()).removeprefix("...").strip() for text in _QUOTE.findall(answer)]
 
 

@@ -56,7 +56,7 @@ def test_the_users_own_words_come_before_the_long_reply() -> None:
 
 
 def test_the_assistants_advice_is_quoted_if_it_is_asked_for() -> None:
-    """What the assistant recommended is found in its own reply, in the passage with the words of the question."""
+    """Advice is quoted from the assistant's own reply, in the passage with the words of the question."""
     answer = answered(
         "What did you recommend against moles in the lawn?",
         f"assistant - {FILLER} Against moles in the lawn I recommend garlic. {FILLER}",
