@@ -1,6 +1,6 @@
 """Compute BM25, the one formula by which every search here ranks words (decision 7). Works on numbers and on arrays.
 
-Used by `archive.hybrid_search`, `projections/ranking.py` and `projections/archival_memory.py`: a change of the
+Used by `archive.hybrid_search`, `projections/search/features.py` and `projections/archival_memory.py`: a change of the
 constants reorders the results of all three.
 """
 

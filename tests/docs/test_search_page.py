@@ -2,9 +2,8 @@
 
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
-
-import numpy as np
 
 from bench.talk.train_ranking import SHARES
 from everlog.events.times import since_epoch
@@ -21,10 +20,9 @@ def example() -> tuple[TalkView, str]:
     """Return the talk of the page, and its query."""
     rows = [json.loads(line) for line in re.search(r"```jsonl\n(.*?)```", TEXT, re.DOTALL)[1].splitlines()]  # type: ignore[index]
     index = TalkIndex()
-    index.append(
-        Utterance(number, since_epoch(np.datetime64(row["time"]).astype(object)), row["role"], row["name"], row["content"], "")
-        for number, row in enumerate(rows, start=1)
-    )
+    for number, row in enumerate(rows, start=1):
+        time = since_epoch(datetime.fromisoformat(row["time"]).replace(tzinfo=UTC))
+        index.append([Utterance(number, time, row["role"], row["name"], row["content"], "")])
     return index.view(), re.search(r"query `(.*?)`", TEXT)[1]  # type: ignore[index]
 
 
@@ -40,7 +38,8 @@ def expected_rows() -> str:
     ]
     places, scores = rank(talk, RecallQuery(query.lower(), (), described(query, talk)), None, known_dates(query, talk))
     totals = dict(zip(places.tolist(), scores.tolist(), strict=True))
-    return "\n".join([*rows, "| **score** | | " + " | ".join(f"**{totals[at]:.2f}**" for at in range(len(talk))) + " |"])
+    last = " | ".join(f"**{totals[at]:.2f}**" for at in range(len(talk)))
+    return "\n".join([*rows, f"| **score** | | {last} |"])
 
 
 def test_the_worked_example_has_the_numbers_of_the_code() -> None:
