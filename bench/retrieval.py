@@ -27,12 +27,10 @@ from bench.talk.talk_kinds import ASSISTANT, LOCOMO, MEETINGS, kinds, public
 from bench.talk.talk_shapes import Conversation, TalkQuestion
 from bench.talk.vocabulary import LANGUAGES
 
-QUICK_LEAVES_OUT = 5
-"""With --quick every fifth question of LoCoMo is left out, and not a contiguous part, because the easy ones are next to
-each other.
-"""
 QUICK_CONVERSATIONS, QUICK_EACH = 1, 3
-"""With --quick, conversations of every other kind, and the distance of their questions."""
+"""With --quick, conversations of every kind but LoCoMo, and the distance of the questions of each. A contiguous part
+would not do, because the easy questions are next to each other.
+"""
 CHATS = tuple(f"{ASSISTANT}_{language}" for language in LANGUAGES)
 KINDS = (LOCOMO, MEETINGS, *CHATS)
 LOCOMO_KEYS = (
@@ -76,15 +74,9 @@ async def measure(root: Path, plan: Plan) -> dict[str, list[Tried]]:
     chosen = {kind: some for kind, some in kinds(plan.data).items() if kind in plan.kinds}
     if plan.quick:
         chosen = {kind: some if kind == LOCOMO else some[:QUICK_CONVERSATIONS] for kind, some in chosen.items()}
-    people = {talk.name for talk in chosen.get(LOCOMO, ())}
 
     def asked(talk: Conversation) -> Sequence[TalkQuestion]:
-        some = talk.questions
-        if plan.quick and talk.name in people:
-            some = [one for n, one in enumerate(some, 1) if n % QUICK_LEAVES_OUT]
-        elif plan.quick:
-            some = some[::QUICK_EACH]
-        return list(islice(some, plan.questions))
+        return list(islice(talk.questions[:: QUICK_EACH if plan.quick else 1], plan.questions))
 
     return await measure_kinds(root, chosen, asked)
 
