@@ -29,9 +29,8 @@ SHARES: Mapping[str, float] = {
     "assistant_es": 0.15,
 }  # fmt: skip
 """Share of each kind of talk in what is learned, however many questions it has: real talk counts most."""
-LOWERING = ("named_other", "asking", "passing")
-"""Features that may lower a score; all others may only raise it. `passing` may do either."""
-EITHER = ("passing",)
+LOWERING = ("named_other", "asking")
+"""Features that may only lower a score; all others may only raise it."""
 L2, STEPS, RATE = 1e-3, 140, 0.08
 DIGITS = 2
 COLUMNS = {"meaning": FEATURES, "words": WORD_FEATURES}
@@ -67,7 +66,7 @@ class Lessons:
         share = (self.share * chosen / (self.share * chosen).sum())[question]
         wanted = (self.target[used] * share) @ rows
         low = np.array([-np.inf if name in LOWERING else 0.0 for name in self.columns])
-        high = np.array([0.0 if name in LOWERING and name not in EITHER else np.inf for name in self.columns])
+        high = np.array([0.0 if name in LOWERING else np.inf for name in self.columns])
         kept = np.array([name != without for name in self.columns])
         found, mean, square = (np.zeros(len(self.columns)) for _ in range(3))
         rate = RATE

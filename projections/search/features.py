@@ -15,7 +15,6 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from everlog.projections.search.query_shape import FIRST_PERSON
 from everlog.projections.search.talk_index import ROLES, TalkView
 from everlog.store.base.bm25 import rarity, score, weight
 from everlog.store.base.stemming import stems
@@ -28,19 +27,15 @@ REPLY_CHARS = 300
 """Length in characters below which a message is a short reply, which the words before it explain. What a longer message
 before it says counts less, in inverse proportion to its length.
 """
-PASSING_CHARS = 40
-"""Length in characters below which a message is a remark in passing."""
 LENGTHY_CHARS = 300
 """Mean length in characters from which on, inclusive, an assistant without a name answers at length."""
-LENGTH_CHARS = 500
-"""Length in characters above which the length of a message says nothing more."""
 MEANING_PART = 0.5
 """Part of the meaning, where it is known, in the score of a neighbour; the rest is that of its words."""
 
 WORD_FEATURES = (
     "document", "relative", "covered", "covered_near", "asked_before", "two_away", "session", "named", "named_states",
-    "named_document", "named_other", "user_lengthy", "user_document", "asked_assistant", "asking", "first_person",
-    "length", "passing", "tells_time", "date", "neighbour",
+    "named_document", "named_other", "user_lengthy", "user_document", "asked_assistant", "asking",
+    "tells_time", "date", "neighbour",
 )  # fmt: skip
 """Names of the features that need no meanings."""
 MEANING_FEATURES = ("meaning", "outstanding", "meaning_after", "meaning_session")
@@ -182,7 +177,8 @@ def measure(
     named = np.array([not wanted.isdisjoint(name) for name in spoken_names], bool)[talk.speaker]
     features = _word_features(here, sums)
     features |= _speaker_features(here, query, named, features["document"], bool(names))
-    features |= _shape_features(here, query)
+    features["asking"] = here.asking
+    features["tells_time"] = _with_any(talk, query.times).astype(np.float64)
     features["date"] = np.zeros(here.count) if dates is None else dates
     base = features["relative"]
     if meanings is not None:
@@ -233,17 +229,6 @@ def _speaker_features(
         "user_lengthy": user,
         "user_document": user * document,
         "asked_assistant": (nameless & query.to_assistant).astype(np.float64),
-    }
-
-
-def _shape_features(here: _Setting, query: FeatureQuery) -> dict[str, np.ndarray]:
-    chars = here.talk.chars
-    return {
-        "asking": here.asking,
-        "first_person": (_with_any(here.talk, FIRST_PERSON) & ~here.nameless).astype(np.float64),
-        "length": np.log1p(np.minimum(chars, LENGTH_CHARS)) / np.log1p(LENGTH_CHARS),
-        "passing": (chars < PASSING_CHARS).astype(np.float64),
-        "tells_time": _with_any(here.talk, query.times).astype(np.float64),
     }
 
 

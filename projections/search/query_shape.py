@@ -45,12 +45,6 @@ _TIME_PAIRS = (
     " 周六 周日 月初 月底 昨日 今日 明日 先週 来週 先月 来月 어제 오늘 내일"
 )
 
-FIRST_PERSON = (
-    "i", "my", "me", "mine", "we", "our", "yo", "mi", "mis", "me", "je", "mon", "ma", "mes", "ich", "mein", "meine",
-    "我", "私", "나", "내", "저",
-)  # fmt: skip
-"""Stems by which people speak of themselves."""
-
 
 def times_asked_for(query: str) -> Sequence[str]:
     """Return the stems that tell a time, if the query asks for one; otherwise none."""

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from everlog.projections.search.query_dates import query_spans
-from everlog.projections.search.query_shape import FIRST_PERSON, is_to_assistant, times_asked_for
+from everlog.projections.search.query_shape import is_to_assistant, times_asked_for
 from everlog.projections.search.ranking import weights
 from everlog.store.embedding.chunks import passages
 from tests.laws.words_reference import query_words, words
@@ -208,8 +208,6 @@ def features(talk: Talk) -> list[dict[str, float]]:
             "named_other": float(bool(talk.said[at].name and talk.names and not by)), "user_lengthy": user,
             "user_document": user * document[at],
             "asked_assistant": float(talk.nameless[at] and is_to_assistant(talk.query)), "asking": talk.asking(at),
-            "first_person": float(not talk.nameless[at] and bool(spoken & set(FIRST_PERSON))),
-            "length": math.log1p(min(talk.chars[at], 500)) / math.log1p(500), "passing": float(talk.chars[at] < 40),
             "tells_time": float(bool(spoken & times)), "date": talk.date(at),
             "neighbour": max(talk.before(at, base.__getitem__), talk.after(at, base.__getitem__)),
         }  # fmt: skip
