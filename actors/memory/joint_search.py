@@ -2,7 +2,7 @@
 
 Each place has its own search, whose scores are relative to that place. What compares is the relevance of a result:
 
-    relevance = (covered + near) / 2
+    relevance = 0.8 covered + 0.2 near
 
 `covered` is the share of the query's words that are in the passage shown, or in the speaker's name, each word by its
 rarity among the agent's messages. `near` is the similarity in meaning, a cosine; below 0 counts as 0. If some of the
@@ -28,6 +28,10 @@ PLACES: Sequence[Place] = ("messages", "archive", "documents")
 """Places that a search covers, in the order in which equally relevant results are listed."""
 RESULTS_MAX = 50
 """Results of each place that are ranked together with those of the others."""
+COVERED = 0.8
+"""Weight of the covered share in a relevance; that of meaning is the rest. Cosines of one query are lower among
+messages, from which the speakers' names are left out, than among memories.
+"""
 DIGITS = 4
 """Decimal places of a relevance."""
 
@@ -64,7 +68,7 @@ def covered(passage: Passage, name: str, weights: Mapping[str, float]) -> float:
 
 def relevance(share: float, near: float | None, *, by_meaning: bool) -> float:
     """Return how relevant a result is, from 0 to 1. `near`: cosine; None counts as 0."""
-    return (share + max(near or 0.0, 0.0)) / 2 if by_meaning else share
+    return COVERED * share + (1 - COVERED) * max(near or 0.0, 0.0) if by_meaning else share
 
 
 def falling(values: Iterable[float]) -> list[float]:

@@ -80,10 +80,8 @@ PAGES_MAX = 1_000_000
 
 PAGE_RESULTS = 10
 """Results on one page of a search. MemGPT has 5 whole ones; here a long one is its best passage."""
-
 PASSAGE_CHARS = 260
 """Maximum characters of a result that a page shows; of a longer text the best passage."""
-
 READ_CHARS = 3000
 """Maximum characters of one page of a text that is read whole."""
 

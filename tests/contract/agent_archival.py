@@ -248,6 +248,20 @@ class ArchivalContract:
             assert_sound(system)
 
     @alive
+    async def test_messages_and_memories_are_searched_together(self, opens: Any) -> None:
+        """The agent's handle, its view and the search of all agents give the same results, wherever the agent runs."""
+        async with scripted(opens, says("The oak is old.")) as (system, agent):
+            await agent.send("Is there an oak?")
+            await agent.archive.insert(OAK)
+            found = await agent.search("gold under the oak")
+            assert next((hit.place, hit.text) for hit in found.results) == ("archive", OAK)
+            assert {hit.text for hit in found.results} == {OAK, "Is there an oak?", "The oak is old."}
+            async with await system.view("sam") as state:
+                assert await state.search("gold under the oak") == found
+            everywhere = await system.search("gold under the oak")
+            assert everywhere.results == found.results
+
+    @alive
     async def test_no_memory_is_stored_for_an_unknown_agent(self, opens: Any) -> None:
         """A deleted agent is unknown, and an agent created again has none of the earlier agent's memories."""
         async with opens() as system:

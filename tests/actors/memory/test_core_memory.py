@@ -92,10 +92,16 @@ def test_a_failed_call_leaves_no_part_of_itself(world: World) -> None:
     assert human(world).endswith("kept")
 
 
+def listed(text: str) -> list[str]:
+    """Return the results of a page as the model reads it."""
+    found: list[str] = json.loads(text.split("): ", 1)[1])
+    return found
+
+
 def test_the_old_names_are_accepted(world: World) -> None:
     """edit_memory* and recall_memory_search* still work, as does `label` for `name`."""
     assert call(world, "edit_memory_append", label="human", content="old name")[1]
-    assert "Showing 1 of 1 results (page 0/0)" in call(world, "recall_memory_search", query="sail")[0]
+    assert "user - Hello, I sail" in listed(call(world, "recall_memory_search", query="sail")[0])[0]
 
 
 def test_edit_memory_writes_the_whole_block(world: World) -> None:
@@ -112,15 +118,14 @@ def test_edit_memory_writes_the_whole_block(world: World) -> None:
 
 
 def test_search_finds_sent_messages_with_correct_totals(world: World) -> None:
-    """The words of send_message are found; totals count all results; system and function messages are not searched."""
+    """The words of send_message are found, before what stands beside them; system messages are not searched."""
     for number in range(12):
         world.model.lines = [say(f"Whale number {number}.")]
         asyncio.run(world.tell(f"message {number}"))
-    text, _ = call(world, "conversation_search", query="whale")
-    assert text.startswith("Showing 10 of 12 results (page 0/1): ")
-    assert len(json.loads(text.split(": ", 1)[1])) == 10
-    text, _ = call(world, "conversation_search", query="whale", page=1)
-    assert text.startswith("Showing 2 of 12 results (page 1/1): ")
+    pages = [call(world, "conversation_search", query="whale", page=page)[0] for page in range(2)]
+    found = [one for page in pages for one in listed(page)]
+    assert all(page.startswith("Showing 10 of ") for page in pages)
+    assert ["Whale number" in one for one in found] == [True] * 12 + [False] * 8
     assert call(world, "conversation_search", query="xylophone")[0] == "No results found."
 
 
@@ -128,7 +133,7 @@ def test_percent_and_underscore_are_letters(world: World) -> None:
     """A query is plain text: percent and underscore are not patterns."""
     world.model.lines = [say("It is 100% sure.")]
     asyncio.run(world.tell("how sure?"))
-    assert call(world, "conversation_search", query="100%")[0].startswith("Showing 1 of 1")
+    assert "It is 100% sure." in listed(call(world, "conversation_search", query="100%")[0])[0]
     assert call(world, "conversation_search", query="_")[0] == "No results found."
 
 

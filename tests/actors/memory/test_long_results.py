@@ -62,12 +62,12 @@ def test_a_page_of_ten_long_replies_is_short() -> None:
     """A page has ten results and at most 3,500 characters, and the fact that was asked for is in one of them."""
     world = told(*replies("Roses like the south wall."))
     text, _ = call(world, "conversation_search", query="where do roses grow in the garden")
-    assert text.startswith(f"Showing {PAGE_RESULTS} of 12 results (page 0/1): ")
+    assert text.startswith(f"Showing {PAGE_RESULTS} of ")
     assert len(text) <= 3500
     listed = json.loads(text.split("): ", 1)[1])
     assert len(listed) == PAGE_RESULTS
     assert any("Roses like the south wall." in one for one in listed)
-    assert all("…" in one for one in listed)
+    assert all("…" in one for one in listed if len(one) > PASSAGE_CHARS)
 
 
 def test_a_message_that_is_shown_in_part_is_read_whole() -> None:
@@ -171,7 +171,8 @@ def test_programs_get_the_whole_text_and_the_passage() -> None:
     """A hit has both; `shown` is the passage of a long text and the whole of a short one."""
     world = told(*replies("Roses like the south wall."), UserMessage(text="Roses are red.", imported=True))
     found = asyncio.run(world.system.view("sam").searcher().recall("roses", 0)).results
-    by_length = sorted(found, key=lambda hit: len(hit.text))
-    assert by_length[0].shown == by_length[0].text == "Roses are red." and not by_length[0].passage
-    assert by_length[1].shown == by_length[1].passage and len(by_length[1].passage) <= PASSAGE_CHARS
+    short = next(hit for hit in found if hit.text == "Roses are red.")
+    long = next(hit for hit in found if "south wall" in hit.text)
+    assert short.shown == short.text and not short.passage
+    assert long.shown == long.passage and len(long.passage) <= PASSAGE_CHARS
     assert {hit.agent for hit in found} == {"sam"}

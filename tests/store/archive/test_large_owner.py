@@ -100,6 +100,22 @@ def test_filters_reach_the_indices(both: Any) -> None:
     assert everything == [match.text for match in memory("", count=30).results]
 
 
+def test_one_text_and_documents_alone_are_found_both_ways(both: Any) -> None:
+    """The parts of one memory or document are found by its id, also without a query; `own=False` finds documents only,
+    and nothing without sources.
+    """
+    memory, large = both
+    for query in ("", "cat river"):
+        some = memory(query, sources=["books"], own=False, count=500)
+        assert some.results and {match.source for match in some.results} == {"books"}
+        for match in some.results[:3]:
+            for search_by in (memory, large):
+                (one,) = search_by(query, sources=["books"], memory=match.memory, count=5).results
+                assert (one.memory, one.text) == (match.memory, match.text)
+    assert memory("cat", own=False).total == large("cat", own=False).total == 0
+    assert memory("", sources=["books"], memory="nothing").total == large("", sources=["books"], memory="x").total == 0
+
+
 def test_pages_go_on(both: Any) -> None:
     """Pages are parts of one order, far beyond the first."""
     memory, large = both

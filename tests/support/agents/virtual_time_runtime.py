@@ -7,6 +7,7 @@ from typing import Any
 
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.commands import OpenAgent, OpenReport, SessionCapabilities
+from everlog.actors.agent_memory import AgentSearches
 from everlog.actors.agent_ref import AgentNaming, AgentRef
 from everlog.actors.command_sender import CommandSender
 from everlog.actors.hosting.agent_factory import session_system
@@ -48,7 +49,9 @@ def ref_of(agent_id: str, runtime: Any, ports: Ports) -> AgentRef:
     """Return a handle on an agent that was not opened yet."""
     sender = CommandSender(agent_id, runtime, capabilities=None, ports=ports, on_commit=None)
     opened = OpenReport(born=False, model="", zone="UTC", head=0, turn=0, waiting=0)
-    return AgentRef(sender, opened, search=no_search, naming=AgentNaming(no_names, no_names, no_names))
+    return AgentRef(
+        sender, opened, searches=AgentSearches(no_search, no_search), naming=AgentNaming(no_names, no_names, no_names)
+    )
 
 
 async def open_ref(ref: AgentRef, settings: Settings) -> None:
