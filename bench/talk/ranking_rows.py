@@ -15,12 +15,10 @@ from bench.talk.talk_kinds import LOCOMO, kinds
 from bench.talk.talk_shapes import Conversation
 from everlog.projections.recall_search import described, known_dates, without_names
 from everlog.projections.search.features import MEANING_FEATURES, WORD_FEATURES, measure
-from everlog.projections.search.ranking import FIXED_WEIGHTS, weighted
+from everlog.projections.search.ranking import CANDIDATES, FIXED_WEIGHTS, weighted
 from everlog.projections.search.talk_index import TalkIndex, TalkView, Utterance
 from everlog.store.embedding.embedder import Embedder, embedder_of, message_text
 
-CANDIDATES = 120
-"""Number of messages of a question that take part in the training."""
 RECAST, NAMELESS = "recast", "nameless"
 """Kinds that are made of LoCoMo: chats with an assistant, and chats of two people whose names are unknown."""
 FEATURES = (*WORD_FEATURES, *MEANING_FEATURES)

@@ -5,8 +5,8 @@ were trained on. `docs/explanation/search.md` explains all of it. Texts that con
 they are sought among the messages that have all its words, and among all messages if none has any.
 
 A message is a result if a word of the query that is no speaker's name is in it, or in a question that it answers; or if
-it is among the NEAREST in meaning; or if the query has names alone, and names its speaker. If these are fewer than
-RESULTS_MIN, the best messages of sessions with such words, or of a named speaker, are results, too.
+it is among the NEAREST in meaning; or if the query has names alone, and names its speaker; or if it is among the
+RESULTS_MIN best of sessions with such words or of a named speaker: an answer may have no word of its question.
 
 Used by `recall_search`. `tests/laws/ranking_reference.py` has the same formula in plain Python, and both must agree.
 """
@@ -27,13 +27,19 @@ VERBATIM_SCORE = 100.0
 NEAREST = 100
 """Maximum number of results because of their meaning alone."""
 RESULTS_MIN = 50
-"""Number of results that a search tries to reach."""
+"""Number of the best messages that are results without a word of the query, so that lists do not end early."""
+CANDIDATES = 120
+"""Number of messages, the best by FIXED_WEIGHTS, that learned weights order. The others come after them: the weights
+were learned on such candidates, and would raise messages that are right in a detail and nothing else.
+"""
+AFTER_CANDIDATES = -100.0
+"""Score that is added to that of the others."""
 DIGITS = 6
 """Decimal places of a score. Scores that are equal after rounding are ties: the older message comes first."""
 FIXED_WEIGHTS: Mapping[str, float] = {
     "relative": 1.0, "meaning": 1.0, "neighbour": 0.6, "session": 0.4, "named": 1.0, "user_lengthy": 0.5, "date": 0.5,
 }  # fmt: skip
-"""Weights that hold if the file's features are not those of this version."""
+"""Weights that choose the candidates, and that hold if the file's features are not those of this version."""
 
 
 class RecallQuery(msgspec.Struct, frozen=True):
@@ -76,9 +82,11 @@ def rank(
     found = measure(talk, asked.features, near, dates)
     verbatim = _verbatim(talk, asked.text, found)
     scores = weighted(found.features, weights(by_meaning=near is not None))
+    fits = _fitting(talk, asked)
+    first = np.round(weighted(found.features, FIXED_WEIGHTS), DIGITS)
+    scores[~_first(first, fits, CANDIDATES)] += AFTER_CANDIDATES
     scores[verbatim] += VERBATIM_SCORE
     scores = np.round(scores, DIGITS)
-    fits = _fitting(talk, asked)
     results = fits if asked.phrases else fits & _results(found, near, scores, fits, verbatim)
     places = np.flatnonzero(results)
     places = places[np.lexsort([places, -scores[places]])]
@@ -113,10 +121,8 @@ def _results(
     if near is not None:
         results |= _first(near, fits, NEAREST)
     results[verbatim] = True
-    missing = RESULTS_MIN - int((results & fits).sum())
-    if missing > 0:
-        others = fits & ~results & ((found.features["session"] > 0) | found.named)
-        results |= _first(scores, others, missing)
+    others = fits & ((found.features["session"] > 0) | found.named)
+    results |= _first(scores, others, RESULTS_MIN)
     return results
 
 

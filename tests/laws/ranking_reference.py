@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from everlog.projections.search import ranking
 from everlog.projections.search.query_dates import query_spans
 from everlog.projections.search.query_shape import is_to_assistant, times_asked_for
-from everlog.projections.search.ranking import weights
 from everlog.store.embedding.chunks import passages
 from tests.laws.words_reference import query_words, words
 
@@ -230,7 +230,7 @@ def ranked(
         return []
     talk = Talk(messages, query, meanings)
     measured = features(talk)
-    by = weights(by_meaning=talk.near is not None)
+    by = ranking.weights(by_meaning=talk.near is not None)
     topical = {
         at for at in talk.all if set(talk.topics) & {*talk.words(at), *(talk.asked[at - 1] if talk.replies[at] else ())}
     }
@@ -239,11 +239,16 @@ def ranked(
     complete = {at for at in talk.all if talk.stems and talk.stems <= set(talk.words(at))}
     if topical or complete:
         verbatim &= complete
-    scores = [
-        round(sum(by[name] * value for name, value in measured[at].items()) + 100 * (at in verbatim), 6)
+    fits = [at for at in talk.all if not roles or talk.said[at].role in roles]
+    first = [
+        round(sum(ranking.FIXED_WEIGHTS.get(name, 0) * value for name, value in measured[at].items()), 6)
         for at in talk.all
     ]
-    fits = [at for at in talk.all if not roles or talk.said[at].role in roles]
+    candidates = set(sorted(fits, key=lambda at: (-first[at], at))[: ranking.CANDIDATES])
+    scores = []
+    for at in talk.all:
+        score = sum(by[name] * value for name, value in measured[at].items())
+        scores.append(round(score + 100 * (at in verbatim) - 100 * (at not in candidates), 6))
     results = topical | verbatim
     if not topical:
         results |= {at for at in talk.all if talk.named[at]}
@@ -251,6 +256,6 @@ def ranked(
         near = talk.near
         results |= set(sorted(fits, key=lambda at: (-near[at], at))[:100])
     results &= set(fits)
-    others = [at for at in fits if at not in results and (measured[at]["session"] > 0 or talk.named[at])]
-    results |= set(sorted(others, key=lambda at: (-scores[at], at))[: max(50 - len(results), 0)])
+    others = [at for at in fits if measured[at]["session"] > 0 or talk.named[at]]
+    results |= set(sorted(others, key=lambda at: (-scores[at], at))[:50])
     return [(talk.said[at].seq, scores[at]) for at in sorted(results, key=lambda at: (-scores[at], at))]

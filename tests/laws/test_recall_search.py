@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from everlog.events import AgentCreated, AnyEvent, FunctionError, MessageSent, Record, UserMessage, draft, place, uuid7
 from everlog.projections import HEAD, Projections, RecallSearch
+from everlog.projections.search import ranking
 from tests.laws.ranking_reference import Message, ranked
 from tests.support.law import law
 
@@ -91,7 +92,8 @@ def test_the_ranking_is_that_of_the_reference_as_of_any_record(life, query, data
     as_of = data.draw(st.integers(1, len(records)))
     cosines = {one.seq: data.draw(st.integers(-8, 8)) / 8 for one in said}
     text = " ".join(query)
-    with Projections() as engine:
+    with Projections() as engine, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranking, "CANDIDATES", data.draw(st.sampled_from([1, 3, 120])))
         engine.add(records[:cut])
         RecallSearch(engine, "sam", HEAD).recall(text, 0, 5)
         engine.add(records[cut:])
