@@ -39,17 +39,18 @@ def verify_all(systems: Sequence[LocalSystem]) -> None:
                 if (place, name) in seen or not system.store.reader(name).head(name).seq:
                     continue
                 seen.add((place, name))
-                drawn = chance(f"verified: {name} of {getattr(system, MADE_BY)}")
+                made = f"{name} of {getattr(system, MADE_BY)}"
+                drawn = chance(f"verified: {made}")
                 if drawn.randrange(VERIFIED_OF):
                     continue
                 view = system.view(name, projections)
                 whole = verify(view, system.tools)
-                faults += [f"{name}: {fault}" for fault in whole.faults]
+                faults += [f"{made}: {fault}" for fault in whole.faults]
                 if not drawn.randrange(REBUILT_OF):
-                    faults += [f"{name}: {fault}" for fault in rebuild(view).faults]
+                    faults += [f"{made}: {fault}" for fault in rebuild(view).faults]
                     some = verify(view, system.tools, sample=SAMPLE).calls
                     if some.chosen > SAMPLE or not set(some.equal) <= set(whole.calls.equal):
-                        faults.append(f"{name}: a sample says {some}, and all of it {whole.calls}")
+                        faults.append(f"{made}: a sample says {some}, and all of it {whole.calls}")
                 agents, calls = agents + 1, calls + len(view.rows("model_calls"))
                 view.close()
     assert not faults, "\n".join(faults[:20])
