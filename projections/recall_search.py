@@ -13,6 +13,7 @@ from everlog.events import FunctionError
 from everlog.events.times import MICROSECONDS
 from everlog.projections.engine import Projections
 from everlog.projections.rows import Row
+from everlog.projections.search.aliases import with_aliases
 from everlog.projections.search.features import FeatureQuery
 from everlog.projections.search.query_dates import closeness, query_spans
 from everlog.projections.search.query_shape import is_to_assistant, times_asked_for
@@ -167,7 +168,7 @@ def _messages_with(talk: TalkView, stem: str) -> int:
 
 def described(query: str, talk: TalkView) -> FeatureQuery:
     """Return a query as the features need it."""
-    words = tuple(dict.fromkeys(query_words(query, talk.languages)))
+    words = with_aliases(list(dict.fromkeys(query_words(query, talk.languages))), talk)
     return FeatureQuery(words, times_asked_for(query), is_to_assistant(query))
 
 

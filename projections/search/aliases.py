@@ -1,17 +1,19 @@
 """Find names that a talk introduces: after "my puppy Toby", a question about the puppy is one about Toby, and the other
 way round.
 
-Used by the ranking, which adds the other word of a pair to a query. Pure, append only: an expansion as of a moment
-knows the pairs of the messages up to then, and no others.
+Used by `recall_search`, which adds the other word of a pair to a query. Nothing is kept: the names are read from the
+messages of a view when a query asks for one of their words, so a search as of a moment knows no later name.
 """
 
 import re
 import unicodedata
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import NamedTuple
 
+import numpy as np
+
+from everlog.projections.search.talk_index import TalkView
 from everlog.store.base.function_words import ENGLISH, FUNCTION_WORDS, QUESTION_WORDS
 from everlog.store.base.stemming import language_of, query_stems, stems
 
@@ -19,8 +21,10 @@ MESSAGE_CHARS_MAX = 10_000
 """Characters of a message, from its beginning, in which names are sought."""
 MESSAGE_ALIASES_MAX = 8
 """Maximum number of pairs of one message: the first."""
-ALIASES_MAX = 10_000
-"""Maximum number of pairs of one talk: the first. Later ones are not known."""
+AT_EACH_END = 8
+"""Number of the first messages with a word, and of the last, that are read for names."""
+MESSAGES_MAX = 48
+"""Maximum number of messages that are read for names for one query. Each takes 34 us."""
 EXPANSIONS_MAX = 6
 """Maximum number of other words for one word of a query: those that were introduced last."""
 
@@ -155,44 +159,42 @@ def _as_query(words: str, language: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-class AliasIndex:
-    """Pairs of one talk, by the places of the messages that introduced them. Places only grow."""
+def with_aliases(words: Sequence[Sequence[str]], talk: TalkView) -> list[tuple[str, ...]]:
+    """Return the words of a query, each as its possible stems, with the stems that the talk introduced for them: after
+    "my puppy Toby", `puppy` is `Toby`, too. Only messages with the word are read, the first and the last of them.
 
-    def __init__(self) -> None:
-        self._others: dict[str, list[tuple[int, tuple[str, ...]]]] = defaultdict(list)
-        """For each stem, the other stems, with the place of the message."""
-        self._count = 0
-
-    def __len__(self) -> int:
-        """Return the number of pairs."""
-        return self._count
-
-    def append(self, place: int, text: str) -> None:
-        """Add the pairs of a message."""
-        for noun, name in aliases_in(text)[: ALIASES_MAX - self._count]:
-            self._count += 1
-            for one, other in ((noun, name), (name, noun)):
-                for stem in one:
-                    self._others[stem].append((place, other))
-
-    def expansions(self, words: Iterable[str], messages: int, speakers: Collection[str] = ()) -> Sequence[str]:
-        """Return the stems that the first `messages` messages have introduced for the stems of a query, sorted, without
-        those of the query. A stem of one character counts as said where a longer stem contains it: 的狗 has 狗.
-
-        `speakers`: stems of the names of those who speak in these messages. What a speaker is called says nothing about
-        the subject: all of their messages would match.
-        """
-        asked = frozenset(words)
-        sought = asked | {char for word in asked if not word.isascii() for char in word}
-        found: set[str] = set()
-        for word in sought:
-            if word not in speakers:
-                found.update(_newest(self._others.get(word, ()), messages))
-        return sorted(found - asked - frozenset(speakers))
+    Names of speakers are left out: what a speaker is called says nothing about the subject, and all of their messages
+    would match.
+    """
+    speakers = frozenset(stem for name in talk.names for stem in stems(name))
+    asked = frozenset(stem for word in words for stem in word)
+    known: dict[int, tuple[IntroducedName, ...]] = {}
+    return [
+        tuple(word) if not speakers.isdisjoint(word) else (*word, *_introduced(word, talk, known, asked | speakers))
+        for word in words
+    ]
 
 
-def _newest(others: Collection[tuple[int, tuple[str, ...]]], messages: int) -> Iterator[str]:
-    """Yield the stems that were introduced last among the first messages."""
-    known = dict.fromkeys(other for place, other in reversed(list(others)) if place < messages)
-    for other in list(known)[:EXPANSIONS_MAX]:
-        yield from other
+def _introduced(
+    word: Sequence[str], talk: TalkView, known: dict[int, tuple[IntroducedName, ...]], left_out: frozenset[str]
+) -> list[str]:
+    """Return the stems that were introduced for a word, the newest first. A word of Chinese stands for its characters,
+    too: 的狗 has 狗. `known`: pairs of the messages that were read, by place.
+    """
+    sought = dict.fromkeys([*word, *(char for stem in word if not stem.isascii() for char in stem)])
+    found: dict[str, None] = {}
+    for stem in sought:
+        for place in reversed(_places(talk, stem)):
+            if place not in known and len(known) < MESSAGES_MAX:
+                known[place] = aliases_in(talk.text(place))
+            for noun, name in known.get(place, ()):
+                for one, other in ((noun, name), (name, noun)):
+                    found |= dict.fromkeys(other if stem in one else ())
+    return [stem for stem in found if stem not in left_out][:EXPANSIONS_MAX]
+
+
+def _places(talk: TalkView, stem: str) -> list[int]:
+    """Return the first and the last messages with a stem: a name is introduced early, or again."""
+    units = talk.postings(stem)[0]
+    places: list[int] = np.unique(talk.message_of[units]).tolist()
+    return places if len(places) <= 2 * AT_EACH_END else places[:AT_EACH_END] + places[-AT_EACH_END:]

@@ -198,15 +198,6 @@ def query_stems(query: str, languages: Iterable[str] = ()) -> list[str]:
     return sorted({stem for word in query_words(query, languages) for stem in word})
 
 
-def first_place(text: str, wanted: Collection[str]) -> int:
-    """Return the position of the first word of a text that has one of the stems; 0 if no word has."""
-    language = language_of(text)
-    for found in WORD.finditer(text):
-        if not set(stems(found[0], language)).isdisjoint(wanted):
-            return found.start()
-    return 0
-
-
 def phrases_in(query: str) -> tuple[list[str], str]:
     """Return the phrases in double quotes, which a result must contain, and the query without the phrases, in lower
     case. Of more than PHRASES_MAX different phrases only the first count.

@@ -24,6 +24,7 @@ Call = Callable[[Any], Awaitable[object]]
 READING: dict[str, Call] = {
     "AgentSystem.agents": lambda system: system.agents(),
     "AgentSystem.sql": lambda system: system.sql("SELECT count(*) FROM messages"),
+    "AgentSystem.search": lambda system: system.search("Chad"),
     "AgentSystem.view": lambda system: system.view("sam", as_of=8),
     "AgentSystem.export": lambda system: system.export("sam", system.store.root.parent / "sam.everlog"),
     "AgentSystem.restore": lambda system: system.restore(system.store.root.parent / "sam.everlog"),
@@ -35,6 +36,7 @@ READING: dict[str, Call] = {
     "AgentState.context": lambda state: state.context(),
     "AgentState.request": lambda state: state.request(),
     "AgentState.counts": lambda state: state.counts(),
+    "AgentState.search": lambda state: state.search("Chad"),
     "AgentState.search_messages": lambda state: state.search_messages("Chad"),
     "AgentState.search_archive": lambda state: state.search_archive("gold"),
     "AgentState.close": lambda state: state.close(),

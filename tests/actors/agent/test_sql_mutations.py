@@ -1,8 +1,18 @@
 """Agents live by the state projections: each of them, broken on purpose, fails an agent test."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.actors.agent.sql_mutations import MUTATIONS, Mutation, first_failure, mutated_text
+
+
+@pytest.fixture(autouse=True)
+def broken_here(every_system: list) -> Iterator[None]:
+    """Remove the systems with broken SQL from the check at the end: correct SQL cannot verify their logs."""
+    made = len(every_system)
+    yield
+    del every_system[made:]
 
 
 @pytest.mark.long

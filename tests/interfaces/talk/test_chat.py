@@ -68,7 +68,7 @@ def test_slash_commands(cli: Line, chat):
         "core memory",
         "messages",
         "memory pressure",
-        "Showing 1 of 1 result ",
+        "Showing 2 of 2 results ",
         "QUERY is missing",
         "/heartbeat",
         "no command /nonsense",
@@ -94,8 +94,8 @@ def test_a_search_has_pages(cli: Line, chat):
     cli.script.answers = [says("Aye.") for _ in range(12)]
     boats = [f"boat number {number}" for number in range(12)]
     code, out, err = chat(*boats, "/search boat", "/search boat --page 2", "/search boat --page 0")
-    assert "Showing 10 of 12 results (page 1 of 2)" in out and "Next page: /search boat --page 2" in out
-    assert "Showing 2 of 12 results (page 2 of 2)" in out
+    assert "Showing 10 of 24 results (page 1 of 3)" in out and "Next page: /search boat --page 2" in out
+    assert "Showing 10 of 24 results (page 2 of 3)" in out  # after the twelve boats what was said beside them
     assert (code, "'0' is not a number from 1" in err) == (1, True)
 
 

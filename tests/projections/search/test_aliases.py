@@ -1,15 +1,20 @@
 """Names that a talk introduces join the words of a question, from the message on that introduced them."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import strategies as st
 
+from everlog.projections.search import aliases
 from everlog.projections.search.aliases import (
     EXPANSIONS_MAX,
     MESSAGE_ALIASES_MAX,
-    AliasIndex,
+    MESSAGES_MAX,
     aliases_in,
+    with_aliases,
 )
-from everlog.store.base.stemming import query_stems
+from everlog.projections.search.talk_index import TalkIndex, Utterance
+from everlog.store.base.stemming import query_stems, query_words
 from tests.support.law import law
 
 TABLE = (
@@ -54,29 +59,42 @@ def test_other_capital_letters_introduce_none(text: str) -> None:
     assert aliases_in(text) == ()
 
 
+def said(*texts: str, names: Sequence[str] = ()) -> TalkIndex:
+    """Return the index of messages, a minute apart; the speakers take turns."""
+    index = TalkIndex()
+    speakers = [*names, ""] if names else [""]
+    index.append(
+        Utterance(place + 1, place * 60_000_000, "user", speakers[place % len(speakers)], text, "")
+        for place, text in enumerate(texts)
+    )
+    return index
+
+
+def expanded(talk: TalkIndex, query: str, count: int | None = None) -> list[list[str]]:
+    """Return the stems that each word of a query gets from the first `count` messages."""
+    words = query_words(query, talk.view(count).languages)
+    return [list(more[len(word) :]) for word, more in zip(words, with_aliases(words, talk.view(count)), strict=True)]
+
+
 def test_a_question_gets_the_other_word_of_a_pair_from_its_message_on() -> None:
-    known = AliasIndex()
-    known.append(3, "My puppy Toby is ill")
-    known.append(8, "We renamed my puppy Rex")
-    assert known.expansions(["puppi"], 3) == []
-    assert known.expansions(["puppi"], 4) == ["tobi"]
-    assert known.expansions(["puppi"], 9) == ["rex", "tobi"]
-    assert known.expansions(["rex", "vet"], 9) == ["puppi"]
-    assert known.expansions(["puppi", "tobi"], 9) == ["rex"]
+    talk = said("Hi", "My puppy Toby is ill", "Poor puppy", "We renamed my puppy Rex")
+    assert expanded(talk, "puppy", 1) == [[]]
+    assert expanded(talk, "puppy", 3) == [["tobi"]]
+    assert expanded(talk, "puppy") == [["rex", "tobi"]]
+    assert expanded(talk, "Rex vet") == [["puppi"], []]
+    assert expanded(talk, "puppy Toby") == [["rex"], []]
 
 
 def test_a_name_of_a_speaker_is_no_other_word() -> None:
-    known = AliasIndex()
-    known.append(0, "My friend Jon and my dog Rex")
-    assert known.expansions(["friend", "dog"], 1, speakers=["jon"]) == ["rex"]
-    assert known.expansions(["jon"], 1, speakers=["jon"]) == []
+    talk = said("My friend Jon and my dog Rex", "Hi", names=["Jon"])
+    assert expanded(talk, "friend dog") == [[], ["rex"]]
+    assert expanded(talk, "Jon") == [[]]
 
 
 def test_a_chinese_question_gets_the_name_of_the_animal_in_it() -> None:
-    known = AliasIndex()
-    known.append(0, "我的狗叫旺财")
-    assert known.expansions(query_stems("我的狗几岁了"), 1) == ["旺财"]
-    assert known.expansions(query_stems("旺财几岁了"), 1) == ["狗"]
+    talk = said("我的狗叫旺财")
+    assert ["旺财"] in expanded(talk, "我的狗几岁了")
+    assert ["狗"] in expanded(talk, "旺财几岁了")
 
 
 MESSAGES = st.lists(st.sampled_from([text for text, _, _ in TABLE]) | st.text(max_size=30), max_size=12)
@@ -84,20 +102,23 @@ MESSAGES = st.lists(st.sampled_from([text for text, _, _ in TABLE]) | st.text(ma
 
 @law(MESSAGES, st.integers(0, 12), few=50, many=2_000)
 def test_an_expansion_as_of_a_moment_is_that_of_a_talk_cut_there(texts, count):
-    whole, cut = AliasIndex(), AliasIndex()
-    for place, text in enumerate(texts):
-        whole.append(place, text)
-        if place < count:
-            cut.append(place, text)
-    for word in ("puppi", "dog", "perr", "rex", "狗", "的狗", "tobi"):
-        assert whole.expansions([word], count) == cut.expansions([word], len(texts))
+    whole, cut = said(*texts), said(*texts[:count])
+    for word in ("puppy", "dog", "perro", "Rex", "我的狗", "Toby"):
+        asked = [(stem,) for stem in query_stems(word)]
+        assert with_aliases(asked, whole.view(min(count, len(texts)))) == with_aliases(asked, cut.view())
 
 
-def test_expansions_and_pairs_are_bounded() -> None:
-    known = AliasIndex()
+def test_expansions_pairs_and_messages_are_bounded() -> None:
     names = ["".join(chr(65 + (number // 26**n) % 26).lower() for n in range(4)).title() for number in range(300)]
-    for place, name in enumerate(names):
-        known.append(place, f"my dog {name}x barks")
-    assert len(known.expansions(["dog"], 300)) == EXPANSIONS_MAX
+    assert len(expanded(said(*(f"my dog {name}x barks" for name in names)), "dog")[0]) == EXPANSIONS_MAX
     assert len(aliases_in(" ".join(f"my dog {name}x barks." for name in names))) == MESSAGE_ALIASES_MAX
     assert aliases_in("my dog " + "A" * 100_000) == ()
+
+
+def test_a_query_reads_a_bounded_number_of_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(aliases, "aliases_in", lambda text: read.append(text) or ())
+    words = ("dog", "cat", "boat", "tree", "house")
+    talk = said(*(f"my {word} is number {number}" for number in range(50) for word in words))
+    assert expanded(talk, " ".join(words)) == [[]] * 5
+    assert len(read) == MESSAGES_MAX

@@ -14,7 +14,6 @@ from everlog.store.base.stemming import (
     KNOWN_MAX,
     MARKS_MAX,
     QUERY_WORDS_MAX,
-    first_place,
     language_of,
     normal_text,
     query_stems,
@@ -119,13 +118,6 @@ def test_english_words_have_their_snowball_stems() -> None:
     assert stems("I was running_1 to the houses, 3 times; Anna's 3f2a!") == [
         "i", "was", "running_1", "to", "the", "hous", "3", "time", "anna", "s", "3f2a",
     ]  # fmt: skip
-
-
-def test_a_text_is_shown_from_its_first_word_with_a_stem() -> None:
-    text = "x" * 10 + " 去北京 the Houses"
-    assert first_place(text, {"hous"}) == text.index("Houses")
-    assert first_place(text, {"北京"}) == text.index("去")
-    assert first_place(text, {"absent"}) == 0
 
 
 def test_every_conversation_of_the_english_data_sets_is_english(data_dir: Path) -> None:
