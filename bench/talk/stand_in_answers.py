@@ -48,8 +48,10 @@ def chosen(talk: Conversation, count: int, part: float) -> Sequence[TalkQuestion
 
 
 def quotes(answer: str) -> Sequence[str]:
-    """Return the texts that an answer quotes, without the mark of an omission at either end."""
-    return [" ".join(text.split()).removeprefix("...").strip() for text in _QUOTE.findall(answer)]
+    """Return the texts that an answer quotes, without the marks of an omission at both ends: "..." of the stand-in, "…"
+    of a page.
+    """
+    return [" ".join(text.split()).removeprefix("...").strip(" …") for text in _QUOTE.findall(answer)]
 
 
 def quotes_one_of(answer: str, texts: Sequence[str]) -> bool:

@@ -19,6 +19,7 @@ ANSWER = 'Hi! On 2023-05-08 Ann said: "I sail to Bergen." (yesterday: 7 May 2023
 def test_quotes_are_read_from_an_answer() -> None:
     """Each quote is read without marks of omission, its date or the sentence around it."""
     assert quotes(f'{ANSWER} wind ..."') == ["I sail to Bergen.", "fog and wind"]
+    assert quotes('On 2023-05-08 Ann said: "… I sail to Bergen. …"') == ["I sail to Bergen."]
 
 
 def test_only_a_quote_of_the_evidence_counts() -> None:
