@@ -27,8 +27,10 @@ def umask(request: pytest.FixtureRequest) -> Iterator[int]:
         os.umask(before)
 
 
-def make_all(root: Path) -> None:
-    """Create a file or folder by each function that creates one."""
+def make_all(root: Path) -> ArchiveMetadata:
+    """Create a file or folder by each function that creates one. Return the open database: its journal is there until
+    it is closed.
+    """
     disk = RealDisk()
     disk.make_dirs(root / "log" / "shard-000")
     disk.create(root / "log" / "frames").close()
@@ -40,22 +42,25 @@ def make_all(root: Path) -> None:
     with metadata.change():
         assert (root / "archive.sqlite-wal").exists()
     sqlite3.connect(root / "archive.sqlite").close()
+    return metadata
 
 
 def test_every_new_path_is_private(tmp_path: Path, umask: int) -> None:
     """Every file and folder that the store creates, SQLite's journals included, is closed to other users."""
-    make_all(tmp_path / "store")
+    database = make_all(tmp_path / "store")
     assert open_paths(tmp_path / "store") == {}
     assert exposure(tmp_path / "store") == ""
+    database.close()
 
 
 def test_a_store_of_a_group(tmp_path: Path, umask: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With EVERLOG_STORE_MODE=group every path is open to the group, for writing too, and to no other user."""
     monkeypatch.setenv(MODE_VARIABLE, "group")
-    make_all(tmp_path / "store")
+    database = make_all(tmp_path / "store")
     modes = {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "store").rglob("*")}
     assert modes == {0o660, 0o770}
     assert exposure(tmp_path / "store") == ""
+    database.close()
 
 
 def test_an_unknown_mode_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
