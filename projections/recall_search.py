@@ -182,7 +182,7 @@ def known_dates(query: str, talk: TalkView, zone: tzinfo = UTC) -> np.ndarray | 
 
 def without_names(query: str, talk: TalkView) -> str:
     """Return the query without the names of speakers, unless nothing else is left."""
-    names = {stem for name in talk.names for stem in stems(name)}
+    names = frozenset[str]().union(*talk.name_stems)
     kept = [word for word in query.split() if not names.intersection(stems(word))]
     return " ".join(kept) or query
 

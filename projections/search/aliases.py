@@ -166,7 +166,7 @@ def with_aliases(words: Sequence[Sequence[str]], talk: TalkView) -> list[tuple[s
     Names of speakers are left out: what a speaker is called says nothing about the subject, and all of their messages
     would match.
     """
-    speakers = frozenset(stem for name in talk.names for stem in stems(name))
+    speakers = frozenset[str]().union(*talk.name_stems)
     asked = frozenset(stem for word in words for stem in word)
     known: dict[int, tuple[IntroducedName, ...]] = {}
     return [

@@ -17,7 +17,6 @@ import numpy as np
 
 from everlog.projections.search.talk_index import ROLES, TalkView
 from everlog.store.base.bm25 import rarity, score, weight
-from everlog.store.base.stemming import stems
 
 STATED, ASKED = 1.0, 0.5
 """Weights of a word in a statement and in a question of the message itself."""
@@ -168,7 +167,7 @@ def measure(
     """
     here = _Setting(talk)
     found = [find(talk, word) for word in query.words]
-    spoken_names = [frozenset(stems(name)) for name in talk.names]
+    spoken_names = talk.name_stems
     is_name = [any(not names.isdisjoint(word) for names in spoken_names) for word in query.words]
     names = [word for word, named in zip(query.words, is_name, strict=True) if named]
     topics = [word for word, named in zip(found, is_name, strict=True) if not named] or found

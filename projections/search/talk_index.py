@@ -11,6 +11,7 @@ by another thread, except its postings.
 
 from array import array
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ import numpy as np
 from everlog.events.times import MICROSECONDS
 from everlog.projections.search.talk_words import STATED_SHIFT, UNIT_SHIFT, NewWords, StemNumbers
 from everlog.store.base.function_words import FUNCTION_WORDS
+from everlog.store.base.stemming import stems
 from everlog.store.embedding.chunks import passages
 
 LINKED_US = 3600 * MICROSECONDS
@@ -87,6 +89,11 @@ class TalkView:
     def __len__(self) -> int:
         """Return the number of messages."""
         return len(self.seq)
+
+    @cached_property
+    def name_stems(self) -> Sequence[frozenset[str]]:
+        """Stems of each name in `names`."""
+        return [frozenset(stems(name)) for name in self.names]
 
     def postings(self, stem: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the units that contain a stem, ascending (int32), and how often each contains it in statements and in
