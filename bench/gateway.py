@@ -20,7 +20,8 @@ from typing import Any
 
 import msgspec
 
-from bench import endpoint, prefixes
+from bench import prefixes
+from bench.support import endpoint
 from bench.support.harness import Figure, Line, Noise, among, line, median, noise, options, ratios, show, workspace
 from everlog.actors.cluster.ray_address import prepare
 from everlog.actors.ports.real_clock import RealClock, RealIds

@@ -6,7 +6,7 @@ Used by `bench.fleet`.
 import os
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -35,6 +35,8 @@ class Round(msgspec.Struct, frozen=True):
     """CPU milliseconds of this process, for each message."""
     hosts_ms: float
     """CPU milliseconds of all hosts, for each message."""
+    all_ms: float
+    """CPU milliseconds of all processes (driver, hosts, archive, supervisor, Ray), for each message."""
 
 
 @asynccontextmanager
@@ -91,12 +93,22 @@ async def make(system: AgentSystem, names: Sequence[str], model: str | None = No
 async def talk(system: AgentSystem, names: Sequence[str], lines: Sequence[str], messages: int) -> Round:
     """Send each agent so many messages, as fast as they answer. Raises AssertionError if any message failed."""
     pids = [host.pid for host in await hosts(system)]
-    driver, others = time.process_time(), sum(map(_cpu_s, pids))
+    driver, others, tree = time.process_time(), sum(map(_cpu_s, pids)), _tree_cpu()
     run = load.LoadRun(system, names, lines, messages, at_once=len(names), now=monotonic_us)
     tally = await run.run()
     driver, others = time.process_time() - driver, sum(map(_cpu_s, pids)) - others
+    total = driver + sum(spent - tree.get(pid, 0.0) for pid, spent in _tree_cpu().items())
     assert not tally.faults, tally.faults
-    return Round(tally, driver * 1000 / tally.answered, others * 1000 / tally.answered)
+    return Round(tally, *(1000 * spent / tally.answered for spent in (driver, others, total)))
+
+
+def _tree_cpu() -> dict[int, float]:
+    """Return the CPU seconds of each descendant of this process that runs."""
+    spent = {}
+    for pid in descendants(os.getpid()):
+        with suppress(OSError):  # it has ended meanwhile
+            spent[pid] = _cpu_s(pid)
+    return spent
 
 
 def _cpu_s(pid: int) -> float:

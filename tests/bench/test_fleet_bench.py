@@ -12,7 +12,7 @@ from everlog.interfaces.fleet import load_generator as load
 
 def told(answered: int, seconds: float) -> fleet_rig.Round:
     tally = load.LoadTally(answered=answered, latencies_us=[1000] * answered, began_us=0, ended_us=int(seconds * 1e6))
-    return fleet_rig.Round(tally, 0.1, 0.4)
+    return fleet_rig.Round(tally, 0.1, 0.4, 0.6)
 
 
 def seen() -> fleet.Seen:
@@ -23,6 +23,7 @@ def seen() -> fleet.Seen:
         worded=told(10, 1.0),
         few_bytes=10_000_000,
         all_bytes=29_000_000,
+        worded_bytes=105_000_000,
         log_bytes=9_500_000,
         empty_mib=200.0,
         full_mib=500.0,
@@ -46,6 +47,9 @@ def test_figures_are_medians_and_differences() -> None:
     assert found["activation_ms_p99"] == (30, 3)
     assert found["activation_growth"] == (1.5, 1)
     assert found["gateway_messages_per_s"] == (400, 5000)
+    assert found["real_messages_per_s"] == (10, 1000)
+    assert found["real_cpu_ms"] == (0.6, 0.6)
+    assert found["real_kb_per_agent"] == (100, 20)
 
 
 @pytest.mark.parametrize(
@@ -54,6 +58,7 @@ def test_figures_are_medians_and_differences() -> None:
         ("messages_per_s", 3000, ">= 3,000: met"),
         ("messages_per_s", 2999, ">= 3,000: MISSED"),
         ("kb_per_agent", 48, "<= 48: met"),
+        ("real_cpu_ms", 3.6, "<= 3.5: MISSED"),
         ("activation_growth", 2.1, "<= 2: MISSED"),
     ],
 )

@@ -18,9 +18,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import endpoint
 from bench.fleet import words
-from bench.support import fleet_rig
+from bench.support import endpoint, fleet_rig
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.cluster.os_processes import descendants
 from everlog.actors.hosting.cluster_status import ArchiveStatus

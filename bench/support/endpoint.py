@@ -1,6 +1,7 @@
-"""Serve a model endpoint that answers at once, in a process of its own: `python -m bench.endpoint` prints its port.
+"""Serve a model endpoint that answers at once, in a process of its own.
 
-Used by `bench.fleet` and `bench.gateway`. Nothing may be printed before the port: `serving` reads it from stdout.
+`python -m bench.support.endpoint` prints its port. Nothing may be printed before: `serving` reads it from stdout. Used
+by `bench.fleet`, `bench.gateway` and the soak.
 
 It reads as little of a request as HTTP/1.1 allows and gives every request the same answer, so that only the client is
 measured.
@@ -103,7 +104,7 @@ async def _main() -> None:
 @contextmanager
 def serving() -> Iterator[int]:
     """Run the endpoint for the duration of the block. Yield its port."""
-    with subprocess.Popen([sys.executable, "-m", "bench.endpoint"], cwd=ROOT, stdout=subprocess.PIPE) as server:
+    with subprocess.Popen([sys.executable, "-m", "bench.support.endpoint"], cwd=ROOT, stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
         try:
             yield int(server.stdout.readline())
