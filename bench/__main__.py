@@ -35,7 +35,7 @@ def table_of(changes: Sequence[landed.FigureChange]) -> Table:
     table = Table(Column("figure", min_width=26), "landed", "now", "over floor", "times better", "")
     for change in changes:
         was, now = change.landed, change.figure
-        ratios = " -> ".join(f"{one.value / one.floor:.3g}" for one in (was, now) if one)
+        ratios = " -> ".join(f"{landed.over_floor(one):.3g}" for one in (was, now) if one)
         table.add_row(
             now.key, f"{was.value:.4g}" if was else "", f"{now.value:.4g} {now.unit}", ratios,
             f"{change.factor:.2f}" if was else "", change.verdict,

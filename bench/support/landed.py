@@ -85,12 +85,17 @@ def compared(run: BenchRun, landed: BenchRun | None) -> list[FigureChange]:
     return [FigureChange(run.bench, one, before.get(one.key), _factor(one, before.get(one.key))) for one in run.figures]
 
 
+def over_floor(figure: Figure) -> float:
+    """Return the ratio of a figure to its floor; the figure itself if it has no floor, such as a count."""
+    return figure.value / figure.floor if figure.floor else figure.value
+
+
 def _factor(now: Figure, landed: Figure | None) -> float:
     if landed is None:
         return 1.0
     # Scores have no noise, but their floor may be another method that changed: compare the scores themselves.
     exact = is_one_of(now.key, EXACT)
-    values = (now.value, landed.value) if exact else (now.value / now.floor, landed.value / landed.floor)
+    values = (now.value, landed.value) if exact else (over_floor(now), over_floor(landed))
     if values[0] == values[1]:
         return 1.0
     better, worse = values if is_one_of(now.key, MORE_IS_BETTER) else reversed(values)

@@ -28,6 +28,7 @@ def run(key: str, value: float, floor: float = 1.0) -> landed.BenchRun:
         ("recall_at_10_hybrid", (0.78, 0.1), (0.78, 0.2), ""),
         ("pages_by_words", (0, 1), (1, 1), "worse"),
         ("pages_by_words", (0, 1), (0, 1), ""),
+        ("page_chars", (2000, 0), (3000, 0), "worse"),
     ],
 )
 def test_a_figure_is_judged_by_its_ratio_to_its_floor(
