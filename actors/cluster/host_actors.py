@@ -73,6 +73,8 @@ class HostActor:
         """Newest capabilities of a command, packed and unpacked."""
         self._with_capabilities: set[str] = set()
         """Agents whose callers sent capabilities to this process: those that the supervisor remembers are older."""
+        self._changed_timers: dict[str, list[DueTimer]] = {}
+        """Timers by agent that the supervisor is told in the next call."""
 
     def __repr__(self) -> str:
         return f"host of {self._place}"
@@ -189,9 +191,16 @@ class HostActor:
         return msgspec.structs.replace(command, capabilities=self._capabilities[1])
 
     def _notify_timers(self, agent_id: str, timers: Sequence[DueTimer]) -> None:
+        """Report the timers of an agent to the supervisor: one call for all agents of one pass of the event loop."""
+        if not self._changed_timers:
+            asyncio.get_running_loop().call_soon(self._send_timers)
+        self._changed_timers[agent_id] = list(timers)
+
+    def _send_timers(self) -> None:
+        changed, self._changed_timers = self._changed_timers, {}
         supervisor = ray_api.find_actor(self._root, "supervisor")
         if supervisor is not None:
-            supervisor.know.remote(agent_id, list(timers))
+            supervisor.know_many.remote(changed)
 
     def _system(self, capabilities: SessionCapabilities, enter: ActivationFactory | None = None) -> LocalSystem:
         return session_system(

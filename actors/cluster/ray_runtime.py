@@ -94,9 +94,10 @@ class SupervisorActor:
         except EverlogError as error:
             return error
 
-    async def know(self, agent_id: str, timers: Sequence[DueTimer]) -> None:
-        """Take the timers of an agent from its host."""
-        self._supervisor.schedule.know(agent_id, timers)
+    async def know_many(self, timers: Mapping[str, Sequence[DueTimer]]) -> None:
+        """Take the timers of agents from their host."""
+        for agent_id, due in timers.items():
+            self._supervisor.schedule.know(agent_id, due)
 
     async def left(self, place: HostedPartition, key: str) -> None:
         """End the process of a host that has unloaded its agents."""

@@ -29,7 +29,7 @@ from everlog.actors.hosting.agent_factory import NO_LINK, HostLink
 from everlog.actors.hosting.edit_commands import edit, is_plain
 from everlog.actors.hosting.open_report import open_report
 from everlog.actors.hosting.subscribers import WITH_PAST, Collector, Subscriber, Subscribers, role_of, wants_previews
-from everlog.actors.hosting.timer_schedule import due_heartbeat, due_of
+from everlog.actors.hosting.timer_schedule import DueTimer, due_heartbeat, due_of
 from everlog.actors.hosting.turn_worker import TurnWorker
 from everlog.actors.ports import log_warnings
 from everlog.actors.ports.agent_constants import BUSY_S, IDLE_S, WATCH_S
@@ -78,6 +78,8 @@ class Host:
         """Held from the check that a heartbeat is due until the heartbeat is in the log."""
         self._timers_changed = False
         """True if the timers may have changed since they were last reported."""
+        self._reported_timers: Sequence[DueTimer] | None = None
+        """Timers as last reported; None if the schedule must be told in any case."""
         self._stale = False
         """True if the agent in memory must be unloaded before it is used again."""
         self._bare = False
@@ -278,7 +280,7 @@ class Host:
         previews = self._subscribers.previews()
         self._agent.preview_for, self._agent.notify_call = previews.preview_for, previews.on_call
         self._worker = TurnWorker(self._agent, self._report_timers)
-        self._timers_changed = True
+        self._timers_changed, self._reported_timers = True, None
         return open_report(self._agent, born="agent_created" in kinds)
 
     async def _enter(self, wanted: OpenAgent, on_commit: CommitListener, *, take_over: bool, unattended: bool) -> Agent:
@@ -372,15 +374,19 @@ class Host:
                 receive = agent.receive(beat, event_id=command.id, not_before=command.due_at, then=then)
                 record, _ = await self._received(agent, worker, receive, caller, seen)
         if due is None:
-            self._timers_changed = True  # the sender's timers are outdated: report the current ones
+            # The sender's timers are outdated: report the current ones, even if they are as they were.
+            self._timers_changed, self._reported_timers = True, None
             await worker.all_end()
             return False
         await worker.turn_ends(record.turn)
         return True
 
     async def _report_timers(self) -> None:
-        """Report the agent's timers to the schedule, if they may have changed. A stale agent has none to report."""
+        """Report the agent's timers to the schedule, if they have changed. A stale agent has none to report."""
         if self._timers_changed and self._notify_timers is not None and self._agent is not None:
             self._timers_changed = False
             rows = () if self._stale else await self._agent.timers()
-            self._notify_timers(self.agent_id, [due_of(row) for row in rows])
+            timers = [due_of(row) for row in rows]
+            if timers != self._reported_timers:
+                self._reported_timers = timers
+                self._notify_timers(self.agent_id, timers)

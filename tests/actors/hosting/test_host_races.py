@@ -244,7 +244,7 @@ def test_a_repeated_command_reports_the_models_failure_again() -> None:
 
 def test_the_schedule_is_notified_when_timers_may_have_changed() -> None:
     """The schedule is notified when the agent is opened, when a timer is set, and when a stale timer fires; not after
-    each turn.
+    each turn, not even if the turn has a record after which timers may have changed.
     """
 
     async def main() -> None:
@@ -252,7 +252,7 @@ def test_the_schedule_is_notified_when_timers_may_have_changed() -> None:
         told: list[Sequence[Any]] = []
         host = await hosted(home, link=HostLink(notify_timers=lambda _, timers: told.append(timers)))
         for _ in range(5):
-            await heard(host.perform(say(home, "Hi")))
+            await heard(host.perform(say(home, "Hi [pause=2]")))
         assert told == [[]]
         await heard(host.perform(set_timer(home)))
         for _ in range(5):
