@@ -12,6 +12,7 @@ from everlog.projections.recall_search import RecallPage, RecallSearch
 from everlog.projections.rows import Row, Rows, Wanted
 from everlog.projections.sql_catalogue import PROJECTIONS
 from everlog.projections.state import DERIVER, activate, activate_many
+from everlog.projections.talk_reads import read_talks
 
 __all__ = [
     "DERIVER",
@@ -30,4 +31,5 @@ __all__ = [
     "activate",
     "activate_many",
     "input_outcomes",
+    "read_talks",
 ]

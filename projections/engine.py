@@ -12,7 +12,6 @@ from typing import Any, Self, cast
 
 import duckdb
 import msgspec
-import numpy as np
 import pyarrow as pa
 
 from everlog.events import CATALOGUE, Record, is_erased, upcast_record
@@ -87,7 +86,7 @@ class Projections:
         self._kept_from: dict[str, int] = {}  # first seq that the state of a resumed agent shows
         self._statements: dict[tuple[object, ...], duckdb.Statement] = {}
         self.talks = TalkCache(TALK_BYTES_MAX)
-        """Messages of the agents that were searched last."""
+        """Words that agents said and heard, for searches."""
         self._held: set[str] = set()  # agents with rows
         self._settled: set[str] = set()  # agents of whose rows some may be cold
         self._altered: set[str] = set()  # agents with records that change how others are shown
@@ -116,11 +115,12 @@ class Projections:
             summarized = sorted({record.agent_id for record in records if record.type in _SUMMARIES})
             # Before the insert: a summary that was undone may need records that a state does not have.
             self._complete(self._reaching([(r.agent_id, r.payload) for r in records if r.type in _SUMMARIES]))
-            batches = [batch_of([upcast_record(record) for record in records])]
+            records = [upcast_record(record) for record in records]
+            batches = [batch_of(records)]
             self._add(batches, births, "count_new" if counted else None, summarized)
             self._held.update([record.agent_id for record in records])
             self._altered.update([record.agent_id for record in records if record.type in CHANGES])
-            self.talks.forget([record.agent_id for record in records if record.type == "records_erased"])
+            self.talks.note(records)
             self._changed += len(records)
             self._compact_if_due()
 
@@ -171,7 +171,9 @@ class Projections:
         self._note(rows)
 
     def _note(self, added: pa.Table) -> None:
-        self._held.update(added.column("agent_id").unique().to_pylist())
+        agents = added.column("agent_id").unique().to_pylist()
+        self._held.update(agents)
+        self.talks.forget(agents)
         altering = added.filter(pc.is_in(added.column("type"), pa.array(sorted(CHANGES))))
         self._altered.update(altering.column("agent_id").unique().to_pylist())
         self._changed += added.num_rows
@@ -330,17 +332,17 @@ class Projections:
 
     def search(self, name: str, agent_id: str, as_of: int, *parameters: object) -> list[Row]:
         """Return the rows of one agent's search, in the order of its SQL; `parameters` follow the agents and as_of."""
-        return self._query(self._searching(name, agent_id, parameters), [[agent_id], [as_of], *parameters])
+        return self._query(self._searching(name, [agent_id], parameters), [[agent_id], [as_of], *parameters])
 
-    def gather(self, name: str, agent_id: str, as_of: int, *parameters: object) -> dict[str, np.ndarray]:
-        """Return the same as columns: arrays of numbers, and of Python's texts."""
-        self._db.execute(self._searching(name, agent_id, parameters), [[agent_id], [as_of], *parameters])
-        return self._db.fetchnumpy()
+    def search_many(self, name: str, wanted: Sequence[tuple[str, int]]) -> list[Row]:
+        """Return the rows of a search for each (agent, as_of) of `wanted`, in the order of its SQL: one query."""
+        agents, moments = [agent_id for agent_id, _ in wanted], [as_of for _, as_of in wanted]
+        return self._query(self._searching(name, agents, ()), [agents, moments])
 
-    def _searching(self, name: str, agent_id: str, rest: Sequence[object]) -> duckdb.Statement:
-        self._complete([agent_id])
-        hot, changed = agent_id not in self._settled, agent_id in self._altered
-        return self._statement(name, hot=hot, few=self._few([agent_id]), changed=changed, rest=rest)
+    def _searching(self, name: str, agents: Sequence[str], rest: Sequence[object]) -> duckdb.Statement:
+        self._complete(agents)
+        hot, changed = self._settled.isdisjoint(agents), not self._altered.isdisjoint(agents)
+        return self._statement(name, hot=hot, few=self._few(agents), changed=changed, rest=rest)
 
     def query(
         self, statement: str, parameters: Sequence[object] = (), agents: Sequence[str] | None = None

@@ -18,7 +18,8 @@ from everlog.projections.search.features import FeatureQuery
 from everlog.projections.search.query_dates import closeness, query_spans
 from everlog.projections.search.query_shape import is_to_assistant, times_asked_for
 from everlog.projections.search.ranking import RecallQuery, rank
-from everlog.projections.search.talk_index import ROLES, TalkView, Utterance
+from everlog.projections.search.talk_index import ROLES, TalkView
+from everlog.projections.talk_reads import read_talks
 from everlog.projections.time_zones import zone_of
 from everlog.store.base.bm25 import rarity
 from everlog.store.base.stemming import phrases_in, query_stems, query_words, stems
@@ -133,21 +134,8 @@ class RecallSearch:
         return begin, after
 
     def talk(self) -> TalkView:
-        """Return all messages that can be found: one query for their seqs, and a second if there are new messages."""
-        seqs = self._gathered("search_said")["seq"]
-        talks = self._projections.talks
-        index = talks.take(self._agent_id, seqs)
-        if len(index) < len(seqs):
-            new = self._gathered("search_new", index.next_seq)
-            index.append(
-                Utterance(*row) for row in zip(*(new[name].tolist() for name in Utterance._fields), strict=True)
-            )
-        talks.keep(self._agent_id, index)
-        return index.view(len(seqs))
-
-    def _gathered(self, name: str, *rest: object) -> dict[str, np.ndarray]:
-        """Return the columns of a file of `sql/`."""
-        return self._projections.gather(name, self._agent_id, self._said_by, self._agent_id, self._said_by, *rest)
+        """Return all messages that can be found."""
+        return read_talks(self._projections, [(self._agent_id, self._said_by)])[0]
 
     def _day(self, text: str) -> datetime:
         zone = zone_of(self._zone)

@@ -10,7 +10,8 @@ from typing import Any
 import duckdb
 
 from everlog.events import Draft, Record
-from everlog.projections import Projections
+from everlog.projections import Projections, read_talks
+from everlog.projections.search.talk_index import TalkView
 from everlog.store import Commit, Log, LogReader
 
 
@@ -39,6 +40,10 @@ class LocalJournal:
     async def rows(self, name: str, agent_id: str, as_of: int, turn: int | None = None) -> Sequence[Mapping[str, Any]]:
         """Return rows of a projection as of a seq, inclusive. `turn`: that of the call whose context is asked for."""
         return self._projections.answers(name, [(agent_id, as_of) if turn is None else (agent_id, as_of, turn)])[0]
+
+    async def talk(self, agent_id: str, said_by: int) -> TalkView:
+        """Return what the agent had said and heard by a seq, inclusive."""
+        return read_talks(self._projections, [(agent_id, said_by)])[0]
 
     def read(self, agent_id: str, from_seq: int) -> Iterator[Record]:
         """Return the agent's records from a seq (inclusive) on, in order, as an iterator."""

@@ -196,7 +196,9 @@ class LocalSystem:
                 def searcher(context: Context | None, turn: int) -> AgentSearcher:
                     if context is None:
                         return AgentSearcher(seat.projections, agent_id, HEAD, "UTC")
-                    return AgentSearcher.during(seat.projections, context, turn, self._services.archive)
+                    return AgentSearcher.during(
+                        seat.projections, context, turn, self._services.archive, seat.journal.talk
+                    )
 
                 async def ask(question: str) -> str:
                     own = agent.model_name if agent else OFFLINE

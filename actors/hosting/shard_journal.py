@@ -33,8 +33,12 @@ from everlog.events import (
     Record,
     StoreError,
 )
-from everlog.projections import HEAD, Projections, Rows, Wanted, activate, activate_many
+from everlog.projections import HEAD, Projections, Rows, Wanted, activate, activate_many, read_talks
+from everlog.projections.search.talk_index import TalkView
 from everlog.store import Append, Commit, FileLog, LogReader
+
+TALK = "talk"
+"""Name of the requests for talks, among the names of projections."""
 
 
 class TickCounts:
@@ -61,13 +65,13 @@ class TickCounts:
 
 
 class _Ask(msgspec.Struct):
-    """Request for rows; `rows` is resolved by a tick."""
+    """Request for the rows of a projection, or for a talk; `rows` is resolved by a tick."""
 
     name: str
     agent_id: str
     as_of: int
     turn: int | None
-    rows: "asyncio.Future[Rows]"
+    rows: "asyncio.Future[Any]"
 
     @property
     def kind(self) -> tuple[str, bool, bool]:
@@ -169,6 +173,17 @@ class ShardJournal:
         """
         answer: asyncio.Future[Rows] = self._future()
         self._asks.append(_Ask(name, agent_id, as_of, turn, answer))
+        return await answer
+
+    async def talk(self, agent_id: str, said_by: int) -> TalkView:
+        """Return what the agent had said and heard by a seq, inclusive. Only a talk that is not in memory takes a
+        query: one for all agents that wait for the next tick.
+        """
+        known = self.projections.talks.view(agent_id, said_by)
+        if known is not None:
+            return known
+        answer: asyncio.Future[TalkView] = self._future()
+        self._asks.append(_Ask(TALK, agent_id, said_by, None, answer))
         return await answer
 
     def read(self, agent_id: str, from_seq: int) -> Iterator[Record]:
@@ -342,7 +357,7 @@ class ShardJournal:
         fault.
         """
         try:
-            answers = self.projections.answers(name, [ask.wanted for ask in asks])
+            answers = self._answers_of(name, asks)
         except (EverlogError, duckdb.Error) as error:
             if len(asks) == 1:
                 _resolve(asks[0].rows, self._unknown(asks[0].agent_id, error))
@@ -352,6 +367,11 @@ class ShardJournal:
         else:
             for ask, rows in zip(asks, answers, strict=True):
                 _resolve(ask.rows, rows)
+
+    def _answers_of(self, name: str, asks: Sequence[_Ask]) -> Sequence[object]:
+        if name == TALK:
+            return read_talks(self.projections, [(ask.agent_id, ask.as_of) for ask in asks])
+        return self.projections.answers(name, [ask.wanted for ask in asks])
 
     def _unknown(self, agent_id: str, error: Exception) -> EverlogError:
         """Return the error for one agent whose rows cannot be computed. Raises duckdb.Error if the engine fails for all

@@ -3,7 +3,7 @@
 Used by the agent's search functions through `local_system.py`, by `AgentView`, and by the commands for archival memory.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,10 @@ async def in_place(work: Callable[..., Any], /, *arguments: Any) -> Any:
     return work(*arguments)
 
 
+TalkReader = Callable[[str, int], Awaitable[TalkView]]
+"""Reads what an agent had said and heard by a seq, inclusive; see `Journal.talk`."""
+
+
 class AgentSearcher:
     """Searches for functions and commands. See `effects.Searcher` for the contract of each method."""
 
@@ -44,16 +48,20 @@ class AgentSearcher:
         said_by: int | None = None,
         archive: ArchiveClient | None = None,
         aside: ThreadRunner = in_place,
+        talk_of: TalkReader | None = None,
     ) -> None:
         """`as_of`: seq up to which records count, inclusive; `said_by`: search messages up to that seq instead.
 
         `archive` None: compare words only. `aside` runs the queries of `recall`, `recall_between` and `archival`; one
-        at a time, because the engine is not thread-safe.
+        at a time, because the engine is not thread-safe. `talk_of` reads the messages, for many searches at once; None:
+        they are read for this search.
         """
         self._aside = aside
         self._agent_id = agent_id
         self._as_of = as_of
-        self._search = RecallSearch(projections, agent_id, as_of if said_by is None else said_by, zone)
+        self._said_by = as_of if said_by is None else said_by
+        self._talk_of = talk_of
+        self._search = RecallSearch(projections, agent_id, self._said_by, zone)
         self._kept = ArchivalSearch(projections, agent_id, as_of)
         self._archive = archive
         self.zone = zone
@@ -61,16 +69,24 @@ class AgentSearcher:
 
     @classmethod
     def during(
-        cls, projections: Projections, context: Context, turn: int, archive: ArchiveClient | None = None
+        cls,
+        projections: Projections,
+        context: Context,
+        turn: int,
+        archive: ArchiveClient | None = None,
+        talk_of: TalkReader | None = None,
     ) -> "AgentSearcher":
         """Make the searcher for a function of `turn`. Messages of the turn are left out: the model sees them."""
         opened = [message.seq for message in context.messages if message.turn == turn]
         said_by = min(opened, default=context.as_of + 1) - 1
-        return cls(projections, context.agent_id, context.as_of, context.config.zone, said_by=said_by, archive=archive)
+        return cls(
+            projections, context.agent_id, context.as_of, context.config.zone, said_by=said_by, archive=archive,
+            talk_of=talk_of,
+        )  # fmt: skip
 
     async def recall(self, query: str, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
         """Search the messages, best match first."""
-        talk = await self._aside(self._talk, filters)
+        talk = await self._talk(filters)
         weights = await self._aside(self._search.rarities, query, talk)
 
         async def search(page: int, count: int) -> Page:
@@ -110,7 +126,7 @@ class AgentSearcher:
 
     async def ranked(self, query: str, filters: Filters = ANYTHING) -> Page:
         """Return the best results of all places on one page, ranked together. See `everything`."""
-        talk = await self._aside(self._talk, filters)
+        talk = await self._talk(filters)
         weights = await self._aside(self._search.rarities, query, talk)
         pages = []
         for place in places_of(filters):
@@ -229,10 +245,13 @@ class AgentSearcher:
                 return await self._archive.search(wanted)
         raise FunctionError("The archive does not answer, so documents cannot be read now. Try again later.")
 
-    def _talk(self, filters: Filters) -> TalkView:
+    async def _talk(self, filters: Filters) -> TalkView:
         """Return the agent's messages for a search. Raise FunctionError for invalid days."""
         self._span(filters.start, filters.end)
-        return self._search.talk()
+        if self._talk_of is None:
+            talk: TalkView = await self._aside(self._search.talk)
+            return talk
+        return await self._talk_of(self._agent_id, self._said_by)
 
     def _between(self, start: str, end: str, first: int, count: int) -> RecallPage:
         self._span(start, end)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from everlog.events import Draft, Record
+from everlog.projections.search.talk_index import TalkView
 from everlog.store import Commit
 
 
@@ -22,6 +23,10 @@ class Journal(Protocol):
         """Return the rows of a projection as of a seq, inclusive. `turn`: the turn of the call whose context is asked
         for; None: no call.
         """
+        ...
+
+    async def talk(self, agent_id: str, said_by: int) -> TalkView:
+        """Return what the agent had said and heard by a seq, inclusive, for a search."""
         ...
 
     def read(self, agent_id: str, from_seq: int) -> Iterator[Record]:

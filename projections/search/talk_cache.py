@@ -1,65 +1,140 @@
-"""Keep the talk indexes of the agents that were searched last, in bounded memory.
+"""Keep the talk of agents in bounded memory, as it was committed: words are indexed at the next search of them only.
 
-Used by `engine`, which has one cache and drops an agent's talk with its rows, and by `recall_search`. An index that is
-kept holds words of messages: whatever drops an agent's rows must drop its talk, too.
+Used by `engine`, which reports each record that it adds and each agent whose rows it drops, and by `talk_reads`, which
+fills the talk of agents whose records were added otherwise. What is kept here holds words of messages: whatever drops
+an agent's rows must drop its talk, too.
 """
 
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 
+import msgspec
 import numpy as np
 
-from everlog.projections.search.talk_index import TalkIndex
+from everlog.events import Record, is_erased
+from everlog.projections.search.talk_index import TEXT_BYTES, TalkIndex, TalkView, Utterance
+
+SAID_BY = {"user_message": "user", "message_sent": "assistant"}
+"""Role of the speaker by the type of a record that counts as said, unless it was erased; see `sql/add.sql`."""
+
+
+class _SaidPayload(msgspec.Struct):
+    name: str | None = None
+    ref: str | None = None
+
+
+_payloads = msgspec.json.Decoder(_SaidPayload)
+
+
+def utterance_of(record: Record) -> Utterance:
+    """Return what a record of a type in SAID_BY said: the same as a row of `sql/search_talk.sql`."""
+    payload = _payloads.decode(record.payload)
+    time = record.recorded_at if record.said_at is None else record.said_at
+    return Utterance(record.seq, time, SAID_BY[record.type], payload.name or "", record.text or "", payload.ref or "")
+
+
+class AgentTalk:
+    """Talk of an agent's current life: an index, and the messages that were said since it was made."""
+
+    __slots__ = ("_index", "_size", "_waiting", "_waiting_bytes", "since")
+
+    def __init__(self, since: int, said: Iterable[Utterance] = ()) -> None:
+        """Begin with what has been `said` so far, in order. `since`: seq of the record that began the life."""
+        self.since = since
+        self._index = TalkIndex()
+        self._size = self._waiting_bytes = 0
+        self._waiting: list[Utterance] = []
+        for one in said:
+            self.add(one)
+
+    @property
+    def size(self) -> int:
+        """Approximate bytes in memory; 0 if nothing was said."""
+        return self._size + self._waiting_bytes
+
+    def add(self, one: Utterance) -> None:
+        """Add a message that was said after all others."""
+        self._waiting.append(one)
+        self._waiting_bytes += one.text.__sizeof__() + TEXT_BYTES
+
+    def view(self, said_by: int) -> TalkView:
+        """Return what had been said by a seq of this life, inclusive. Messages that wait are indexed now."""
+        if self._waiting:
+            self._index.append(self._waiting)
+            self._waiting, self._waiting_bytes, self._size = [], 0, self._index.size
+        seqs = self._index.columns["seq"].first(len(self._index))
+        return self._index.view(int(np.searchsorted(seqs, said_by, "right")))
 
 
 class TalkCache:
-    """Talk indexes by agent and incarnation. For one thread at a time."""
+    """Talk of agents, up to the newest record that the engine has. For one thread at a time."""
 
     def __init__(self, bytes_max: int) -> None:
-        """Keep up to `bytes_max` bytes. The agent that was searched last is kept, whatever its talk takes."""
+        """Keep up to `bytes_max` bytes. The agent that was searched or spoke last is kept, whatever its talk takes."""
         self._bytes_max = bytes_max
-        self._indexes: OrderedDict[tuple[str, int], tuple[TalkIndex, int]] = OrderedDict()
+        self._talks: OrderedDict[str, AgentTalk] = OrderedDict()
         self._used = 0
 
     @property
     def used(self) -> int:
-        """Approximate bytes of all indexes."""
+        """Approximate bytes of all talks."""
         return self._used
 
     @property
     def agents(self) -> set[str]:
-        """Agents whose talk is kept."""
-        return {agent_id for agent_id, _ in self._indexes}
+        """Agents of whose talk something is kept."""
+        return {agent_id for agent_id, talk in self._talks.items() if talk.size}
 
-    def take(self, agent_id: str, seqs: np.ndarray) -> TalkIndex:
-        """Remove and return the index that has the first of these messages, or all of them and later ones; a new one if
-        there is none. `seqs`: what an agent has said by a moment in one incarnation, ascending.
+    def note(self, records: Sequence[Record]) -> None:
+        """Take the records that the engine has added, of any agents, in order."""
+        for record in records:
+            if record.type == "agent_created":
+                # What was said before belongs to a life that has ended, see `sql/end_life.sql`.
+                self.keep(record.agent_id, AgentTalk(record.seq))
+            elif record.type == "records_erased":
+                self.forget([record.agent_id])
+            elif record.type in SAID_BY and (talk := self._talks.get(record.agent_id)) is not None:
+                if not is_erased(record.payload):
+                    before = talk.size
+                    talk.add(utterance_of(record))
+                    self._grown(record.agent_id, talk.size - before)
+
+    def knows(self, agent_id: str) -> bool:
+        """Return True if the talk of an agent's current life is kept, up to its newest record."""
+        return agent_id in self._talks
+
+    def keep(self, agent_id: str, talk: AgentTalk) -> None:
+        """Keep the talk of an agent, up to its newest record, instead of an earlier one."""
+        self.forget([agent_id])
+        self._talks[agent_id] = talk
+        self._grown(agent_id, talk.size)
+
+    def view(self, agent_id: str, said_by: int) -> TalkView | None:
+        """Return what an agent had said and heard by a seq, inclusive; None if this is not kept, or if the seq is of an
+        earlier life.
         """
-        index = self._remove((agent_id, int(seqs[0]))) if len(seqs) else None
-        return index if index is not None and index.agrees(seqs) else TalkIndex()
-
-    def keep(self, agent_id: str, index: TalkIndex) -> None:
-        """Keep an index, and drop those that were kept longest ago until the others fit."""
-        if not len(index):
-            return
-        key, size = (agent_id, index.first_seq), index.size
-        self._remove(key)
-        self._indexes[key] = index, size
-        self._used += size
-        while self._used > self._bytes_max and len(self._indexes) > 1:
-            self._remove(next(iter(self._indexes)))
+        talk = self._talks.get(agent_id)
+        if talk is None or said_by < talk.since:
+            return None
+        before = talk.size
+        found = talk.view(said_by)
+        self._grown(agent_id, talk.size - before)
+        return found
 
     def forget(self, agents: Collection[str]) -> None:
         """Drop the talk of these agents."""
-        for key in [key for key in self._indexes if key[0] in agents]:
-            self._remove(key)
+        for agent_id in agents:
+            talk = self._talks.pop(agent_id, None)
+            self._used -= talk.size if talk is not None else 0
 
     def clear(self) -> None:
         """Drop everything."""
-        self._indexes.clear()
+        self._talks.clear()
         self._used = 0
 
-    def _remove(self, key: tuple[str, int]) -> TalkIndex | None:
-        index, size = self._indexes.pop(key, (None, 0))
-        self._used -= size
-        return index
+    def _grown(self, agent_id: str, size: int) -> None:
+        """Count an agent's new bytes, and drop the talks that were used longest ago until the others fit."""
+        self._talks.move_to_end(agent_id)
+        self._used += size
+        while self._used > self._bytes_max and len(self._talks) > 1:
+            self.forget([next(iter(self._talks))])

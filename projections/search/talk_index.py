@@ -37,7 +37,7 @@ POSTING_BYTES, STEM_BYTES, TEXT_BYTES = 9, 300, 120
 
 
 class Utterance(NamedTuple):
-    """One thing that was said: a row of `search_new`."""
+    """One thing that was said: a row of `search_talk`."""
 
     seq: int
     time: int
@@ -163,21 +163,6 @@ class TalkIndex:
         columns = sum(column.size for column in self.columns.values())
         stems = len(self._postings) * STEM_BYTES + self._posted * POSTING_BYTES
         return columns + stems + self._text_bytes + len(self.texts) * TEXT_BYTES
-
-    @property
-    def first_seq(self) -> int:
-        """Seq of the first message, which there must be."""
-        return int(self.columns["seq"].first(1)[0])
-
-    @property
-    def next_seq(self) -> int:
-        """Seq from which on messages are missing."""
-        return int(self.columns["seq"].first(len(self))[-1]) + 1 if len(self) else 0
-
-    def agrees(self, seqs: np.ndarray) -> bool:
-        """Return True if one of both, the messages of this index and these seqs, begins with the other."""
-        count = min(len(self), len(seqs))
-        return np.array_equal(self.columns["seq"].first(count), seqs[:count])
 
     def append(self, said: Iterable[Utterance]) -> None:
         """Add messages that were said after all that the index has."""

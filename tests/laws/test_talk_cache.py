@@ -6,8 +6,10 @@ from hypothesis import strategies as st
 from everlog.events import RecordsErased, draft, place, uuid7
 from everlog.projections import HEAD, Projections, RecallSearch
 from everlog.projections.search.talk_cache import TalkCache
+from everlog.projections.talk_reads import read_talks
 from tests.laws.test_projections import place_again
 from tests.laws.test_recall_search import LIVES, lived
+from tests.laws.test_resume_from_states import table_of
 from tests.support.law import law
 
 NAMES = ("ann", "bob", "cid")
@@ -53,6 +55,7 @@ def test_the_talk_searched_longest_ago_is_dropped_first():
     with Projections() as engine:
         for name in NAMES:
             engine.add(spoken(name, 50))
+        engine.talks = TalkCache(bytes_max=10**9)
         found(engine, "ann", HEAD)
         engine.talks = TalkCache(bytes_max=5 * engine.talks.used // 2)
         for name in ("ann", "bob", "ann", "cid"):
@@ -63,22 +66,40 @@ def test_the_talk_searched_longest_ago_is_dropped_first():
         assert engine.talks.agents == {"bob"}
 
 
-def test_new_messages_are_appended_to_the_talk_that_is_kept(monkeypatch):
-    """A search after one new message reads that message only; a search without new ones reads no text at all."""
+def reads(engine: Projections, monkeypatch: pytest.MonkeyPatch) -> list:
+    """Return a list that gets the questions of each search that reads rows of the engine."""
+    read: list = []
+    asked = engine.search_many
+    monkeypatch.setattr(engine, "search_many", lambda name, wanted: read.append(wanted) or asked(name, wanted))
+    return read
+
+
+def test_a_search_of_an_agent_in_memory_reads_nothing(monkeypatch):
+    """A search of an agent whose records were all added one by one runs no query, as of any seq of its life."""
     with Projections() as engine:
+        read = reads(engine, monkeypatch)
         records = spoken("ann", 20)
-        engine.add(records[:20])
-        found(engine, "ann", HEAD)
-        read = []
-        gather = engine.gather
-        monkeypatch.setattr(engine, "gather", lambda name, *rest: read.append((name, rest[-1])) or gather(name, *rest))
-        found(engine, "ann", HEAD)
-        assert [name for name, _ in read] == ["search_said"]
-        engine.add(records[20:])
-        found(engine, "ann", HEAD)
-        found(engine, "ann", 5)
-    assert [name for name, _ in read] == ["search_said", "search_said", "search_new", "search_said"]
-    assert read[2][1] == records[20].seq
+        for record in records:
+            engine.add([record])
+        assert len(RecallSearch(engine, "ann", HEAD).talk()) == 20
+        assert len(RecallSearch(engine, "ann", 12).talk()) == 11
+    assert read == []
+
+
+def test_the_talk_of_activated_agents_takes_one_query(monkeypatch):
+    """Agents that were activated from their logs take one query for all of them, and none when messages were added
+    since.
+    """
+    with Projections() as engine:
+        read = reads(engine, monkeypatch)
+        records = {name: spoken(name, 20) for name in NAMES}
+        engine.load(table_of([one for name in NAMES for one in records[name][:-1]]))
+        assert [len(view) for view in read_talks(engine, [(name, HEAD) for name in NAMES])] == [19, 19, 19]
+        assert read == [[(name, HEAD) for name in NAMES]]
+        for name in NAMES:
+            engine.add(records[name][-1:])
+        assert [len(view) for view in read_talks(engine, [(name, HEAD) for name in NAMES])] == [20, 20, 20]
+        assert len(read) == 1
 
 
 @pytest.mark.parametrize("drop", ["forget", "erase", "close"])
