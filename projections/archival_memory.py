@@ -11,6 +11,7 @@ from typing import NamedTuple
 from everlog.projections.engine import HEAD, Projections
 from everlog.projections.recall_search import RecallPage
 from everlog.projections.rows import Row
+from everlog.projections.search.memory_cache import KnownMemories
 from everlog.store.base.bm25 import rarity, score, weight
 from everlog.store.base.stemming import phrases_in, query_stems, stems
 from everlog.store.embedding.best_passage import passage_around
@@ -56,6 +57,10 @@ class ArchivalSearch:
         return AttachedSources(
             sorted(source for source, there in attached.items() if source and there), said["time"] or 0
         )
+
+    def known(self) -> KnownMemories | None:
+        """Return the memories themselves, if they are in memory, are few, and the agent has no sources; else None."""
+        return self._projections.caches.memories.known(self._agent_id, self._as_of)
 
     def has_any(self, place: str) -> bool:
         """Return True if a search of `archive` or `documents` can find something: False spares asking an index."""

@@ -23,11 +23,10 @@ from everlog.projections.projection_constants import (
     MANY_AGENTS,
     MEMORY_MB,
     OF_A_STATE,
-    TALK_BYTES_MAX,
     THREADS,
 )
 from everlog.projections.rows import Row, Rows, Wanted, answers, place_of
-from everlog.projections.search.talk_cache import TalkCache
+from everlog.projections.search.search_caches import SearchCaches
 from everlog.projections.sql_catalogue import CHANGES, PROJECTIONS, batch_query, macro, sql
 from everlog.store import SCHEMA, batch_of, records_of
 from everlog.store.base.lazy_pyarrow import pc
@@ -85,8 +84,8 @@ class Projections:
         self._resumed: dict[str, HistoryLoader] = {}
         self._kept_from: dict[str, int] = {}  # first seq that the state of a resumed agent shows
         self._statements: dict[tuple[object, ...], duckdb.Statement] = {}
-        self.talks = TalkCache(TALK_BYTES_MAX)
-        """Words that agents said and heard, for searches."""
+        self.caches = SearchCaches()
+        """Memory of searches, filled with the records that are added."""
         self._held: set[str] = set()  # agents with rows
         self._settled: set[str] = set()  # agents of whose rows some may be cold
         self._altered: set[str] = set()  # agents with records that change how others are shown
@@ -97,7 +96,7 @@ class Projections:
     def close(self) -> None:
         """Free the memory. Idempotent."""
         atexit.unregister(self.close)
-        self.talks.clear()
+        self.caches.clear()
         self._statements.clear()  # DuckDB prints a complaint if statements outlive it
         self._db.close()
 
@@ -120,7 +119,7 @@ class Projections:
             self._add(batches, births, "count_new" if counted else None, summarized)
             self._held.update([record.agent_id for record in records])
             self._altered.update([record.agent_id for record in records if record.type in CHANGES])
-            self.talks.note(records)
+            self.caches.note(records)
             self._changed += len(records)
             self._compact_if_due()
 
@@ -173,7 +172,7 @@ class Projections:
     def _note(self, added: pa.Table) -> None:
         agents = added.column("agent_id").unique().to_pylist()
         self._held.update(agents)
-        self.talks.forget(agents)
+        self.caches.forget(agents)
         altering = added.filter(pc.is_in(added.column("type"), pa.array(sorted(CHANGES))))
         self._altered.update(altering.column("agent_id").unique().to_pylist())
         self._changed += added.num_rows
@@ -251,7 +250,7 @@ class Projections:
         self._held.difference_update(agents)
         self._settled.difference_update(agents)
         self._altered.difference_update(agents)
-        self.talks.forget(agents)
+        self.caches.forget(agents)
         for agent_id in agents:
             self._resumed.pop(agent_id, None)
             self._kept_from.pop(agent_id, None)

@@ -21,6 +21,9 @@ TALK_BYTES_MAX = 128 * 1024 * 1024
 that was searched last are kept, whatever they take.
 """
 
+MEMORIES_BYTES_MAX = 32 * 1024 * 1024
+"""Memory for the memories of agents that have few, in each engine."""
+
 FEW_AGENTS = 32
 """Maximum agents in one query, inclusive, for which their rows are selected first, and fetched one by one."""
 

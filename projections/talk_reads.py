@@ -18,7 +18,7 @@ _FACTS = itemgetter(*Utterance._fields)
 
 def read_talks(projections: Projections, wanted: Sequence[tuple[str, int]]) -> list[TalkView]:
     """Return for each (agent, seq) what the agent had said and heard by the seq, inclusive, in its life at that seq."""
-    talks = projections.talks
+    talks = projections.caches.talks
     known = {pair: talks.view(*pair) for pair in wanted}
     unknown = {agent_id for agent_id, _ in wanted if not talks.knows(agent_id)}
     filled = dict(_read(projections, [(agent_id, HEAD) for agent_id in sorted(unknown)]))

@@ -24,6 +24,9 @@ from everlog.store import ArchiveQuery, SaidMessages, stream_of
 if TYPE_CHECKING:
     import numpy as np
 
+    from everlog.projections.search.memory_cache import KnownMemories
+    from everlog.store.archive import Matches
+
 ArchiveResponse = Page | ArchiveDown
 """Answer to one question. An error is a value, so that a failed question does not fail the others."""
 
@@ -241,11 +244,11 @@ class ArchiveService:
         index = self._opened()
         if not logs_read:
             index.follow(self._partitions(question))
-        return _page(index, question)
+        return page_of(index.search(question), question)
 
 
-def _page(index: SearchIndex, wanted: ArchiveQuery) -> Page:
-    found = index.search(wanted)
+def page_of(found: "Matches", wanted: ArchiveQuery) -> Page:
+    """Return the matches of a search as a page."""
     hits = [
         Hit(
             seq=row.seq, at=row.time, role="archival", name="", text=row.text, ref=row.memory, score=row.score,
@@ -259,11 +262,22 @@ def _page(index: SearchIndex, wanted: ArchiveQuery) -> Page:
 
 
 class _OwnProcess:
-    """Part of an archive client that is done in its own process: the meanings of messages, and reranking."""
+    """Part of an archive client that is done in its own process: searches of few memories, the meanings of messages,
+    and reranking.
+    """
 
     def __init__(self, meant: MessageMeanings, reranker: Reranker) -> None:
         self._meant = meant
         self._reranker = reranker
+
+    async def search(self, wanted: ArchiveQuery, known: "KnownMemories | None" = None) -> Page:
+        """Return the best matches in archival memory, best first. Raises ArchiveDown."""
+        if known is None:
+            return await self._search_index(wanted)
+        return page_of(await self._meant.search_memories(known, wanted), wanted)
+
+    async def _search_index(self, wanted: ArchiveQuery) -> Page:
+        raise NotImplementedError
 
     def begin(self, agent_id: str, records: int) -> None:
         """Prepare for searches of an agent in the background, if the process stays."""
@@ -297,8 +311,7 @@ class LocalArchiveClient(_OwnProcess):
         self._archivist = archivist
         self._stays = stays
 
-    async def search(self, wanted: ArchiveQuery) -> Page:
-        """Return the best matches in archival memory, best first. Raises ArchiveDown."""
+    async def _search_index(self, wanted: ArchiveQuery) -> Page:
         page: Page = await self._archivist.ask(wanted)
         if self._stays:
             self._archivist.begin()
@@ -330,8 +343,7 @@ class ClusterArchiveClient(_OwnProcess):
         self._waiting: list[tuple[ArchiveQuery, asyncio.Future[Any]]] = []
         self._calls: set[asyncio.Task[None]] = set()
 
-    async def search(self, wanted: ArchiveQuery) -> Page:
-        """Return the best matches in archival memory, best first. Raises ArchiveDown."""
+    async def _search_index(self, wanted: ArchiveQuery) -> Page:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Page] = loop.create_future()
         if not self._waiting:

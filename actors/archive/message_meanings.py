@@ -1,4 +1,4 @@
-"""Answer how near each message of an agent comes to a query, in a thread of this process.
+"""Answer how near each message of an agent comes to a query, and search few memories, in a thread of this process.
 
 Used by the archive clients of `archive_service.py`, so by hosts, programs and commands alike. The index is no part of
 it: an answer needs no LanceDB and no other process, so the first search of a process gets one. Embedding begins when an
@@ -6,18 +6,21 @@ agent is loaded in a process that stays; elsewhere it begins with the first sear
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from everlog.actors.ports.agent_constants import ARCHIVE_RETRY_S, EMBED_AHEAD_RECORDS, SEARCH_S
 from everlog.events import ArchiveDown, ArchiveError, StoreError
-from everlog.store import SaidMessages
+from everlog.store import ArchiveQuery, SaidMessages
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from everlog.events import Record
+    from everlog.projections.search.memory_cache import KnownMemories
+    from everlog.store.archive import Matches, MemoryRows
 
 
 def _no_message(place: int) -> tuple[str, str, str]:
@@ -33,6 +36,10 @@ class VectorIndex(Protocol):
     def near(self, agent_id: str, query: str, said: SaidMessages, is_closing: Callable[[], bool]) -> "np.ndarray": ...
 
     def prepare(self, agent_id: str, said: SaidMessages, is_closing: Callable[[], bool]) -> None: ...
+
+    def memory_rows(self, records: "Sequence[Record]", made: "MemoryRows | None") -> "MemoryRows": ...
+
+    def search_memories(self, rows: "MemoryRows", wanted: ArchiveQuery) -> "Matches": ...
 
     def close(self) -> None: ...
 
@@ -67,12 +74,27 @@ class MessageMeanings:
         """Return the similarity of each message to the query, as `MessageVectors.near` does. Raises ArchiveDown after
         SEARCH_S seconds, and while what is broken stays broken.
         """
+        near: np.ndarray = await self._answer(lambda vectors: vectors.near(agent_id, query, said, lambda: self._closed))
+        return near
+
+    async def search_memories(self, known: "KnownMemories", wanted: ArchiveQuery) -> "Matches":
+        """Return the memories that match, best first, as the index would. Raises ArchiveDown like `near`."""
+        records = tuple(known.records)
+
+        def search(vectors: VectorIndex) -> "Matches":
+            known.prepared = vectors.memory_rows(records, known.prepared)
+            return vectors.search_memories(known.prepared, wanted)
+
+        found: Matches = await self._answer(search)
+        return found
+
+    async def _answer(self, work: "Callable[[VectorIndex], Any]") -> Any:
+        """Return the result of work with the vectors, which is done in the thread."""
         loop = asyncio.get_running_loop()
         if loop.time() < self._retry_at:  # another wait of SEARCH_S would hold up each search of a host
             raise ArchiveDown("the embedder gave no answer a moment ago")
-        work = partial(self._near, agent_id, query, said)
         try:
-            return await asyncio.wait_for(loop.run_in_executor(self._thread, work), SEARCH_S)
+            return await asyncio.wait_for(loop.run_in_executor(self._thread, self._run, work), SEARCH_S)
         except TimeoutError:
             self._retry_at = loop.time() + ARCHIVE_RETRY_S
             raise ArchiveDown(f"the embedder gave no answer in {SEARCH_S} seconds") from None
@@ -101,17 +123,14 @@ class MessageMeanings:
         with suppress(ArchiveDown):  # noted; a search tries again
             self._run(embed)
 
-    def _near(self, agent_id: str, query: str, said: SaidMessages) -> "np.ndarray":
-        found: list[np.ndarray] = []
-        self._run(lambda vectors: found.append(vectors.near(agent_id, query, said, lambda: self._closed)))
-        return found[0]
-
-    def _run(self, work: Callable[[VectorIndex], None]) -> None:
-        """Do work with the vectors. An error that makes them unusable is noted once, and raised as ArchiveDown."""
+    def _run(self, work: Callable[[VectorIndex], Any]) -> Any:
+        """Return the result of work with the vectors. An error that makes them unusable is noted once, and raised as
+        ArchiveDown.
+        """
         try:
             if self._vectors is None:
                 self._vectors = self._open_vectors()
-            work(self._vectors)
+            return work(self._vectors)
         except (ArchiveError, StoreError, OSError, MemoryError) as error:
             if str(error) != self._noted:
                 self._noted = str(error)

@@ -179,7 +179,7 @@ class ShardJournal:
         """Return what the agent had said and heard by a seq, inclusive. Only a talk that is not in memory takes a
         query: one for all agents that wait for the next tick.
         """
-        known = self.projections.talks.view(agent_id, said_by)
+        known = self.projections.caches.talks.view(agent_id, said_by)
         if known is not None:
             return known
         answer: asyncio.Future[TalkView] = self._future()

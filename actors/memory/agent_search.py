@@ -16,7 +16,7 @@ from everlog.actors.ports.agent_constants import PAGE_RESULTS, PAGES_MAX, PASSAG
 from everlog.actors.ports.effects import ANYTHING, ArchiveClient, Filters, Hit, Page, Place, ThreadRunner
 from everlog.actors.prompt.context import Context
 from everlog.events import ArchiveDown, FunctionError
-from everlog.projections import ArchivalSearch, Projections, RecallPage, RecallSearch
+from everlog.projections import ArchivalSearch, AttachedSources, Projections, RecallPage, RecallSearch
 from everlog.projections.search.talk_index import TalkView
 from everlog.store import ArchiveQuery, SaidMessages
 from everlog.store.base.stemming import phrases_in, query_stems
@@ -168,7 +168,11 @@ class AgentSearcher:
 
     async def _kept_page(self, query: str, page: int, count: int, filters: Filters, place: Place | None = None) -> Page:
         """Return a page of memories and documents; of one of them if there is a `place`."""
-        after, before, attached = await self._aside(self._attached, filters)
+        known = self._kept.known() if place != "documents" and not filters.source else None
+        if known is None:
+            after, before, attached = await self._aside(self._attached, filters)
+        else:
+            (after, before), attached = self._span(filters.start, filters.end), AttachedSources((), 0)
         if self._archive is not None:
             wanted = ArchiveQuery(
                 agent_id=self._agent_id, query=query, as_of=self._as_of, as_of_time=attached.time,
@@ -176,7 +180,7 @@ class AgentSearcher:
                 source=filters.source, own=place != "documents", first=page * count, count=count,
             )  # fmt: skip
             with suppress(ArchiveDown):
-                return await self._archive.search(wanted)
+                return await self._archive.search(wanted, known)
         down = self._archive is not None
         if place == "documents":  # the agent's own log has none
             return Page(0, page, 0, (), archive_down=down)

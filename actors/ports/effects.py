@@ -16,6 +16,7 @@ from everlog.events.times import moment
 if TYPE_CHECKING:
     import numpy as np
 
+    from everlog.projections.search.memory_cache import KnownMemories
     from everlog.store import ArchiveQuery, SaidMessages
 
 
@@ -248,8 +249,10 @@ class ArchiveClient(Protocol):
         """True if the best results of searches are to be put in order by `rerank`."""
         ...
 
-    async def search(self, wanted: "ArchiveQuery") -> Page:
-        """Return stored texts, best match first."""
+    async def search(self, wanted: "ArchiveQuery", known: "KnownMemories | None" = None) -> Page:
+        """Return stored texts, best match first. `known`: all memories of an agent without sources, if the caller has
+        them; they are then searched in this process.
+        """
         ...
 
     async def rerank(self, query: str, texts: Sequence[str]) -> Sequence[int]:

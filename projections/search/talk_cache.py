@@ -1,8 +1,7 @@
 """Keep the talk of agents in bounded memory, as it was committed: words are indexed at the next search of them only.
 
-Used by `engine`, which reports each record that it adds and each agent whose rows it drops, and by `talk_reads`, which
-fills the talk of agents whose records were added otherwise. What is kept here holds words of messages: whatever drops
-an agent's rows must drop its talk, too.
+Part of `search_caches`; read by `talk_reads`, which fills the talk of agents whose records were added otherwise. What
+is kept here holds words of messages: whatever drops an agent's rows must drop its talk, too.
 """
 
 from collections import OrderedDict

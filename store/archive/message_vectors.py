@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from everlog.events import ArchiveError
+from everlog.events import ArchiveError, Record
 from everlog.store.archive.archive_constants import (
     EMBED_PASSAGES,
     MEANING_DIGITS,
@@ -26,9 +26,11 @@ from everlog.store.archive.archive_constants import (
 )
 from everlog.store.archive.archive_lineage import Lineage
 from everlog.store.archive.archive_metadata import NOTES, ArchiveMetadata, ServingTable
-from everlog.store.archive.embedding_cache import embed_checked
+from everlog.store.archive.archive_results import Matches
+from everlog.store.archive.embedding_cache import EmbeddingCache, embed_checked
+from everlog.store.archive.memory_rows import MemoryRows
 from everlog.store.archive.row_cache import near_rows
-from everlog.store.base.archive_query import SaidMessages
+from everlog.store.base.archive_query import ArchiveQuery, SaidMessages
 from everlog.store.base.permissions import make_folders
 from everlog.store.embedding.chunks import passages
 from everlog.store.embedding.embedder import Embedder, has_words, message_text
@@ -125,6 +127,22 @@ class MessageVectors:
             stream = self._filled(embedder, owner, said, seqs, places, is_closing)
             cosine[places] = stream.near(vector, seqs[places])
         return np.round(cosine, MEANING_DIGITS)
+
+    def memory_rows(self, records: Sequence[Record], made: MemoryRows | None) -> MemoryRows:
+        """Return the rows of an agent's memories: those that were `made` before, if nothing has changed since. See
+        `MemoryRows`. Raises EmbedderError, ArchiveError.
+        """
+        embedder = self._current()
+        if made is not None and made.embedder is embedder and made.records == len(records):
+            return made
+        return MemoryRows(records, EmbeddingCache(embedder, self._opened()))
+
+    def search_memories(self, rows: MemoryRows, wanted: ArchiveQuery) -> Matches:
+        """Return the memories that match, best first, as `Archive.search` does. Raises EmbedderError."""
+        if not wanted.query.strip():
+            return rows.search(wanted, None)
+        vector = embed_checked(rows.embedder, [wanted.query])[0].astype("f4")
+        return rows.search(wanted, vector if vector.any() else None)
 
     def prepare(self, agent_id: str, said: SaidMessages, is_closing: Callable[[], bool]) -> None:
         """Embed the messages that have no vector yet, so that the next search need not; stop early if `is_closing`

@@ -124,13 +124,13 @@ def test_unloading_an_agent_drops_its_talk() -> None:
     with Projections() as engine:
         engine.load(table_of([place_again(record, name) for name in NAMES for record in life]))
         found = {name: RecallSearch(engine, name, HEAD).recall("hello", 0, 5) for name in NAMES}
-        used = engine.talks.used
+        used = engine.caches.talks.used
         engine.forget("bob")
-        assert 0 < engine.talks.used < used
+        assert 0 < engine.caches.talks.used < used
         engine.load(table_of([place_again(record, "bob") for record in life]))
         assert {name: RecallSearch(engine, name, HEAD).recall("hello", 0, 5) for name in NAMES} == found
         engine.forget_many(NAMES)
-        assert engine.talks.used == 0
+        assert engine.caches.talks.used == 0
 
 
 def test_a_log_that_cannot_be_read_leaves_the_engine_as_it_was() -> None:

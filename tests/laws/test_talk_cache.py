@@ -32,7 +32,7 @@ def test_a_cache_of_any_size_changes_no_answer(lives, data):
     cut = data.draw(st.integers(1, head))
     searches = data.draw(st.lists(st.tuples(st.sampled_from(NAMES), st.integers(1, head)), min_size=1, max_size=8))
     with Projections() as large, Projections() as small:
-        small.talks = TalkCache(bytes_max=1)
+        small.caches.talks = TalkCache(bytes_max=1)
         for engine in (large, small):
             for name in NAMES:
                 engine.add(records[name][:cut])
@@ -55,15 +55,15 @@ def test_the_talk_searched_longest_ago_is_dropped_first():
     with Projections() as engine:
         for name in NAMES:
             engine.add(spoken(name, 50))
-        engine.talks = TalkCache(bytes_max=10**9)
+        engine.caches.talks = TalkCache(bytes_max=10**9)
         found(engine, "ann", HEAD)
-        engine.talks = TalkCache(bytes_max=5 * engine.talks.used // 2)
+        engine.caches.talks = TalkCache(bytes_max=5 * engine.caches.talks.used // 2)
         for name in ("ann", "bob", "ann", "cid"):
             found(engine, name, HEAD)
-        assert engine.talks.agents == {"ann", "cid"}
-        engine.talks = TalkCache(bytes_max=1)
+        assert engine.caches.talks.agents == {"ann", "cid"}
+        engine.caches.talks = TalkCache(bytes_max=1)
         found(engine, "bob", HEAD)
-        assert engine.talks.agents == {"bob"}
+        assert engine.caches.talks.agents == {"bob"}
 
 
 def reads(engine: Projections, monkeypatch: pytest.MonkeyPatch) -> list:
@@ -109,7 +109,7 @@ def test_dropped_words_are_gone_from_the_index(drop):
         records = spoken("ann", 5)
         engine.add(records)
         found(engine, "ann", HEAD)
-        assert engine.talks.used
+        assert engine.caches.talks.used
         if drop == "forget":
             engine.forget("ann")
         elif drop == "erase":
@@ -118,8 +118,8 @@ def test_dropped_words_are_gone_from_the_index(drop):
             engine.add([place(draft(event, event_id=uuid7(time, 99), recorded_at=time, turn=0, step=0), "ann", 7, 7)])
         else:
             engine.close()
-        assert engine.talks.used == 0
-        assert not engine.talks.agents
+        assert engine.caches.talks.used == 0
+        assert not engine.caches.talks.agents
 
 
 def test_an_agent_without_messages_keeps_nothing():
@@ -127,4 +127,4 @@ def test_an_agent_without_messages_keeps_nothing():
     with Projections() as engine:
         engine.add(spoken("ann", 0))
         assert found(engine, "ann", HEAD) == []
-        assert engine.talks.used == 0
+        assert engine.caches.talks.used == 0

@@ -34,7 +34,7 @@ class FakeArchive:
         self.page = page
         self.asked: list[Any] = []
 
-    async def search(self, wanted: ArchiveQuery) -> Page:
+    async def search(self, wanted: ArchiveQuery, known: object = None) -> Page:
         self.asked.append(wanted)
         if self.page is None:
             raise ArchiveDown("nobody is there")

@@ -131,7 +131,7 @@ def test_an_unknown_id_is_refused_with_the_way_to_the_right_one(wrong: str) -> N
 class Shelf(FakeArchive):
     """An archive with one document of seven parts."""
 
-    async def search(self, wanted: ArchiveQuery) -> Page:
+    async def search(self, wanted: ArchiveQuery, known: object = None) -> Page:
         self.asked.append(wanted)
         parts = [
             Hit(9, START, "archival", "", f"part {number}", "d0c", 0.0, source="almanac", document="tides.txt",
