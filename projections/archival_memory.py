@@ -80,8 +80,7 @@ class ArchivalSearch:
         """Return the id of the first memory with exactly this text, apart from white space around it;
         empty if there is none.
         """
-        # A quick test first: the exact query is slow.
-        if not self._search_by_values("kept_once", text.strip(), WHITE):
+        if not self._ever_held(text):  # a quick test first: the exact query is slow
             return ""
         return next((str(row["memory_id"]) for row in self._rows_of("kept_holding", text.strip(), WHITE)), "")
 
@@ -89,8 +88,17 @@ class ArchivalSearch:
         """Return the ids of the memories with one of these texts, by text.
         The texts have no white space around them.
         """
+        if (known := self.known()) is not None and not _holds(known, texts):
+            return {}
         rows = self._projections.search("kept_among", self._agent_id, self._as_of, list(texts), WHITE)
         return {row["text"]: row["memory_id"] for row in reversed(rows)}
+
+    def _ever_held(self, text: str) -> bool:
+        """Return True if a memory ever had exactly this text, apart from white space around it."""
+        known = self.known()
+        if known is not None:
+            return _holds(known, [text])
+        return bool(self._search_by_values("kept_once", text.strip(), WHITE))
 
     def memory(self, memory_id: str) -> Row | None:
         """Return the memory of that id; None if there is none, or it was deleted."""
@@ -165,6 +173,12 @@ class ArchivalSearch:
 
     def _rows_of(self, name: str, *parameters: str) -> Sequence[Row]:
         return self._projections.search(name, self._agent_id, self._as_of, *parameters)
+
+
+def _holds(known: KnownMemories, texts: Sequence[str]) -> bool:
+    """Return True if a record has exactly one of these texts, apart from white space around it."""
+    sought = {text.strip() for text in texts}
+    return any((record.text or "").strip() in sought for record in known.records)
 
 
 def _passes(row: Row, tags: Sequence[str], source: str, after: int | None, before: int | None) -> bool:

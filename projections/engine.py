@@ -26,7 +26,7 @@ from everlog.projections.projection_constants import (
     THREADS,
 )
 from everlog.projections.rows import Row, Rows, Wanted, answers, place_of
-from everlog.projections.search.search_caches import SearchCaches
+from everlog.projections.search_caches import SearchCaches
 from everlog.projections.sql_catalogue import CHANGES, PROJECTIONS, batch_query, macro, sql
 from everlog.store import SCHEMA, batch_of, records_of
 from everlog.store.base.lazy_pyarrow import pc

@@ -10,27 +10,25 @@ from operator import itemgetter
 from typing import Any
 
 from everlog.projections.engine import HEAD, Projections
+from everlog.projections.rows import Wanted
 from everlog.projections.search.talk_cache import AgentTalk
 from everlog.projections.search.talk_index import TalkView, Utterance
 
 _FACTS = itemgetter(*Utterance._fields)
 
 
-def read_talks(projections: Projections, wanted: Sequence[tuple[str, int]]) -> list[TalkView]:
+def read_talks(projections: Projections, wanted: Sequence[Wanted]) -> list[TalkView]:
     """Return for each (agent, seq) what the agent had said and heard by the seq, inclusive, in its life at that seq."""
     talks = projections.caches.talks
-    known = {pair: talks.view(*pair) for pair in wanted}
-    unknown = {agent_id for agent_id, _ in wanted if not talks.knows(agent_id)}
+    unknown = {agent_id for agent_id, *_ in wanted if not talks.knows(agent_id)}
     filled = dict(_read(projections, [(agent_id, HEAD) for agent_id in sorted(unknown)]))
     for agent_id, talk in filled.items():
         talks.keep(agent_id, talk)
     found = []
-    for agent_id, said_by in wanted:
-        view, new = known[agent_id, said_by], filled.get(agent_id)
+    for agent_id, said_by, *_ in wanted:
+        view, new = talks.view(agent_id, said_by), filled.get(agent_id)
         if view is None and new is not None and said_by >= new.since:
-            # Asked of the cache, which counts the bytes; from the talk itself if there was no room to keep it.
-            view = talks.view(agent_id, said_by)
-            view = new.view(said_by) if view is None else view
+            view = new.view(said_by)  # there was no room to keep it
         if view is None:  # of an earlier life: read, and not kept
             view = dict(_read(projections, [(agent_id, said_by)]))[agent_id].view(said_by)
         found.append(view)

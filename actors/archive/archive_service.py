@@ -274,9 +274,15 @@ class _OwnProcess:
         """Return the best matches in archival memory, best first. Raises ArchiveDown."""
         if known is None:
             return await self._search_index(wanted)
+        if known.records:
+            self._begin_index()
         return page_of(await self._meant.search_memories(known, wanted), wanted)
 
     async def _search_index(self, wanted: ArchiveQuery) -> Page:
+        raise NotImplementedError
+
+    def _begin_index(self) -> None:
+        """Have the index follow the logs in the background: after a restart it is what answers."""
         raise NotImplementedError
 
     def begin(self, agent_id: str, records: int) -> None:
@@ -313,9 +319,12 @@ class LocalArchiveClient(_OwnProcess):
 
     async def _search_index(self, wanted: ArchiveQuery) -> Page:
         page: Page = await self._archivist.ask(wanted)
+        self._begin_index()
+        return page
+
+    def _begin_index(self) -> None:
         if self._stays:
             self._archivist.begin()
-        return page
 
     async def close(self) -> None:
         """Close the archive. Idempotent."""
@@ -342,6 +351,7 @@ class ClusterArchiveClient(_OwnProcess):
         self._send = send
         self._waiting: list[tuple[ArchiveQuery, asyncio.Future[Any]]] = []
         self._calls: set[asyncio.Task[None]] = set()
+        self._index_begun = False
 
     async def _search_index(self, wanted: ArchiveQuery) -> Page:
         loop = asyncio.get_running_loop()
@@ -353,6 +363,11 @@ class ClusterArchiveClient(_OwnProcess):
             return await asyncio.wait_for(answer, SEARCH_S)
         except TimeoutError:
             raise ArchiveDown(f"the archive gave no answer in {SEARCH_S} seconds") from None
+
+    def _begin_index(self) -> None:
+        if not self._index_begun:  # a call without a question starts the archive
+            self._index_begun = True
+            asyncio.get_running_loop().call_soon(self._begin_call)
 
     def _begin_call(self) -> None:
         waiting, self._waiting = self._waiting, []

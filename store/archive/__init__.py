@@ -8,8 +8,8 @@ The index can be lost: `everlog archive rebuild` creates it again.
 from everlog.store.archive.archive import Archive, drop_messages, message_vectors_of, recorded_embedder
 from everlog.store.archive.archive_metadata import ServingTable
 from everlog.store.archive.archive_results import FollowCounts, IndexSizes, IndexStatus, Match, Matches, RebuildReport
-from everlog.store.archive.memory_rows import MemoryRows
 from everlog.store.archive.message_vectors import MessageVectors
+from everlog.store.archive.row_caches import MemoryRows
 from everlog.store.embedding.embedder import Embedder
 
 __all__ = [

@@ -28,8 +28,8 @@ from everlog.store.archive.archive_lineage import Lineage
 from everlog.store.archive.archive_metadata import NOTES, ArchiveMetadata, ServingTable
 from everlog.store.archive.archive_results import Matches
 from everlog.store.archive.embedding_cache import EmbeddingCache, embed_checked
-from everlog.store.archive.memory_rows import MemoryRows
 from everlog.store.archive.row_cache import near_rows
+from everlog.store.archive.row_caches import MemoryRows
 from everlog.store.base.archive_query import ArchiveQuery, SaidMessages
 from everlog.store.base.permissions import make_folders
 from everlog.store.embedding.chunks import passages

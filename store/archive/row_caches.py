@@ -1,25 +1,31 @@
 """Keep the row caches of recently searched agents, as many as fit in memory, and the table from which they are read.
 
-Used by `archive`. Not thread-safe: `Archive` holds its reading lock during each call.
+Used by `archive`, and by `message_vectors` for memories that its caller has. Not thread-safe: `Archive` holds its
+reading lock during each call.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
 import pyarrow as pa
 
-from everlog.events import ArchiveError
+from everlog.events import ArchiveError, Record
 from everlog.store.archive.archive_constants import LARGE_ROWS, ROW_CACHE_BYTES_MAX
 from everlog.store.archive.archive_lineage import AncestorRows, Lineage, RowSelection, parts_of
 from everlog.store.archive.archive_metadata import NOTES, ArchiveMetadata, ServingTable
-from everlog.store.archive.archive_table import Table, Tables, equal
+from everlog.store.archive.archive_results import Matches
+from everlog.store.archive.archive_table import Table, Tables, equal, table_of
 from everlog.store.archive.archive_writer import foreign
+from everlog.store.archive.embedding_cache import EmbeddingCache
+from everlog.store.archive.hybrid_search import CandidatePool, find, newest
 from everlog.store.archive.large_owner import Asked, OwnerSize, candidates, conditions_of, size_of
 from everlog.store.archive.row_cache import COLUMNS, RowCache
-from everlog.store.archive.row_fold import ENDED
+from everlog.store.archive.row_fold import ENDED, RowFold
 from everlog.store.archive.write_batch import WriteBatch
+from everlog.store.base.archive_query import ArchiveQuery
 from everlog.store.base.lazy_pyarrow import pc
 
 T = TypeVar("T")
@@ -182,6 +188,37 @@ class RowCaches:
         self._notes.close()
         self._found.clear()
         self._table = None
+
+
+class MemoryRows:
+    """Rows of a few memories of an agent that is not a fork, made without the table. Answers are the same to the digit.
+
+    Vectors and words are cached with those of the table, so following the log does not embed a memory again.
+    """
+
+    def __init__(self, records: Sequence[Record], vectors: EmbeddingCache) -> None:
+        """Make the rows of `records`: all that stored, changed or deleted a memory of the agent's life. Raises
+        EmbedderError, ArchiveError.
+        """
+        fold = RowFold()
+        for record in records:
+            fold.apply(record)
+        rows = list(fold.rows.values())
+        self.embedder = vectors.embedder
+        """Embedder of the vectors."""
+        self.records = len(records)
+        """Number of records of which the rows were made."""
+        self._rows = RowCache(table_of(rows, *vectors.of(rows))) if rows else None
+
+    def search(self, wanted: ArchiveQuery, vector: np.ndarray | None) -> Matches:
+        """Return the memories that match, best first, as of the seq of `wanted`. `vector`: that of the query; None if
+        it has no words.
+        """
+        is_search = bool(wanted.query.strip())
+        if self._rows is None:
+            return Matches(total=0, by_meaning=is_search and vector is not None)
+        pool = CandidatePool([RowSelection(self._rows, self._rows.held(wanted.as_of), wanted.as_of)], [], wanted)
+        return find(pool, wanted, vector) if is_search else newest(pool, wanted)
 
 
 def _condition(agent_id: str, which: str) -> str:

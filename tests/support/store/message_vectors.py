@@ -1,11 +1,13 @@
 """Vectors of messages that know one answer, for tests of the services that ask for them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from everlog.actors.archive.message_meanings import MessageMeanings
-from everlog.store import SaidMessages
+from everlog.events import Record
+from everlog.store import ArchiveQuery, SaidMessages
+from everlog.store.archive import Matches
 
 
 class Vectors:
@@ -25,6 +27,14 @@ class Vectors:
         if self.fails is not None:
             raise self.fails
         self.prepared.append((agent_id, len(said.seqs)))
+
+    def memory_rows(self, records: Sequence[Record], made: object) -> object:
+        return records
+
+    def search_memories(self, rows: Sequence[Record], wanted: ArchiveQuery) -> Matches:
+        if self.fails is not None:
+            raise self.fails
+        return Matches(total=len(rows))
 
     def close(self) -> None:
         pass
