@@ -7,17 +7,20 @@ cache answers without a query, unless an agent was activated since: the talk of 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from everlog.projections.engine import HEAD, Projections
 from everlog.projections.rows import Wanted
 from everlog.projections.search.talk_cache import AgentTalk
-from everlog.projections.search.talk_index import TalkView, Utterance
+from everlog.projections.search.utterance import Utterance
+
+if TYPE_CHECKING:
+    from everlog.projections.search.talk_index import TalkView
 
 _FACTS = itemgetter(*Utterance._fields)
 
 
-def read_talks(projections: Projections, wanted: Sequence[Wanted]) -> list[TalkView]:
+def read_talks(projections: Projections, wanted: Sequence[Wanted]) -> "list[TalkView]":
     """Return for each (agent, seq) what the agent had said and heard by the seq, inclusive, in its life at that seq."""
     talks = projections.caches.talks
     unknown = {agent_id for agent_id, *_ in wanted if not talks.knows(agent_id)}

@@ -5,18 +5,20 @@ them.
 """
 
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
 from everlog.actors.formats import render_request
-from everlog.actors.memory.agent_search import AgentSearcher, in_place
-from everlog.actors.ports.effects import ArchiveClient, ThreadRunner
+from everlog.actors.ports.effects import ArchiveClient, ThreadRunner, in_place
 from everlog.actors.prompt.context import Context, context_of, is_configured
 from everlog.events import AgentConfigured, BadInput, is_erased
 from everlog.events.lifecycle import FunctionRef
 from everlog.projections import HEAD, Projections, Row, activate
 from everlog.store import LogReader, typed
+
+if TYPE_CHECKING:
+    from everlog.actors.memory.agent_search import AgentSearcher
 
 
 def schemas_in(rows: Iterable[Row]) -> dict[str, str]:
@@ -111,11 +113,13 @@ class AgentView:
             )
         return render_request.request(context, schemas)
 
-    def searcher(self, as_of: int | None = None, aside: ThreadRunner = in_place) -> AgentSearcher:
+    def searcher(self, as_of: int | None = None, aside: ThreadRunner = in_place) -> "AgentSearcher":
         """Return a searcher as of a moment, in the agent's time zone then; UTC if its configuration was erased.
 
         `aside` runs its queries.
         """
+        from everlog.actors.memory.agent_search import AgentSearcher
+
         view = self.at(as_of)
         payloads = [row["payload"] for row in view.rows("configurations") if row["living"]]
         zone = msgspec.json.decode(payloads[-1]).get("zone", "UTC") if payloads else "UTC"

@@ -5,14 +5,16 @@ caller as a failed commit.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
 from everlog.events import Draft, Record
 from everlog.projections import Projections, read_talks
-from everlog.projections.search.talk_index import TalkView
 from everlog.store import Commit, Log, LogReader
+
+if TYPE_CHECKING:
+    from everlog.projections.search.talk_index import TalkView
 
 
 class LocalJournal:
@@ -41,7 +43,7 @@ class LocalJournal:
         """Return rows of a projection as of a seq, inclusive. `turn`: that of the call whose context is asked for."""
         return self._projections.answers(name, [(agent_id, as_of) if turn is None else (agent_id, as_of, turn)])[0]
 
-    async def talk(self, agent_id: str, said_by: int) -> TalkView:
+    async def talk(self, agent_id: str, said_by: int) -> "TalkView":
         """Return what the agent had said and heard by a seq, inclusive."""
         return read_talks(self._projections, [(agent_id, said_by)])[0]
 

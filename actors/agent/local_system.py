@@ -8,6 +8,7 @@ import difflib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -20,7 +21,6 @@ from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.functions.extras import NO_GRANTS, Grants, answer, extras, no_helper
 from everlog.actors.functions.memgpt_functions import ALIASES, BUILTIN
 from everlog.actors.functions.tools import Tool
-from everlog.actors.memory.agent_search import AgentSearcher
 from everlog.actors.memory.shared_block_rules import BlockClient
 from everlog.actors.memory.shared_block_writer import SharedBlockWriter
 from everlog.actors.models.make_model import model_for
@@ -45,6 +45,9 @@ from everlog.store import (
     shard_of,
     typed,
 )
+
+if TYPE_CHECKING:
+    from everlog.actors.memory.agent_search import AgentSearcher
 
 __all__ = ["AgentServices", "AgentView", "LocalSystem", "ModelLookup"]
 
@@ -193,7 +196,9 @@ class LocalSystem:
                 if not create and not seat.head:
                     raise self.unknown(agent_id)
 
-                def searcher(context: Context | None, turn: int) -> AgentSearcher:
+                def searcher(context: Context | None, turn: int) -> "AgentSearcher":
+                    from everlog.actors.memory.agent_search import AgentSearcher
+
                     if context is None:
                         return AgentSearcher(seat.projections, agent_id, HEAD, "UTC")
                     return AgentSearcher.during(

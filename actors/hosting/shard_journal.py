@@ -14,7 +14,7 @@ from copy import copy
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import msgspec
@@ -35,8 +35,10 @@ from everlog.events import (
     StoreError,
 )
 from everlog.projections import HEAD, Projections, Rows, Wanted, activate, activate_many, read_talks
-from everlog.projections.search.talk_index import TalkView
 from everlog.store import Append, Commit, FileLog, LogReader
+
+if TYPE_CHECKING:
+    from everlog.projections.search.talk_index import TalkView
 
 TALK = "talk"
 """Name of the requests for talks, among the names of projections."""
@@ -176,7 +178,7 @@ class ShardJournal:
         self._asks.append(_Ask(name, agent_id, as_of, turn, answer))
         return await answer
 
-    async def talk(self, agent_id: str, said_by: int) -> TalkView:
+    async def talk(self, agent_id: str, said_by: int) -> "TalkView":
         """Return what the agent had said and heard by a seq, inclusive. Only a talk that is not in memory takes a
         query: one for all agents that wait for the next tick.
         """

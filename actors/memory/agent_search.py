@@ -13,7 +13,7 @@ import msgspec
 from everlog.actors.memory.joint_search import RESULTS_MAX, covered, merged, page_of, places_of, relevance, scored
 from everlog.actors.memory.reranked_search import reranked
 from everlog.actors.ports.agent_constants import PAGE_RESULTS, PAGES_MAX, PASSAGE_CHARS
-from everlog.actors.ports.effects import ANYTHING, ArchiveClient, Filters, Hit, Page, Place, ThreadRunner
+from everlog.actors.ports.effects import ANYTHING, ArchiveClient, Filters, Hit, Page, Place, ThreadRunner, in_place
 from everlog.actors.prompt.context import Context
 from everlog.events import ArchiveDown, FunctionError
 from everlog.projections import ArchivalSearch, AttachedSources, Projections, RecallPage, RecallSearch
@@ -24,11 +24,6 @@ from everlog.store.embedding.best_passage import passage_around
 
 if TYPE_CHECKING:
     import numpy as np
-
-
-async def in_place(work: Callable[..., Any], /, *arguments: Any) -> Any:
-    """Run work here and now: a `ThreadRunner` without a thread, for hosts, whose engine belongs to their loop."""
-    return work(*arguments)
 
 
 TalkReader = Callable[[str, int], Awaitable[TalkView]]

@@ -42,6 +42,11 @@ class ThreadRunner(Protocol):
     def __call__(self, work: Callable[..., Any], /, *arguments: Any) -> Awaitable[Any]: ...
 
 
+async def in_place(work: Callable[..., Any], /, *arguments: Any) -> Any:
+    """Run work here and now: a `ThreadRunner` without a thread, for hosts, whose engine belongs to their loop."""
+    return work(*arguments)
+
+
 class FunctionOutcome(msgspec.Struct, frozen=True):
     """Outcome of one run of a user's function."""
 

@@ -5,11 +5,13 @@ Used by `Agent` and its `EventWriter`; implemented by `LocalJournal` and by `hos
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from everlog.events import Draft, Record
-from everlog.projections.search.talk_index import TalkView
 from everlog.store import Commit
+
+if TYPE_CHECKING:
+    from everlog.projections.search.talk_index import TalkView
 
 
 class Journal(Protocol):
@@ -25,7 +27,7 @@ class Journal(Protocol):
         """
         ...
 
-    async def talk(self, agent_id: str, said_by: int) -> TalkView:
+    async def talk(self, agent_id: str, said_by: int) -> "TalkView":
         """Return what the agent had said and heard by a seq, inclusive, for a search."""
         ...
 

@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import msgspec
 
 from everlog.actors.agent.local_system import LocalSystem
-from everlog.actors.memory.agent_search import AgentSearcher, in_place
+from everlog.actors.memory.agent_search import AgentSearcher
 from everlog.actors.ports.agent_constants import PAGE_RESULTS
-from everlog.actors.ports.effects import Filters, Page, Place
+from everlog.actors.ports.effects import Filters, Page, Place, in_place
 from everlog.actors.reports.fleet_search import FleetQuery, SearchReports, search_agents, searched_agents
 from everlog.events import BadInput, EverlogError, FunctionError
 from everlog.interfaces.common.agent_patterns import is_pattern, select, selects_many

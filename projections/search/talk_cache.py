@@ -6,12 +6,19 @@ is kept here holds words of messages: whatever drops an agent's rows must drop i
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
 from everlog.events import Record, is_erased
-from everlog.projections.search.talk_index import TEXT_BYTES, TalkIndex, TalkView, Utterance
+from everlog.projections.search.utterance import Utterance
+
+if TYPE_CHECKING:
+    from everlog.projections.search.talk_index import TalkIndex, TalkView
+
+WAITING_BYTES = 120
+"""Approximate bytes in memory of a message that waits, besides its characters."""
 
 SAID_BY = {"user_message": "user", "message_sent": "assistant"}
 """Role of the speaker by the type of a record that counts as said, unless it was erased; see `sql/add.sql`."""
@@ -40,7 +47,7 @@ class AgentTalk:
     def __init__(self, since: int, said: Iterable[Utterance] = ()) -> None:
         """Begin with what has been `said` so far, in order. `since`: seq of the record that began the life."""
         self.since = since
-        self._index = TalkIndex()
+        self._index: TalkIndex | None = None
         self._size = self._waiting_bytes = 0
         self._waiting: list[Utterance] = []
         for one in said:
@@ -54,15 +61,21 @@ class AgentTalk:
     def add(self, one: Utterance) -> None:
         """Add a message that was said after all others."""
         self._waiting.append(one)
-        self._waiting_bytes += one.text.__sizeof__() + TEXT_BYTES
+        self._waiting_bytes += one.text.__sizeof__() + WAITING_BYTES
 
-    def view(self, said_by: int) -> TalkView:
+    def view(self, said_by: int) -> "TalkView":
         """Return what had been said by a seq of this life, inclusive. Messages that wait are indexed now."""
+        index = self._index
+        if index is None:
+            # Imported at the first search: its patterns and words take longer to load than all else of an agent.
+            from everlog.projections.search.talk_index import TalkIndex
+
+            index = self._index = TalkIndex()
         if self._waiting:
-            self._index.append(self._waiting)
-            self._waiting, self._waiting_bytes, self._size = [], 0, self._index.size
-        seqs = self._index.columns["seq"].first(len(self._index))
-        return self._index.view(int(np.searchsorted(seqs, said_by, "right")))
+            index.append(self._waiting)
+            self._waiting, self._waiting_bytes, self._size = [], 0, index.size
+        seqs = index.columns["seq"].first(len(index))
+        return index.view(int(np.searchsorted(seqs, said_by, "right")))
 
 
 class TalkCache:
@@ -108,7 +121,7 @@ class TalkCache:
         self._talks[agent_id] = talk
         self._grown(agent_id, talk.size)
 
-    def view(self, agent_id: str, said_by: int) -> TalkView | None:
+    def view(self, agent_id: str, said_by: int) -> "TalkView | None":
         """Return what an agent had said and heard by a seq, inclusive; None if this is not kept, or if the seq is of an
         earlier life.
         """

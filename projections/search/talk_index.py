@@ -13,12 +13,13 @@ from array import array
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import islice, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from everlog.events.times import MICROSECONDS
 from everlog.projections.search.talk_words import STATED_SHIFT, UNIT_SHIFT, NewWords, StemNumbers
+from everlog.projections.search.utterance import Utterance
 from everlog.store.base.function_words import FUNCTION_WORDS
 from everlog.store.base.stemming import stems
 from everlog.store.embedding.chunks import passages
@@ -34,18 +35,6 @@ ROLES = ("user", "assistant")
 
 POSTING_BYTES, STEM_BYTES, TEXT_BYTES = 9, 300, 120
 """Approximate bytes in memory of a posting, of a stem without its postings, and of a message besides its characters."""
-
-
-class Utterance(NamedTuple):
-    """One thing that was said: a row of `search_talk`."""
-
-    seq: int
-    time: int
-    """Microseconds UTC."""
-    role: str
-    name: str
-    text: str
-    ref: str
 
 
 class TalkView:
