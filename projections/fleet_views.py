@@ -9,7 +9,7 @@ Used by `actors/reports` and `everlog sql`.
 
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Self
 
@@ -43,6 +43,8 @@ VIEWS = (
 """Names of all views, in the order of their creation."""
 NAMED_VIEWS = (*VIEWS, "prices")
 """Names of everything that a query may name."""
+PRICED = frozenset({"model_calls", "cost_of", "price_of"})
+"""Names of what needs the prices."""
 ROWS_AT_ONCE = 8_192
 """Number of rows of an answer that are fetched at a time."""
 
@@ -68,6 +70,7 @@ run.
 """
 _COLUMNS = """SELECT table_name, column_name, data_type FROM duckdb_columns()
 WHERE table_name IN ({views}) ORDER BY table_name, column_index"""
+_WORD = re.compile(r"\w+")
 _PLACE = re.compile(r"LINE (\d+): (.*?)\n( *\^)", re.DOTALL)
 """DuckDB's excerpt of a query: the number of a line, the line, and the caret below it."""
 _SHOW_TABLES = re.compile(r"\s*SHOW\s+TABLES\s*;?\s*", re.IGNORECASE)
@@ -107,7 +110,9 @@ QUERY_LIMITS = QueryLimits()
 
 
 class FleetViews:
-    """Views of `VIEWS` over sealed files and records that are not sealed. Not thread-safe."""
+    """Views of `VIEWS` over sealed files and records that are not sealed. A view is made when a query names it. Not
+    thread-safe.
+    """
 
     def __init__(
         self,
@@ -145,17 +150,22 @@ class FleetViews:
                 **({} if limits.threads is None else {"threads": str(limits.threads)}),
             },
         )
+        self._unmade = {"prices": [price_list(prices), price_of(prices), COST, VIEW]}
+        self._unmade |= {view: [f"CREATE VIEW {view} AS {sql(f'fleet/{view}')}"] for view in VIEWS}
+        """Statements that make the views that no query has named yet. Making all of them takes longer than a count."""
         try:
-            self._make_prices(prices)
             self._db.register("given_names", _Rows(names_table(names or {})))
             self._make(paths, fresh, upto, agent_id)
         except _FAILED as error:
             self.close()
             raise _error(error, damage) from error
 
-    def _make_prices(self, prices: Sequence[ListedPrice]) -> None:
-        for statement in (price_list(prices), price_of(prices), COST, VIEW):
-            self._db.execute(statement)
+    def _make_views(self, names: Collection[str] = NAMED_VIEWS) -> None:
+        """Make views that are not made yet: those of these names, and what they need."""
+        named = {*names, "prices"} if not PRICED.isdisjoint(names) else {*names}
+        for name in [name for name in self._unmade if name in named]:
+            for statement in self._unmade.pop(name):
+                self._db.execute(statement)
 
     def _make(self, paths: Sequence[str], fresh: pa.Table, upto: int | None, agent_id: str | None) -> None:
         run = self._db.execute
@@ -176,8 +186,6 @@ class FleetViews:
         mine = "true" if agent_id is None else "agent_id = '" + agent_id.replace("'", "''") + "'"
         run(f"CREATE VIEW log AS FROM by_then WHERE {mine}")
         self._make_lives(agent_id)
-        for view in VIEWS:
-            run(f"CREATE VIEW {view} AS {sql(f'fleet/{view}')}")
         # Last, so that a query cannot lift the limits above.
         run("SET lock_configuration = true")
 
@@ -227,6 +235,7 @@ class FleetViews:
         if _SHOW_TABLES.fullmatch(query):
             query = f"SELECT unnest({sorted((*VIEWS, 'prices'))}) AS name"
         try:
+            self._make_views(_WORD.findall(query.lower()))
             statements = self._db.extract_statements(query)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                 kinds = " and ".join(statement.type.name for statement in statements) or "nothing"
@@ -243,6 +252,7 @@ class FleetViews:
 
     def columns(self) -> dict[str, list[tuple[str, str]]]:
         """Return the columns of each view, `prices` included: name and type, in their order."""
+        self._make_views()
         wanted = ", ".join(f"'{name}'" for name in NAMED_VIEWS)
         found: dict[str, list[tuple[str, str]]] = {name: [] for name in NAMED_VIEWS}
         for view, column, kind in self._db.execute(_COLUMNS.format(views=wanted)).fetchall():
@@ -255,6 +265,7 @@ class FleetViews:
         Return an empty text if DuckDB names no place. Nothing is run.
         """
         try:
+            self._make_views()
             statements = self._db.extract_statements(query)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                 return ""
