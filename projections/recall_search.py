@@ -150,8 +150,7 @@ class RecallSearch:
 
 def _messages_with(talk: TalkView, stem: str) -> int:
     """Return the number of messages that contain a stem."""
-    places = talk.message_of[talk.postings(stem)[0]]
-    return int(np.count_nonzero(np.diff(places, prepend=-1)))
+    return len(talk.places_with(stem))
 
 
 def described(query: str, talk: TalkView) -> FeatureQuery:
@@ -171,7 +170,7 @@ def known_dates(query: str, talk: TalkView, zone: tzinfo = UTC) -> np.ndarray | 
 def without_names(query: str, talk: TalkView) -> str:
     """Return the query without the names of speakers, unless nothing else is left."""
     names = frozenset[str]().union(*talk.name_stems)
-    kept = [word for word in query.split() if not names.intersection(stems(word))]
+    kept = [word for word in query.split() if not (names and names.intersection(stems(word)))]
     return " ".join(kept) or query
 
 

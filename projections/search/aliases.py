@@ -11,8 +11,6 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import NamedTuple
 
-import numpy as np
-
 from everlog.projections.search.talk_index import TalkView
 from everlog.store.base.function_words import ENGLISH, FUNCTION_WORDS, QUESTION_WORDS
 from everlog.store.base.stemming import language_of, query_stems, stems
@@ -186,15 +184,23 @@ def _introduced(
     for stem in sought:
         for place in reversed(_places(talk, stem)):
             if place not in known and len(known) < MESSAGES_MAX:
-                known[place] = aliases_in(talk.text(place))
+                known[place] = _introduced_at(talk, place)
             for noun, name in known.get(place, ()):
                 for one, other in ((noun, name), (name, noun)):
                     found |= dict.fromkeys(other if stem in one else ())
     return [stem for stem in found if stem not in left_out][:EXPANSIONS_MAX]
 
 
+def _introduced_at(talk: TalkView, place: int) -> tuple[IntroducedName, ...]:
+    """Return the pairs of a message, which is read once."""
+    read = talk.introduced
+    if place not in read:
+        read[place] = aliases_in(talk.text(place))
+    found: tuple[IntroducedName, ...] = read[place]
+    return found
+
+
 def _places(talk: TalkView, stem: str) -> list[int]:
     """Return the first and the last messages with a stem: a name is introduced early, or again."""
-    units = talk.postings(stem)[0]
-    places: list[int] = np.unique(talk.message_of[units]).tolist()
+    places: list[int] = talk.places_with(stem).tolist()
     return places if len(places) <= 2 * AT_EACH_END else places[:AT_EACH_END] + places[-AT_EACH_END:]

@@ -91,6 +91,8 @@ def dates_named(text: str, language: str, today: date, side: int) -> Iterator[Fo
         return
     words, rules = _rules(language)
     said = frozenset(_WORD.findall(text.lower()))
+    if said.isdisjoint(_needed(language)):
+        return
     for rule in rules:
         if said.isdisjoint(rule.needs):
             continue
@@ -101,6 +103,12 @@ def dates_named(text: str, language: str, today: date, side: int) -> Iterator[Fo
                     min(match.start(name) for name in named) if rule.read in {_inside, _inside_year} else match.start()
                 )
                 yield begin, match.end(), span
+
+
+@cache
+def _needed(language: str) -> frozenset[str]:
+    """Return the words of which a text that names a date in a language has one."""
+    return frozenset(word for rule in _rules(language)[1] for word in rule.needs)
 
 
 @cache

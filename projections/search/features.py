@@ -107,6 +107,13 @@ class _Setting:
         found[:-1] = values[1:] * self.linked[1:]
         return found
 
+    def around(self, has: np.ndarray) -> np.ndarray:
+        """Return True for each message for which `has` is, and for those right before or after it."""
+        found = has.copy()
+        found[1:] |= has[:-1] & self.linked[1:]
+        found[:-1] |= has[1:] & self.linked[1:]
+        return found
+
     def by_message(self, word: FoundWord) -> tuple[np.ndarray, np.ndarray]:
         """Return how often each message has a word in statements and in questions."""
         places = self.talk.message_of[word.units]
@@ -145,9 +152,11 @@ class _Sums:
             stated, asked = here.by_message(word)
             has = stated + asked > 0
             self.covered += word.rarity * has
-            self.near += word.rarity * (has | (here.before(has) > 0) | (here.after(has) > 0))
-            self.asked += score(word.rarity, asked, in_message)
-            self.topical |= has | (here.replies & (here.before(asked) > 0))
+            self.near += word.rarity * here.around(has)
+            self.topical |= has
+            if word.asked.any():
+                self.asked += score(word.rarity, asked, in_message)
+                self.topical[1:] |= here.replies[1:] & (asked[:-1] > 0)
             times = np.zeros(here.talk.units)
             times[word.units] = STATED * word.stated + ASKED * word.asked
             self.alone += score(word.rarity, times, in_unit)
@@ -195,6 +204,10 @@ def measure(
 def find(talk: TalkView, alternatives: Sequence[str]) -> FoundWord:
     """Return the units that have one of the stems of a word."""
     parts = [talk.postings(stem) for stem in dict.fromkeys(alternatives)]
+    parts = [part for part in parts if len(part[0])] or parts[:1]
+    if len(parts) == 1:
+        units, stated, asked = parts[0]
+        return FoundWord(units, stated.astype(np.float64), asked.astype(np.float64), rarity(talk.units, len(units)))
     units, places = np.unique(np.concatenate([part[0] for part in parts]), return_inverse=True)
     stated = np.bincount(places, np.concatenate([part[1] for part in parts]), len(units))
     asked = np.bincount(places, np.concatenate([part[2] for part in parts]), len(units))

@@ -74,6 +74,7 @@ class TalkView:
         """Number of stems of the questions of each unit."""
         self.message_of = columns["message_of"].first(self.units)
         """Place of the message of each unit."""
+        self._postings: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 
     def __len__(self) -> int:
         """Return the number of messages."""
@@ -86,14 +87,27 @@ class TalkView:
 
     def postings(self, stem: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the units that contain a stem, ascending (int32), and how often each contains it in statements and in
-        questions (uint8, at most COUNT_MAX).
+        questions (uint8, at most COUNT_MAX). They are unpacked once.
         """
+        if (known := self._postings.get(stem)) is not None:
+            return known
         packed = self._index.packed(stem)
         if len(self) < len(self._index):
             packed = packed[: int(np.searchsorted(packed, np.uint64(self.units << UNIT_SHIFT)))]
         units = (packed >> np.uint64(UNIT_SHIFT)).astype(np.int32)
         stated = (packed >> np.uint64(STATED_SHIFT)).astype(np.uint8)
-        return units, stated, packed.astype(np.uint8)
+        found = self._postings[stem] = units, stated, packed.astype(np.uint8)
+        return found
+
+    def places_with(self, stem: str) -> np.ndarray:
+        """Return the places of the messages that contain a stem, ascending."""
+        places = self.message_of[self.postings(stem)[0]]
+        return places if self.units == len(self) else places[np.flatnonzero(np.diff(places, prepend=-1))]
+
+    @property
+    def introduced(self) -> dict[int, Any]:
+        """Names that messages introduce, by the place of the message, for those that were read (`aliases`)."""
+        return self._index.introduced
 
     def text(self, place: int) -> str:
         """Return the text of a message."""
@@ -137,6 +151,8 @@ class TalkIndex:
         self.names = [""]
         self.texts: list[str] = []
         self.refs: list[str] = []
+        self.introduced: dict[int, Any] = {}
+        """Names that messages introduce, by place, as far as they were read: they depend on the message alone."""
         self._speakers = {"": 0}
         self._numbers = StemNumbers()
         self._postings: list[array[int]] = []
