@@ -1,14 +1,15 @@
 """Run a cluster for minutes while its agents are activated and unloaded: memory and open files of its processes must
 not grow.
 
-    python -m tests.soak.cluster_soak [--minutes 20] [--agents 600]
+    python -m tests.soak.cluster_soak [--minutes 20] [--agents 600] [--words FOLDER]
     python -m tests.soak.cluster_soak --load constant --minutes 40 [--agents 400] [--rate 25] [--words FOLDER]
 
 The second form is that of `constant_load`: agents stay active, and the load is the same all the time. The first form
 starts Ray on this machine, with agents in two shards and a few dedicated ones that are unloaded after some seconds, and
-sends messages to some of the agents at a time. At the end it prints a table: for each process that ran all the time its
-memory (resident, and private) and its open files after a warm-up and at the end, and the growth of its memory. It exits
-with status 1 if a figure grew more than allowed.
+sends messages to some of the agents at a time: real words, if the data set is available. At the end it prints a table:
+for each process that ran all the time its memory (resident, and private) and its open files after a warm-up and at the
+end, its private memory after each quarter, and the growth of its memory. It exits with status 1 if a figure grew more
+than allowed.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from bench.fleet import words
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import open_system
 from tests.cluster.conftest import descendants
@@ -68,6 +70,8 @@ class Process(NamedTuple):
     last: Look
     slope: float
     """Growth of its private memory, in bytes a minute."""
+    quarters: Sequence[Look] = ()
+    """Last measurement of each quarter of the run."""
 
     @property
     def faults(self) -> list[str]:
@@ -127,7 +131,10 @@ class Looks:
             steady = [look for look in looks if look.at >= warm]
             lived = looks[0].at <= warm and looks[-1].at >= now - 3 * LOOK_S
             if lived and len(steady) > 1:
-                found.append(Process(f"{self._names[pid]} ({pid})", steady[0], steady[-1], slope_of(steady)))
+                ends = [self._began + part * (now - self._began) / 4 for part in range(1, 5)]
+                quarters = [[look for look in looks if look.at <= end][-1] for end in ends]
+                name = f"{self._names[pid]} ({pid})"
+                found.append(Process(name, steady[0], steady[-1], slope_of(steady), quarters))
         return sorted(found)
 
 
@@ -142,20 +149,24 @@ def slope_of(looks: Sequence[Look]) -> float:
 
 def table(processes: Sequence[Process]) -> str:
     """Return the measurements as a table."""
-    lines = [f"{'process':36}{'resident MiB':>16}{'own MiB':>16}{'MiB/min':>9}{'files':>12}"]
+    quarters = "".join(f"{f'own {part}/4':>9}" for part in range(1, 5))
+    lines = [f"{'process':36}{'resident MiB':>16}{'own MiB':>16}{quarters}{'MiB/min':>9}{'files':>12}"]
     for one in processes:
         resident = f"{one.first.resident / MIB:.0f} - {one.last.resident / MIB:.0f}"
         own = f"{one.first.private / MIB:.1f} - {one.last.private / MIB:.1f}"
         files = f"{one.first.files} - {one.last.files}"
-        lines.append(f"{one.name:36}{resident:>16}{own:>16}{one.slope / MIB:>9.2f}{files:>12}")
+        marks = "".join(f"{look.private / MIB:>9.1f}" for look in one.quarters)
+        lines.append(f"{one.name:36}{resident:>16}{own:>16}{marks:>36}{one.slope / MIB:>9.2f}{files:>12}")
     return "\n".join(lines)
 
 
 class Soak:
     """Agents, and tasks that send messages to them."""
 
-    def __init__(self, system: AgentSystem, agents: int, seed: int) -> None:
+    def __init__(self, system: AgentSystem, agents: int, seed: int, lines: Sequence[str]) -> None:
+        """`lines`: messages to choose from."""
         self.system = system
+        self.lines = lines
         self.names = [f"agent {number}" for number in range(agents)]
         self.alone = [f"alone {number}" for number in range(ALONE)]
         self.looks = Looks()
@@ -187,7 +198,7 @@ class Soak:
             await self._talk([self._chance.choice(self.alone)])
 
     async def _talk(self, names: Sequence[str]) -> None:
-        said = [(name, f"My number is {self._chance.randrange(10**6)}") for name in names]
+        said = [(name, self._chance.choice(self.lines)) for name in names]
         async for sent in self.system.send_many(said):
             assert sent.error is None, sent.error
             self.messages += 1
@@ -202,10 +213,10 @@ class Soak:
             await asyncio.sleep(LOOK_S)
 
 
-async def soak(folder: Path, seconds: float, agents: int, seed: int = 7) -> Soak:
-    """Run the soak on a new store in `folder`, with its own Ray cluster."""
+async def soak(folder: Path, seconds: float, agents: int, lines: Sequence[str], seed: int = 7) -> Soak:
+    """Run the soak on a new store in `folder`, with its own Ray cluster. `lines`: messages to choose from."""
     async with open_system(folder / "store", runtime="ray", placement="shared", shards=SHARDS, idle_s=IDLE_S) as system:
-        running = Soak(system, agents, seed)
+        running = Soak(system, agents, seed, lines)
         await running.run(seconds)
     return running
 
@@ -225,11 +236,13 @@ def main(arguments: Sequence[str]) -> int:
         if wanted.load == "constant":
             load = constant_load(Path(folder), wanted.minutes * 60, wanted.agents, wanted.rate, wanted.words)
             return 0 if asyncio.run(load) else 1
-        running = asyncio.run(soak(Path(folder), wanted.minutes * 60, wanted.agents))
+        source, lines = words(wanted.words)
+        running = asyncio.run(soak(Path(folder), wanted.minutes * 60, wanted.agents, lines))
     processes = running.looks.processes()
     faults = [fault for one in processes for fault in one.faults]
     print(table(processes))
-    print(f"{wanted.minutes:g} minutes, {running.messages} messages to {wanted.agents} agents; {faults or 'all flat'}")
+    told = f"{running.messages} messages ({source}) to {wanted.agents} agents"
+    print(f"{wanted.minutes:g} minutes, {told}; {faults or 'all flat'}")
     return 1 if faults else 0
 
 
