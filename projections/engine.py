@@ -265,6 +265,11 @@ class Projections:
         if self._changed >= self._compact_at:
             self.compact()
 
+    def rest(self) -> None:
+        """Give back the memory that only work needs."""
+        self.caches.rest()
+        self.compact()
+
     def compact(self) -> None:
         """Compress added rows, and free the memory of dropped rows. Takes about 1 us for each row.
         The engine also compacts itself from time to time.

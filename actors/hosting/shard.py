@@ -369,7 +369,7 @@ class Shard:
             # Once after each period of work, and only at rest: compacting delays the agents.
             if self._ticks is not None and not self._under_way and self._asked != rested_at:
                 rested_at = self._asked
-                self._ticks.rest()
+                self._ticks.projections.rest()
                 give_back()
 
     def _idle(self) -> list[str]:

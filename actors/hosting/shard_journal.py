@@ -197,11 +197,6 @@ class ShardJournal:
         """Return the agent's last seq that was recorded up to a time (microseconds UTC, inclusive); 0 for none."""
         return self._reader(agent_id).seq_at(agent_id, time)
 
-    def rest(self) -> None:
-        """Give back memory that only work needs. Takes about 1 us for each row."""
-        self.projections.caches.rest()
-        self.projections.compact()
-
     async def close(self) -> None:
         """Finish the running tick, refuse later requests, and close the log."""
         self.lose(HostLost("it was closed"))

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.ray
 KEEPS = calls("archival_memory_insert", {"content": "The dog is called Rex"})
 SEARCHES = calls("archival_memory_search", {"query": "animal companion"})
 """Queries that share no word with the stored texts."""
-HEAVY = {"lancedb", "tokenizers", "openai"}
+HEAVY = {"lancedb", "openai"}
 
 
 @pytest.fixture
@@ -48,11 +48,14 @@ def packages(modules: list[str]) -> set[str]:
 
 @alive
 async def test_memories_are_found_by_meaning_in_the_archive_process(opens: Any, folder: Path) -> None:
-    """A memory is found although it shares no word with the query, and the agent's process has imported neither index
-    nor embedder. The archive's process has one heap, and its status has its sizes with their limits.
+    """A memory is found although it shares no word with the query: by its own process, and by the archive after the
+    agent was loaded from its log. The agent's process has not imported the index. The archive's process has one heap,
+    and its status has its sizes with their limits.
     """
-    async with scripted(opens, KEEPS, SEARCHES, says("Done.")) as (system, agent):
+    async with scripted(opens, KEEPS, SEARCHES, says("Done."), SEARCHES, says("Done.")) as (system, agent):
         assert "Rex" in told(await agent.send("go"))
+        assert await system.runtime.unload(agent.agent_id)
+        assert "Rex" in told(await agent.send("again"))
         assert packages(await host_of(system).modules.remote()).isdisjoint(HEAVY)
         assert {"lancedb", "tokenizers"} <= packages(await archive_of(folder).modules.remote())
         assert b"MALLOC_ARENA_MAX=1" in environment_of(await archive_of(folder).ready.remote())
@@ -80,11 +83,14 @@ async def test_the_first_search_of_messages_in_a_cluster_is_by_meaning_too(opens
 @pytest.mark.cluster
 @alive
 async def test_a_killed_archive_is_back_with_all_that_was_kept(opens: Any, folder: Path) -> None:
-    """After a SIGKILL of the archive between two turns, a new process answers the next search, and the index equals the
-    log.
+    """After a SIGKILL of the archive between two turns of an agent that was loaded from its log, a new process answers
+    the next search, and the index equals the log.
     """
-    async with scripted(opens, KEEPS, SEARCHES, says("Done."), SEARCHES, says("Done.")) as (system, agent):
+    searches = (SEARCHES, says("Done."))
+    async with scripted(opens, KEEPS, *searches, *searches, *searches) as (system, agent):
         await agent.send("go")
+        assert await system.runtime.unload(agent.agent_id)
+        await agent.send("and now")
         archive = archive_of(folder)
         kill(await archive.ready.remote())
         assert "Rex" in told(await agent.send("again"))

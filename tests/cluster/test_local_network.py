@@ -55,8 +55,8 @@ def test_a_cluster_of_up_is_private(everlog: Everlog, tmp_path: Path) -> None:
     token.parent.mkdir()
     token.write_text("0123456789abcdef" * 4)
     token.chmod(0o644)
+    everlog("send", "sam", "Hi, my name is Chad and I sail.")  # before: a host that loads an agent asks the archive
     everlog("up")
-    everlog("send", "sam", "Hi, my name is Chad and I sail.")
     everlog("create", "ann", "--placement", "shared")
     everlog("send", "ann", "Hello")
     everlog("send", "sam", "What did I say about whales?")  # not in the conversation: the archive is searched too

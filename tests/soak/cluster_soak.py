@@ -132,7 +132,7 @@ class Looks:
             lived = looks[0].at <= warm and looks[-1].at >= now - 3 * LOOK_S
             if lived and len(steady) > 1:
                 ends = [self._began + part * (now - self._began) / 4 for part in range(1, 5)]
-                quarters = [[look for look in looks if look.at <= end][-1] for end in ends]
+                quarters = [([look for look in looks if look.at <= end] or looks)[-1] for end in ends]
                 name = f"{self._names[pid]} ({pid})"
                 found.append(Process(name, steady[0], steady[-1], slope_of(steady), quarters))
         return sorted(found)

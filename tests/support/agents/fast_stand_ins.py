@@ -137,7 +137,7 @@ class PlainProjections:
         for agent_id in agents:
             self.forget(agent_id)
 
-    def compact(self) -> None:
+    def rest(self) -> None:
         pass
 
     def close(self) -> None:
