@@ -23,12 +23,14 @@ from everlog.projections.projection_constants import (
     MANY_AGENTS,
     MEMORY_MB,
     OF_A_STATE,
+    PENDING_RECORDS_MAX,
     THREADS,
 )
+from everlog.projections.record_insert import RecordInsert
 from everlog.projections.rows import Row, Rows, Wanted, answers, place_of
 from everlog.projections.search_caches import SearchCaches
 from everlog.projections.sql_catalogue import CHANGES, PROJECTIONS, batch_query, macro, sql
-from everlog.store import SCHEMA, batch_of, records_of
+from everlog.store import batch_of, records_of
 from everlog.store.base.lazy_pyarrow import pc
 
 HEAD = 2**63 - 2
@@ -75,10 +77,9 @@ class Projections:
         )
         self._db.execute("SET TimeZone = 'UTC'")
         self._db.execute(sql("hot"))
-        self._incoming = BatchRelation(SCHEMA)
+        self._insert = RecordInsert(self._db)
+        self._pending: list[Record] = []  # added, and not inserted before a query needs them
         self._restoring: BatchRelation | None = None
-        self._db.register("incoming", self._incoming)
-        self._db.execute(f"PREPARE add_records AS {sql('add')}")
         self._set_optimizers(keep=HOT_OPTIMIZERS)
         self._macros = False
         self._resumed: dict[str, HistoryLoader] = {}
@@ -97,6 +98,7 @@ class Projections:
         """Free the memory. Idempotent."""
         atexit.unregister(self.close)
         self.caches.clear()
+        self._insert.close()
         self._statements.clear()  # DuckDB prints a complaint if statements outlive it
         self._db.close()
 
@@ -107,7 +109,11 @@ class Projections:
         self.close()
 
     def add(self, records: Sequence[Record]) -> None:
-        """Add the records of one group of commits, in one transaction: all of them or none."""
+        """Add the records of one group of commits. Raise duckdb.Error, also later, from the next query or `flush`.
+
+        The records wait for the next query, so that the commits between two queries are one insert: in one transaction,
+        all of them or none. Records that change older rows do not wait.
+        """
         if records:
             births = [(r.agent_id, r.seq) for r in records if r.type == "agent_created" and r.seq > 1]
             counted = any(record.type in _COUNTED for record in records)
@@ -115,13 +121,34 @@ class Projections:
             # Before the insert: a summary that was undone may need records that a state does not have.
             self._complete(self._reaching([(r.agent_id, r.payload) for r in records if r.type in _SUMMARIES]))
             records = [upcast_record(record) for record in records]
-            batches = [batch_of(records)]
-            self._add(batches, births, "count_new" if counted else None, summarized)
+            self._pending.extend(records)
+            if births or counted or len(self._pending) >= PENDING_RECORDS_MAX:
+                self._insert_pending(births, "count_new" if counted else None, summarized)
             self._held.update([record.agent_id for record in records])
             self._altered.update([record.agent_id for record in records if record.type in CHANGES])
             self.caches.note(records)
             self._changed += len(records)
             self._compact_if_due()
+
+    @property
+    def pending(self) -> set[str]:
+        """Names of agents with records that were added, and that the next query inserts."""
+        return {record.agent_id for record in self._pending}
+
+    def flush(self) -> None:
+        """Insert the records that wait. Raise duckdb.Error: they still wait, and each query raises the error."""
+        if self._pending:
+            self._insert_pending((), None, ())
+
+    def _insert_pending(self, births: Sequence[tuple[str, int]], count: str | None, summarized: Sequence[str]) -> None:
+        pending, self._pending = self._pending, []
+        inserted = False
+        try:
+            self._add([batch_of(pending)], births, count, summarized)
+            inserted = True
+        finally:
+            if not inserted:
+                self._pending = pending
 
     def load(self, table: pa.Table) -> None:
         """Add many records at once: an Arrow table of the log's schema, in commit order."""
@@ -131,7 +158,8 @@ class Projections:
         shapes = set(zip(table.column("type").to_pylist(), table.column("version").to_pylist(), strict=True))
         if any(version < CATALOGUE[kind].version for kind, version in shapes if kind in CATALOGUE):
             batches = [batch_of([upcast_record(record) for record in records_of(table)])]
-        self._incoming.batches = batches
+        self.flush()
+        self._insert.set(batches)
         kinds = {kind for kind, _ in shapes}
         births = self._query(_BIRTHS) if "agent_created" in kinds else []
         summaries = self._query(_SUMMARIES_OF) if not kinds.isdisjoint(_SUMMARIES) else []
@@ -179,6 +207,7 @@ class Projections:
 
     def states(self, agents: Sequence[str]) -> pa.Table:
         """Return the state of each agent: rows of the hot table, by agent and seq, that are enough to continue from."""
+        self.flush()
         return self._db.sql(batch_query("state"), params=[list(agents), [HEAD] * len(agents)]).to_arrow_table()
 
     def _reaching(self, summaries: Sequence[tuple[str, str]]) -> set[str]:
@@ -200,20 +229,20 @@ class Projections:
         count: str | None,
         summarized: Sequence[str],
     ) -> None:
-        self._incoming.batches = batches
+        self._insert.set(batches)
         try:
             if not births and count is None:
-                self._db.execute("EXECUTE add_records")
+                self._insert.run()
             else:
                 self._add_and_follow(births, count, summarized)
         finally:
-            self._incoming.batches = ()
+            self._insert.set(())
 
     def _add_and_follow(self, births: Sequence[tuple[str, int]], count: str | None, summarized: Sequence[str]) -> None:
         """Add the batches, and update older rows that the new ones change, in one transaction."""
         self._db.execute("BEGIN")
         try:
-            self._db.execute("EXECUTE add_records")
+            self._insert.run()
             for birth in births:
                 for table in ("hot", "cold"):
                     self._db.execute(sql("end_life").format(table=table), birth)
@@ -247,6 +276,7 @@ class Projections:
 
     def forget_many(self, agents: Sequence[str]) -> None:
         """Drop the rows of these agents, as if they had never been added."""
+        self._pending = [record for record in self._pending if record.agent_id not in agents]
         self._held.difference_update(agents)
         self._settled.difference_update(agents)
         self._altered.difference_update(agents)
@@ -301,6 +331,7 @@ class Projections:
         parameters: list[list[Any]] = [list(values) for values in zip(*wanted, strict=True)] or [[], []]
         agents, moments = parameters[:2]
         is_now = all(as_of == HEAD for as_of in moments)
+        self.flush()
         if not (is_now and name in OF_A_STATE):
             self._complete(agents)
         hot = (is_now and name in _LIVE) or self._settled.isdisjoint(agents)
@@ -356,6 +387,7 @@ class Projections:
         return self._query(statement, parameters)
 
     def _query(self, statement: str | duckdb.Statement, parameters: Sequence[object] = ()) -> list[Row]:
+        self.flush()
         self._db.execute(statement, list(parameters))
         names = [column[0] for column in self._db.description or ()]
         return [dict(zip(names, row, strict=True)) for row in self._db.fetchall()]
@@ -367,6 +399,7 @@ class Projections:
 
     def execute(self, statement: str, parameters: Sequence[object] = ()) -> None:
         """Run a statement that returns no rows."""
+        self.flush()
         self._db.execute(statement, list(parameters))
 
     def checksum(self, name: str, agent_id: str, as_of: int = HEAD) -> str:
@@ -395,4 +428,5 @@ class Projections:
             self._set_optimizers(keep=None)
             for name in PROJECTIONS:
                 self._db.execute(macro(name))
+            self._insert.prepare()
             self._macros = True

@@ -24,6 +24,12 @@ that was searched last are kept, whatever they take.
 MEMORIES_BYTES_MAX = 32 * 1024 * 1024
 """Memory for the memories of agents that have few, in each engine."""
 
+FEW_RECORDS = 2048
+"""Maximum number of records, inclusive, that are inserted by a plan made once: more are read faster from Arrow."""
+
+PENDING_RECORDS_MAX = 64
+"""Maximum number of records that wait for the next query before they are inserted."""
+
 FEW_AGENTS = 32
 """Maximum agents in one query, inclusive, for which their rows are selected first, and fetched one by one."""
 

@@ -4,7 +4,8 @@ Used by `activation.py` for an agent with a log of its own. An error after the r
 caller as a failed commit.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -30,21 +31,26 @@ class LocalJournal:
         """Append durably, then project. If the projection fails, the commit stands and the projections are rebuilt."""
         commit = self._log.append(agent_id, expected_seq, drafts)
         if not commit.repeated:
-            # The records are on disk, so an error here must not reach the caller as a failed commit. The projections
-            # may be half updated: they are rebuilt from the log.
-            try:
-                self._projections.add(commit.records)
-            except duckdb.Error:
-                self._projections.forget(agent_id)
-                self._projections.load(self._reader.table(agent_id))
+            # The records are on disk, so an error here must not reach the caller as a failed commit.
+            self._project(agent_id, partial(self._projections.add, commit.records))
         return commit
+
+    def _project(self, agent_id: str, change: Callable[[], None]) -> None:
+        """Change the projections. If that fails they may be half changed, and are rebuilt from the log."""
+        try:
+            change()
+        except duckdb.Error:
+            self._projections.forget(agent_id)
+            self._projections.load(self._reader.table(agent_id))
 
     async def rows(self, name: str, agent_id: str, as_of: int, turn: int | None = None) -> Sequence[Mapping[str, Any]]:
         """Return rows of a projection as of a seq, inclusive. `turn`: that of the call whose context is asked for."""
+        self._project(agent_id, self._projections.flush)
         return self._projections.answers(name, [(agent_id, as_of) if turn is None else (agent_id, as_of, turn)])[0]
 
     async def talk(self, agent_id: str, said_by: int) -> "TalkView":
         """Return what the agent had said and heard by a seq, inclusive."""
+        self._project(agent_id, self._projections.flush)
         return read_talks(self._projections, [(agent_id, said_by)])[0]
 
     def read(self, agent_id: str, from_seq: int) -> Iterator[Record]:

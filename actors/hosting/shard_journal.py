@@ -269,6 +269,8 @@ class ShardJournal:
         if appends:
             await self._commit(appends)
         self._taken = self._waiting()
+        if self._asks or self._entering:
+            self._project(self.projections.flush, ())
         self._admit_joining()
         asks, self._asks = self._asks, []
         self._answer(asks)
@@ -288,7 +290,7 @@ class ShardJournal:
         self._meters.ticked(len(commits), asyncio.get_running_loop().time() - began)
         self._counts.add(len(commits), records)
         try:
-            self._project(records)
+            self._project(partial(self.projections.add, records), [record.agent_id for record in records])
         finally:  # durable records are acknowledged, even if the projection fails
             for (_, done), result in zip(appends, results, strict=True):
                 _resolve(done, result)
@@ -304,15 +306,16 @@ class ShardJournal:
         half = len(appends) // 2
         return [*await self._durable(appends[:half]), *await self._durable(appends[half:])]
 
-    def _project(self, records: Sequence[Record]) -> None:
-        """Add records to the projections. If that fails, rebuild their agents from the log: the commits are
-        acknowledged.
+    def _project(self, change: Callable[[], None], agents: Sequence[str]) -> None:
+        """Change the projections. If that fails, rebuild `agents`, and all whose records were not inserted, from the
+        log: the commits are acknowledged.
         """
         try:
-            self.projections.add(records)
+            change()
         except duckdb.Error:
-            for agent_id in {record.agent_id for record in records}:
-                self.projections.forget(agent_id)
+            damaged = sorted({*agents, *self.projections.pending})
+            self.projections.forget_many(damaged)
+            for agent_id in damaged:
                 activate(self.projections, self._reader(agent_id), agent_id)
 
     def _admit_joining(self) -> None:

@@ -1,0 +1,67 @@
+"""Insert log records into the hot table by `add.sql`: few at once by a plan that is made once, many by a new plan.
+
+Used by `engine`. DuckDB plans a statement again each time that it reads a table or a registered object, and planning is
+most of the cost of inserting a few records. It keeps the plan of a statement that reads only the result of a function.
+"""
+
+from collections.abc import Sequence
+
+import duckdb
+import pyarrow as pa
+
+from everlog.projections.batch_relation import BatchRelation
+from everlog.projections.projection_constants import FEW_RECORDS
+from everlog.projections.sql_catalogue import sql
+from everlog.store import SCHEMA
+
+_FUNCTION = "added_records"
+_INCOMING = "FROM incoming"
+_COLUMN_TYPES = {
+    pa.string(): "VARCHAR", pa.int64(): "BIGINT", pa.int32(): "INTEGER", pa.uuid(): "UUID",
+    pa.timestamp("us", "UTC"): "TIMESTAMPTZ",
+}  # fmt: skip
+_FIELDS = ", ".join([f'"{field.name}" {_COLUMN_TYPES[field.type]}' for field in SCHEMA])
+_ROWS = f"STRUCT({_FIELDS})[]"
+"""Type of the function's result in DuckDB: the records as a list."""
+
+
+class RecordInsert:
+    """Prepared insert of one DuckDB. `incoming` is a relation with the records that are being inserted."""
+
+    def __init__(self, db: duckdb.DuckDBPyConnection) -> None:
+        self._db = db
+        self._open = True
+        self._incoming = BatchRelation(SCHEMA)
+        db.register("incoming", self._incoming)
+        # Declared to have side effects, or DuckDB would take the first result for a constant.
+        db.create_function(_FUNCTION, self._list, ["BIGINT"], _ROWS, type="arrow", side_effects=True)  # type: ignore[arg-type]
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Plan the insert. DuckDB drops the plan without a word when something is created in its catalogue."""
+        rows = f"FROM (SELECT unnest({_FUNCTION}(0), recursive := true)) AS incoming"
+        self._db.execute(f"PREPARE {_FUNCTION} AS {sql('add').replace(_INCOMING, rows)}")
+
+    def close(self) -> None:
+        """Remove the function. Idempotent."""
+        if self._open:
+            self._open = False
+            self._db.remove_function(_FUNCTION)
+
+    def set(self, batches: Sequence[pa.RecordBatch]) -> None:
+        """Set the records that `incoming` has, and that `run` inserts. Empty: release them."""
+        self._incoming.batches = batches
+
+    def run(self) -> None:
+        """Insert the records that were set."""
+        if sum(batch.num_rows for batch in self._incoming.batches) <= FEW_RECORDS:
+            self._db.execute(f"EXECUTE {_FUNCTION}")
+        else:
+            self._db.execute(sql("add"))
+
+    def _list(self, _: object) -> pa.ListArray:
+        """Return the records as one value, a list of structs."""
+        batches = self._incoming.batches
+        batch = batches[0] if len(batches) == 1 else pa.Table.from_batches(batches, SCHEMA).combine_chunks().to_batches()[0]
+        rows = pa.StructArray.from_arrays(batch.columns, fields=list(SCHEMA))
+        return pa.ListArray.from_arrays(pa.array([0, len(rows)], pa.int32()), rows)
