@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
-from everlog.projections.engine import HEAD, Projections
+from everlog.projections.engine import Projections
+from everlog.projections.projection_constants import HEAD
 from everlog.projections.recall_search import RecallPage
 from everlog.projections.rows import Row
 from everlog.projections.search.memory_cache import KnownMemories

@@ -6,19 +6,24 @@ Not thread-safe: each host has its own engine.
 """
 
 import atexit
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Self, cast
 
 import duckdb
-import msgspec
 import pyarrow as pa
 
-from everlog.events import CATALOGUE, Record, is_erased, upcast_record
-from everlog.projections.batch_relation import BatchRelation
+from everlog.events import CATALOGUE, Record, upcast_record
+from everlog.projections.hot.context_bounds import BoundsCache
+from everlog.projections.hot.parsed_statements import ParsedStatements, plain_text, run_optimizers
+from everlog.projections.hot.record_insert import RecordInsert
+from everlog.projections.hot.row_updates import RowUpdates
+from everlog.projections.hot.state_insert import StateInsert
 from everlog.projections.projection_constants import (
     COMPACT_ROWS_MIN,
     FEW_AGENTS,
+    FEW_RECORDS,
+    HEAD,
     HOT_OPTIMIZERS,
     MANY_AGENTS,
     MEMORY_MB,
@@ -26,39 +31,18 @@ from everlog.projections.projection_constants import (
     PENDING_RECORDS_MAX,
     THREADS,
 )
-from everlog.projections.record_insert import RecordInsert
 from everlog.projections.rows import Row, Rows, Wanted, answers, place_of
 from everlog.projections.search_caches import SearchCaches
-from everlog.projections.sql_catalogue import CHANGES, PROJECTIONS, batch_query, macro, sql
+from everlog.projections.sql_catalogue import CHANGES, PROJECTIONS, batch_query, context_by_bounds, macro, sql
+from everlog.projections.summary_reach import HistoryLoader, kept_from, shown_from
 from everlog.store import batch_of, records_of
 from everlog.store.base.lazy_pyarrow import pc
-
-HEAD = 2**63 - 2
-"""`as_of` for "now": above every seq, below the `ended` of records in the current incarnation."""
 
 _COUNTED = ("memory_edited", "block_removed", "agent_configured", "summary", "summary_expanded")  # of the header
 _SUMMARIES = ("summary", "summary_expanded")
 _LIVE = ("context_records", "context_window")  # all rows of now are hot
 _SUMMARIES_OF = "SELECT agent_id, payload FROM incoming WHERE type IN ('summary', 'summary_expanded')"
 _BIRTHS = "SELECT agent_id, seq FROM incoming WHERE type = 'agent_created' AND seq > 1 ORDER BY seq"
-
-_PLAIN = {"TIMESTAMP WITH TIME ZONE": 'epoch_us("{0}") AS "{0}"', "UUID": '"{0}"::VARCHAR AS "{0}"'}
-"""Conversion of columns of these types into plain Python values."""
-
-
-HistoryLoader = Callable[[int], pa.Table]
-"""Reader of all records of an agent up to a seq (inclusive), in commit order."""
-
-
-def kept_from(rows: pa.Table) -> dict[str, int]:
-    """Return the first seq that the context of each agent shows, by its newest summary among `rows` of hot tables."""
-    summaries = rows.select(["agent_id", "seq", "kept_from"]).filter(pc.equal(rows.column("slot"), "summary"))
-    return {row["agent_id"]: row["kept_from"] for row in summaries.sort_by("seq").to_pylist()}
-
-
-def shown_from(payload: str) -> int:
-    """Return the first seq that a summary, or the undoing of one, leaves in view; HEAD if it was erased."""
-    return int(HEAD if is_erased(payload) else msgspec.json.decode(payload).get("kept_from", 0))
 
 
 class Projections:
@@ -77,14 +61,16 @@ class Projections:
         )
         self._db.execute("SET TimeZone = 'UTC'")
         self._db.execute(sql("hot"))
-        self._insert = RecordInsert(self._db)
+        self._insert = RecordInsert(self._db, sql("add"), FEW_RECORDS)
+        self._parsed = ParsedStatements(self._db)
+        self._updates = RowUpdates(self._parsed, sql)
         self._pending: list[Record] = []  # added, and not inserted before a query needs them
-        self._restoring: BatchRelation | None = None
-        self._set_optimizers(keep=HOT_OPTIMIZERS)
+        self._states = StateInsert(self._db)
+        run_optimizers(self._db, HOT_OPTIMIZERS)
         self._macros = False
         self._resumed: dict[str, HistoryLoader] = {}
         self._kept_from: dict[str, int] = {}  # first seq that the state of a resumed agent shows
-        self._statements: dict[tuple[object, ...], duckdb.Statement] = {}
+        self._bounds = BoundsCache()
         self.caches = SearchCaches()
         """Memory of searches, filled with the records that are added."""
         self._held: set[str] = set()  # agents with rows
@@ -99,7 +85,7 @@ class Projections:
         atexit.unregister(self.close)
         self.caches.clear()
         self._insert.close()
-        self._statements.clear()  # DuckDB prints a complaint if statements outlive it
+        self._parsed.clear()
         self._db.close()
 
     def __enter__(self) -> Self:
@@ -127,6 +113,7 @@ class Projections:
             self._held.update([record.agent_id for record in records])
             self._altered.update([record.agent_id for record in records if record.type in CHANGES])
             self.caches.note(records)
+            self._bounds.note(records)
             self._changed += len(records)
             self._compact_if_due()
 
@@ -142,13 +129,11 @@ class Projections:
 
     def _insert_pending(self, births: Sequence[tuple[str, int]], count: str | None, summarized: Sequence[str]) -> None:
         pending, self._pending = self._pending, []
-        inserted = False
         try:
             self._add([batch_of(pending)], births, count, summarized)
-            inserted = True
-        finally:
-            if not inserted:
-                self._pending = pending
+        except duckdb.Error:
+            self._pending = pending
+            raise
 
     def load(self, table: pa.Table) -> None:
         """Add many records at once: an Arrow table of the log's schema, in commit order."""
@@ -186,21 +171,14 @@ class Projections:
 
     def restore(self, rows: pa.Table) -> None:
         """Add state rows of any agents."""
-        if self._restoring is None or self._restoring.schema != rows.schema:
-            self._restoring = BatchRelation(rows.schema)
-            self._db.register("restoring", self._restoring)
-            self._db.execute("PREPARE restore AS INSERT INTO hot FROM restoring")
-        self._restoring.batches = rows.to_batches()
-        try:
-            self._db.execute("EXECUTE restore")
-        finally:
-            self._restoring.batches = ()
+        self._states.run(rows)
         self._note(rows)
 
     def _note(self, added: pa.Table) -> None:
         agents = added.column("agent_id").unique().to_pylist()
         self._held.update(agents)
         self.caches.forget(agents)
+        self._bounds.forget(agents)
         altering = added.filter(pc.is_in(added.column("type"), pa.array(sorted(CHANGES))))
         self._altered.update(altering.column("agent_id").unique().to_pylist())
         self._changed += added.num_rows
@@ -243,11 +221,9 @@ class Projections:
         self._db.execute("BEGIN")
         try:
             self._insert.run()
-            for birth in births:
-                for table in ("hot", "cold"):
-                    self._db.execute(sql("end_life").format(table=table), birth)
+            self._updates.end_lives(births)
             if count is not None:
-                self._db.execute(sql(count))
+                self._updates.count(count)
             if summarized:
                 self._evict_and_reload(summarized)
             self._db.execute("COMMIT")
@@ -258,17 +234,10 @@ class Projections:
     def _evict_and_reload(self, agents: Sequence[str]) -> None:
         """Move the rows that the context no longer needs after a summary into `cold`, and back those it needs again."""
         self._settled.update(agents)
-        for row in self._query(sql("thaw"), [agents]):
-            self._db.execute("INSERT INTO hot FROM cold WHERE agent_id = ?", [row["agent_id"]])
-            self._db.execute("DELETE FROM cold WHERE agent_id = ?", [row["agent_id"]])
+        self._updates.reload(agents)
         changed = not self._altered.isdisjoint(agents)
         settle = batch_query("settle", "hot", few=self._few(agents), changed=changed)
-        self._db.execute(f"INSERT INTO settled {settle}", [agents, [HEAD] * len(agents)])
-        self._db.execute(
-            "INSERT INTO cold SELECT h.* FROM hot h JOIN settled s ON s.agent_id = h.agent_id AND s.seq = h.seq"
-        )
-        self._db.execute("DELETE FROM hot USING settled s WHERE hot.agent_id = s.agent_id AND hot.seq = s.seq")
-        self._db.execute("DELETE FROM settled")
+        self._updates.evict(settle, [list(agents), [HEAD] * len(agents)])
 
     def forget(self, agent_id: str) -> None:
         """Drop the rows of one agent, as if they had never been added."""
@@ -281,6 +250,7 @@ class Projections:
         self._settled.difference_update(agents)
         self._altered.difference_update(agents)
         self.caches.forget(agents)
+        self._bounds.forget(agents)
         for agent_id in agents:
             self._resumed.pop(agent_id, None)
             self._kept_from.pop(agent_id, None)
@@ -335,10 +305,14 @@ class Projections:
         if not (is_now and name in OF_A_STATE):
             self._complete(agents)
         hot = (is_now and name in _LIVE) or self._settled.isdisjoint(agents)
-        statement = self._statement(
-            name, hot=hot, few=self._few(wanted), changed=not self._altered.isdisjoint(agents),
-            in_turns=len(parameters) > 2,
-        )  # fmt: skip
+        changed = not self._altered.isdisjoint(agents)
+        bounds = self._bounded(wanted) if is_now and not changed and name == "context_window" else None
+        if bounds is not None:
+            parameters, statement = bounds, self._parsed.parsed(context_by_bounds(few=self._few(wanted)))
+        else:
+            statement = self._statement(
+                name, hot=hot, few=self._few(wanted), changed=changed, in_turns=len(parameters) > 2
+            )
         if len(wanted) > FEW_AGENTS:
             found = self._db.sql(statement, params=parameters).to_arrow_table()
             return cast("dict[str, list[Any]]", found.to_pydict())
@@ -346,6 +320,15 @@ class Projections:
         names = [column[0] for column in self._db.description or ()]
         rows = self._db.fetchall()
         return dict(zip(names, map(list, zip(*rows, strict=True)) if rows else ([] for _ in names), strict=True))
+
+    def _bounded(self, wanted: Sequence[Wanted]) -> list[list[Any]] | None:
+        """Return the parameters by which the contexts of `wanted` are read; None if the bounds are of later calls."""
+        unknown = self._bounds.unknown([agent_id for agent_id, *_ in wanted])
+        if unknown:
+            statement = self._statement("context_bounds", hot=True, few=self._few(unknown), changed=False)
+            found = self._db.execute(statement, [unknown, [HEAD] * len(unknown)]).fetchall()
+            self._bounds.keep(unknown, found)
+        return self._bounds.given(wanted)
 
     def _few(self, wanted: Sequence[object]) -> bool:
         """Return True if selecting the rows of these agents first is worth its 0.3 ms."""
@@ -355,11 +338,8 @@ class Projections:
         self, name: str, *, hot: bool, few: bool, changed: bool, in_turns: bool = False, rest: Sequence[object] = ()
     ) -> duckdb.Statement:
         """Return the batched query, parsed once. DuckDB still plans a query each time that it reads a table."""
-        if (key := (name, hot, few, changed, in_turns)) not in self._statements:
-            text = batch_query(name, "hot" if hot else "records", few=few, changed=changed, in_turns=in_turns)
-            examples = [["-"], [0], *([[0]] if in_turns else []), *rest]
-            self._statements[key] = self._db.extract_statements(self._plain(text, examples))[0]
-        return self._statements[key]
+        text = batch_query(name, "hot" if hot else "records", few=few, changed=changed, in_turns=in_turns)
+        return self._parsed.plain(text, [["-"], [0], *([[0]] if in_turns else []), *rest])
 
     def rows(self, name: str, agent_id: str, as_of: int = HEAD) -> list[Row]:
         """Return the rows of projection `name` for one agent, as of a seq (inclusive): a batch of one."""
@@ -395,7 +375,7 @@ class Projections:
     def sql(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
         """Return the rows of a SELECT that a person wrote. It can read `records` and a macro for each projection."""
         self._define_macros()
-        return self.query(self._plain(statement, parameters), parameters)
+        return self.query(plain_text(self._db, statement, parameters), parameters)
 
     def execute(self, statement: str, parameters: Sequence[object] = ()) -> None:
         """Run a statement that returns no rows."""
@@ -410,22 +390,9 @@ class Projections:
         row = self.query(statement, [[agent_id], [as_of]], [agent_id])[0]
         return f"{row['n']}:{row['h']:016x}"
 
-    def _plain(self, statement: str, parameters: Sequence[object]) -> str:
-        """Return the statement with times as integers (microseconds UTC) and ids as text: Python needs no library."""
-        columns = self._query(f"DESCRIBE {statement}", parameters)
-        replaced = ", ".join(
-            _PLAIN[c["column_type"]].format(c["column_name"]) for c in columns if c["column_type"] in _PLAIN
-        )
-        return f"SELECT * REPLACE ({replaced}) FROM ({statement})" if replaced else statement
-
-    def _set_optimizers(self, keep: frozenset[str] | None) -> None:
-        """Run only the optimizers in `keep`; None: all. Planning is half the cost of a query over few rows."""
-        names = {row["name"] for row in self._query("SELECT name FROM duckdb_optimizers()")} if keep else set()
-        self._db.execute(f"SET disabled_optimizers = '{','.join(sorted(names - (keep or set())))}'")
-
     def _define_macros(self) -> None:
         if not self._macros:
-            self._set_optimizers(keep=None)
+            run_optimizers(self._db, None)
             for name in PROJECTIONS:
                 self._db.execute(macro(name))
             self._insert.prepare()

@@ -4,6 +4,9 @@ Used by the files of this folder. Raise `STATE_VERSION` when states change their
 version are then ignored.
 """
 
+HEAD = 2**63 - 2
+"""`as_of` for "now": above every seq, below the `ended` of records in the current incarnation."""
+
 MEMORY_MB = 512
 """Maximum memory in MB of one DuckDB, before it writes to its temporary directory."""
 

@@ -20,6 +20,7 @@ from functools import cache
 from importlib.resources import files
 
 from everlog.events import INPUTS, STOPS
+from everlog.projections.hot.context_bounds import EVERY_TURN
 
 PROJECTIONS = (
     "agents",
@@ -56,9 +57,6 @@ _MARKED = re.compile(r"^.* -- if (changed|unchanged|asked|needed)\n", re.MULTILI
 
 CHANGES = frozenset({"context_trimmed", "turns_hidden", "reply_rethought"})
 """Kinds of records that change how other records are shown."""
-
-EVERY_TURN = 2**63 - 2
-"""Turn of a question that is about no turn: the context has the inputs of all turns."""
 
 
 def _shared(found: re.Match[str]) -> str:
@@ -119,6 +117,29 @@ def batch_query(
         return _RECORDS.sub(source, query)
     mine = f"WITH mine AS (SELECT * FROM {source} WHERE list_contains($1::VARCHAR[], agent_id)),\n"
     return mine + _RECORDS.sub("mine", query).removeprefix("WITH ")
+
+
+_GIVEN = ", ".join(
+    f"unnest(${number}::{kind}[]) AS {name}"
+    for number, (name, kind) in enumerate(
+        {
+            "agent_id": "VARCHAR", "as_of": "BIGINT", "during": "BIGINT", "kept_from": "BIGINT", "newest": "BIGINT[]",
+            "changed_seq": "BIGINT", '"window"': "BIGINT", "fraction": "DOUBLE", "threshold": "DOUBLE",
+            "warned": "BOOLEAN",
+        }.items(),
+        start=1,
+    )
+)  # fmt: skip
+
+
+@cache
+def context_by_bounds(*, few: bool) -> str:
+    """Return `context_window` as of now, for agents without `CHANGES`, by rows of `memory_pressure` that are given: one
+    list parameter for each column. `few` as for `batch_query`.
+    """
+    answer = f"answer AS ({_RECORDS.sub('mine' if few else 'hot', sql('context_window', changed=False))})"
+    mine = "mine AS (SELECT * FROM hot WHERE list_contains($1::VARCHAR[], agent_id)),\n" if few else ""
+    return f"WITH memory_pressure AS (SELECT {_GIVEN}),\n{mine}{answer}\nSELECT * FROM answer"
 
 
 @cache

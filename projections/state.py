@@ -15,9 +15,10 @@ import duckdb
 import pyarrow as pa
 
 from everlog.events import CATALOGUE
-from everlog.projections.engine import HistoryLoader, Projections, kept_from, shown_from
+from everlog.projections.engine import Projections
 from everlog.projections.projection_constants import BATCH_BYTES, STATE_VERSION
 from everlog.projections.sql_catalogue import batch_query, sql
+from everlog.projections.summary_reach import HistoryLoader, kept_from, shown_from
 from everlog.store import SCHEMA, LogReader
 from everlog.store.base.lazy_pyarrow import pc
 from everlog.store.sealed.parquet_file import where

@@ -124,3 +124,21 @@ def test_everything_that_is_taken_back_is_taken_back_in_sql() -> None:
     assert rows[0]["warned"]
     assert {row["type"]: row["threshold"] for row in rows}["model_switched"] == 750
     assert rows[0]["threshold"] == 0.75 * 8192
+
+
+@law(STREAMS | LIVES, st.data(), few=4, many=80)
+def test_a_context_by_kept_bounds_is_that_of_the_whole_statement(records: list[Record], data: st.DataObject) -> None:
+    """After every commit and for a call in any turn, a context that is read by kept bounds has the rows of the whole
+    statement, in the same order, also if several calls are asked about at once.
+    """
+    if data.draw(st.booleans()):
+        records = [record for record in records if record.type not in CHANGES]
+    with Projections() as engine:
+        for record in records:
+            engine.add([record])
+            turns = data.draw(st.lists(st.integers(0, 8) | st.just(HEAD), max_size=2, unique=True))
+            whole = batch_query("context_window", in_turns=True)
+            for answer, turn in zip(
+                engine.answers("context_window", [("sam", HEAD, turn) for turn in turns]), turns, strict=True
+            ):
+                assert list(answer) == engine.query(whole, [["sam"], [HEAD], [turn]])

@@ -17,7 +17,7 @@ from everlog.events import (
     uuid7,
 )
 from everlog.projections import DERIVER, HEAD, Projections
-from everlog.projections.engine import kept_from, shown_from
+from everlog.projections.summary_reach import kept_from, shown_from
 from everlog.store import SCHEMA, batch_of
 from tests.laws.test_projections import BIRTH, STREAMS, loaded, small_life
 from tests.support import event_strategies

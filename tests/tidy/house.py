@@ -14,7 +14,7 @@ FILES_MAX = 20
 
 SUB_ROOMS: Mapping[str, Sequence[str]] = {
     "store": ("base", "partition", "sealed", "log", "streams", "backup", "stores", "check", "embedding", "archive"),
-    "projections": ("search",),
+    "projections": ("search", "hot"),
     "actors": (
         "ports", "models", "prompt", "formats", "memory", "functions", "agent", "replay", "rerun", "reports",
         "archive", "erasure", "gateway", "hosting", "cluster",

@@ -121,6 +121,11 @@ class PlainProjections:
         for record in records:
             self._records.setdefault(record.agent_id, []).append(record)
 
+    pending: frozenset[str] = frozenset()
+
+    def flush(self) -> None:
+        """Insert nothing: `add` has done so."""
+
     def load(self, table: Any) -> None:
         self.add(list(records_of(table)))
 

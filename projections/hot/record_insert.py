@@ -8,10 +8,9 @@ from collections.abc import Sequence
 
 import duckdb
 import pyarrow as pa
+from duckdb.func import PythonUDFType
 
-from everlog.projections.batch_relation import BatchRelation
-from everlog.projections.projection_constants import FEW_RECORDS
-from everlog.projections.sql_catalogue import sql
+from everlog.projections.hot.batch_relation import BatchRelation
 from everlog.store import SCHEMA
 
 _FUNCTION = "added_records"
@@ -28,19 +27,20 @@ _ROWS = f"STRUCT({_FIELDS})[]"
 class RecordInsert:
     """Prepared insert of one DuckDB. `incoming` is a relation with the records that are being inserted."""
 
-    def __init__(self, db: duckdb.DuckDBPyConnection) -> None:
-        self._db = db
+    def __init__(self, db: duckdb.DuckDBPyConnection, add: str, few: int) -> None:
+        """Plan the insert, whose text is `add`. Up to `few` records, inclusive, are inserted by this plan."""
+        self._db, self._add, self._few = db, add, few
         self._open = True
         self._incoming = BatchRelation(SCHEMA)
         db.register("incoming", self._incoming)
         # Declared to have side effects, or DuckDB would take the first result for a constant.
-        db.create_function(_FUNCTION, self._list, ["BIGINT"], _ROWS, type="arrow", side_effects=True)  # type: ignore[arg-type]
+        db.create_function(_FUNCTION, self._list, ["BIGINT"], _ROWS, type=PythonUDFType.ARROW, side_effects=True)
         self.prepare()
 
     def prepare(self) -> None:
         """Plan the insert. DuckDB drops the plan without a word when something is created in its catalogue."""
         rows = f"FROM (SELECT unnest({_FUNCTION}(0), recursive := true)) AS incoming"
-        self._db.execute(f"PREPARE {_FUNCTION} AS {sql('add').replace(_INCOMING, rows)}")
+        self._db.execute(f"PREPARE {_FUNCTION} AS {self._add.replace(_INCOMING, rows)}")
 
     def close(self) -> None:
         """Remove the function. Idempotent."""
@@ -54,14 +54,14 @@ class RecordInsert:
 
     def run(self) -> None:
         """Insert the records that were set."""
-        if sum(batch.num_rows for batch in self._incoming.batches) <= FEW_RECORDS:
+        if sum(batch.num_rows for batch in self._incoming.batches) <= self._few:
             self._db.execute(f"EXECUTE {_FUNCTION}")
         else:
-            self._db.execute(sql("add"))
+            self._db.execute(self._add)
 
     def _list(self, _: object) -> pa.ListArray:
         """Return the records as one value, a list of structs."""
-        batches = self._incoming.batches
-        batch = batches[0] if len(batches) == 1 else pa.Table.from_batches(batches, SCHEMA).combine_chunks().to_batches()[0]
-        rows = pa.StructArray.from_arrays(batch.columns, fields=list(SCHEMA))
+        table = pa.Table.from_batches(self._incoming.batches, SCHEMA).combine_chunks()
+        columns = [column.chunk(0) for column in table.columns]
+        rows = pa.StructArray.from_arrays(columns, fields=list(SCHEMA))
         return pa.ListArray.from_arrays(pa.array([0, len(rows)], pa.int32()), rows)

@@ -1,0 +1,27 @@
+"""Tell how far back summaries let a context see, and so which records a state needs. Pure.
+
+Used by `engine` and `state`.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+import pyarrow as pa
+
+from everlog.events import is_erased
+from everlog.projections.projection_constants import HEAD
+from everlog.store.base.lazy_pyarrow import pc
+
+HistoryLoader = Callable[[int], pa.Table]
+"""Reader of all records of an agent up to a seq (inclusive), in commit order."""
+
+
+def kept_from(rows: pa.Table) -> dict[str, int]:
+    """Return the first seq that the context of each agent shows, by its newest summary among `rows` of hot tables."""
+    summaries = rows.select(["agent_id", "seq", "kept_from"]).filter(pc.equal(rows.column("slot"), "summary"))
+    return {row["agent_id"]: row["kept_from"] for row in summaries.sort_by("seq").to_pylist()}
+
+
+def shown_from(payload: str) -> int:
+    """Return the first seq that a summary, or the undoing of one, leaves in view; HEAD if it was erased."""
+    return int(HEAD if is_erased(payload) else msgspec.json.decode(payload).get("kept_from", 0))
