@@ -34,15 +34,13 @@ from everlog.projections.projection_constants import (
 from everlog.projections.rows import Row, Rows, Wanted, answers, place_of
 from everlog.projections.search_caches import SearchCaches
 from everlog.projections.sql_catalogue import CHANGES, PROJECTIONS, batch_query, context_by_bounds, macro, sql
-from everlog.projections.summary_reach import HistoryLoader, kept_from, shown_from
+from everlog.projections.summary_reach import HistoryLoader, kept_from, shown_from, values_of_kinds
 from everlog.store import batch_of, records_of
 from everlog.store.base.lazy_pyarrow import pc
 
 _COUNTED = ("memory_edited", "block_removed", "agent_configured", "summary", "summary_expanded")  # of the header
 _SUMMARIES = ("summary", "summary_expanded")
 _LIVE = ("context_records", "context_window")  # all rows of now are hot
-_SUMMARIES_OF = "SELECT agent_id, payload FROM incoming WHERE type IN ('summary', 'summary_expanded')"
-_BIRTHS = "SELECT agent_id, seq FROM incoming WHERE type = 'agent_created' AND seq > 1 ORDER BY seq"
 
 
 class Projections:
@@ -139,23 +137,16 @@ class Projections:
         """Add many records at once: an Arrow table of the log's schema, in commit order."""
         if not table.num_rows:
             return
-        batches = table.to_batches()
-        shapes = set(zip(table.column("type").to_pylist(), table.column("version").to_pylist(), strict=True))
+        kinds = table.column("type").to_pylist()
+        shapes = set(zip(kinds, table.column("version").to_pylist(), strict=True))
         if any(version < CATALOGUE[kind].version for kind, version in shapes if kind in CATALOGUE):
-            batches = [batch_of([upcast_record(record) for record in records_of(table)])]
+            table = pa.Table.from_batches([batch_of([upcast_record(record) for record in records_of(table)])])
+        births = [birth for birth in values_of_kinds(table, kinds, ("agent_created",), "seq") if birth[1] > 1]
+        summaries = values_of_kinds(table, kinds, _SUMMARIES, "payload")
         self.flush()
-        self._insert.set(batches)
-        kinds = {kind for kind, _ in shapes}
-        births = self._query(_BIRTHS) if "agent_created" in kinds else []
-        summaries = self._query(_SUMMARIES_OF) if not kinds.isdisjoint(_SUMMARIES) else []
-        counted = not kinds.isdisjoint(_COUNTED)
-        self._complete(self._reaching([(row["agent_id"], row["payload"]) for row in summaries]))
-        self._add(
-            batches,
-            [(row["agent_id"], row["seq"]) for row in births],
-            "count_all" if counted else None,
-            sorted({row["agent_id"] for row in summaries}),
-        )
+        self._complete(self._reaching(summaries))
+        count = "count_all" if any(kind in _COUNTED for kind in set(kinds)) else None
+        self._add(table.to_batches(), births, count, sorted({agent_id for agent_id, _ in summaries}))
         self._note(table)
 
     def resume(self, rows: pa.Table, histories: Mapping[str, HistoryLoader]) -> None:
@@ -246,6 +237,7 @@ class Projections:
     def forget_many(self, agents: Sequence[str]) -> None:
         """Drop the rows of these agents, as if they had never been added."""
         self._pending = [record for record in self._pending if record.agent_id not in agents]
+        tables = ("hot",) if self._settled.isdisjoint(agents) else ("hot", "cold")
         self._held.difference_update(agents)
         self._settled.difference_update(agents)
         self._altered.difference_update(agents)
@@ -256,7 +248,7 @@ class Projections:
             self._kept_from.pop(agent_id, None)
         few = len(agents) <= FEW_AGENTS
         among = "list_contains($1::VARCHAR[], agent_id)" if few else "agent_id IN (SELECT unnest($1::VARCHAR[]))"
-        for table in ("hot", "cold"):
+        for table in tables:
             dropped = self._db.execute(f"DELETE FROM {table} WHERE {among}", [list(agents)]).fetchone()
             self._changed += cast("tuple[int]", dropped)[0]
         self._compact_if_due()
@@ -322,8 +314,10 @@ class Projections:
         return dict(zip(names, map(list, zip(*rows, strict=True)) if rows else ([] for _ in names), strict=True))
 
     def _bounded(self, wanted: Sequence[Wanted]) -> list[list[Any]] | None:
-        """Return the parameters by which the contexts of `wanted` are read; None if the bounds are of later calls."""
+        """Return the parameters by which the contexts of `wanted` are read; None if the whole statement must be run."""
         unknown = self._bounds.unknown([agent_id for agent_id, *_ in wanted])
+        if len(wanted) == 1 and self._bounds.are_new(unknown):
+            return None  # for the first request of one agent, the whole statement is cheaper than two
         if unknown:
             statement = self._statement("context_bounds", hot=True, few=self._few(unknown), changed=False)
             found = self._db.execute(statement, [unknown, [HEAD] * len(unknown)]).fetchall()

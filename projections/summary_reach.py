@@ -3,7 +3,8 @@
 Used by `engine` and `state`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -25,3 +26,14 @@ def kept_from(rows: pa.Table) -> dict[str, int]:
 def shown_from(payload: str) -> int:
     """Return the first seq that a summary, or the undoing of one, leaves in view; HEAD if it was erased."""
     return int(HEAD if is_erased(payload) else msgspec.json.decode(payload).get("kept_from", 0))
+
+
+def values_of_kinds(
+    table: pa.Table, kinds: Sequence[str], wanted: Collection[str], column: str
+) -> list[tuple[str, Any]]:
+    """Return agent and value in `column` of each record of the wanted kinds; `kinds` are those of all rows."""
+    places = [place for place, kind in enumerate(kinds) if kind in wanted]
+    if not places:
+        return []
+    rows = table.select(["agent_id", column]).take(places)
+    return list(zip(*(values.to_pylist() for values in rows.columns), strict=True))

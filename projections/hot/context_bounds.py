@@ -51,6 +51,8 @@ class BoundsCache:
     def __init__(self) -> None:
         self._kept: dict[str, ContextBounds | None] = {}
         """None: the agent has no record that a context needs."""
+        self._met: set[str] = set()
+        """Agents about which `are_new` was asked."""
 
     def note(self, records: Iterable[Record]) -> None:
         """Take the records that the engine has added."""
@@ -71,10 +73,17 @@ class BoundsCache:
         """Drop the bounds of these agents."""
         for agent_id in agents:
             self._kept.pop(agent_id, None)
+            self._met.discard(agent_id)
 
     def unknown(self, agents: Iterable[str]) -> list[str]:
         """Return those of these agents whose bounds are not kept, each once."""
         return list(dict.fromkeys(agent_id for agent_id in agents if agent_id not in self._kept))
+
+    def are_new(self, agents: Sequence[str]) -> bool:
+        """Return True if there are agents, and this is asked about all of them for the first time since they came."""
+        new = bool(agents) and self._met.isdisjoint(agents)
+        self._met.update(agents)
+        return new
 
     def keep(self, agents: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Keep the rows of `context_bounds` for these agents."""
