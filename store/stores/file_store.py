@@ -18,7 +18,9 @@ import msgspec
 
 from everlog.events import BadInput, CorruptLog, Draft, Moved, NewerFormat, Record, StoreError
 from everlog.store.backup.restore_service import RestoreService
+from everlog.store.base.block_streams import is_agent
 from everlog.store.base.disk import Disk, RealDisk, parse_json, publish, storage
+from everlog.store.base.generations import generation_of, names_generation
 from everlog.store.base.names import name_of, partition_of, shard_of
 from everlog.store.base.store_constants import FORMAT_VERSION, SEGMENT_BYTES_MAX, SHARDS_MAX
 from everlog.store.log.file_log import FileLog
@@ -34,6 +36,8 @@ from everlog.store.streams.stream_evidence import StreamEvidence
 CONFIGURATION = "everlog.json"
 CONFIGURATION_BYTES_MAX = 64 * 1024
 """Bytes of `everlog.json` that are read: it has some hundred, and whatever is longer is damaged."""
+OWN_NAMES_MAX = 16_384
+"""Maximum names of which `FileStore.stream_of` remembers where another meaning would be written."""
 
 
 class StoreConfiguration(msgspec.Struct, frozen=True):
@@ -78,6 +82,8 @@ class FileStore:
         self.reader, self.states, self.reader_groups = routes.reader, routes.states, routes.reader_groups
         self.parent_of, self.check_not_lost = routes.parent_of, routes.check_not_lost
         self._routes, self._evidence = routes, evidence
+        self._own_names: dict[str, Sequence[Path]] = {}
+        """Files without which a name means the stream of that name, by name."""
         self.begin_move, self.finish_move = moving.begin_move, moving.finish_move
         self.restore = RestoreService(register, routes, opener, self.open, now, aliases.check_free).restore
 
@@ -127,7 +133,21 @@ class FileStore:
 
         Raises BadInput for an impossible name, CorruptLog for a damaged file.
         """
-        return self.latest(self.aliases.resolve(name))
+        # Each message to an agent by name comes here. Only the looks at the disk are repeated, because another process
+        # may rename or fork an agent at any time; the paths cost three times as much as the looks.
+        elsewhere = self._own_names.get(name)
+        if elsewhere is not None:
+            with storage("look for another meaning of a name in", self.root):
+                if not any(map(self.disk.exists, elsewhere)):
+                    return name
+        stream = self.latest(self.aliases.resolve(name))
+        if stream == name and elsewhere is None and is_agent(name) and not names_generation(name):
+            if len(self._own_names) >= OWN_NAMES_MAX:
+                self._own_names.clear()
+            fork = generation_of(name).next.stream
+            paths = self.aliases.path_of(name), self._register.path_of(fork), self.partition(partition_of(fork)).path
+            self._own_names[name] = paths
+        return stream
 
     def register(self, agent_id: str, *, shared: bool = False) -> bool:
         """Assign a partition to `agent_id`, durably. Return False if it has one already, of either kind. See

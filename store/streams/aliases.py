@@ -95,7 +95,7 @@ class Aliases:
     def _publish(self, alias: Alias) -> bool:
         with storage("keep a name in", self._folder):
             self._disk.make_dirs(self._folder)
-            return publish(self._disk, self._path(alias.name), _encoded(alias), token())
+            return publish(self._disk, self.path_of(alias.name), _encoded(alias), token())
 
     def check_free(self, names: Iterable[str]) -> None:
         """Raise BadInput if one of the names, which no agent has, is another name of an agent."""
@@ -155,7 +155,7 @@ class Aliases:
                 yield alias
 
     def _find(self, name: str) -> Alias | None:
-        return self._read(self._path(name))
+        return self._read(self.path_of(name))
 
     def _read(self, path: Path) -> Alias | None:
         """Return the content of a file; None if there is none. Raises CorruptLog, StoreError."""
@@ -182,11 +182,12 @@ class Aliases:
             names = self._disk.names(self._folder) if self._disk.exists(self._folder) else []
         return {name for name in names if len(name) == _HASH_CHARS}
 
-    def _path(self, name: str) -> Path:
+    def path_of(self, name: str) -> Path:
+        """Return the path of the file of a name (NFC), which exists if the name was given."""
         return self._folder / hash_of(name)
 
     def _remove(self, name: str) -> None:
-        path = self._path(name)
+        path = self.path_of(name)
         with storage("remove a name from", self._folder):
             remove_if_there(self._disk, path)
             self._disk.sync_dir(self._folder)

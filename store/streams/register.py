@@ -94,8 +94,8 @@ class Register:
         self._folder = root / "agents"
         self._log = root / "log"
         self._check_unknown = check_unknown
-        self._known: dict[str, Assignment] = {}
-        """Last known assignment of each agent, by name."""
+        self._known: dict[str, tuple[Assignment, Path]] = {}
+        """Last known assignment of each agent, and the path that a newer one would have, by name."""
 
     def all(self) -> dict[str, Assignment]:
         """Return the assignment of every agent, sorted by agent, in one pass. Raises CorruptLog, StoreError."""
@@ -153,19 +153,18 @@ class Register:
     def find(self, name: str) -> Assignment | None:
         """Return the assignment of an agent; None if it was never registered. Raises CorruptLog, StoreError."""
         # Assignment files never change: only a higher epoch can make a cached assignment outdated.
-        known = self._known.get(name)
+        known, path = self._known.get(name) or (None, self.path_of(name))
         epoch = known.epoch + 1 if known else 1
-        path = self.path_of(name, epoch)
         with storage("read", path):
             if not self._disk.exists(path):
                 return known
-            while self._disk.exists(self.path_of(name, epoch + 1)):
+            while self._disk.exists(following := self.path_of(name, epoch + 1)):
                 epoch += 1
-        known = self._read(name, epoch)
+        found = self._read(name, epoch)
         if len(self._known) >= KNOWN_MAX:
             self._known.clear()
-        self._known[name] = known
-        return known
+        self._known[name] = found, following
+        return found
 
     def forget(self) -> None:
         """Drop the cached assignments, because files of the register were replaced."""

@@ -63,7 +63,7 @@ def complete(request: OfflineRequest) -> Completion:
             made.say(greeting(request, ask=not users))
         elif event.type == "system_alert" and _PRESSURE.search(event.message or ""):
             made.think("My context is getting full, so I put away what the user told me.")
-            facts_told = [text for text in request.statements if not facts.has_no_statement(normalize(text))][
+            facts_told = [text for text in request.statements() if not facts.has_no_statement(normalize(text))][
                 -KEPT_MAX:
             ]
             if facts_told:

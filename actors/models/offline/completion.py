@@ -42,8 +42,9 @@ class Completion(msgspec.Struct):
             function = {"name": name, "arguments": msgspec.json.encode(arguments).decode()}
             call = {"id": f"call_{digest}_{number}", "type": "function", "function": function}
             message.setdefault("tool_calls", []).append(call)
-        prompt, completion = (-(-len(data) // 4) for data in (request, msgspec.json.encode(message)))
+        written = msgspec.json.encode(message)
+        prompt, completion = (-(-len(data) // 4) for data in (request, written))
         usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
-        choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if self.calls else "stop"}
+        choice = {"index": 0, "message": msgspec.Raw(written), "finish_reason": "tool_calls" if self.calls else "stop"}
         head = {"id": f"chatcmpl-{digest}", "object": "chat.completion", "created": 0, "model": MODEL}
         return msgspec.json.encode({**head, "choices": [choice], "usage": usage})

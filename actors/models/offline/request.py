@@ -5,6 +5,7 @@ Used by `offline_model.py` and `answers.py`. The block is found by the words tha
 around it: keep both in step.
 """
 
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -84,8 +85,13 @@ class OfflineRequest(msgspec.Struct):
     """Results of the calls of the last reply."""
     asked: list[str]
     """Last messages of the user. A search finds these too, and they are no answer."""
-    statements: list[str]
-    """Texts of all messages of users, in order."""
+    heard: list[str]
+    """Contents of all messages of the role `user`, in order."""
+
+    def statements(self) -> list[str]:
+        """Return the texts of all messages of users, in order."""
+        events = map(_event, self.heard)
+        return [event.message for event in events if event.type == "user_message" and event.message]
 
 
 def parse_request(body: bytes) -> OfflineRequest:
@@ -97,10 +103,11 @@ def parse_request(body: bytes) -> OfflineRequest:
     messages = decoded.messages
     system = messages[0].content or "" if messages and messages[0].role == "system" else ""
     last = next((n for n in reversed(range(len(messages))) if messages[n].role == "assistant"), 0)
-    events = [(n, _event(m.content or "")) for n, m in enumerate(messages) if m.role == "user"][-_MESSAGES_MAX:]
-    users = [(n, event) for n, event in events if event.type == "user_message"]
-    waiting = _newest_group([event for n, event in events if n >= last])
-    asked = [event for n, event in users if n < last][-1:]
+    heard = [(n, m.content or "") for n, m in enumerate(messages) if m.role == "user"][-_MESSAGES_MAX:]
+    waiting = _newest_group([_event(content) for n, content in heard if n >= last])
+    # From the newest on, and no further: of a long talk hardly any message is needed.
+    before = (_event(content) for n, content in reversed(heard) if n < last)
+    asked = list(islice((event for event in before if event.type == "user_message"), 1))
     asked += [event for event in waiting if event.type == "user_message"]
     return OfflineRequest(
         system=system,
@@ -111,7 +118,7 @@ def parse_request(body: bytes) -> OfflineRequest:
         events=waiting,
         results=_results(messages[last:]),
         asked=[event.message or "" for event in asked],
-        statements=[event.message for _, event in users if event.message],
+        heard=[content for _, content in heard],
     )
 
 

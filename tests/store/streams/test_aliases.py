@@ -6,6 +6,7 @@ import pytest
 
 from everlog.events import BadInput, CorruptLog, UnknownAgent
 from everlog.store import FileStore, check_register
+from everlog.store.base.disk import RealDisk
 from everlog.store.base.names import hash_of
 from tests.store.conftest import now
 from tests.support.store.faulty_disk import Crash, FaultyDisk
@@ -140,3 +141,44 @@ def test_a_name_is_whole_or_not_there_after_a_crash() -> None:
             assert list(after.aliases.faults()) == []
             after.aliases.give("sam", "samuel", 2)
             assert after.aliases.shown() == {"sam": "samuel"}
+
+
+class _CountingDisk(RealDisk):
+    """Disk of this machine that counts what is looked for, listed and read."""
+
+    def __init__(self) -> None:
+        self.looks = self.reads = 0
+
+    def exists(self, path: Path) -> bool:
+        self.looks += 1
+        return super().exists(path)
+
+    def names(self, path: Path) -> list[str]:
+        self.reads += 1
+        return super().names(path)
+
+    def read(self, path: Path, offset: int = 0, length: int | None = None) -> bytes:
+        self.reads += 1
+        return super().read(path, offset, length)
+
+
+def test_a_name_that_was_resolved_takes_its_new_meaning_from_another_process(store: FileStore) -> None:
+    """A store that knows names as those of their agents sees at once that one was given to another agent, or that a
+    fork took it.
+    """
+    other = FileStore(store.root, now)
+    for name in ("bob", "sam", "ann"):
+        assert [store.stream_of(name) for _ in range(3)] == [name] * 3
+    other.aliases.give("ann", "bob", 1)
+    other.register("sam@gen2")
+    assert [store.stream_of(name) for name in ("bob", "sam", "ann")] == ["ann", "sam@gen2", "ann"]
+
+
+def test_a_known_name_costs_three_looks_at_the_disk(store: FileStore) -> None:
+    """Nothing is read for it, and nothing is listed."""
+    disk = _CountingDisk()
+    again = FileStore(store.root, now, disk=disk)
+    assert again.stream_of("ann") == "ann"
+    disk.looks = disk.reads = 0
+    assert again.stream_of("ann") == "ann"
+    assert (disk.looks, disk.reads) == (3, 0)
