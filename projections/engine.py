@@ -29,6 +29,7 @@ from everlog.projections.rows import Row, Rows, Wanted, answers, place_of
 from everlog.projections.search_caches import SearchCaches
 from everlog.projections.sql_catalogue import CHANGES, PROJECTIONS, batch_query, macro, sql
 from everlog.store import SCHEMA, batch_of, records_of
+from everlog.store.base.arrow_values import text_array, text_value
 from everlog.store.base.lazy_pyarrow import pc
 
 HEAD = 2**63 - 2
@@ -50,8 +51,9 @@ HistoryLoader = Callable[[int], pa.Table]
 
 def kept_from(rows: pa.Table) -> dict[str, int]:
     """Return the first seq that the context of each agent shows, by its newest summary among `rows` of hot tables."""
-    summaries = rows.select(["agent_id", "seq", "kept_from"]).filter(pc.equal(rows.column("slot"), "summary"))
-    return {row["agent_id"]: row["kept_from"] for row in summaries.sort_by("seq").to_pylist()}
+    is_summary = pc.equal(rows.column("slot"), text_value("summary"))
+    summaries = rows.select(["agent_id", "seq", "kept_from"]).filter(is_summary).sort_by("seq")
+    return {row["agent_id"]: row["kept_from"] for row in summaries.to_pylist()}
 
 
 def shown_from(payload: str) -> int:
@@ -173,7 +175,7 @@ class Projections:
         agents = added.column("agent_id").unique().to_pylist()
         self._held.update(agents)
         self.caches.forget(agents)
-        altering = added.filter(pc.is_in(added.column("type"), pa.array(sorted(CHANGES))))
+        altering = added.filter(pc.is_in(added.column("type"), text_array(sorted(CHANGES))))
         self._altered.update(altering.column("agent_id").unique().to_pylist())
         self._changed += added.num_rows
 
