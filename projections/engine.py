@@ -44,7 +44,6 @@ _BIRTHS = "SELECT agent_id, seq FROM incoming WHERE type = 'agent_created' AND s
 _PLAIN = {"TIMESTAMP WITH TIME ZONE": 'epoch_us("{0}") AS "{0}"', "UUID": '"{0}"::VARCHAR AS "{0}"'}
 """Conversion of columns of these types into plain Python values."""
 
-
 HistoryLoader = Callable[[int], pa.Table]
 """Reader of all records of an agent up to a seq (inclusive), in commit order."""
 
