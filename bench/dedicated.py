@@ -5,6 +5,8 @@ the keys of its figures, and `tests/bench` checks them.
 
 The floor is a bare Ray actor, `class Bare` below, created in the same cluster and in turns with the agents: Ray's own
 cost of a process. Nothing else is created meanwhile; the cluster is started for the measurement and stopped after it.
+Processes of the cluster have bytecode, as those of an installed package do: without it a bare actor takes three times
+the CPU, most of it to compile Ray.
 """
 
 import asyncio
@@ -48,9 +50,10 @@ class Bare:
 
 
 class Made(msgspec.Struct, frozen=True):
-    """Seconds to create one actor, and its memory."""
+    """Seconds to create one actor, the CPU of its process until then, and its memory."""
 
     seconds: float
+    cpu_s: float
     private_mb: float
 
 
@@ -68,11 +71,24 @@ def private_mb(pid: int) -> float:
     return sum(int(part.split()[1]) for part in lines if part.startswith(("Private_Clean:", "Private_Dirty:"))) / 1024
 
 
+def cpu_s(pid: int) -> float:
+    """Return the CPU seconds that a process has used, in steps of 10 ms."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(int(ticks) for ticks in fields[11:13]) / os.sysconf("SC_CLK_TCK")
+
+
+def keep_bytecode(folder: Path) -> None:
+    """Have the processes that this one starts read and write bytecode in a folder, whatever the environment says."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = str(folder)
+
+
 async def measure(plan: Plan) -> Seen:
     """Create bare actors and agents, one after the other, in turns."""
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     clock, ids, chance = RealClock(), RealIds(), random.Random(1)
     with workspace() as folder:
+        keep_bytecode(folder / "bytecode")
         store = FileStore.create(folder / "store", clock.now, ids.new(clock.now()))
         prepare(store.root, "")
         from everlog.actors.cluster.ray_placement import RayHostProvider
@@ -90,7 +106,7 @@ async def measure(plan: Plan) -> Seen:
                     begun = time.perf_counter()
                     pid = await making
                     seconds = time.perf_counter() - begun
-                    made.append(Made(seconds, private_mb(pid)))
+                    made.append(Made(seconds, cpu_s(pid), private_mb(pid)))
     return seen
 
 
@@ -124,11 +140,14 @@ def figures(seen: Seen) -> list[Figure]:
 def lines(seen: Seen, found: Sequence[Figure]) -> list[Line]:
     """Return the table."""
     seconds = [[made.seconds for made in several[1:]] for several in (seen.agents, seen.bare)]
+    cpu = [[made.cpu_s for made in several[1:]] for several in (seen.agents, seen.bare)]
     return [
         line(found[0], "<= 1.3", among(ratios(*seconds))),
         line(found[1], "<= 25", among([made.private_mb for made in seen.agents[1:]], 1)),
         Line("an agent's actor, until it is open", f"{median(seconds[0]):.3g} s", "", "", among(seconds[0])),
         Line("a bare actor, until it answers", f"{median(seconds[1]):.3g} s", "", "", among(seconds[1])),
+        Line("CPU of an agent's process until then", f"{median(cpu[0]):.3g} s", "", "", among(cpu[0])),
+        Line("CPU of a bare actor's process", f"{median(cpu[1]):.3g} s", "", "", among(cpu[1])),
     ]
 
 

@@ -36,6 +36,7 @@ from everlog.projections.search_caches import SearchCaches
 from everlog.projections.sql_catalogue import CHANGES, PROJECTIONS, batch_query, context_by_bounds, macro, sql
 from everlog.projections.summary_reach import HistoryLoader, kept_from, shown_from, values_of_kinds
 from everlog.store import batch_of, records_of
+from everlog.store.base.arrow_values import text_array
 from everlog.store.base.lazy_pyarrow import pc
 
 _COUNTED = ("memory_edited", "block_removed", "agent_configured", "summary", "summary_expanded")  # of the header
@@ -170,7 +171,7 @@ class Projections:
         self._held.update(agents)
         self.caches.forget(agents)
         self._bounds.forget(agents)
-        altering = added.filter(pc.is_in(added.column("type"), pa.array(sorted(CHANGES))))
+        altering = added.filter(pc.is_in(added.column("type"), text_array(sorted(CHANGES))))
         self._altered.update(altering.column("agent_id").unique().to_pylist())
         self._changed += added.num_rows
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from everlog.projections.projection_constants import THREADS
 from everlog.projections.sql_catalogue import sql
 from everlog.store import LogReader
+from everlog.store.base.arrow_values import text_array
 
 
 class InputOutcome(msgspec.Struct):
@@ -35,7 +36,7 @@ class InputOutcome(msgspec.Struct):
 def input_outcomes(logs: Iterable[LogReader], event_ids: Sequence[str]) -> dict[str, InputOutcome]:
     """Return the outcome of each of these inputs, by its id, from the records of `logs`. Raise StoreError."""
     found = {event_id: InputOutcome() for event_id in event_ids}
-    inputs = pa.table({"event_id": pa.array(found, pa.string())})
+    inputs = pa.table({"event_id": text_array(found)})
     for log in logs:
         for event_id, times, answered, ended in _look_up(log.table(), inputs):
             fate = found[event_id]

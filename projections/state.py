@@ -20,6 +20,7 @@ from everlog.projections.projection_constants import BATCH_BYTES, STATE_VERSION
 from everlog.projections.sql_catalogue import batch_query, sql
 from everlog.projections.summary_reach import HistoryLoader, kept_from, shown_from
 from everlog.store import SCHEMA, LogReader
+from everlog.store.base.arrow_values import empty_table, int_value, text_array
 from everlog.store.base.lazy_pyarrow import pc
 from everlog.store.sealed.parquet_file import where
 
@@ -65,11 +66,9 @@ def _rows_of_agents(table: pa.Table, agents: pa.Array | pa.ChunkedArray) -> pa.C
 def _reaching_agents(earlier: pa.Table, records: pa.Table) -> pa.Array:
     """Return the agents with a summary in `records` that shows more than their `earlier` state has."""
     known = kept_from(earlier)
-    kinds = pc.is_in(records.column("type"), pa.array(["summary", "summary_expanded"]))
+    kinds = pc.is_in(records.column("type"), text_array(["summary", "summary_expanded"]))
     summaries = records.filter(kinds).select(["agent_id", "payload"]).to_pylist()
-    return pa.array(
-        {r["agent_id"] for r in summaries if shown_from(r["payload"]) < known.get(r["agent_id"], 0)}, pa.string()
-    )
+    return text_array({r["agent_id"] for r in summaries if shown_from(r["payload"]) < known.get(r["agent_id"], 0)})
 
 
 def _none() -> pa.Table:
@@ -84,9 +83,8 @@ def _batches(tables: Sequence[pa.Table]) -> Iterator[pa.Array]:
     """
     sizes: Counter[str] = Counter()
     for table in tables:
-        words = pc.add(
-            pc.binary_length(table.column("payload")), pc.fill_null(pc.binary_length(table.column("text")), 0)
-        )
+        texts = pc.coalesce(pc.binary_length(table.column("text")), int_value(0))
+        words = pc.add(pc.binary_length(table.column("payload")), texts)
         weighed = pa.table({"agent_id": table.column("agent_id"), "words": words}).group_by("agent_id")
         for row in weighed.aggregate([("words", "sum")]).to_pylist():
             sizes[row["agent_id"]] += row["words_sum"]
@@ -94,11 +92,11 @@ def _batches(tables: Sequence[pa.Table]) -> Iterator[pa.Array]:
     weight = 0
     for name, size in sorted(sizes.items()):
         if batch and weight + size > BATCH_BYTES:
-            yield pa.array(batch, pa.string())
+            yield text_array(batch)
             batch, weight = [], 0
         batch.append(name)
         weight += size
-    yield pa.array(batch, pa.string())
+    yield text_array(batch)
 
 
 DERIVER = SqlStateDeriver()
@@ -124,7 +122,7 @@ def activate_many(projections: Projections, reader: LogReader, agents: Sequence[
         if states:
             rows = pa.concat_tables([state.rows for state in states.values()])
             projections.resume(rows, {name: _history(reader, name) for name in states})
-        projections.load(pa.concat_tables(later) if later else SCHEMA.empty_table())
+        projections.load(pa.concat_tables(later) if later else empty_table(SCHEMA))
     except duckdb.Error:
         projections.forget_many(agents)
         raise

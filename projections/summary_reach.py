@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from everlog.events import is_erased
 from everlog.projections.projection_constants import HEAD
+from everlog.store.base.arrow_values import int_array, text_value
 from everlog.store.base.lazy_pyarrow import pc
 
 HistoryLoader = Callable[[int], pa.Table]
@@ -19,8 +20,9 @@ HistoryLoader = Callable[[int], pa.Table]
 
 def kept_from(rows: pa.Table) -> dict[str, int]:
     """Return the first seq that the context of each agent shows, by its newest summary among `rows` of hot tables."""
-    summaries = rows.select(["agent_id", "seq", "kept_from"]).filter(pc.equal(rows.column("slot"), "summary"))
-    return {row["agent_id"]: row["kept_from"] for row in summaries.sort_by("seq").to_pylist()}
+    is_summary = pc.equal(rows.column("slot"), text_value("summary"))
+    summaries = rows.select(["agent_id", "seq", "kept_from"]).filter(is_summary).sort_by("seq")
+    return {row["agent_id"]: row["kept_from"] for row in summaries.to_pylist()}
 
 
 def shown_from(payload: str) -> int:
@@ -35,5 +37,5 @@ def values_of_kinds(
     places = [place for place, kind in enumerate(kinds) if kind in wanted]
     if not places:
         return []
-    rows = table.select(["agent_id", column]).take(places)
+    rows = table.select(["agent_id", column]).take(int_array(places))
     return list(zip(*(values.to_pylist() for values in rows.columns), strict=True))

@@ -8,7 +8,6 @@ from typing import Any
 
 from everlog.actors.cluster import ray_api
 from everlog.actors.cluster.cluster_errors import first_line
-from everlog.actors.gateway.gateway import GatewayActor
 from everlog.actors.gateway.model_factory import checked
 from everlog.actors.gateway.request_batch import ModelRequest, ResponseItem
 from everlog.actors.models.make_model import model_for
@@ -149,6 +148,8 @@ class GatewayClient:
 
     def _gateway(self) -> Any:
         if self._actor is None:
+            from everlog.actors.gateway.gateway import GatewayActor  # hosts with the offline model never need it
+
             self._actor = ray_api.make_actor(
                 self._root, "gateway", GatewayActor, max_restarts=-1, max_task_retries=3, get_if_exists=True
             )

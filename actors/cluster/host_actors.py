@@ -1,6 +1,7 @@
-"""Run hosts as Ray actors: a `Host` for one agent or a `Shard` for many, with the clients to the other actors.
+"""Run hosts as Ray actors: the common part, with the clients to the other actors, and the actor of one agent's `Host`.
 
-Made by `RayHostProvider`; called by the supervisor and, directly, by the runtimes of other processes.
+Made by `RayHostProvider`; called by the supervisor and, directly, by the runtimes of other processes. Each dedicated
+agent pays for everything that is imported here: `shared_actor` has what only shards need.
 
 The constructor cannot fail, whatever its node sees of the store: work that can fail is done in `ready`, whose caller
 gets the error. An actor holds no state outside the log, and is killed as soon as it has unloaded its agents.
@@ -9,7 +10,7 @@ gets the error. An actor holds no state outside the log, and is killed as soon a
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,10 +32,7 @@ from everlog.actors.hosting.agent_factory import HostLink, session_system
 from everlog.actors.hosting.cluster_status import HostStatus
 from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, outcomes
 from everlog.actors.hosting.host import Host
-from everlog.actors.hosting.metrics import ProcessMetrics
-from everlog.actors.hosting.pending_work import pending_work
-from everlog.actors.hosting.process_memory import collect_garbage_seldom, minimize_reserves, own_memory_bytes
-from everlog.actors.hosting.shard import Shard
+from everlog.actors.hosting.process_memory import minimize_reserves, own_memory_bytes
 from everlog.actors.hosting.timer_schedule import DueTimer
 from everlog.actors.ports.ports import Ports
 from everlog.actors.ports.real_clock import RealClock
@@ -246,51 +244,3 @@ class DedicatedActor(HostActor):
 
     async def _end(self) -> None:
         await self._host.close()
-
-
-class SharedActor(HostActor):
-    """Ray actor of the agents of one shard."""
-
-    def _begin(self) -> None:
-        collect_garbage_seldom()
-        self._meters = ProcessMetrics(ray_api.MAKERS, placement="shared", node=ray_api.own_node())
-        self._shard = Shard(
-            self._place.name, self._store, self._system, ports=self._ports, idle_s=self._idle_s,
-            link=self._link, meters=self._meters,
-        )  # fmt: skip
-        self._metering = asyncio.get_running_loop().create_task(self._meter())
-
-    def _performed(self, agent_id: str, command: Command, seen: int) -> AsyncIterator[StreamItem]:
-        return self._shard.perform(agent_id, command, seen)
-
-    async def _collect_for(self, agent_id: str, command: Command, collected: list[Record]) -> Any:
-        return await self._shard.perform_and_collect(agent_id, command, collected)
-
-    async def recover(self, capabilities: Mapping[str, SessionCapabilities]) -> EverlogError | None:
-        """Finish the turns that the shard's agents left unfinished, newest first. Return the error if that could not
-        begin.
-        """
-        try:
-            known = (await self._shard.ticks()).log.agents()
-            agents = [name for name in known if self._store.partition_of(name) == self._place.name]
-        except EverlogError as error:
-            return error
-        found = await asyncio.to_thread(lambda: list(pending_work(self._store, self._note, agents)))
-        hottest = sorted((one for one in found if one.unfinished), key=lambda one: -one.at)
-        await self._shard.recover([one.agent_id for one in hottest], {a: unpack(m) for a, m in capabilities.items()})
-        return None
-
-    async def status(self) -> HostStatus:
-        """Return the figures of this host."""
-        return self._shard.status(ray_api.own_node())
-
-    async def _unload_all(self) -> bool:
-        return await self._shard.unload()
-
-    async def _end(self) -> None:
-        await self._shard.close()
-
-    async def _meter(self) -> None:
-        while True:
-            await asyncio.sleep(LOOK_S)
-            self._meters.host(self._shard.status(ray_api.own_node()))

@@ -6,6 +6,7 @@ for the import of Ray.
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import ray
@@ -74,8 +75,14 @@ def make_actor(root: str, name: str, content: type, *arguments: Any, **options: 
     RayError.
     """
     options = {"name": name, "namespace": namespace(root), "max_concurrency": CALLS_MAX, **options}
-    actor = ray.remote(content).options(lifetime="detached", num_cpus=0, enable_task_events=False, **options)
+    actor = _actor_class(content).options(lifetime="detached", num_cpus=0, enable_task_events=False, **options)
     return actor.remote(root, *arguments)
+
+
+@cache
+def _actor_class(content: type) -> Any:
+    """Return the class as one of Ray, which sends it to the cluster once: not again for each actor."""
+    return ray.remote(content)
 
 
 def find_actor(root: str, name: str) -> Any | None:

@@ -20,9 +20,10 @@ from everlog.actors.cluster.cluster_errors import (
     not_answering_error,
     not_started_error,
 )
-from everlog.actors.cluster.host_actors import DedicatedActor, SharedActor, WireItem
+from everlog.actors.cluster.host_actors import DedicatedActor, WireItem
 from everlog.actors.cluster.outcome_codec import unpacked
 from everlog.actors.cluster.placement import CommandErrors, HostedPartition, HostHandle
+from everlog.actors.cluster.shared_actor import SharedActor
 from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome
 from everlog.actors.ports.agent_constants import ANSWER_S, START_S
 from everlog.events import ClusterError, EverlogError

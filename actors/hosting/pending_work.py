@@ -21,6 +21,7 @@ from everlog.actors.ports.agent_constants import PENDING_READ_AGENTS, PENDING_RE
 from everlog.events import EverlogError, UnknownAgent
 from everlog.projections import DERIVER, HEAD, Projections
 from everlog.store import LogReader, Store
+from everlog.store.base.arrow_values import text_array
 from everlog.store.base.lazy_pyarrow import pc
 
 UNREADABLE = (EverlogError, duckdb.Error, pa.ArrowException, msgspec.MsgspecError, TypeError, ValueError, LookupError)
@@ -51,7 +52,7 @@ class _Read(msgspec.Struct):
 
     def of(self, names: Sequence[str]) -> "_Read":
         """Return the part for these agents."""
-        mine = pa.array(names, pa.string())
+        mine = text_array(names)
 
         def filtered(tables: Sequence[pa.Table]) -> list[pa.Table]:
             return [table.filter(pc.is_in(table.column("agent_id"), mine)) for table in tables]

@@ -4,6 +4,7 @@ Used by `engine`. DuckDB plans a statement again each time that it reads a table
 most of the cost of inserting a few records. It keeps the plan of a statement that reads only the result of a function.
 """
 
+import struct
 from collections.abc import Sequence
 
 import duckdb
@@ -64,4 +65,5 @@ class RecordInsert:
         table = pa.Table.from_batches(self._incoming.batches, SCHEMA).combine_chunks()
         columns = [column.chunk(0) for column in table.columns]
         rows = pa.StructArray.from_arrays(columns, fields=list(SCHEMA))
-        return pa.ListArray.from_arrays(pa.array([0, len(rows)], pa.int32()), rows)
+        offsets = pa.py_buffer(struct.pack("<2i", 0, len(rows)))
+        return pa.ListArray.from_buffers(pa.list_(rows.type), 1, [None, offsets], children=[rows])

@@ -11,6 +11,7 @@ from everlog.events import Record, UnknownAgent
 from everlog.store.archive.archive_metadata import FollowPosition
 from everlog.store.archive.row_fold import ERASED, KINDS, MOVED
 from everlog.store.base.arrow_schema import SCHEMA, records_of
+from everlog.store.base.arrow_values import empty_table
 from everlog.store.base.lazy_pyarrow import pc
 from everlog.store.log.log_follower import LogFollower, event_id_of
 from everlog.store.log.partition_reader import PartitionReader
@@ -65,7 +66,7 @@ def _route(store: FileStore, agent_id: str, seen: Callable[[str], str]) -> Seque
 
 def by_agent(tables: Sequence[pa.Table]) -> Iterator[tuple[str, list[Record]]]:
     """Yield records of many partitions, agent by agent, in the order of their seqs."""
-    table = pa.concat_tables([SCHEMA.empty_table(), *tables])
+    table = pa.concat_tables([empty_table(SCHEMA), *tables])
     order = pc.sort_indices(
         table.select(["agent_id", "seq"]), sort_keys=[("agent_id", "ascending"), ("seq", "ascending")]
     )

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from everlog.events import EverlogError, Record, RecordsErased
 from everlog.store.base.arrow_schema import SCHEMA, records_of
+from everlog.store.base.arrow_values import empty_table, int_value, text_value
 from everlog.store.base.contract import Head, Progress, StateDeriver
 from everlog.store.base.lazy_pyarrow import pc
 from everlog.store.log.partition_reader import PartitionReader
@@ -169,13 +170,13 @@ def _check_states(partition: Partition, manifest: Manifest, derive: StateDeriver
     here = sorted(manifest.closed_heads().keys() - moved_agents)
     states = {agent_id: reader.state(agent_id, derive.maker) for agent_id in here}
     found = {agent_id: state for agent_id, state in states.items() if state is not None}
-    parts = [SCHEMA.empty_table()]
+    parts = [empty_table(SCHEMA)]
     for agent_id, state in found.items():
         records = reader.table(agent_id)
-        parts.append(records.filter(pc.less_equal(records.column("seq"), state.seq)))
+        parts.append(records.filter(pc.less_equal(records.column("seq"), int_value(state.seq))))
     again = derive(None, pa.concat_tables(parts).sort_by(COMMIT_ORDER)).sort_by(SORTED_BY)
     for agent_id, state in found.items():
-        if not again.filter(pc.equal(again.column("agent_id"), agent_id)).equals(state.rows):
+        if not again.filter(pc.equal(again.column("agent_id"), text_value(agent_id))).equals(state.rows):
             report.errors.append(
                 f"{partition.path}: the state of {agent_id!r} at seq {state.seq} is not what its records say"
             )

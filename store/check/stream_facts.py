@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from everlog.events import AgentForked, AgentMoved, StoreError
 from everlog.store.base.arrow_schema import records_of
+from everlog.store.base.arrow_values import text_array
 from everlog.store.base.lazy_pyarrow import pc
 from everlog.store.base.move_records import FROM, TO, fork_in, move_in
 from everlog.store.log.log_follower import CommitRewritten, LogFollower
@@ -79,7 +80,7 @@ def _take(pieces: dict[str, StreamPiece], table: pa.Table) -> None:
     for row in sums.to_pylist():
         piece = pieces.setdefault(row["agent_id"], StreamPiece(row["seq_min"], 0, 0))
         piece.last, piece.count = row["seq_max"], piece.count + row["seq_count"]
-    kinds = pa.array([AgentMoved.kind, AgentForked.kind])
+    kinds = text_array([AgentMoved.kind, AgentForked.kind])
     for record in records_of(table.filter(pc.is_in(table.column("type"), kinds))):
         piece, move, fork = pieces[record.agent_id], move_in(record), fork_in(record)
         if move is not None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from everlog.store.base.arrow_schema import SCHEMA, batch_in, records_of
+from everlog.store.base.arrow_values import int_value
 from everlog.store.base.disk import storage
 from everlog.store.base.lazy_pyarrow import pc
 from everlog.store.log.partition_reader import PartitionReader
@@ -112,7 +113,7 @@ class LogFollower:
             else:
                 tables = (pa.Table.from_batches([f.batch], SCHEMA) for f in closed_frames(self._where, entry, manifest))
             for table in tables:
-                if holds and pc.any(pc.equal(table.column("commit"), commit)).as_py():
+                if holds and pc.any(pc.equal(table.column("commit"), int_value(commit))).as_py():
                     holds = False
                     if event_id_of(table, commit) != mark:
                         raise self._rewritten(commit)
@@ -192,9 +193,9 @@ class LogFollower:
 
 def event_id_of(table: pa.Table, commit: int) -> str:
     """Return the event id of the last record of a commit, of which `table` has at least one."""
-    found = table.filter(pc.equal(table.column("commit"), commit))
+    found = table.filter(pc.equal(table.column("commit"), int_value(commit)))
     return next(records_of(found.slice(found.num_rows - 1))).event_id
 
 
 def _after(table: pa.Table, commit: int) -> pa.Table:
-    return table.filter(pc.greater(table.column("commit"), commit))
+    return table.filter(pc.greater(table.column("commit"), int_value(commit)))

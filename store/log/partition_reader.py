@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from everlog.events import AnyEvent, CorruptLog, Record, RecordsErased
 from everlog.store.base.arrow_schema import EVENT_COLUMNS, SCHEMA, events_of, records_of
+from everlog.store.base.arrow_values import empty_table, int_value, text_array, text_value
 from everlog.store.base.contract import Head, State, States
 from everlog.store.base.disk import read_errors, storage
 from everlog.store.base.lazy_pyarrow import pc
@@ -114,7 +115,7 @@ class PartitionReader:
     def table(self, agent_id: str | None = None, from_seq: int = 1, to_seq: int | None = None) -> pa.Table:
         """Return the records of one stream (or of all) as an Arrow table of `store.SCHEMA`, in commit order."""
         tables = self._since(1) if agent_id is None else self._stream(name_of(agent_id), from_seq, to_seq)
-        return pa.concat_tables([*tables] or [SCHEMA.empty_table()]).combine_chunks()
+        return pa.concat_tables([*tables] or [empty_table(SCHEMA)]).combine_chunks()
 
     def chain(self, agent_id: str, seq: int) -> bytes:
         """Return the chain value of a stream at `seq`; GENESIS at 0. Raises BadInput if the partition has no record
@@ -135,7 +136,8 @@ class PartitionReader:
         name = name_of(agent_id)
         for table in self._since(self._seen(lost=False)[0].sealed_to() + 1):
             asked = pc.and_(
-                pc.equal(table.column("type"), RecordsErased.kind), pc.equal(table.column("agent_id"), name)
+                pc.equal(table.column("type"), text_value(RecordsErased.kind)),
+                pc.equal(table.column("agent_id"), text_value(name)),
             )
             if pc.any(asked).as_py():
                 return True
@@ -147,7 +149,7 @@ class PartitionReader:
         """
         last = 0
         for table in self._stream(name_of(agent_id), 1, None, TIME_COLUMNS):
-            past = pc.less_equal(table.column("recorded_at").cast(pa.int64()), time)
+            past = pc.less_equal(table.column("recorded_at").cast(pa.int64()), int_value(time))
             last = pc.max(table.filter(past).column("seq")).as_py() or last
         return last
 
@@ -179,7 +181,7 @@ class PartitionReader:
             manifest, view = self._seen(lost)
             with storage("read", self._where.path):
                 rows, seqs = newest_states(self._where, manifest, names, maker, self._footers)
-            parts = [SCHEMA.empty_table()]
+            parts = [empty_table(SCHEMA)]
             lost = False
             for entry in manifest.files:
                 try:
@@ -214,7 +216,7 @@ class PartitionReader:
                 tables = list(tables_at(self._where, entry.name, runs))
             if None not in tables:
                 return [table for table in tables if table is not None]
-        among = pa.array(names, pa.string())
+        among = text_array(names)
         whole_of = _tables(self._frames(entry, manifest, view))
         return [table.filter(pc.is_in(table.column("agent_id"), among)) for table in whole_of]
 
@@ -238,8 +240,9 @@ class PartitionReader:
         """Yield the records of one stream, in order, in tables of any size that have at least these columns."""
         for piece in self._pieces(1, name, from_seq, to_seq, columns):
             seq = piece.column("seq")
-            keep = pc.and_(pc.equal(piece.column("agent_id"), name), pc.greater_equal(seq, from_seq))
-            table = where(piece, keep if to_seq is None else pc.and_(keep, pc.less_equal(seq, to_seq)))
+            own = pc.equal(piece.column("agent_id"), text_value(name))
+            keep = pc.and_(own, pc.greater_equal(seq, int_value(from_seq)))
+            table = where(piece, keep if to_seq is None else pc.and_(keep, pc.less_equal(seq, int_value(to_seq))))
             if table.num_rows:
                 from_seq = table.column("seq")[-1].as_py() + 1
                 yield table
@@ -249,7 +252,7 @@ class PartitionReader:
     def _since(self, commit: int) -> Iterator[pa.Table]:
         """Yield the records of all streams in commit order, from `commit` on."""
         for piece in self._pieces(commit, None, 1, None):
-            table = piece.filter(pc.greater_equal(piece.column("commit"), commit))
+            table = piece.filter(pc.greater_equal(piece.column("commit"), int_value(commit)))
             if table.num_rows:
                 commit = table.column("commit")[-1].as_py() + 1
                 yield table

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from everlog.store.base.arrow_schema import records_of
+from everlog.store.base.arrow_values import int_array, text_value
 from everlog.store.base.contract import StateDeriver
 from everlog.store.base.lazy_pyarrow import pc
 from everlog.store.base.store_constants import CHECKPOINT_RECORDS, MARK_RECORDS
@@ -76,7 +77,8 @@ def long_streams(table: pa.Table, records_min: int) -> Iterator[tuple[str, pa.Ta
     """Yield the streams with at least `records_min` records in `table`, each with its records in order."""
     for row in pc.value_counts(table.column("agent_id")).to_pylist():
         if row["counts"] >= records_min:
-            yield row["values"], where(table, pc.equal(table.column("agent_id"), row["values"])).sort_by("seq")
+            own = pc.equal(table.column("agent_id"), text_value(row["values"]))
+            yield row["values"], where(table, own).sort_by("seq")
 
 
 class StreamCheckpoints(NamedTuple):
@@ -96,7 +98,7 @@ def derive_long_streams(derive: StateDeriver, earlier: pa.Table | None, records:
     """
     found = StreamCheckpoints([], [], [])
     for name, own in long_streams(records, 2 * CHECKPOINT_RECORDS):
-        before = earlier.filter(pc.equal(earlier.column("agent_id"), name)) if earlier is not None else None
+        before = earlier.filter(pc.equal(earlier.column("agent_id"), text_value(name))) if earlier is not None else None
         before = before if before is not None and before.num_rows else None
         found.names.append(name)
         found.ends.append(_fold(derive, before, own, found.between))
@@ -139,7 +141,7 @@ def distant_ends(manifest: Manifest, inputs: Sequence[FileEntry]) -> Iterator[tu
 def checkpoint_rows(state: pa.Table, seq: int) -> pa.Table:
     """Return a state as rows of a file of checkpoints."""
     names = [OWN_SEQ if name == "seq" else name for name in state.column_names]
-    return state.rename_columns(names).append_column("seq", pa.array([seq] * state.num_rows, pa.int64()))
+    return state.rename_columns(names).append_column("seq", int_array([seq] * state.num_rows))
 
 
 def state_of(rows: pa.Table) -> pa.Table:
@@ -165,6 +167,6 @@ def merge_checkpoints(fresh: Sequence[pa.Table], carried: Sequence[pa.Table]) ->
         for name, seqs in places_of(table).items():
             new = [seq for seq in seqs if (name, seq) not in known]
             known.update((name, seq) for seq in new)
-            mine = pc.and_(pc.equal(table.column("agent_id"), name), pc.is_in(table.column("seq"), pa.array(new)))
-            found.append(table.filter(mine))
+            own = table.filter(pc.equal(table.column("agent_id"), text_value(name)))
+            found.append(own.filter(pc.is_in(own.column("seq"), int_array(new))))
     return pa.concat_tables(found) if any(table.num_rows for table in found) else None

@@ -13,6 +13,7 @@ import msgspec
 import pyarrow as pa
 
 from everlog.events import ERASED_PREFIX
+from everlog.store.base.arrow_values import int_array, text_array, typed_array
 from everlog.store.base.lazy_pyarrow import pc
 
 FIGURES = pa.schema(
@@ -83,7 +84,7 @@ _DECODERS = {kind: msgspec.json.Decoder(shape).decode for kind, shape in _SHAPES
 def add_derived_columns(table: pa.Table) -> pa.Table:
     """`table`, of the log's schema, with the columns of `FIGURES`."""
     kinds = table.column("type")
-    places = pc.indices_nonzero(pc.is_in(kinds, pa.array([*_SHAPES])))
+    places = pc.indices_nonzero(pc.is_in(kinds, text_array(_SHAPES)))
     found = [
         _figures(kind, payload)
         for kind, payload in zip(
@@ -93,9 +94,9 @@ def add_derived_columns(table: pa.Table) -> pa.Table:
     into = [len(found)] * table.num_rows
     for number, row in enumerate(places.to_pylist()):
         into[row] = number
-    rows = pa.array(into, pa.int64())
+    rows = int_array(into)
     for field, values in zip(FIGURES, zip(*found, _NOTHING, strict=True), strict=True):
-        table = table.append_column(field, pa.array(values, field.type).take(rows))
+        table = table.append_column(field, typed_array(values, field.type).take(rows))
     return table
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from everlog.events import ERASED_PREFIX, AgentForked, AgentMoved, RecordsErased, event_of, tombstone
 from everlog.store.base.arrow_schema import SCHEMA, batch_of, records_of
+from everlog.store.base.arrow_values import int_value, text_array, text_value
 from everlog.store.base.lazy_pyarrow import pc
 
 CONNECTING_KINDS = (AgentMoved.kind, AgentForked.kind)
@@ -39,7 +40,7 @@ Erasures = Mapping[str, Sequence[SeqRange]]
 def erasures_in(table: pa.Table) -> Erasures:
     """Return the ranges that the `records_erased` in `table` name. No range reaches beyond the record that names it."""
     found: dict[str, list[SeqRange]] = defaultdict(list)
-    for record in records_of(table.filter(pc.equal(table.column("type"), RecordsErased.kind))):
+    for record in records_of(table.filter(pc.equal(table.column("type"), text_value(RecordsErased.kind)))):
         event = event_of(record)
         if isinstance(event, RecordsErased):
             found[record.agent_id].append(SeqRange(event.from_seq, min(event.to_seq, record.seq - 1)))
@@ -68,10 +69,11 @@ def _erased_rows(table: pa.Table, erasures: Erasures) -> pa.ChunkedArray | None:
     for agent_id, spans in erasures.items():
         for span in spans:
             seq = table.column("seq")
-            inside = pc.and_(pc.greater_equal(seq, span.from_seq), pc.less_equal(seq, span.to_seq))
-            mine = pc.and_(inside, pc.equal(table.column("agent_id"), agent_id))
+            after = pc.greater_equal(seq, int_value(span.from_seq))
+            inside = pc.and_(after, pc.less_equal(seq, int_value(span.to_seq)))
+            mine = pc.and_(inside, pc.equal(table.column("agent_id"), text_value(agent_id)))
             found = mine if found is None else pc.or_(found, mine)
     if found is None:
         return None
-    joints = pc.is_in(table.column("type"), pa.array(CONNECTING_KINDS))
+    joints = pc.is_in(table.column("type"), text_array(CONNECTING_KINDS))
     return pc.and_(found, pc.invert(pc.or_(pc.starts_with(table.column("payload"), ERASED_PREFIX), joints)))

@@ -18,6 +18,7 @@ import google_crc32c
 import pyarrow as pa
 
 from everlog.events import CorruptLog
+from everlog.store.base.arrow_values import TRUE, int_value, text_array, text_value
 from everlog.store.base.disk import remove_if_there
 from everlog.store.base.lazy_pyarrow import pc, pq
 from everlog.store.base.store_constants import (
@@ -191,7 +192,7 @@ def tables(partition: Partition, entry: ParquetEntry, agent_id: str | Sequence[s
         elif isinstance(agent_id, str):
             yield _only(table, agent_id, from_seq, to_seq)
         else:
-            yield table.filter(pc.is_in(table.column("agent_id"), pa.array(agent_id, pa.string())))
+            yield table.filter(pc.is_in(table.column("agent_id"), text_array(agent_id)))
 
 
 def _read_to(file: Any, number: int, columns: Sequence[str] | None, last: tuple[str, int]) -> pa.Table:
@@ -230,10 +231,10 @@ def _holds(group: RowGroupEntry, agent_id: str | Sequence[str] | None, from_seq:
 def _only(table: pa.Table, agent_id: str, from_seq: int, to_seq: int | None) -> pa.Table:
     """Return the rows of one agent out of sorted rows, where they are adjacent: without a copy."""
     seq = table.column("seq")
-    keep = pc.and_(pc.equal(table.column("agent_id"), agent_id), pc.greater_equal(seq, from_seq))
+    keep = pc.and_(pc.equal(table.column("agent_id"), text_value(agent_id)), pc.greater_equal(seq, int_value(from_seq)))
     if to_seq is not None:
-        keep = pc.and_(keep, pc.less_equal(seq, to_seq))
-    start = pc.index(keep, True).as_py()
+        keep = pc.and_(keep, pc.less_equal(seq, int_value(to_seq)))
+    start = pc.index(keep, TRUE).as_py()
     return table.slice(max(start, 0), pc.sum(keep).as_py() or 0)
 
 

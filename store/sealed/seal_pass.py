@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from everlog.events import CorruptLog, Fenced, StoreError
 from everlog.store.base.arrow_schema import SCHEMA
+from everlog.store.base.arrow_values import empty_table, int_value, text_array
 from everlog.store.base.contract import Log, Progress, StateDeriver
 from everlog.store.base.disk import remove_if_there
 from everlog.store.base.lazy_pyarrow import pc
@@ -105,7 +106,7 @@ class SealPass:
         weight = sum(entry.bytes for entry in self._inputs)
         tables = self._read(weight)
         frames = [tables[entry.name] for entry in self._inputs if entry.kind == FRAMES]
-        fresh = pa.concat_tables([SCHEMA.empty_table(), *frames])
+        fresh = pa.concat_tables([empty_table(SCHEMA), *frames])
         self._erasures = erasures_in(fresh)
         table, count = erase_records(pa.concat_tables(list(tables.values())), self._erasures)
         rewritten = {}
@@ -280,8 +281,8 @@ class SealPass:
         arrivals = _arrivals([*before, after])
         earlier, known = self._known(derive.maker, before, agents - set(self._erasures), arrivals)
         moved_agents = agents.intersection(arrivals) - known
-        unknown = pa.array(sorted(agents - known - moved_agents), pa.string())
-        records = [_only(fresh, pa.array(sorted(known), pa.string())), _only(table, unknown)]
+        unknown = text_array(sorted(agents - known - moved_agents))
+        records = [_only(fresh, text_array(sorted(known))), _only(table, unknown)]
         try:
             for entry in before:
                 records += [_only(rows, unknown) for rows in self._histories(entry, unknown)]
@@ -309,7 +310,7 @@ class SealPass:
         for entry, far in distant_ends(self._manifest, self._inputs):
             rows = state_rows(self._where, entry, maker, sorted(far))
             if rows is not None:
-                found += [checkpoint_rows(_only(rows, pa.array([name])), end) for name, end in far.items()]
+                found += [checkpoint_rows(_only(rows, text_array([name])), end) for name, end in far.items()]
         return [rows for rows in map(self._rows_not_erased, found) if rows is not None]
 
     def _histories(self, entry: FileEntry, unknown: pa.Array) -> list[pa.Table]:
@@ -326,7 +327,7 @@ class SealPass:
         record.
         """
         table = history(name)
-        table = table.filter(pc.less_equal(table.column("seq"), after.chains[name][0]))
+        table = table.filter(pc.less_equal(table.column("seq"), int_value(after.chains[name][0])))
         writers = table.column("agent_id").unique().to_pylist()
         table, _ = erase_records(table, dict.fromkeys(writers, self._erasures.get(name, ())))
         table = table.sort_by("seq")
@@ -372,7 +373,7 @@ def _only(table: pa.Table, agents: pa.Array) -> pa.Table:
 
 def _without_agents(table: pa.Table, agents: Iterable[str]) -> pa.Table:
     """Return the rows of all agents except these."""
-    return where(table, pc.invert(pc.is_in(table.column("agent_id"), pa.array(list(agents), pa.string()))))
+    return where(table, pc.invert(pc.is_in(table.column("agent_id"), text_array([*agents]))))
 
 
 def files_to_seal(closed: Sequence[FileEntry]) -> list[FileEntry]:

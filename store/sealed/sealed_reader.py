@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from everlog.events import CorruptLog, Record
 from everlog.store.base.arrow_schema import SCHEMA, records_of
+from everlog.store.base.arrow_values import empty_table, int_value
 from everlog.store.base.disk import read_errors
 from everlog.store.base.lazy_pyarrow import pc
 from everlog.store.partition.dedup_index import CommitsById
@@ -37,7 +38,7 @@ def rows_of(partition: Partition, entry: FileEntry, agent_id: str | Sequence[str
 
 def whole(partition: Partition, entry: FileEntry) -> pa.Table:
     """Return all records of a sealed file, in commit order. Raises CorruptLog, FileNotFoundError."""
-    return pa.concat_tables([SCHEMA.empty_table(), *rows_of(partition, entry)]).sort_by(COMMIT_ORDER)
+    return pa.concat_tables([empty_table(SCHEMA), *rows_of(partition, entry)]).sort_by(COMMIT_ORDER)
 
 
 def ids_of(partition: Partition, entry: FileEntry) -> CommitsById:
@@ -56,7 +57,7 @@ def commit_of(partition: Partition, entry: FileEntry, number: int) -> list[Recor
     found: list[Record] = []
     with _of(partition, entry):
         for table in rows_of(partition, entry):
-            found += records_of(table.filter(pc.equal(table.column("commit"), number)))
+            found += records_of(table.filter(pc.equal(table.column("commit"), int_value(number))))
     return found
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from everlog.events import GENESIS, AnyEvent, Record
 from everlog.store.base.arrow_schema import SCHEMA, events_of
+from everlog.store.base.arrow_values import empty_table
 from everlog.store.base.contract import Head, LogReader, State, States
 from everlog.store.base.names import name_of
 from everlog.store.partition.chain_lookup import no_record_error
@@ -67,7 +68,7 @@ class MovedStreamReader:
         if agent_id is None:
             return self._here.table()
         parts = [place.table(agent_id, from_seq, to_seq) for place in self._of(agent_id)]
-        return pa.concat_tables([SCHEMA.empty_table(), *parts]).sort_by("seq").combine_chunks()
+        return pa.concat_tables([empty_table(SCHEMA), *parts]).sort_by("seq").combine_chunks()
 
     def chain(self, agent_id: str, seq: int) -> bytes:
         """Return the chain value of a stream at `seq`, from any of the partitions; GENESIS at 0. Raises BadInput for no
