@@ -18,7 +18,7 @@ from everlog.actors.agent.agent import Agent, AgentResources
 from everlog.actors.agent.agent_setup import ModelDefaultsLookup, Settings
 from everlog.actors.agent.agent_view import AgentView
 from everlog.actors.agent.event_writer import CommitListener
-from everlog.actors.functions.extras import NO_GRANTS, Grants, answer, extras, no_helper
+from everlog.actors.functions.extras import NO_GRANTS, Grants, answer, extras, helper, no_helper
 from everlog.actors.functions.memgpt_functions import ALIASES, BUILTIN
 from everlog.actors.functions.tools import Tool
 from everlog.actors.memory.shared_block_rules import BlockClient
@@ -209,9 +209,10 @@ class LocalSystem:
                     own = agent.model_name if agent else OFFLINE
                     return await answer(models, self.grants.helper or own, question)
 
+                own_helper = helper(ask)
                 resources = AgentResources(
                     models=models,
-                    tools=self._refit({**self.tools, **{tool.name: tool for tool in extras(self.grants, ask)}}),
+                    tools=self._refit({**self.tools, own_helper.name: own_helper}),
                     searcher=searcher,
                     blocks=self.blocks,
                     known=self._services.known,

@@ -289,6 +289,10 @@ class _OwnProcess:
         """Prepare for searches of an agent in the background, if the process stays."""
         self._meant.begin(agent_id, records)
 
+    def rest(self) -> None:
+        """Give back memory that only searches need."""
+        self._meant.rest()
+
     async def meanings(self, agent_id: str, query: str, said: SaidMessages) -> "np.ndarray":
         """Return the similarity of each message to the query, in their order. Raises ArchiveDown."""
         return await self._meant.near(agent_id, query, said)

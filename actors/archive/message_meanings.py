@@ -41,6 +41,8 @@ class VectorIndex(Protocol):
 
     def search_memories(self, rows: "MemoryRows", wanted: ArchiveQuery) -> "Matches": ...
 
+    def rest(self) -> None: ...
+
     def close(self) -> None: ...
 
 
@@ -109,6 +111,15 @@ class MessageMeanings:
         if is_large or not self._begun:
             self._begun = True
             self._thread.submit(self._prepare, agent_id, is_large).add_done_callback(self._report)
+
+    def rest(self) -> None:
+        """Give back the memory of vectors in the background, after the searches that wait."""
+        if self._vectors is not None and not self._closed:
+            self._thread.submit(self._rest_vectors)
+
+    def _rest_vectors(self) -> None:
+        if self._vectors is not None:
+            self._vectors.rest()
 
     def _report(self, done: "Future[None]") -> None:
         """Note an unexpected error of the background, a bug: no caller awaits it."""

@@ -57,15 +57,16 @@ class HostActor:
         self._root = root
         self._place = place
         self._idle_s = idle_s
-        self._link = HostLink(
-            fence=fence, notify_timers=self._notify_timers, on_idle=self._idle, on_fenced=self._fenced
-        )
         self._begun = self._left = False
         clock = RealClock()
         self._note = StructuredLogger(str(place), ray_api.own_node(), clock=clock, environment=os.environ)
         self._ports = Ports(clock=clock, note=self._note)
         self._asker = GatewayClient(root)
         self._archive = archive_client_of(root, self._note)
+        self._link = HostLink(
+            fence=fence, notify_timers=self._notify_timers, on_idle=self._idle, on_rest=self._archive.rest,
+            on_fenced=self._fenced,
+        )  # fmt: skip
         self._blocks = ClusterBlockClient(root)
         self._capabilities: tuple[SessionCapabilities, SessionCapabilities] | None = None
         """Newest capabilities of a command, packed and unpacked."""

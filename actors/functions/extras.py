@@ -25,7 +25,7 @@ from everlog.actors.functions.tools import Effect, Tool, tool
 from everlog.actors.functions.workspace import Workspace
 from everlog.events import FunctionError
 
-__all__ = ["NAMES", "NO_GRANTS", "Grants", "HelperCall", "answer", "extras", "no_helper"]
+__all__ = ["NAMES", "NO_GRANTS", "Grants", "HelperCall", "answer", "extras", "helper", "no_helper"]
 
 _EFFECTS: Mapping[str, Effect] = {
     "message_chatgpt": "read_only",
@@ -48,6 +48,12 @@ def extras(
     """
     functions = _functions(grants, ask, resolve, admits)
     return [msgspec.structs.replace(_shape(name), function=function) for name, function in functions.items()]
+
+
+def helper(ask: HelperCall) -> Tool:
+    """Return the extra function that asks the other model by `ask`."""
+    function = HelperModel(ask).message_chatgpt
+    return msgspec.structs.replace(_shape(function.__name__), function=function)
 
 
 def _functions(

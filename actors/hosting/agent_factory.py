@@ -43,6 +43,8 @@ class HostLink(msgspec.Struct, frozen=True, kw_only=True):
     """Called with an agent's name and all of its timers whenever they change."""
     on_idle: Callable[[], Awaitable[None]] | None = None
     """Called when all agents of the host have been idle for a while; None: the host unloads them itself."""
+    on_rest: Callable[[], None] = lambda: None
+    """Called when a shard is at rest after work, to give back memory outside of it that only work needs."""
     on_fenced: Callable[[], None] | None = None
     """Called when another process has taken over a shard."""
 

@@ -5,7 +5,7 @@ It can be dropped at any time: the next host continues.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any
 
@@ -66,7 +66,8 @@ class Host:
         self._fence = link.fence
         self._agent: Agent | None = None
         self._worker: TurnWorker | None = None
-        self._stack = AsyncExitStack()
+        self._seat: AbstractAsyncContextManager[Agent] | None = None
+        """Context that keeps the agent open."""
         self._gate = asyncio.Lock()
         self._subscribers = Subscribers()
         self._idle: asyncio.Task[None] | None = None
@@ -294,16 +295,19 @@ class Host:
             unattended=unattended,
             keep_configuration=wanted.keep_configuration,
         )
-        return await self._stack.enter_async_context(opening)
+        agent = await opening.__aenter__()
+        self._seat = opening
+        return agent
 
     async def _unload_agent(self) -> None:
         agent, self._agent, self._worker, self._stale = self._agent, None, None, False
         if self._idle is not None and self._idle is not asyncio.current_task():
             self._idle.cancel()
             self._idle = None
-        stack, self._stack = self._stack, AsyncExitStack()
+        seat, self._seat = self._seat, None
         try:
-            await stack.aclose()
+            if seat is not None:
+                await seat.__aexit__(None, None, None)
         except EverlogError as error:  # the agent is unloaded all the same
             self._note(f"the log of {self.agent_id!r} was not closed cleanly; no acknowledged record is lost. {error}")
         if agent is not None and agent.unsealed:

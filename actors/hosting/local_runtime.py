@@ -175,10 +175,14 @@ def local_runtime(
     blocks = SharedBlockWriter(store, ports)
     system_of = partial(session_system, store, ask=ask, ports=ports, archive=archive, blocks=blocks)
 
+    def rest() -> None:
+        if archive is not None:
+            archive.rest()
+
     def shard_of(partition: str, notify_timers: TimerCallback) -> Shard:
         return Shard(
             partition, store, lambda capabilities, enter: system_of(capabilities, enter=enter), ports=ports,
-            idle_s=idle_s, link=HostLink(notify_timers=notify_timers),
+            idle_s=idle_s, link=HostLink(notify_timers=notify_timers, on_rest=rest),
         )  # fmt: skip
 
     return LocalRuntime(

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from everlog.actors.gateway.gateway_status import EndpointStatus, GatewayStatus
 from everlog.actors.hosting.cluster_status import ArchiveStatus, HostStatus, SupervisorStatus
+from everlog.events import INPUTS, ModelReply, Record
 
 PLACE = ("placement", "node")
 TAGS = frozenset({*PLACE, "endpoint", "error"})
@@ -228,3 +229,26 @@ def _make_instrument(makers: InstrumentFactory, name: str) -> Instrument:
     make, table = (makers.counter, COUNTERS) if name in COUNTERS else (makers.gauge, GAUGES)
     description, tags = table[name]
     return cast("Instrument", make(name, description, tag_keys=tuple(tags)))
+
+
+class TickCounts:
+    """Counters of ticks since the start of the process; they continue when a log is opened again."""
+
+    def __init__(self) -> None:
+        self.ticks = 0
+        self.commits = 0
+        self.inputs = 0
+        """Inputs that opened a turn."""
+        self.model_calls = 0
+
+    def add(self, commits: int, records: Sequence[Record]) -> None:
+        """Count one tick of so many commits, and its records."""
+        self.ticks += 1
+        self.commits += commits
+        for record in records:
+            if not record.turn:  # records of the creation of an agent
+                continue
+            if record.type == ModelReply.kind:
+                self.model_calls += 1
+            elif record.type in INPUTS and not record.step:
+                self.inputs += 1

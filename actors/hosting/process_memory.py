@@ -33,8 +33,10 @@ def minimize_reserves() -> None:
 
 
 def give_back() -> None:
-    """Return unused memory to the system. Without glibc, only DuckDB's memory is returned."""
+    """Return unused memory to the system. Without glibc, only that of DuckDB and Arrow is returned."""
+    gc.collect()  # what is in cycles would otherwise stay for hours; see `collect_garbage_seldom`
     purge_duckdb()
+    release_arrow()
     try:
         trim = ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError):
@@ -56,6 +58,15 @@ def purge_duckdb() -> bool:
     except (AttributeError, OSError):
         return False
     return not control(PURGE, None, None, None, ctypes.c_size_t(0))
+
+
+def release_arrow() -> None:
+    """Return the memory that Arrow holds in reserve: parts of it use the pool that it began with, whatever
+    `set_memory_pool` says.
+    """
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None and "mimalloc" in arrow.supported_memory_backends():
+        arrow.mimalloc_memory_pool().release_unused()
 
 
 def collect_garbage_seldom() -> None:

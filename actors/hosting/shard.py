@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 from everlog.actors.agent.activation import ActivationFactory
@@ -21,10 +21,10 @@ from everlog.actors.hosting.agent_factory import NO_LINK, HostLink
 from everlog.actors.hosting.cluster_status import HostStatus
 from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, outcomes
 from everlog.actors.hosting.host import Host
-from everlog.actors.hosting.metrics import ProcessMetrics
+from everlog.actors.hosting.metrics import ProcessMetrics, TickCounts
 from everlog.actors.hosting.process_memory import give_back, own_memory_bytes
 from everlog.actors.hosting.shard_activation import ShardActivation
-from everlog.actors.hosting.shard_journal import ShardJournal, TickCounts
+from everlog.actors.hosting.shard_journal import ShardJournal
 from everlog.actors.hosting.turn_recovery import TurnRecovery
 from everlog.actors.ports.agent_constants import (
     BUSY_S,
@@ -364,23 +364,21 @@ class Shard:
                 await self.passivate(agent_id)
             if not self._hosts and not self._recovery.waiting and self._link.on_idle is not None:
                 await self._link.on_idle()
-            if self._ticks is not None:
-                await self._seal(self._ticks, SHARD_SEAL_BYTES if self._under_way else SEAL_BYTES_MIN)
             # Once after each period of work, and only at rest: compacting delays the agents.
-            if self._ticks is not None and not self._under_way and self._asked != rested_at:
+            rests = not self._under_way and self._asked != rested_at
+            if rests and self._ticks is not None:  # before the log is sealed, which takes seconds and memory of its own
                 rested_at = self._asked
                 self._ticks.projections.rest()
+                self._link.on_rest()
+            if self._ticks is not None:
+                await self._seal(self._ticks, SHARD_SEAL_BYTES if self._under_way else SEAL_BYTES_MIN)
+            if rests and not self._under_way:
                 give_back()
 
     def _idle(self) -> list[str]:
         """Return the agents without a command for the idle time, longest idle first."""
         since = self._clock.now() - self._idle_us
-        found = []
-        for agent_id in self._hosts:
-            if self._used_at[agent_id] > since:
-                break
-            found.append(agent_id)
-        return found
+        return list(takewhile(lambda agent_id: self._used_at[agent_id] <= since, self._hosts))
 
     async def _seal(self, ticks: ShardJournal, bytes_min: int = SEAL_BYTES_MIN) -> None:
         """Seal frames if `bytes_min` have gathered. A failure is noted, except a fence, which loses the log."""

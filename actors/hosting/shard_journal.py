@@ -3,8 +3,9 @@
 Used by `Shard`, and by agents of a shard through `ShardActivation`.
 
 One tick: all waiting appends become one group, one frame and one sync, in a thread, while the agents of the previous
-tick continue; one transaction adds the group to the projections; one query for each projection answers all requests for
-rows. No row is read before that transaction, so every agent reads its own writes. A single agent is a tick of one.
+tick continue; one transaction adds the group to the projections; one query for each projection answers the requests for
+rows of up to ANSWERS_AT_ONCE agents. No row is read before that transaction, so every agent reads its own writes. A
+single agent is a tick of one.
 """
 
 import asyncio
@@ -19,17 +20,15 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import msgspec
 
-from everlog.actors.hosting.metrics import ProcessMetrics
+from everlog.actors.hosting.metrics import ProcessMetrics, TickCounts
 from everlog.actors.ports.agent_constants import SHARD_MEMORY_MB
 from everlog.actors.ports.effects import ThreadRunner
 from everlog.events import (
-    INPUTS,
     BadInput,
     Draft,
     EverlogError,
     Fenced,
     HostLost,
-    ModelReply,
     Moved,
     Record,
     StoreError,
@@ -44,27 +43,10 @@ TALK = "talk"
 """Name of the requests for talks, among the names of projections."""
 
 
-class TickCounts:
-    """Counters of ticks since the start of the process; they continue when a log is opened again."""
-
-    def __init__(self) -> None:
-        self.ticks = 0
-        self.commits = 0
-        self.inputs = 0
-        """Inputs that opened a turn."""
-        self.model_calls = 0
-
-    def add(self, commits: int, records: Sequence[Record]) -> None:
-        """Count one tick of so many commits, and its records."""
-        self.ticks += 1
-        self.commits += commits
-        for record in records:
-            if not record.turn:  # records of the creation of an agent
-                continue
-            if record.type == ModelReply.kind:
-                self.model_calls += 1
-            elif record.type in INPUTS and not record.step:
-                self.inputs += 1
+ANSWERS_AT_ONCE = 128
+"""Maximum requests that one query answers. An answer takes about 40 kB of objects until its agent has made a request of
+it, so the agents of one portion do that before the next portion is read.
+"""
 
 
 class _Ask(msgspec.Struct):
@@ -273,7 +255,13 @@ class ShardJournal:
             self._project(self.projections.flush, ())
         self._admit_joining()
         asks, self._asks = self._asks, []
-        self._answer(asks)
+        asks.sort(key=attrgetter("kind"))
+        while asks:
+            self._answer(asks[:ANSWERS_AT_ONCE])
+            del asks[:ANSWERS_AT_ONCE]
+            self._taken = [ask.rows for ask in asks]  # a future that is kept would keep its answer
+            if asks:
+                await asyncio.sleep(0)  # the agents use their answers now
 
     async def _commit(self, appends: Sequence[tuple[Append, asyncio.Future[Commit]]]) -> None:
         """Append one group durably in a thread, add it to the projections here, then acknowledge it."""
@@ -354,8 +342,8 @@ class ShardJournal:
                 _resolve(seated, self.log.head(agent_id).seq)
 
     def _answer(self, asks: Sequence[_Ask]) -> None:
-        """Answer requests with one query for each kind."""
-        for (name, *_), group in groupby(sorted(asks, key=attrgetter("kind")), key=attrgetter("kind")):
+        """Answer requests, sorted by kind, with one query for each kind."""
+        for (name, *_), group in groupby(asks, key=attrgetter("kind")):
             self._answer_with_one_query(name, list(group))
 
     def _answer_with_one_query(self, name: str, asks: Sequence[_Ask]) -> None:

@@ -5,7 +5,6 @@ records are delivered; previews are not durable, and may be dropped where record
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
@@ -214,7 +213,7 @@ class Subscribers:
 
     def __init__(self) -> None:
         self._callers: list[Subscriber] = []
-        self._left: deque[int] = deque(maxlen=SUBSCRIBERS_MAX)
+        self._left: list[int] = []  # a deque would take 700 bytes of each agent
         """Turns of askers that have left: later records of these turns still belong to no other caller."""
 
     @contextmanager
@@ -245,6 +244,7 @@ class Subscribers:
         self._callers.remove(caller)
         if caller.role == "asker":
             self._left.append(caller.turn)
+            del self._left[:-SUBSCRIBERS_MAX]
 
     def previews(self) -> PreviewStream:
         """Return a stream that delivers previews of the agent's replies and calls."""

@@ -249,6 +249,10 @@ class ArchiveClient(Protocol):
         """Prepare for searches of an agent that was loaded and has so many records, in the background."""
         ...
 
+    def rest(self) -> None:
+        """Give back memory that only searches need, in the background."""
+        ...
+
     @property
     def reranks(self) -> bool:
         """True if the best results of searches are to be put in order by `rerank`."""

@@ -218,6 +218,10 @@ class MessageVectors:
         while len(self._streams) > 1 and used > MESSAGE_CACHE_BYTES_MAX:
             used -= self._streams.popitem(last=False)[1].size
 
+    def rest(self) -> None:
+        """Give back the memory of vectors. They are in the file, and the next search of an agent reads its own."""
+        self._streams.clear()
+
     def close(self) -> None:
         """Close the file and free memory. Idempotent."""
         notes, self._notes = self._notes, None

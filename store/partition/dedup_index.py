@@ -2,13 +2,16 @@
 
 Ids contain their time, and the newest id of each file is known. So the ids of a sealed file are read only when an id
 arrives that is as old as the file: opening a long log costs no more than opening a short one. When a file is sealed,
-its last ids stay in memory, because appends that were on their way meanwhile have ids a little older than the newest.
+its last ids stay in memory for a minute, because appends that were on their way meanwhile have ids a little older than
+the newest.
 
 Used by `append_rules`, as part of `StreamHeads`. The time in an id is taken from its first six bytes, as
 `events/ids.py` writes it.
 """
 
-from collections.abc import Callable, Iterable
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
 
 from everlog.events import Record
 from everlog.events.times import MICROSECONDS
@@ -19,6 +22,7 @@ ID_MEMORY_US = ID_MEMORY_S * MICROSECONDS
 
 RECENT_US = 60_000_000
 """Microseconds before the newest id of a sealed file: ids from there on stay in memory."""
+ID_BYTES = 16
 NEVER = 2**63
 """A time later than that of any id."""
 
@@ -29,6 +33,32 @@ CommitsById = dict[bytes, int]
 def time_of_option(key: bytes) -> int:
     """Return the time inside a UUIDv7 of 16 bytes, in microseconds UTC, exact to the millisecond."""
     return int.from_bytes(key[:6], "big") * 1000
+
+
+class _RecentIds:
+    """Event ids and their commits, sorted: 24 bytes for each, of which a dictionary takes 150."""
+
+    __slots__ = ("_commits", "_keys")
+
+    def __init__(self, ids: CommitsById) -> None:
+        keys = sorted(ids)
+        self._keys = b"".join(keys)
+        self._commits = array("q", map(ids.__getitem__, keys))
+
+    def _key(self, place: int) -> bytes:
+        return self._keys[ID_BYTES * place : ID_BYTES * (place + 1)]
+
+    def find(self, key: bytes) -> int | None:
+        """Return the commit of an id; None if it is not here."""
+        place = bisect_left(range(len(self._commits)), key, key=self._key)
+        return self._commits[place] if self._key(place) == key else None
+
+    def items(self) -> Iterator[tuple[bytes, int]]:
+        """Yield all ids with their commits."""
+        return ((self._key(place), number) for place, number in enumerate(self._commits))
+
+
+NO_IDS = _RecentIds({})
 
 
 class _Generation:
@@ -43,16 +73,20 @@ class _Generation:
         self.last_commit = 0
         """Number of the file's last commit, once the file is closed."""
         self.load: Callable[[], CommitsById] = dict
-        self.recent: CommitsById = {}
+        self.recent = NO_IDS
         """Ids of the file from the time `recent_from` on (inclusive), complete, while `ids` is not in memory."""
         self.recent_from = NEVER
+
+    def forget_recent(self) -> None:
+        """Leave all ids of the file to the file."""
+        self.recent, self.recent_from = NO_IDS, NEVER
 
     def find(self, key: bytes) -> int | None:
         at = time_of_option(key)
         if at > self.newest:
             return None
         if self.ids is None and at >= self.recent_from:
-            return self.recent.get(key)
+            return self.recent.find(key)
         if self.ids is None:
             self.ids = self.load()
         return self.ids.get(key)
@@ -132,8 +166,11 @@ class DedupIndex:
             recent = [g.since(newest - RECENT_US) for g in self._closed if g not in kept]
             if recent and None not in recent:
                 generation.recent_from = newest - RECENT_US
-                generation.recent = {key: number for ids in recent for key, number in (ids or {}).items()}
+                generation.recent = _RecentIds({key: number for ids in recent for key, number in (ids or {}).items()})
             kept.append(generation)
+        for generation in kept:
+            if generation.newest < now - RECENT_US:  # no append of that time is still on its way
+                generation.forget_recent()
         self._closed = sorted(kept, key=lambda g: g.last_commit)
 
     def forget(self, newest: int, now: int) -> bool:

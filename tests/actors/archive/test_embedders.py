@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from everlog.actors.archive.embedder_choice import EndpointEmbedder, embedder_by_recorded_name, embedder_for
 from everlog.events import EmbedderError
+from everlog.store.embedding import embedder as module
 from everlog.store.embedding.embedder import PIECE_CHARS, TEXT_CHARS_MAX, Embedder, WordLlama, embedder_of, message_text
 from tests.support.models.loopback_server import serving
 
@@ -71,6 +73,25 @@ def test_a_text_without_end_is_embedded_by_its_beginning(llama: WordLlama) -> No
     assert len(whole) > TEXT_CHARS_MAX > PIECE_CHARS
     one, same = llama.embed([whole, whole + "taxes " * 50_000])
     assert np.array_equal(one, same)
+
+
+def test_the_vectors_of_words_are_a_map_of_their_file() -> None:
+    """The 16 MB of vectors are pages of the file, which all processes of a machine share, and no copy of them."""
+    _, vectors = module._load(256)
+    assert isinstance(vectors.base, np.memmap) and not vectors.flags.writeable
+
+
+@pytest.mark.parametrize("damage", ["header", "name", "type", "end"])
+def test_a_damaged_file_of_vectors_is_refused(tmp_path: Path, damage: str) -> None:
+    """A file without a header, without the vectors, with numbers of another type, or cut off is an error of a kind that
+    loading reports as EmbedderError.
+    """
+    entry = {"dtype": "F32" if damage == "type" else "F16", "shape": [4, 2], "data_offsets": [0, 16]}
+    header = json.dumps({"other" if damage == "name" else "numbers": entry}).encode()
+    data = len(header).to_bytes(8, "little") + (b"#" * len(header) if damage == "header" else header)
+    (tmp_path / "file").write_bytes(data + bytes(8 if damage == "end" else 16))
+    with pytest.raises((ValueError, LookupError)):
+        module._mapped(tmp_path / "file", "numbers")
 
 
 def test_neither_a_model_nor_the_package_is_loaded_by_name_alone() -> None:

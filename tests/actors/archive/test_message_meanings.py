@@ -34,6 +34,24 @@ def test_only_a_large_agent_is_embedded_ahead_and_the_embedder_is_loaded_once() 
     assert asyncio.run(begin(None)) == []
 
 
+def test_a_service_at_rest_gives_back_what_it_has_opened() -> None:
+    """Resting reaches opened vectors once each time, opens none, and does nothing after the end."""
+
+    async def main() -> None:
+        vectors = Vectors()
+        service = meant(vectors)
+        service.rest()
+        await service.near("sam", "wifi", NOTHING_SAID)
+        assert vectors.rested == 0
+        service.rest()
+        await service.near("sam", "wifi", NOTHING_SAID)
+        assert vectors.rested == 1
+        await service.close()
+        service.rest()
+
+    asyncio.run(main())
+
+
 def test_vectors_that_break_are_noted_once_and_opened_again() -> None:
     """A failure is an ArchiveDown and one note, in the background too; the next search opens the vectors again."""
     notes: list[str] = []

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -123,10 +123,17 @@ def test_a_command_during_unloading_keeps_the_agent() -> None:
         host = await hosted(home)
         await heard(host.perform(say(home, "one")))
 
-        async def slowly() -> None:
-            await asyncio.sleep(3)
+        seat = host._seat
+        assert seat is not None
 
-        host._stack.push_async_callback(slowly)
+        @asynccontextmanager
+        async def slowly() -> AsyncIterator[None]:
+            yield
+            await asyncio.sleep(3)
+            await seat.__aexit__(None, None, None)
+
+        host._seat = slow = slowly()
+        await slow.__aenter__()
         leaving = asyncio.create_task(host.passivate())
         await asyncio.sleep(1)
         coming = asyncio.create_task(heard(host.perform(say(home, "two"))))

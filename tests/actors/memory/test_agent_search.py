@@ -45,6 +45,9 @@ class FakeArchive:
     def begin(self, agent_id: str, records: int) -> None:
         """Do nothing: answers are given."""
 
+    def rest(self) -> None:
+        """Do nothing: nothing is kept."""
+
     async def rerank(self, query: str, texts: Sequence[str]) -> Sequence[int]:
         pytest.fail("asked")
 

@@ -77,6 +77,18 @@ def test_a_message_of_any_size_has_a_bounded_number_of_passages() -> None:
     assert module.embedded_texts("user", "Ann", " . " * 10_000) == [""]
 
 
+def test_at_rest_no_vector_is_in_memory_and_none_is_made_again(world: World) -> None:
+    """After a rest the answer is the same to the digit, and only the query is embedded: the rest is in the file."""
+    vectors = vectors_of(world)
+    before = vectors.near("sam", "cat", said(*TEXTS)).tolist()
+    embedded(world.embedder)
+    vectors.rest()
+    assert not vectors._streams
+    assert vectors.near("sam", "cat", said(*TEXTS)).tolist() == before
+    assert embedded(world.embedder) == ["cat"]
+    vectors.close()
+
+
 def test_messages_may_be_added_in_any_order(world: World) -> None:
     """Searches of parts of the talk, the later part first, find what one search of all of it finds."""
     at_once, bit_by_bit = vectors_of(world), vectors_of(world)

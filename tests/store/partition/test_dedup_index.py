@@ -55,6 +55,23 @@ def test_files_that_are_sealed_together_again_keep_what_is_recent() -> None:
     assert memory.find(key(NOW - 90 * SECOND)) == 1
 
 
+def test_ids_of_files_are_kept_for_a_minute_only() -> None:
+    """Sealing a later file drops the ids of files that are more than a minute older: a log that seals every two minutes
+    keeps those of one file, however many it has. Older ids are found in their files.
+    """
+    reads: list[int] = []
+    memory = DedupIndex()
+    for number in range(1, 6):
+        at = NOW + number * 120 * SECOND
+        ids = {key(at): number}
+        memory.note(ids)
+        memory.begin_generation(number, at)
+        memory.seal(number, number, at, lambda ids=ids, number=number: reads.append(number) or ids, at)
+        assert [len(list(one.recent.items())) for one in memory._closed] == [0] * (number - 1) + [1]
+    assert memory.find(key(NOW + 600 * SECOND)) == 5 and not reads
+    assert memory.find(key(NOW + 240 * SECOND)) == 2 and reads == [5, 4, 3, 2]
+
+
 def test_a_file_that_was_sealed_by_an_owner_before_is_read() -> None:
     """No id of the file is in memory, so the file is read."""
     memory = DedupIndex()

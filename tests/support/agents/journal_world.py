@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from everlog.actors.hosting.metrics import ProcessMetrics
-from everlog.actors.hosting.shard_journal import ShardJournal, TickCounts
+from everlog.actors.hosting.metrics import ProcessMetrics, TickCounts
+from everlog.actors.hosting.shard_journal import ShardJournal
 from everlog.events import Draft, EverlogError, UserMessage, draft
 from everlog.store import FileStore
 from everlog.testing import CountingIds

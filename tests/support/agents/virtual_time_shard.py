@@ -24,7 +24,7 @@ class SharedHome(Home):
     """One process with one shard."""
 
     def __init__(self, store: Any = None, **options: Any) -> None:
-        hooks = {name: options.pop(name) for name in ("on_idle", "on_fenced") if name in options}
+        hooks = {name: options.pop(name) for name in ("on_idle", "on_rest", "on_fenced") if name in options}
         more = {name: options.pop(name) for name in ("agents_max",) if name in options}
         super().__init__(store or MemoryStore(shards=1), **options)
         self.lost: list[str] = []

@@ -16,7 +16,7 @@ class Vectors:
     def __init__(self) -> None:
         self.prepared: list[tuple[str, int]] = []
         self.fails: Exception | None = None
-        self.opened = 0
+        self.opened = self.rested = 0
 
     def near(self, agent_id: str, query: str, said: SaidMessages, is_closing: Callable[[], bool]) -> np.ndarray:
         if self.fails is not None:
@@ -35,6 +35,9 @@ class Vectors:
         if self.fails is not None:
             raise self.fails
         return Matches(total=len(rows))
+
+    def rest(self) -> None:
+        self.rested += 1
 
     def close(self) -> None:
         pass
