@@ -44,7 +44,7 @@ VIEWS = (
 NAMED_VIEWS = (*VIEWS, "prices")
 """Names of everything that a query may name."""
 NEEDS = {"model_calls": "prices", "cost_of": "prices", "price_of": "prices", "pressure": "read_through"}
-"""What each of these names needs to be made before it."""
+"""Name of what must be made before each of these can be."""
 ROWS_AT_ONCE = 8_192
 """Number of rows of an answer that are fetched at a time."""
 

@@ -90,7 +90,7 @@ class Snapshot:
 
     @property
     def rare_paths(self) -> list[str]:
-        """Those of `paths` that may hold records of `RARE_KINDS`: usually none."""
+        """Paths of the sealed files that may hold records of `RARE_KINDS`: usually none."""
         return [str(_HELD / str(held.fd)) for held in self._held if held.may_hold_rare]
 
     @property
