@@ -43,22 +43,22 @@ VIEWS = (
 """Names of all views, in the order of their creation."""
 NAMED_VIEWS = (*VIEWS, "prices")
 """Names of everything that a query may name."""
-PRICED = frozenset({"model_calls", "cost_of", "price_of"})
-"""Names of what needs the prices."""
+NEEDS = {"model_calls": "prices", "cost_of": "prices", "price_of": "prices", "pressure": "read_through"}
+"""Name of what must be made before each of these can be."""
 ROWS_AT_ONCE = 8_192
 """Number of rows of an answer that are fetched at a time."""
 
 _DERIVED_QUERY = "SELECT {columns} FROM read_parquet([{paths}])"
-_BIRTHS = """SELECT agent_id, list(seq ORDER BY seq) FROM {source} WHERE type = 'agent_created' AND seq > 1
+_BIRTHS = """SELECT agent_id, list(seq ORDER BY seq) FROM rare WHERE type = 'agent_created' AND seq > 1 AND {wanted}
 GROUP BY agent_id ORDER BY agent_id"""
 _MARKS = """SELECT count(*) FILTER (type = 'records_erased'), count(*) FILTER (type = 'agent_forked')
-FROM everything WHERE type IN ('records_erased', 'agent_forked')"""
+FROM rare WHERE type IN ('records_erased', 'agent_forked')"""
 _FORKS = """SELECT agent_id, payload->>'$.parent', (payload->>'$.parent_seq')::BIGINT
-FROM by_then WHERE type = 'agent_forked' ORDER BY agent_id"""
+FROM rare WHERE type = 'agent_forked' AND {wanted} ORDER BY agent_id"""
 """Forks up to the given time. Records of forks are never erased, so each names its parent."""
 _LIVED = """SELECT r.*, coalesce(l.life, 1)::BIGINT AS life, {erased} AS erased
-FROM {source} r LEFT JOIN lives l ON l.agent_id = r.agent_id AND r.seq >= l.first AND r.seq < l.next"""
-_LIVED_ONCE = "SELECT *, 1::BIGINT AS life, {erased} AS erased FROM {source}"
+FROM ({source}) r LEFT JOIN lives l ON l.agent_id = r.agent_id AND r.seq >= l.first AND r.seq < l.next"""
+_LIVED_ONCE = "SELECT *, 1::BIGINT AS life, {erased} AS erased FROM ({source})"
 _READ_THROUGH = """FROM lived UNION ALL
 SELECT r.* REPLACE (a.agent_id AS agent_id, 1::BIGINT AS life)
 FROM ({lived}) r JOIN lineage a ON a.ancestor = r.agent_id AND a.life = r.life AND r.seq <= a.upto"""
@@ -121,17 +121,20 @@ class FleetViews:
         *,
         upto: int | None = None,
         agent_id: str | None = None,
+        rare: Sequence[str] | None = None,
         limits: QueryLimits = QUERY_LIMITS,
         damage: DamageCheck = lambda: None,
-        prices: Sequence[ListedPrice] = (),
+        prices: Callable[[], Sequence[ListedPrice]] = tuple,
         names: Mapping[str, str] | None = None,
     ) -> None:
         """Make the views. `paths` are sealed files, which have the columns of `FIGURES`;
         `fresh` are records without these.
 
+        `rare`: those of `paths` that may hold records of `RARE_KINDS`; None: all.
         `upto`: only records written until then (microseconds UTC, inclusive). `agent_id`: only records of this agent.
         `damage` is called to find out whether a file is the reason of a failure.
-        `prices`: the first that fits a model counts. `names`: newest name of each agent that was given another one.
+        `prices` is called by a query that needs them: the first that fits a model counts.
+        `names`: newest name of each agent that was given another one.
 
         The files must exist until the views are closed. Raise CorruptLog, BadInput.
         """
@@ -150,24 +153,26 @@ class FleetViews:
                 **({} if limits.threads is None else {"threads": str(limits.threads)}),
             },
         )
-        self._unmade = {"prices": [price_list(prices), price_of(prices), COST, VIEW]}
-        self._unmade |= {view: [f"CREATE VIEW {view} AS {sql(f'fleet/{view}')}"] for view in VIEWS}
+        self._unmade: dict[str, Callable[[], list[str]]] = {"prices": lambda: _price_statements(prices())}
+        self._unmade |= {view: partial(_view_statements, view) for view in VIEWS}
         """Statements that make the views that no query has named yet. Making all of them takes longer than a count."""
         try:
             self._db.register("given_names", _Rows(names_table(names or {})))
-            self._make(paths, fresh, upto, agent_id)
+            self._make(paths, paths if rare is None else rare, fresh, upto, agent_id)
         except _FAILED as error:
             self.close()
             raise _error(error, damage) from error
 
     def _make_views(self, names: Collection[str] = NAMED_VIEWS) -> None:
         """Make views that are not made yet: those of these names, and what they need."""
-        named = {*names, "prices"} if not PRICED.isdisjoint(names) else {*names}
+        named = {*names, *(NEEDS[name] for name in names if name in NEEDS)}
         for name in [name for name in self._unmade if name in named]:
-            for statement in self._unmade.pop(name):
+            for statement in self._unmade.pop(name)():
                 self._db.execute(statement)
 
-    def _make(self, paths: Sequence[str], fresh: pa.Table, upto: int | None, agent_id: str | None) -> None:
+    def _make(
+        self, paths: Sequence[str], rare: Sequence[str], fresh: pa.Table, upto: int | None, agent_id: str | None
+    ) -> None:
         run = self._db.execute
         run("SET TimeZone = 'UTC'")
         self._db.register("fresh", _Rows(fresh))
@@ -176,35 +181,33 @@ class FleetViews:
         # From here on the engine opens no file but the sealed ones.
         # The order matters: the paths cannot be changed afterwards.
         run("SET enable_external_access = false")
-        sources = [sql("fleet/figured")]
-        if paths:
-            columns = ", ".join(f'"{name}"' for name in (*SCHEMA.names, *FIGURES.names))
-            sources.append(_DERIVED_QUERY.format(columns=columns, paths=_quoted(paths)))
-        run(f"CREATE VIEW everything AS {' UNION ALL '.join(sources)}")
-        time = "true" if upto is None else f"recorded_at <= make_timestamptz({upto})"
-        run(f"CREATE VIEW by_then AS FROM everything WHERE {time}")
-        mine = "true" if agent_id is None else "agent_id = '" + agent_id.replace("'", "''") + "'"
-        run(f"CREATE VIEW log AS FROM by_then WHERE {mine}")
-        self._make_lives(agent_id)
+        run(f"CREATE VIEW everything AS {_union(sql('fleet/figured'), FIGURES.names, paths)}")
+        run(f"CREATE VIEW rare AS {_union('FROM fresh', (), rare)}")
+        self._make_lives(upto, agent_id)
         # Last, so that a query cannot lift the limits above.
         run("SET lock_configuration = true")
 
-    def _make_lives(self, agent_id: str | None) -> None:
-        """Make the tables of incarnations and of forks' ancestors.
-        They are computed once, and cost nothing if there are none.
+    def _make_lives(self, upto: int | None, agent_id: str | None) -> None:
+        """Make the tables of incarnations and of forks' ancestors, and the views that they give.
+        The tables are computed once, and cost nothing if they are empty.
         """
         run = self._db.execute
+        by_then = "true" if upto is None else f"recorded_at <= make_timestamptz({upto})"
+        of_agent = "true" if agent_id is None else "agent_id = '" + agent_id.replace("'", "''") + "'"
+        wanted = f"{by_then} AND {of_agent}"
         erased, forked = run(_MARKS).fetchall()[0]
-        forks = {name: (parent, cut) for name, parent, cut in run(_FORKS).fetchall()} if forked else {}
-        births = dict(run(_BIRTHS.format(source="by_then" if forks else "log")).fetchall())
+        found = run(_FORKS.format(wanted=by_then)).fetchall() if forked else []
+        forks = {name: (parent, cut) for name, parent, cut in found}
+        births = dict(run(_BIRTHS.format(wanted=by_then if forks else wanted)).fetchall())
         mine = {name: cut for name, cut in forks.items() if agent_id in (None, name)}
         self._db.register("lives", _Rows(lives_table(births)))
         self._db.register("forks", _Rows(forks_table(mine)))
         self._db.register("lineage", _Rows(lineage_table(forks, births, mine)))
         lived = partial((_LIVED if births else _LIVED_ONCE).format, erased=_IS_ERASED if erased else "false")
-        run(f"CREATE VIEW lived AS {lived(source='log')}")
-        through = _READ_THROUGH.format(lived=lived(source="by_then")) if mine else "FROM lived"
-        run(f"CREATE VIEW read_through AS {through}")
+        run(f"CREATE VIEW lived AS {lived(source=f'FROM everything WHERE {wanted}')}")
+        source = lived(source=f"FROM everything WHERE {by_then}")
+        through = _READ_THROUGH.format(lived=source) if mine else "FROM lived"
+        self._unmade = {"read_through": lambda: [f"CREATE VIEW read_through AS {through}"]} | self._unmade
 
     def close(self) -> None:
         """Free the memory and the temporary folder. Idempotent."""
@@ -291,6 +294,20 @@ class FleetViews:
                 yield batch if schema == reader.schema else _cast(batch, schema)
         except _FAILED as error:
             raise _error(error, self._damage) from error
+
+
+def _union(fresh: str, figures: Sequence[str], paths: Sequence[str]) -> str:
+    """Return the query over the records that are not sealed, and the sealed ones in `paths`, with these figures."""
+    columns = ", ".join(f'"{name}"' for name in (*SCHEMA.names, *figures))
+    return f"{fresh} UNION ALL {_DERIVED_QUERY.format(columns=columns, paths=_quoted(paths))}" if paths else fresh
+
+
+def _view_statements(view: str) -> list[str]:
+    return [f"CREATE VIEW {view} AS {sql(f'fleet/{view}')}"]
+
+
+def _price_statements(prices: Sequence[ListedPrice]) -> list[str]:
+    return [price_list(prices), price_of(prices), COST, VIEW]
 
 
 def _plain(field: pa.Field) -> pa.Field:

@@ -60,6 +60,7 @@ from everlog.store.log.partition_reader import PartitionReader, TornTail
 from everlog.store.log.partition_recovery import has_strays
 from everlog.store.partition.partition import Partition
 from everlog.store.sealed.derived_columns import FIGURES
+from everlog.store.sealed.rare_kinds import RARE_KINDS
 from everlog.store.sealed.seal_pass import seal_if_due
 from everlog.store.stores.file_store import CONFIGURATION, FileStore
 from everlog.store.stores.memory_store import MemoryLog, MemoryReader, MemoryStore
@@ -76,6 +77,7 @@ __all__ = [
     "GROUP_BYTES_MAX",
     "ID_MEMORY_S",
     "NAME_BYTES_MAX",
+    "RARE_KINDS",
     "SCHEMA",
     "SEAL_BYTES_MIN",
     "SEGMENT_BYTES_MAX",

@@ -18,9 +18,6 @@ from everlog.store import FileStore, Snapshot
 FleetRow = Mapping[str, Any]
 """One agent of a listing, by column; times are microseconds UTC."""
 
-NO_PRICES = PriceList()
-"""Prices for listings that compute no costs: those of the store are not read."""
-
 _COSTS = """{answered}, listed AS ({listing}),
 sums AS (SELECT agent_id, {sums} FROM answered GROUP BY agent_id)
 SELECT l.agent_id, l.head, l.deleted, coalesce(s.calls, 0) AS calls, coalesce(s.prompt_tokens, 0) AS prompt_tokens,
@@ -82,14 +79,15 @@ def _list(
     *,
     until: int | None = None,
     deleted: bool = False,
-    prices: PriceList = NO_PRICES,
+    prices: PriceList | None = None,
 ) -> FleetListing:
+    known = None if prices is None else lambda: prices
     try:
-        with fleet_views(store, as_of=until, prices=prices) as (views, position):
+        with fleet_views(store, as_of=until, prices=known) as (views, position):
             rows, damaged = _read(views, query, position, until), []
     except CorruptLog:
         # The sealed files are checked only now: that reads every byte of them.
-        with fleet_views(store, as_of=until, prices=prices, skip_damaged=True) as (views, position):
+        with fleet_views(store, as_of=until, prices=known, skip_damaged=True) as (views, position):
             rows, damaged = _read(views, query, position, until), [left.reason for left in position.left_out]
     chosen = [row for row in rows if row["agent_id"] in registered and (deleted or not row["deleted"])]
     return FleetListing(chosen, damaged)

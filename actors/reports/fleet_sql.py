@@ -6,8 +6,9 @@ query: an answer from files that changed meanwhile is an error.
 Only files are read and no host is asked, so writers are not blocked.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pyarrow as pa
 
@@ -28,14 +29,14 @@ def fleet_views(
     agent: str | None = None,
     skip_damaged: bool = False,
     limits: QueryLimits = QUERY_LIMITS,
-    prices: PriceList | None = None,
+    prices: Callable[[], PriceList] | None = None,
 ) -> Iterator[tuple[FleetViews, Snapshot]]:
     """Open the views of the whole fleet, with the position of the logs that they show, while the block runs.
 
     `as_of`: only records up to this time, microseconds UTC, inclusive. `agent`: only records of this agent; an unknown
     name gives none. `skip_damaged`: check every sealed file first, and leave out damaged partitions
-    (`Snapshot.left_out`). `prices`: prices of calls; None: those of the store's `models.toml` and of the list that
-    everlog ships. Raises CorruptLog, StoreError, BadInput.
+    (`Snapshot.left_out`). `prices` is called by a query that needs prices of calls; None: those of the store's
+    `models.toml` and of the list that everlog ships. Raises CorruptLog, StoreError, BadInput.
     """
     if limits.memory_mb < MEMORY_MB_MIN:
         raise BadInput(f"A query needs at least {MEMORY_MB_MIN} MB of memory, not {limits.memory_mb}: raise the limit.")
@@ -49,7 +50,8 @@ def fleet_views(
             agent_id=name,
             limits=limits,
             damage=position.damage,
-            prices=(prices or PriceList(own_prices(catalogue_of(store.root).models))).listed,
+            rare=position.rare_paths,
+            prices=lambda: (prices or partial(_own_prices, store))().listed,
             names=store.aliases.shown(),
         ) as views,
     ):
@@ -57,9 +59,11 @@ def fleet_views(
         position.check_unchanged()
 
 
-def fleet_sql(
-    store: FileStore, query: str, *, as_of: int | None = None, agent: str | None = None, prices: PriceList | None = None
-) -> pa.Table:
+def _own_prices(store: FileStore) -> PriceList:
+    return PriceList(own_prices(catalogue_of(store.root).models))
+
+
+def fleet_sql(store: FileStore, query: str, *, as_of: int | None = None, agent: str | None = None) -> pa.Table:
     """Return the rows of one SELECT over the views of the whole fleet. See `fleet_views`."""
-    with fleet_views(store, as_of=as_of, agent=agent, prices=prices) as (views, _):
+    with fleet_views(store, as_of=as_of, agent=agent) as (views, _):
         return views.table(query)

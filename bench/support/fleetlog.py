@@ -24,6 +24,7 @@ from everlog.store import SCHEMA, FileStore
 from everlog.store.partition.manifest import EMPTY, SEALED, FileEntry, succeed
 from everlog.store.partition.partition import sealed_name
 from everlog.store.sealed.parquet_file import save
+from everlog.store.sealed.rare_kinds import rare_kinds
 
 SHARDS = 8
 PHRASE = "lighthouse keeper"
@@ -87,6 +88,7 @@ def _write(store: FileStore, home: str, names: list[str], fleet: Fleet, seed: in
                 sha256,
                 chains={name: (head, GENESIS.hex()) for name in names},
                 records=table.num_rows,
+                rare=rare_kinds(table),
                 text_bytes=sum(pc.sum(pc.binary_length(table[name])).as_py() or 0 for name in ("text", "payload")),
                 parquet=parquet,
             )

@@ -1,7 +1,7 @@
-"""Make the store, the system, and the settings of an agent from the arguments of a command.
+"""Make the system and the settings of an agent from the arguments of a command.
 
-Used by nearly every command. `model_choice` writes `args.base_url`, so a command makes its settings before it opens
-agents.
+Used by every command that opens agents; `open_store` has what the others need. `model_choice` writes `args.base_url`,
+so a command makes its settings before it opens agents.
 """
 
 import asyncio
@@ -26,32 +26,18 @@ from everlog.actors.functions.extras import Grants
 from everlog.actors.functions.tools import Tool
 from everlog.actors.ports.agent_constants import BLOCK_CHARS, BLOCK_CHARS_MAX
 from everlog.actors.ports.effects import ArchiveClient, Model
-from everlog.actors.ports.loggers import logger_of
 from everlog.actors.ports.ports import Ports
-from everlog.actors.ports.real_clock import make_store
 from everlog.actors.prompt import presets
-from everlog.events import BadInput, Fenced, PartitionBusy
+from everlog.events import BadInput, Fenced
 from everlog.interfaces.common import own_presets
 from everlog.interfaces.common.agent_defaults import fill_in_defaults, placement_of
 from everlog.interfaces.common.as_of import moment_of_option
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.open_store import root_of, store_of, tell_deleted, text_of, warn, warn_of_damage
 from everlog.interfaces.common.settings_from_args import describe_blocks, settings_in
-from everlog.interfaces.defaults.default_files import store_folder
 from everlog.projections import Projections
-from everlog.store import FileStore, name_of
-
-
-def root_of(args: Namespace) -> Path:
-    """Return the folder of the store: --store, else EVERLOG_STORE, else that of the user's file, else ~/.everlog."""
-    return store_folder(args.store)
-
-
-def store_of(args: Namespace, world: CommandEnvironment, *, create: bool = False) -> FileStore:
-    """Open the store. Raises StoreError if there is none and `create` is false."""
-    if create:
-        return make_store(root_of(args), world.clock, world.ids)
-    return FileStore(root_of(args), world.clock.now)
+from everlog.store import name_of
 
 
 def system_of(args: Namespace, world: CommandEnvironment, archive: ArchiveClient | None = None) -> LocalSystem:
@@ -139,12 +125,6 @@ def warn_of_unused(args: Namespace, agent: AgentRef) -> None:
         complain(f"{args.name!r} exists already, and {', '.join(unused)} has an effect on a new agent only.")
 
 
-def warn(text: str) -> None:
-    """Print a warning on stderr, and write it to the log of the program."""
-    logger_of("note").warning("%s", text)
-    complain(f"warning: {text}")
-
-
 @contextmanager
 def open_view(
     system: LocalSystem | AgentSystem,
@@ -194,47 +174,6 @@ async def release(args: Namespace, world: CommandEnvironment, names: Iterable[st
         async with agents_of(args, world) as system:
             for name in names:
                 await system.unload(name)
-
-
-@contextmanager
-def without_take_over() -> Iterator[None]:
-    """Translate PartitionBusy for a command that takes over no log: the error does not offer a take-over."""
-    try:
-        yield
-    except PartitionBusy as error:
-        raise PartitionBusy(
-            f"{str(error).rpartition('; ')[0]}. Close it there and run the command again. Nothing was changed.",
-            error.pid,
-        ) from error
-
-
-def warn_of_damage(damage: object) -> None:
-    """Warn on stderr of damage that a read found after the last whole frame, see `TornTail`."""
-    complain(f"warning: {damage}.")
-
-
-def tell_deleted(agent_id: str) -> None:
-    """Say on stderr that an agent was deleted, before anything of it is shown."""
-    complain(f"{agent_id!r} was deleted; this is its state at the deletion.")
-
-
-def text_of(path: str) -> str:
-    """Return the text of a file, without the line breaks at its end. Raises BadInput."""
-    try:
-        return Path(path).expanduser().read_text(encoding="utf-8").rstrip("\r\n")
-    except OSError as error:
-        raise BadInput(f"{path!r} cannot be read: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{path!r} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
-
-
-def lines_of(path: str) -> Iterator[bytes]:
-    """Yield the lines of a file. Raises BadInput."""
-    try:
-        with Path(path).expanduser().open("rb") as file:
-            yield from file
-    except OSError as error:
-        raise BadInput(f"{path!r} cannot be read: {error.strerror}.") from error
 
 
 def settings_of(args: Namespace, world: CommandEnvironment) -> Settings:

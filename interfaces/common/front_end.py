@@ -11,17 +11,19 @@ takes clock, ids and models from it only.
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
 
-from everlog.actors.formats.reply_preview import Preview
-from everlog.actors.functions.http_function import WebAccess
-from everlog.actors.models.model_types import ProbeFindings
 from everlog.actors.ports.effects import Clock, Ids, Model
 from everlog.actors.ports.real_clock import RealClock, RealIds
 from everlog.events import Call, EverlogError, Record
 from everlog.interfaces.common.process_limits import hold_memory
+
+if TYPE_CHECKING:
+    from everlog.actors.formats.reply_preview import Preview
+    from everlog.actors.functions.http_function import WebAccess
+    from everlog.actors.models.model_types import ProbeFindings
 
 
 class Interface(Protocol):
@@ -97,7 +99,7 @@ class FrontEnd(Protocol):
         """Handle anything else that people may want to see; `text` describes all of it."""
         return
 
-    def preview(self, preview: Preview, name: str) -> None:
+    def preview(self, preview: "Preview", name: str) -> None:
         """Handle a part of a reply of the agent `name` that is still streamed, or a call that begins. It is not
         durable, and may be discarded.
 
@@ -118,16 +120,23 @@ LineReader = Callable[[str], str]
 """Ask the person at the terminal: prompt in, line out. Raises EOFError if there is no terminal, or no more input."""
 
 
-Probe = Callable[[str, str, str], ProbeFindings]
+Probe = Callable[[str, str, str], "ProbeFindings"]
 """Probe what an endpoint can do: its address, the name of a model, and the name of the variable with the key."""
 
 
-def real_probe(url: str, model: str, key_name: str) -> ProbeFindings:
+def real_probe(url: str, model: str, key_name: str) -> "ProbeFindings":
     """Probe now what the endpoint at `url` can do with `model`."""
     from everlog.actors.models.probe import probe
     from everlog.actors.models.probe_http import sender
 
     return probe(url, model, sender(key_name), at=RealClock().now(), key=key_name)
+
+
+def real_web(hosts: Sequence[str]) -> "WebAccess":
+    """Return the access to the hosts that the user allows."""
+    from everlog.actors.functions.http_function import WebAccess
+
+    return WebAccess(hosts)
 
 
 NICENESS = 10
@@ -151,7 +160,7 @@ class CommandEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     patience: Callable[[float], Awaitable[None]] = asyncio.sleep
     """Sleep before a notice that a model is waited for; tests leave it real, or let it pass."""
     ask: LineReader = input
-    web: Callable[[Sequence[str]], WebAccess] = WebAccess
+    web: Callable[[Sequence[str]], "WebAccess"] = real_web
     """Make the access to the hosts that the user allows."""
     lower_priority: Callable[[], None] = lower_priority
     hold_memory: Callable[[int], None] = hold_memory

@@ -9,7 +9,7 @@ from argparse import ArgumentTypeError, Namespace
 
 from everlog.events import BadInput
 from everlog.interfaces.common import argument_values
-from everlog.interfaces.common.bootstrap import text_of
+from everlog.interfaces.common.open_store import text_of
 
 _PAGE = re.compile(r"(.*?)\s*--page(?: +|=)(\S+)", re.DOTALL)
 

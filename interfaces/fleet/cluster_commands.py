@@ -14,9 +14,10 @@ from everlog.actors.api import open_system
 from everlog.actors.cluster.ray_address import running
 from everlog.actors.hosting.cluster_status import ClusterStatus, StatusSource, faults_of
 from everlog.events import ClusterError
-from everlog.interfaces.common.bootstrap import ports_of, root_of, store_of
+from everlog.interfaces.common.bootstrap import ports_of
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.open_store import root_of, store_of
 from everlog.interfaces.output import json_shapes
 
 FOLLOW_S = 1.0

@@ -18,9 +18,9 @@ from everlog.actors.cluster.os_processes import keeps_cluster, starting_daemon
 from everlog.actors.cluster.ray_address import local_cluster, running
 from everlog.actors.cluster.structured_log import StructuredLogger
 from everlog.events import ClusterError, UsageError
-from everlog.interfaces.common.bootstrap import root_of, store_of, warn
 from everlog.interfaces.common.error_output import complain, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.open_store import root_of, store_of, warn
 from everlog.interfaces.output import json_shapes
 from everlog.store import check_storage, open_appending, storage_warning
 

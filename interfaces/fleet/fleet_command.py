@@ -25,9 +25,10 @@ from everlog.actors.hosting.cluster_status import StatusSource
 from everlog.actors.hosting.process_memory import own_memory_bytes
 from everlog.actors.ports.real_clock import monotonic_us
 from everlog.events import BadInput, UsageError, UserMessage
-from everlog.interfaces.common.bootstrap import agents_of, lines_of, root_of
+from everlog.interfaces.common.bootstrap import agents_of
 from everlog.interfaces.common.error_output import escape_line, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.open_store import lines_of, root_of
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.fleet import load_generator as load
 from everlog.interfaces.output import json_shapes, progress_bar

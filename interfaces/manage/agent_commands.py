@@ -7,17 +7,10 @@ from everlog.actors.agent_system import AgentSystem
 from everlog.actors.models.model_catalogue import catalogue_of, request_url
 from everlog.actors.ports.agent_constants import OFFLINE
 from everlog.events import AgentConfigured, UnknownAgent, UsageError
-from everlog.interfaces.common.bootstrap import (
-    agents_of,
-    open_view,
-    opened_agent,
-    root_of,
-    settings_of,
-    store_of,
-    without_take_over,
-)
+from everlog.interfaces.common.bootstrap import agents_of, open_view, opened_agent, settings_of
 from everlog.interfaces.common.error_output import escape_line
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.open_store import root_of, store_of, without_take_over
 from everlog.interfaces.output import json_shapes
 from everlog.store import check_not_reserved, name_of, typed
 

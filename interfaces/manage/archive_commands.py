@@ -14,18 +14,11 @@ from everlog.actors.memory.archival_rules import id_of
 from everlog.actors.ports.agent_constants import PAGE_RESULTS
 from everlog.actors.ports.effects import Filters, Page
 from everlog.events import BadInput, FunctionError
-from everlog.interfaces.common.bootstrap import (
-    agents_of,
-    open_view,
-    opened_view,
-    searching,
-    system_of,
-    warn,
-    without_take_over,
-)
+from everlog.interfaces.common.bootstrap import agents_of, open_view, opened_view, searching, system_of
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.input_text import check_text, required_text
+from everlog.interfaces.common.open_store import warn, without_take_over
 from everlog.interfaces.output import json_shapes
 from everlog.store import name_of
 

@@ -11,10 +11,10 @@ import msgspec
 
 from everlog.actors.reports.store_backup import BackupFile, export_store, restore_store
 from everlog.events import EverlogError
-from everlog.interfaces.common.bootstrap import store_of, without_take_over
 from everlog.interfaces.common.error_output import complain, escape_line
 from everlog.interfaces.common.exits import interruptible
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.open_store import store_of, without_take_over
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output import json_shapes, progress_bar
 from everlog.store import RestoreReport

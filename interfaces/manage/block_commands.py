@@ -9,10 +9,11 @@ from collections.abc import Awaitable, Callable
 
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.ports.agent_constants import BLOCK_CHARS
-from everlog.interfaces.common.bootstrap import agents_of, open_view, system_of, without_take_over
+from everlog.interfaces.common.bootstrap import agents_of, open_view, system_of
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.input_text import check_text, given_text
+from everlog.interfaces.common.open_store import without_take_over
 from everlog.interfaces.output import json_shapes
 from everlog.store import name_of
 

@@ -16,9 +16,10 @@ from everlog.actors.replay.agent_diff import SETTINGS, setting_changes
 from everlog.events import AgentConfigured, Section
 from everlog.interfaces.common import settings_from_args
 from everlog.interfaces.common.agent_patterns import selects_many
-from everlog.interfaces.common.bootstrap import agents_of, open_view, system_of, text_of, without_take_over
+from everlog.interfaces.common.bootstrap import agents_of, open_view, system_of
 from everlog.interfaces.common.error_output import escape_line, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.open_store import text_of, without_take_over
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.manage.many_agents import for_each, matching, outcome
 from everlog.interfaces.output import json_shapes

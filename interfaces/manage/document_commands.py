@@ -21,16 +21,13 @@ from everlog.interfaces.common.bootstrap import (
     open_view,
     opened_agent,
     opened_view,
-    root_of,
     settings_of,
-    store_of,
     system_of,
-    warn,
     warn_of_unused,
-    without_take_over,
 )
 from everlog.interfaces.common.error_output import complain, escape_line
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.open_store import root_of, store_of, warn, without_take_over
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.documents import (
     FileSelection,

@@ -15,10 +15,11 @@ from everlog.actors.erasure.erasure_plan import ErasurePlan, plan_erasure
 from everlog.actors.erasure.selection import Selection
 from everlog.events import BadInput, RecordsErased
 from everlog.interfaces.common.agent_patterns import is_pattern, selects_many
-from everlog.interfaces.common.bootstrap import open_view, release, system_of, without_take_over
+from everlog.interfaces.common.bootstrap import open_view, release, system_of
 from everlog.interfaces.common.error_output import complain, escape_line
 from everlog.interfaces.common.exits import interruptible
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.open_store import without_take_over
 from everlog.interfaces.manage import erasure_pages
 from everlog.interfaces.manage.many_erasures import COPIES, erase_matching
 from everlog.interfaces.output import json_shapes, progress_bar

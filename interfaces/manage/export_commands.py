@@ -11,10 +11,11 @@ from everlog.actors.reports.export_restore import export_agent, restore_agent
 from everlog.actors.reports.store_backup import file_of
 from everlog.events import UsageError
 from everlog.interfaces.common.agent_patterns import selects_many
-from everlog.interfaces.common.bootstrap import ports_of, store_of, system_of, without_take_over
+from everlog.interfaces.common.bootstrap import ports_of, system_of
 from everlog.interfaces.common.error_output import escape_line
 from everlog.interfaces.common.exits import interruptible
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.open_store import store_of, without_take_over
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.common.time_text import iso
 from everlog.interfaces.manage import backup_commands

@@ -16,9 +16,10 @@ from everlog.interfaces.common import time_text
 from everlog.interfaces.common.agent_defaults import placement_of
 from everlog.interfaces.common.agent_patterns import selects_many, summary
 from everlog.interfaces.common.as_of import moment_of_option
-from everlog.interfaces.common.bootstrap import agents_of, open_view, system_of, without_take_over
+from everlog.interfaces.common.bootstrap import agents_of, open_view, system_of
 from everlog.interfaces.common.error_output import escape_line
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.open_store import without_take_over
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.manage.many_agents import for_each, matching
 from everlog.interfaces.output import json_shapes

@@ -18,16 +18,10 @@ from everlog.actors.agent.conversation_import import ImportedMessage
 from everlog.actors.agent_system import AgentSystem
 from everlog.events import BadInput, Record, UnknownAgent
 from everlog.interfaces.common import time_text
-from everlog.interfaces.common.bootstrap import (
-    agents_of,
-    lines_of,
-    open_view,
-    opened_agent,
-    settings_of,
-    warn_of_unused,
-)
+from everlog.interfaces.common.bootstrap import agents_of, open_view, opened_agent, settings_of, warn_of_unused
 from everlog.interfaces.common.error_output import complain, escape_line
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.open_store import lines_of
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.imports.past_conversation import PastConversation
 from everlog.interfaces.imports.read_conversations import chosen, read_conversations

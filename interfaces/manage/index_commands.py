@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from everlog.actors.archive.archive_index import index_of
-from everlog.interfaces.common.bootstrap import store_of
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.open_store import store_of
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output import json_shapes, progress_bar
 

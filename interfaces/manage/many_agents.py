@@ -10,9 +10,9 @@ from typing import NamedTuple
 from everlog.actors.reports.fleet_listing import list_agents
 from everlog.events import EverlogError
 from everlog.interfaces.common.agent_patterns import select
-from everlog.interfaces.common.bootstrap import store_of
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.open_store import store_of
 from everlog.interfaces.common.plural import plural
 
 

@@ -14,10 +14,11 @@ from everlog.actors.erasure.erase_planned import ErasureReport, agents_to_unload
 from everlog.actors.erasure.erasure_plan import ErasurePlan, plan_erasure
 from everlog.actors.erasure.selection import Selection
 from everlog.events import BadInput, EverlogError, RecordsErased
-from everlog.interfaces.common.bootstrap import release, without_take_over
+from everlog.interfaces.common.bootstrap import release
 from everlog.interfaces.common.error_output import complain, escape_line
 from everlog.interfaces.common.exits import interruptible
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.open_store import without_take_over
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.manage import erasure_pages
 from everlog.interfaces.manage.many_agents import matching

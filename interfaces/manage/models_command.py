@@ -20,10 +20,10 @@ from everlog.actors.models.model_types import Abilities, ModelEntry, ProbeFindin
 from everlog.actors.ports.agent_constants import OFFLINE
 from everlog.events import BadInput
 from everlog.interfaces.common import time_text
-from everlog.interfaces.common.bootstrap import root_of
 from everlog.interfaces.common.error_output import complain, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.model_choice import model_address, probe_and_save
+from everlog.interfaces.common.open_store import root_of
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output import json_shapes
 from everlog.interfaces.output.show_pages import show

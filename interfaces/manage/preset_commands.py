@@ -4,10 +4,10 @@ from argparse import Namespace
 
 from everlog.actors.prompt import presets
 from everlog.interfaces.common import own_presets
-from everlog.interfaces.common.bootstrap import root_of
 from everlog.interfaces.common.error_output import escape_line, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.input_text import required_text
+from everlog.interfaces.common.open_store import root_of
 from everlog.interfaces.output import json_shapes
 
 

@@ -8,9 +8,9 @@ from argparse import Namespace
 
 import msgspec
 
-from everlog.interfaces.common.bootstrap import store_of
 from everlog.interfaces.common.error_output import complain, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.open_store import store_of
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output import json_shapes
 from everlog.store.check.repair_plan import RepairPlan

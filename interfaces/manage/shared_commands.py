@@ -17,10 +17,11 @@ from everlog.actors.store_services import SharedBlocks
 from everlog.events import BadInput
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.as_of import moment_of_option
-from everlog.interfaces.common.bootstrap import agents_of, open_view, ports_of, store_of, system_of, without_take_over
+from everlog.interfaces.common.bootstrap import agents_of, open_view, ports_of, system_of
 from everlog.interfaces.common.error_output import escape_line, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.input_text import check_text, given_text, required_text
+from everlog.interfaces.common.open_store import store_of, without_take_over
 from everlog.interfaces.output import json_shapes
 from everlog.store import name_of, typed
 

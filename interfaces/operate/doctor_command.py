@@ -8,9 +8,9 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 
-from everlog.interfaces.common.bootstrap import root_of
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.open_store import root_of
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.defaults.default_files import applied
 from everlog.interfaces.operate.findings import Finding, FindingLevel

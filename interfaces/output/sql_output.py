@@ -6,14 +6,10 @@ Used by `everlog sql`. Rows are written as they are computed, so memory does not
 import codecs
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import msgspec
 import pyarrow as pa
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from everlog.events import BadInput
 from everlog.events.times import EPOCH
@@ -22,6 +18,9 @@ from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output.json_shapes import JsonObject, line
 from everlog.store import Snapshot
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 CELL_CHARS = 200
 """Longest value that a table shows whole."""
@@ -118,8 +117,13 @@ def _json(value: Any) -> Any:
     return value if isinstance(value, int | str | float | None) else msgspec.to_builtins(value, str_keys=True)
 
 
-def table(schema: pa.Schema, batches: RecordBatches, rows_max: int) -> RenderableType:
+def table(schema: pa.Schema, batches: RecordBatches, rows_max: int) -> "RenderableType":
     """Return the result for people: the first `rows_max` rows, and the number of the others. 0: all rows."""
+    from rich import box
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for field in schema:
         right = pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)

@@ -13,9 +13,9 @@ from typing import Any
 from everlog.actors.reports.fleet_listing import FleetListing, FleetRow, list_agents
 from everlog.interfaces.common.agent_patterns import is_pattern, no_match, select, selects_many
 from everlog.interfaces.common.as_of import time_of_option
-from everlog.interfaces.common.bootstrap import store_of
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.open_store import store_of
 from everlog.interfaces.output import json_shapes
 from everlog.store import FileStore, check_register
 

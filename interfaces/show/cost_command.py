@@ -17,8 +17,9 @@ from everlog.actors.reports.call_costs import CostRow, costs_by_day, summed
 from everlog.actors.reports.fleet_listing import list_costs
 from everlog.actors.reports.fleet_sql import fleet_views
 from everlog.interfaces.common import time_text
-from everlog.interfaces.common.bootstrap import open_view, root_of, store_of, system_of
+from everlog.interfaces.common.bootstrap import open_view, system_of
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.open_store import root_of, store_of
 from everlog.interfaces.output import fleet_pages, json_shapes
 from everlog.interfaces.output.terminal_output import one_line
 from everlog.interfaces.show.agents_command import SortKey, chosen_rows, lists_agents, ordered, report_damage
@@ -42,7 +43,7 @@ def cost(args: Namespace, world: CommandEnvironment) -> int:
     today = time_text.iso(world.clock.now())[:10]
     name = name_of(args.names[0]) if args.names else None
     budget = _budget(args, world, name) if name is not None else {}
-    with fleet_views(store_of(args, world), agent=name, prices=prices) as (views, _):
+    with fleet_views(store_of(args, world), agent=name, prices=lambda: prices) as (views, _):
         rows = costs_by_day(views, today, args.days)
     shape = _shape(rows, name, today, prices.currency, budget)
     if args.json:

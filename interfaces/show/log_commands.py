@@ -12,9 +12,9 @@ import msgspec
 
 from everlog.actors.ports.log_warnings import truncated_warning
 from everlog.events import EverlogError
-from everlog.interfaces.common.bootstrap import store_of, warn, without_take_over
 from everlog.interfaces.common.error_output import complain, escape_line, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.open_store import store_of, warn, without_take_over
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output import json_shapes, progress_bar
 from everlog.interfaces.show.verify_command import print_proof

@@ -17,10 +17,11 @@ from everlog.actors.reports.fleet_search import FleetQuery, SearchReports, searc
 from everlog.events import BadInput, EverlogError, FunctionError
 from everlog.interfaces.common.agent_patterns import is_pattern, select, selects_many
 from everlog.interfaces.common.as_of import time_of_option
-from everlog.interfaces.common.bootstrap import archive_of, lines_of, searching, store_of, system_of
+from everlog.interfaces.common.bootstrap import archive_of, searching, system_of
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.input_text import check_text
+from everlog.interfaces.common.open_store import lines_of, store_of
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output import json_shapes, progress_bar
 

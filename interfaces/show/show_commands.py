@@ -19,9 +19,10 @@ from everlog.actors.prompt.context import Context, context_of, is_configured
 from everlog.actors.reports.fleet_listing import list_pressure
 from everlog.events import CATALOGUE, AgentConfigured, BadInput, Record, is_erased
 from everlog.interfaces.common.as_of import time_of_option
-from everlog.interfaces.common.bootstrap import opened_view, store_of
+from everlog.interfaces.common.bootstrap import opened_view
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.open_store import store_of
 from everlog.interfaces.output import json_shapes
 from everlog.interfaces.show.agents_command import SortKey, chosen_rows, lists_agents, ordered, report_damage
 from everlog.store import LogReader, name_of

@@ -18,9 +18,9 @@ from everlog.actors.reports.fleet_sql import fleet_views
 from everlog.events import BadInput
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.as_of import time_of_option
-from everlog.interfaces.common.bootstrap import root_of, store_of
 from everlog.interfaces.common.error_output import complain, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.open_store import root_of, store_of
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.common.process_limits import cleaning_up_on_exit
 from everlog.interfaces.output import sql_output
@@ -78,7 +78,7 @@ def reopened_views(args: Namespace, world: CommandEnvironment) -> Iterator[tuple
             agent=args.agent,
             skip_damaged=args.skip_damaged,
             limits=QueryLimits(memory_mb=_memory_mb(args)),
-            prices=prices_of(root_of(args), limits_from(os.environ)),
+            prices=lambda: prices_of(root_of(args), limits_from(os.environ)),
         ) as (views, position),
     ):
         for left in position.left_out:

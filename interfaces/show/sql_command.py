@@ -7,10 +7,10 @@ import sys
 from argparse import Namespace
 
 from everlog.events import BadInput
-from everlog.interfaces.common.bootstrap import store_of, text_of
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.exits import FAILED
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.open_store import store_of, text_of
 from everlog.interfaces.line_editor.terminal_check import has_editor_terminal
 from everlog.interfaces.show.sql_answer import complain_with_place, open_views, print_position, write_answer
 from everlog.interfaces.show.sql_text import parameters_of, queries_of

@@ -12,10 +12,10 @@ from typing import Self
 from rich.text import Text
 
 from everlog.events import BadInput, EverlogError
-from everlog.interfaces.common.bootstrap import root_of, store_of
 from everlog.interfaces.common.error_output import complain, sanitize
 from everlog.interfaces.common.exits import interruptible
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.open_store import root_of, store_of
 from everlog.interfaces.line_editor.completion import Suggestion
 from everlog.interfaces.output.terminal_output import console
 from everlog.interfaces.show.sql_answer import (

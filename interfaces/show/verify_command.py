@@ -13,8 +13,9 @@ import msgspec
 from everlog.actors.agent.local_system import AgentView, LocalSystem
 from everlog.actors.replay import rebuild_check, replay_report, verify_agents
 from everlog.events import EverlogError, UnknownAgent
-from everlog.interfaces.common.bootstrap import open_view, system_of, tell_deleted, warn_of_damage
+from everlog.interfaces.common.bootstrap import open_view, system_of
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.open_store import tell_deleted, warn_of_damage
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output import json_shapes, progress_bar
 from everlog.projections import Projections

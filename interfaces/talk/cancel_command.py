@@ -7,9 +7,10 @@ import asyncio
 from argparse import Namespace
 from collections.abc import Sequence
 
-from everlog.interfaces.common.bootstrap import agents_of, open_view, system_of, without_take_over
+from everlog.interfaces.common.bootstrap import agents_of, open_view, system_of
 from everlog.interfaces.common.error_output import escape_line
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.open_store import without_take_over
 from everlog.interfaces.output import json_shapes
 from everlog.store import name_of
 

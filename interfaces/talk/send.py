@@ -12,12 +12,13 @@ from everlog.actors.agent_system import AgentSystem
 from everlog.actors.formats.reply_preview import Preview
 from everlog.events import Event, Heartbeat, SystemAlert, TurnAbandoned, UserLogin, UserMessage, time_of
 from everlog.interfaces.common.agent_defaults import is_new_agent
-from everlog.interfaces.common.bootstrap import agents_of, opened_agent, root_of, settings_of, warn_of_unused
+from everlog.interfaces.common.bootstrap import agents_of, opened_agent, settings_of, warn_of_unused
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.exits import FAILED, SILENT
 from everlog.interfaces.common.front_end import CommandEnvironment, FrontEnd
 from everlog.interfaces.common.input_text import check_text
 from everlog.interfaces.common.newest_records import newest_first
+from everlog.interfaces.common.open_store import root_of
 from everlog.interfaces.output.json_shapes import JsonLines
 from everlog.interfaces.output.narrator import Narrator, abandon_code, abandon_reasons, silence
 from everlog.interfaces.talk.waiting_notice import WaitingNotice

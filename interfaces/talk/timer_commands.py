@@ -17,18 +17,11 @@ from everlog.actors.ports.timer_schedules import instant_of, next_due
 from everlog.events import BadInput, TimerSet, event_of
 from everlog.events.times import MICROSECONDS
 from everlog.interfaces.common import time_text
-from everlog.interfaces.common.bootstrap import (
-    agents_of,
-    open_view,
-    opened_view,
-    root_of,
-    system_of,
-    warn,
-    without_take_over,
-)
+from everlog.interfaces.common.bootstrap import agents_of, open_view, opened_view, system_of
 from everlog.interfaces.common.error_output import escape_line, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.input_text import check_text
+from everlog.interfaces.common.open_store import root_of, warn, without_take_over
 from everlog.interfaces.output import json_shapes
 from everlog.store import name_of, typed
 

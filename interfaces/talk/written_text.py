@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from everlog.events import BadInput
-from everlog.interfaces.common.bootstrap import text_of
 from everlog.interfaces.common.input_text import check_text
+from everlog.interfaces.common.open_store import text_of
 
 EDITOR_VARIABLES = ("VISUAL", "EDITOR")
 

@@ -59,6 +59,8 @@ class _OpenSealedFile(NamedTuple):
     fd: int
     written: tuple[int, int]
     """Length and modification time of the file when it was opened."""
+    may_hold_rare: bool
+    """True if the file may hold records of `RARE_KINDS`."""
 
 
 class _PartitionSnapshot(NamedTuple):
@@ -85,6 +87,11 @@ class Snapshot:
         `FIGURES`.
         """
         return [str(_HELD / str(held.fd)) for held in self._held]
+
+    @property
+    def rare_paths(self) -> list[str]:
+        """Paths of the sealed files that may hold records of `RARE_KINDS`: usually none."""
+        return [str(_HELD / str(held.fd)) for held in self._held if held.may_hold_rare]
 
     @property
     def records(self) -> int:
@@ -222,7 +229,7 @@ def _hold(partition: Partition, entry: FileEntry) -> _OpenSealedFile:
     except OSError as error:
         raise storage_error(error, "read", path) from error
     raise_fd_limit(fd)
-    held = _OpenSealedFile(partition, entry.parquet, fd, _file_stamp(fd))
+    held = _OpenSealedFile(partition, entry.parquet, fd, _file_stamp(fd), entry.rare != [])
     if held.written[0] < entry.parquet.bytes:
         os.close(fd)
         raise _damaged_error(held)

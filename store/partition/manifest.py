@@ -95,6 +95,10 @@ class FileEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """Chain checkpoints of each stream with many records in a sealed file: seqs, ascending, with the chain value at
     each.
     """
+    rare: list[str] | None = None
+    """Kinds of rare records in a sealed file, see `sealed.rare_kinds`; None if the file was sealed before they were
+    noted.
+    """
 
 
 class Manifest(msgspec.Struct, frozen=True):

@@ -34,6 +34,7 @@ from everlog.store.sealed.checkpoints import (
 )
 from everlog.store.sealed.erasure import Erasures, erase_records, erasures_in
 from everlog.store.sealed.parquet_file import is_whole, save, where
+from everlog.store.sealed.rare_kinds import rare_kinds
 from everlog.store.sealed.sealed_reader import COMMIT_ORDER, checkpoints_in, rows_of, state_rows, whole
 
 StreamLoader = Callable[[str], pa.Table]
@@ -173,14 +174,13 @@ class SealPass:
         """Write the records of `table`, all of the inputs, as one sealed file."""
         first, last = self._inputs[0], self._inputs[-1]
         chains = {agent_id: end for entry in self._inputs for agent_id, end in entry.chains.items()}
-        ids_to = max(entry.ids_to for entry in self._inputs)
         away = {name: name in entry.away for entry in self._inputs for name in entry.chains}
         entry = FileEntry(
             "",
             SEALED,
             first.first_commit,
             last.last_commit,
-            ids_to=ids_to,
+            ids_to=max(entry.ids_to for entry in self._inputs),
             chains=dict(sorted(chains.items())),
             away=sorted(name for name, gone in away.items() if gone),
             arrivals=_arrivals(self._inputs),
@@ -199,6 +199,7 @@ class SealPass:
             sha256=sha256,
             records=table.num_rows,
             text_bytes=sum(words),
+            rare=rare_kinds(table),
             parquet=saved,
             state=None,
             checkpoints=None,

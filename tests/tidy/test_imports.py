@@ -4,9 +4,14 @@ start.
 
 import subprocess
 import sys
+from pathlib import Path
 
+from everlog.store import FileStore
 from tests.tidy import house_rules
 from tests.tidy.parsed_source import ROOT, report, sources
+
+SQL_MODULES_MAX = 180
+"""Modules of everlog that `everlog sql` may import."""
 
 
 def test_rooms_import_one_way() -> None:
@@ -41,6 +46,25 @@ def test_the_command_starts_thin() -> None:
     assert run.returncode == 0, run.stderr
     cure = "import it inside the function that uses it"
     report([f"import everlog.interfaces.cli.main loads {name}" for name in run.stdout.split()], cure)
+
+
+def test_a_query_over_the_fleet_starts_thin(tmp_path: Path) -> None:
+    """`everlog sql` imports DuckDB, Arrow, the store and the fleet's views: nothing that runs agents, and for programs
+    nothing that draws tables. The number of modules is what a process pays before it reads a record.
+    """
+    FileStore.create(tmp_path / "store", lambda: 0, "s", shards=1)
+    probe = f"""import sys
+from everlog.interfaces.cli.main import main
+assert main(["sql", "SELECT count(*) FROM messages", "--json", "--store", {str(tmp_path / "store")!r}]) == 0
+print(*sys.modules, file=sys.stderr)"""
+    run = subprocess.run([sys.executable, "-c", probe], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = run.stderr.split()[run.stderr.split().index("sys") :]
+    unwanted = ("rich", "pandas", "pyarrow.compute", "pyarrow.parquet", "pyarrow.dataset", "lancedb")
+    unwanted += ("everlog.actors.agent", "everlog.actors.hosting", "everlog.actors.functions", "everlog.actors.api")
+    cure = "import it inside the function that uses it"
+    report([f"everlog sql loads {name}" for name in unwanted if name in loaded], cure)
+    ours = [name for name in loaded if name.split(".")[0] == "everlog"]
+    assert len(ours) <= SQL_MODULES_MAX, f"{len(ours)} modules of everlog. Cure: {cure}"
 
 
 def test_agents_start_thin() -> None:
