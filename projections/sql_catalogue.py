@@ -19,7 +19,7 @@ import re
 from functools import cache
 from importlib.resources import files
 
-from everlog.events import INPUTS, STOPS
+from everlog.events import DERIVED, INPUTS, STOPS
 
 PROJECTIONS = (
     "agents",
@@ -28,12 +28,24 @@ PROJECTIONS = (
     "context_records",
     "context_window",
     "core_memory",
+    "derivations",
+    "derived_records",
     "documents",
+    "entities",
+    "entity_names",
+    "facts",
     "function_calls",
+    "importance",
+    "insights",
+    "memories",
     "memory_history",
     "memory_pressure",
+    "memory_sources",
+    "mentions",
     "model_calls",
     "open_turns",
+    "outdated",
+    "plan_items",
     "recall_memory",
     "sources",
     "standing",
@@ -50,7 +62,7 @@ def _text(name: str) -> str:
     return files(__package__).joinpath("sql", f"{name}.sql").read_text(encoding="utf-8").strip()
 
 
-_SHARED = re.compile(r"\{(inputs|stops|turns by (\w+))\}")
+_SHARED = re.compile(r"\{(inputs|stops|derived|turns by (\w+))\}")
 _MARKED = re.compile(r"^.* -- if (changed|unchanged|asked|needed)\n", re.MULTILINE)
 """A line that not every form has."""
 
@@ -65,7 +77,7 @@ def _shared(found: re.Match[str]) -> str:
     """Return the text that a name in braces stands for."""
     if found[2]:
         return _SHARED.sub(_shared, _text("shared/turns")).replace("{key}", found[2])
-    return ", ".join(f"'{kind}'" for kind in (INPUTS if found[1] == "inputs" else STOPS))
+    return ", ".join(f"'{kind}'" for kind in {"inputs": INPUTS, "stops": STOPS, "derived": DERIVED}[found[1]])
 
 
 @cache
@@ -73,7 +85,7 @@ def sql(name: str, *, changed: bool = True, asked: bool = True) -> str:
     """Return the text of `sql/NAME.sql`, for agents with or without records that change how others are shown, and as
     the question itself (`asked`) or as what another file needs.
 
-    In the files, `{inputs}` and `{stops}` stand for lists of kinds,
+    In the files, `{inputs}`, `{stops}` and `{derived}` stand for lists of kinds,
     and `{turns by KEY}` for the query over the records of turns.
     """
     kept = {"changed": changed, "unchanged": not changed, "asked": asked, "needed": not asked}
