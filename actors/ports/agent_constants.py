@@ -390,3 +390,6 @@ BLOCK_CHARS_MAX = 10**8
 
 BLOCKS_MAX = 200
 """Maximum memory blocks of one agent."""
+
+DERIVE_MESSAGES_MAX = 500
+"""Most messages that one commit of a derivation concludes from."""
