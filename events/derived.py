@@ -13,8 +13,8 @@ from everlog.events.base import Event
 from everlog.events.model import Usage
 
 DerivationKind = Literal["facts", "reflection", "plans", "blocks"]
-"""What a derivation concludes: facts from messages, insights from memories, plans from both, or values of memory blocks
-from all of them.
+"""Kinds of derivations: of facts from messages, of insights from memories, of plans from both, and of the values of
+memory blocks from all of them.
 """
 Precision = Literal["unknown", "moment", "day", "month", "year"]
 """Precision of a time at which a fact begins or ends: the time is the first microsecond of that day, month or year."""

@@ -1,7 +1,7 @@
 """Groups of event kinds that all rooms treat alike.
 
-Used by turns, replay and rerun in `actors`. The SQL files get `INPUTS`, `STOPS` and `DERIVED` as `{inputs}`, `{stops}` and
-`{derived}`.
+Used by turns, replay and rerun in `actors`. The SQL files get `INPUTS`, `STOPS` and `DERIVED` as `{inputs}`,
+`{stops}` and `{derived}`.
 """
 
 from everlog.events.derived import (

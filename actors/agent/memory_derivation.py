@@ -98,8 +98,8 @@ class MemoryDerivation:
             noted += len(left) - 1
             refused += reasons
         return DerivationReport(
-            derivation=self._derivation, generation=self._generation, deriver=self._deriver.name, read=read, noted=noted,
-            refused=refused, to_seq=after,
+            derivation=self._derivation, generation=self._generation, deriver=self._deriver.name, read=read,
+            noted=noted, refused=refused, to_seq=after,
         )  # fmt: skip
 
     def _messages(self, after: int, head: int) -> Iterator[Evidence]:

@@ -1,4 +1,4 @@
-"""Material of a derivation and its conclusions, and the checks that a conclusion passes before it becomes an event. Pure.
+"""Material of a derivation, its conclusions, and the checks that a conclusion passes before it becomes an event. Pure.
 
 A deriver reads `Material` and returns `Conclusions`. Events of the same commit have no seq yet: a deriver refers to the
 n-th of its own events (from 0) by the negative number `own(n)`, and `placed` puts the seqs in. `actors/agent` commits
@@ -34,8 +34,8 @@ SOURCE_KINDS = frozenset(
         PlanChanged,
     )
 )  # fmt: skip
-"""Kinds of records on which a derived memory may rest. A prompt, a thought of the model and the result of a search are no
-sources: else what was found would be concluded again.
+"""Kinds of records on which a derived memory may rest. A prompt, a thought of the model and the result of a search are
+no sources: else what was found would be concluded again.
 """
 SOURCES_MAX = 100
 """Most sources of one derived memory."""
@@ -98,7 +98,7 @@ class Deriver(Protocol):
 
 
 class DerivationReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a derivation, over all of its commits."""
+    """Outcome of a derivation, over all of its commits."""
 
     derivation: DerivationKind
     generation: int
@@ -154,8 +154,8 @@ def check_sources(sources: Sequence[int], own_seq: int, kinds: Mapping[int, str]
     for seq in sources:
         if seq >= own_seq:
             raise BadInput(
-                f"A derived memory rests on earlier records: seq {seq} is not before its own seq {own_seq}. Nothing was "
-                "kept."
+                f"A derived memory rests on earlier records: seq {seq} is not before its own seq {own_seq}. Nothing "
+                "was kept."
             )
         kind = kinds.get(seq)
         if kind is None:
@@ -164,8 +164,8 @@ def check_sources(sources: Sequence[int], own_seq: int, kinds: Mapping[int, str]
             raise BadInput(f"The record with seq {seq} was erased and can be no source. Nothing was kept.")
         if kind not in SOURCE_KINDS:
             raise BadInput(
-                f"The record with seq {seq} is a {kind}, which is no memory: sources are messages, stored texts and what "
-                "was derived from them. Nothing was kept."
+                f"The record with seq {seq} is a {kind}, which is no memory: sources are messages, stored texts and "
+                "what was derived from them. Nothing was kept."
             )
 
 
