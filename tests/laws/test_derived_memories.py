@@ -22,6 +22,7 @@ from everlog.events import (
     GenerationChosen,
     ImportanceRated,
     InsightNoted,
+    MemoriesDerived,
     MemoriesWithdrawn,
     MessageSent,
     PlanChanged,
@@ -82,9 +83,10 @@ def an_event(chance: random.Random, seq: int) -> Event:
         lambda: ImportanceRated(ratings=[Rating(target, chance.randint(1, 10))], **told),
         lambda: MemoriesWithdrawn(seqs=some(), withdrawn=chance.random() < 0.7),
         lambda: GenerationChosen(generation=chance.choice([1, 2])),
+        lambda: MemoriesDerived(derivation="facts", from_seq=1, to_seq=seq, noted=1, **told),
         AgentCreated,
     )
-    weights = (3, 1, 1, 4, 2, 4, 4, 3, 3, 2, 2, 2, 2, 0.3, 0.2)
+    weights = (3, 1, 1, 4, 2, 4, 4, 3, 3, 2, 2, 2, 2, 0.3, 1, 0.2)
     return chance.choices(makers, weights)[0]()
 
 
@@ -122,7 +124,7 @@ def counted(records: Sequence[Record]) -> dict[int, DerivedEvent]:
             withdrawn |= dict.fromkeys(event.seqs, event.withdrawn)
         elif isinstance(event, GenerationChosen):
             generation = event.generation
-        elif isinstance(event, DerivedEvent):
+        elif isinstance(event, DerivedEvent) and not isinstance(event, MemoriesDerived):
             found[record.seq] = event
     return {s: e for s, e in found.items() if not withdrawn.get(s) and e.generation in (0, generation)}
 
