@@ -206,9 +206,9 @@ def check_items(rows: Sequence[dict[str, Any]], events: dict[int, DerivedEvent])
 
 
 def test_each_view_of_the_fleet_has_the_rows_of_each_agent() -> None:
-    """For 30 random agents, each view of memories has exactly the rows of the agents' projections."""
+    """For 100 random agents, each view of memories has exactly the rows of the agents' projections."""
     chance = random.Random(7)
-    records = [record for number in range(30) for record in log_of(f"agent {number}", chance)]
+    records = [record for number in range(100) for record in log_of(f"agent {number}", chance)]
     erased = draft(RecordsErased(from_seq=1, to_seq=2), event_id=uuid7(1, 1), recorded_at=1, turn=0, step=0)
     records.append(place(erased, "z", 1, 1))  # as every store with tombstones has it
     table = pa.Table.from_batches([batch_of(records)])
