@@ -98,7 +98,7 @@ def log_of(agent_id: str, chance: random.Random) -> list[Record]:
     for seq, event in enumerate(events, start=1):
         made = draft(event, event_id=uuid7(seq, seq), recorded_at=seq * HOUR, turn=0, step=0)
         record = place(made, agent_id, seq, seq)
-        records.append(tombstone(record) if seq > 2 and chance.random() < 0.05 else record)
+        records.append(tombstone(record) if seq > 2 and chance.random() < 0.02 else record)
     return records
 
 
@@ -113,20 +113,25 @@ def counted(records: Sequence[Record]) -> dict[int, DerivedEvent]:
     """Return the derived records that count, by seq: the definition as a loop."""
     found: dict[int, DerivedEvent] = {}
     withdrawn: dict[int, bool] = {}
+    lost: set[int] = set()
     generation = 1
     for record in records:
         if record.type == "agent_created":
-            found, withdrawn, generation = {}, {}, 1
+            found, withdrawn, lost, generation = {}, {}, set(), 1
         if is_erased(record.payload):
+            lost.add(record.seq)
             continue
         event = event_of(record)
+        if isinstance(event, DerivedEvent) and lost & set(event.sources):
+            lost.add(record.seq)
         if isinstance(event, MemoriesWithdrawn):
             withdrawn |= dict.fromkeys(event.seqs, event.withdrawn)
         elif isinstance(event, GenerationChosen):
             generation = event.generation
         elif isinstance(event, DerivedEvent) and not isinstance(event, MemoriesDerived):
             found[record.seq] = event
-    return {s: e for s, e in found.items() if not withdrawn.get(s) and e.generation in (0, generation)}
+    counts = {seq for seq in found if not withdrawn.get(seq) and seq not in lost}
+    return {s: e for s, e in found.items() if s in counts and e.generation in (0, generation)}
 
 
 def ends(events: dict[int, DerivedEvent]) -> dict[int, FactEnded]:
