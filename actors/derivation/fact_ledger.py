@@ -17,9 +17,9 @@ from everlog.events import DerivedEvent, EntityNamed, FactEnded, FactNoted, Prec
 from everlog.events.times import since_epoch
 
 SINGLE_VALUED = frozenset({
-    "lives_in", "works_at", "works_as", "is_married_to", "is_engaged_to", "is_dating", "name", "age", "born_in", "born_on",
-    "is_from", "has_wife", "has_husband", "has_mother", "has_father", "has_partner", "has_girlfriend", "has_boyfriend",
-    "has_boss", "has_best_friend",
+    "lives_in", "works_at", "works_as", "is_married_to", "is_engaged_to", "is_dating", "name", "age", "born_in",
+    "born_on", "is_from", "has_wife", "has_husband", "has_mother", "has_father", "has_partner", "has_girlfriend",
+    "has_boyfriend", "has_boss", "has_best_friend",
 })  # fmt: skip
 """Predicates of which a subject has one object at a time, besides those that begin with `favourite_`."""
 NAMES_FOLLOWED_MAX = 8
@@ -118,6 +118,20 @@ class FactLedger:
             self._note_past(claim)
         else:
             self._note(claim)
+
+    def end(self, reference: int, claim: ClaimedFact) -> bool:
+        """End one fact, whatever it says. Return False if it has ended or is not known."""
+        for facts in self._facts.values():
+            for fact in facts:
+                if fact.reference == reference and fact.holds:
+                    self._end(fact, claim, claim.time or moment_time(claim.said_at))
+                    return True
+        return False
+
+    def all_holding(self) -> list[KnownFact]:
+        """Return all facts that have not ended, oldest first."""
+        facts = (fact for facts in self._facts.values() for fact in facts if fact.holds)
+        return sorted(facts, key=lambda fact: fact.reference)
 
     def _note(self, claim: ClaimedFact) -> None:
         predicate = claim.predicates[0]
