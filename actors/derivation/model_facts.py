@@ -27,10 +27,10 @@ INSTRUCTIONS = (
     "greetings and what the assistant says of itself. Answer with one JSON object and nothing else, with two lists. "
     "`facts`: each with `subject` (a name; of an unnamed speaker its role), `predicate` (lower case with underscores), "
     "`object` (in the words of the messages, with all names and numbers), `sentence` (one sentence that says it), "
-    "`from` (the date since which it holds as YYYY, YYYY-MM or YYYY-MM-DD, counted from the time of the message; empty "
-    "if it is not said) and `messages` (the numbers of the messages that say it). `ended`: each with `fact` (the number "
-    "of a known fact that no longer holds), `when` (a date as in `from`), `reason` and `messages`. Do not repeat known "
-    "facts."
+    "`from` (the date since which it holds as YYYY, YYYY-MM or YYYY-MM-DD, counted from the message's time; empty if "
+    "it is not said) and `messages` (the numbers of the messages that say it). `ended`: each with `fact` (the number "
+    "of a known fact that is over), `when` (a date as in `from`), `reason` and `messages`. Do not repeat what is "
+    "known."
 )
 KNOWN_MAX = 50
 """Most known facts in one request: the newest about who speaks and who is named."""
