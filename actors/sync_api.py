@@ -27,6 +27,7 @@ from everlog.actors.api import RuntimeName, ServiceOptions, open_system
 from everlog.actors.functions.extras import NO_GRANTS, Grants
 from everlog.actors.functions.tools import Tool
 from everlog.actors.loop_thread import LoopThread
+from everlog.actors.memory_views import MemoryReader
 from everlog.actors.ports.agent_constants import IDLE_S
 from everlog.actors.ports.ports import Ports
 from everlog.actors.reply import Reply
@@ -113,6 +114,18 @@ class SyncArchivalMemory(SyncProxy):
     search = blocking(ArchivalMemory.search)
 
 
+class SyncMemoryReader(SyncProxy):
+    """Blocking form of `MemoryReader`."""
+
+    list = blocking(MemoryReader.list)
+    count = blocking(MemoryReader.count)
+    total_tokens = blocking(MemoryReader.total_tokens)
+    search = blocking(MemoryReader.search)
+    format = blocking(MemoryReader.format)
+    summarized = blocking(MemoryReader.summarized)
+    tree = blocking(MemoryReader.tree)
+
+
 class SyncAgent(SyncProxy):
     """Blocking form of `AgentRef`.
 
@@ -170,6 +183,11 @@ class SyncAgent(SyncProxy):
         """The agent's archival memory."""
         return SyncArchivalMemory(self._wrapped.archive, self._loop)
 
+    @property
+    def memories(self) -> SyncMemoryReader:
+        """All that the agent remembers: messages, stored texts, and what was derived."""
+        return SyncMemoryReader(self._wrapped.memories, self._loop)
+
 
 class SyncAgentState(SyncProxy):
     """Blocking form of `AgentState`. Close it after use, or use it in a `with` block."""
@@ -203,6 +221,11 @@ class SyncAgentState(SyncProxy):
     def is_past(self) -> bool:
         """True if the view was opened for a past moment."""
         return bool(self._wrapped.is_past)
+
+    @property
+    def memories(self) -> SyncMemoryReader:
+        """All that the agent remembered at the moment: messages, stored texts, and what was derived."""
+        return SyncMemoryReader(self._wrapped.memories, self._loop)
 
     def __enter__(self) -> Self:
         return self

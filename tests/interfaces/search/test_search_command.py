@@ -105,3 +105,18 @@ def test_an_unreadable_agent_is_an_error_and_hides_no_other(fleet: Line) -> None
     assert code == 1
     assert {hit["agent"] for hit in json.loads(out)["results"]} == {"ann", "bob"}
     assert "everlog: " in err
+
+
+def test_what_was_derived_is_searched_with_what_it_rests_on(cli: Line, tmp_path: Path) -> None:
+    """--in derived finds insights and facts; the page names their sources; --ended shows facts that have ended."""
+    first = derived_agent(cli, tmp_path)
+    (insight,) = cli.json("search", "sam", "Italian towns", "--in", "derived", "--words")["results"]
+    assert insight["place"] == "derived" and insight["sources"] == [first, first + 2] and insight["outdated"]
+    page = cli.ok("search", "sam", "Italian towns", "--in", "derived", "--words")
+    assert "\ninsight · " in page and f"rests on seq {first}, seq {first + 2} · outdated" in page
+    assert "lives in Rome" not in cli.ok("search", "sam", "Lea lives", "--in", "derived", "--words")
+    ended = cli.ok("search", "sam", "Lea lives", "--in", "derived", "--ended", "--words")
+    assert "Lea lives in Rome." in ended and "· until 20" in ended
+    assert "--tag finds nothing with --in derived" in cli.fails(
+        "search", "sam", "Lea", "--in", "derived", "--tag", "a", code=2
+    )
