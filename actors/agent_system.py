@@ -146,9 +146,9 @@ class AgentSystem:
         )  # fmt: skip
         for warning in opened.warnings:
             self._ports.note(warning)
-        found = [partial(self._search, one, name) for one in (AgentState.search, AgentState.search_archive)]
+        every, kept = (partial(self._search, one, name) for one in (AgentState.search, AgentState.search_archive))
         return AgentRef(
-            sender, opened, searches=AgentSearches(*found, moments_of(self._reading, name, self._aside)),
+            sender, opened, searches=AgentSearches(every, kept, moments_of(self._reading, name, self._aside)),
             where=str(self.store.root),
             naming=AgentNaming(self.rename, partial(self._aside, self._reading.check_no_forks),
                                partial(self._aside, self.store.aliases.remove_of)),
@@ -212,8 +212,8 @@ class AgentSystem:
         self, query: str, page: int = 0, count: int = PAGE_RESULTS, filters: Filters = ANYTHING, *,
         agents: Sequence[str] | None = None, as_of: datetime | None = None,
     ) -> Page:  # fmt: skip
-        """Search what all agents have heard, said, stored and concluded, and their documents. Return one page of results,
-        most relevant first.
+        """Search what all agents have heard, said, stored and concluded, and their documents. Return one page of
+        results, most relevant first.
 
         Each hit has its `agent` and its `place`, and its `score` is its relevance, from 0 to 1. `agents`: search only
         these. `as_of`: what was recorded up to this time, with a zone. Agents are searched one after the other; one

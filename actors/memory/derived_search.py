@@ -56,7 +56,8 @@ def found_among(
     query without words all of them, newest first.
 
     `weights`: weight of each stem of the query. `near_of`: similarity in meaning of each record, by seq; None:
-    words alone decide. Each result contains the phrases in quotes; if none does and the query has other words, these decide.
+    words alone decide. Each result contains the phrases in quotes; if none does and the query has other words, these
+    decide.
     """
     if not query.strip():
         return [_hit(row, 0.0, None) for row in reversed(rows)]

@@ -5,15 +5,16 @@ import asyncio
 from everlog.actors.memory.agent_search import AgentSearcher
 from everlog.actors.ports.effects import Filters, Page
 from everlog.events import Event, FactEnded, FactNoted, InsightNoted, PlanItem, PlanMade, UserMessage
+from everlog.store import Store
 from tests.support.agent_world import START, World, say
 
 DAY = 86_400_000_000
 DERIVED = Filters(places=("derived",))
 
 
-def world_with(*events: Event) -> tuple[World, int]:
+def world_with(*events: Event, store: Store | None = None) -> tuple[World, int]:
     """Return a world whose agent has these events, and the seq of the first of them."""
-    world = World(say("Hi."))
+    world = World(say("Hi."), store=store)
     asyncio.run(world.tell("Hello"))
     first = len(world.log()) + 1
 
