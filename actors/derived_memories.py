@@ -1,4 +1,4 @@
-"""Derived memories of one agent's handle: derive them, note and end facts, merge names, withdraw, choose a generation.
+"""Memories of one agent's handle: read them, derive them, note and end facts, merge names, withdraw, choose a generation.
 
 Part of the public API: `AgentRef.memories` is one, and `sync_api` wraps it.
 """
@@ -9,16 +9,18 @@ from datetime import datetime
 from everlog.actors.command_sender import CommandSender
 from everlog.actors.derivation.conclusions import DerivationReport
 from everlog.actors.deriving import memory_commands
+from everlog.actors.memory_views import MemoryReader, MomentOpener
 from everlog.actors.short_tracebacks import short_tracebacks
 from everlog.events import DerivationKind, Precision
 from everlog.events.times import microseconds_of
 
 
 @short_tracebacks
-class AgentMemories:
-    """What one agent concludes from what was said. No method runs a turn; only `derive` may ask a model."""
+class AgentMemories(MemoryReader):
+    """All that one agent remembers. No method runs a turn; only `derive` may ask a model."""
 
-    def __init__(self, sender: CommandSender) -> None:
+    def __init__(self, sender: CommandSender, opened: MomentOpener) -> None:
+        super().__init__(sender.agent_id, opened)
         self._sender = sender
 
     async def derive(
@@ -103,6 +105,3 @@ class AgentMemories:
         a generation that was never derived.
         """
         return bool(await self._sender.perform(memory_commands.ChooseGeneration, generation=generation))
-
-    def __repr__(self) -> str:
-        return f"<AgentMemories of {self._sender.agent_id!r}>"

@@ -28,6 +28,7 @@ from everlog.actors.derived_memories import AgentMemories
 from everlog.actors.functions.extras import NO_GRANTS, Grants
 from everlog.actors.functions.tools import Tool
 from everlog.actors.loop_thread import LoopThread
+from everlog.actors.memory_views import MemoryReader
 from everlog.actors.ports.agent_constants import IDLE_S
 from everlog.actors.ports.ports import Ports
 from everlog.actors.reply import Reply
@@ -114,7 +115,19 @@ class SyncArchivalMemory(SyncProxy):
     search = blocking(ArchivalMemory.search)
 
 
-class SyncAgentMemories(SyncProxy):
+class SyncMemoryReader(SyncProxy):
+    """Blocking form of `MemoryReader`."""
+
+    list = blocking(MemoryReader.list)
+    count = blocking(MemoryReader.count)
+    total_tokens = blocking(MemoryReader.total_tokens)
+    search = blocking(MemoryReader.search)
+    format = blocking(MemoryReader.format)
+    summarized = blocking(MemoryReader.summarized)
+    tree = blocking(MemoryReader.tree)
+
+
+class SyncAgentMemories(SyncMemoryReader):
     """Blocking form of `AgentMemories`."""
 
     derive = blocking(AgentMemories.derive)
@@ -184,7 +197,7 @@ class SyncAgent(SyncProxy):
 
     @property
     def memories(self) -> SyncAgentMemories:
-        """The agent's derived memories."""
+        """All that the agent remembers, and what derives, notes and undoes memories."""
         return SyncAgentMemories(self._wrapped.memories, self._loop)
 
 
@@ -220,6 +233,11 @@ class SyncAgentState(SyncProxy):
     def is_past(self) -> bool:
         """True if the view was opened for a past moment."""
         return bool(self._wrapped.is_past)
+
+    @property
+    def memories(self) -> SyncMemoryReader:
+        """All that the agent remembered at the moment: messages, stored texts, and what was derived."""
+        return SyncMemoryReader(self._wrapped.memories, self._loop)
 
     def __enter__(self) -> Self:
         return self

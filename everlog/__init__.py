@@ -22,13 +22,16 @@ if TYPE_CHECKING:
     from everlog.actors.api import ServiceOptions, open_system
     from everlog.actors.erasure.selection import Selection
     from everlog.actors.functions.extras import Grants
+    from everlog.actors.functions.memories_search import MEMORIES_SEARCH
     from everlog.actors.functions.run_function import cancelled
     from everlog.actors.functions.tools import Tool, tool
     from everlog.actors.gateway.gateway_limits import GatewayLimits
     from everlog.actors.memory.core_memory import Memory
     from everlog.actors.memory.document_load import Document
+    from everlog.actors.memory_views import MemoryReader
     from everlog.actors.ports.effects import Filters
     from everlog.actors.ports.ports import Ports
+    from everlog.actors.recollection.memory_levels import KnownSummaries, SummaryLimits
     from everlog.actors.reply import Reply, SendOutcome
     from everlog.actors.rerun.rerun import RerunOptions, RerunOutcome
     from everlog.actors.runtime import Run
@@ -122,6 +125,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "MEMORIES_SEARCH",
     "AgentConfigured",
     "AgentCreated",
     "AgentDeleted",
@@ -171,10 +175,12 @@ __all__ = [
     "ImportedMessage",
     "InitialBlock",
     "InsightNoted",
+    "KnownSummaries",
     "MemoriesDerived",
     "MemoriesWithdrawn",
     "Memory",
     "MemoryEdited",
+    "MemoryReader",
     "MessageSent",
     "ModelError",
     "ModelFailed",
@@ -210,6 +216,7 @@ __all__ = [
     "StoreError",
     "Summary",
     "SummaryExpanded",
+    "SummaryLimits",
     "SyncAgent",
     "SyncSystem",
     "SystemAlert",
@@ -242,6 +249,10 @@ _MODULES = {
     "GatewayLimits": "everlog.actors.gateway.gateway_limits",
     "Document": "everlog.actors.memory.document_load",
     "Filters": "everlog.actors.ports.effects",
+    "KnownSummaries": "everlog.actors.recollection.memory_levels",
+    "MEMORIES_SEARCH": "everlog.actors.functions.memories_search",
+    "MemoryReader": "everlog.actors.memory_views",
+    "SummaryLimits": "everlog.actors.recollection.memory_levels",
     "RerunOutcome": "everlog.actors.rerun.rerun",
     "AgentRef": "everlog.actors.agent_ref",
     "AgentSystem": "everlog.actors.agent_system",
