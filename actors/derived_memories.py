@@ -1,4 +1,4 @@
-"""Memories of one agent's handle: read them, derive them, note and end facts, merge names, withdraw, choose a generation.
+"""Memories of one agent: read and derive them, note and end facts, merge names, withdraw, choose a generation.
 
 Part of the public API: `AgentRef.memories` is one, and `sync_api` wraps it.
 """
