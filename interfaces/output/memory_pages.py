@@ -1,6 +1,6 @@
 """Pages of derived memories for people: a list with reasons, the tree of one memory, facts and plans.
 
-Used by `show/memories_command.py` and by the commands that derive.
+Used by `memories/list_commands.py` and by the commands that derive.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from everlog.interfaces.output.show_pages import heading
 from everlog.interfaces.output.terminal_output import console, indented, one_line
 
 if TYPE_CHECKING:
-    from everlog.interfaces.show.memories_command import MemoryNode
+    from everlog.interfaces.memories.list_commands import MemoryNode
 
 Reasons = Mapping[int, Sequence[int]]
 """For each outdated memory the ended facts that it rests on."""
@@ -111,3 +111,21 @@ def plans(name: str, as_of: int, rows: Sequence[Mapping[str, Any]], zone: str) -
         )  # fmt: skip
     head = heading(name, plural(len(rows), "item") + " of plans", as_of)
     return Group(head, Text(""), table) if rows else Group(head, Text("no plans", "dim italic"))
+
+
+def compared(name: str, generation: int, found: Mapping[str, Any]) -> RenderableType:
+    """Return what two generations of derived memories have in common, and what only one of them has."""
+    first, second = found["generations"]
+    parts: list[RenderableType] = [
+        Text.assemble((one_line(name), "bold"), (f" · generation {first} and {second}", "dim"))
+    ]
+    for kind in ("facts", "insights"):
+        both, left, right = (found[kind][key] for key in ("both", "only_first", "only_second"))
+        parts += [
+            Text(""),
+            Text(f"{kind}: {len(both)} in both, {len(left)} only in {first}, {len(right)} only in {second}"),
+        ]
+        parts += [Text(sanitize(f"  - {one_line(text)}"), "red") for text in left]
+        parts += [Text(sanitize(f"  + {one_line(text)}"), "green") for text in right]
+    parts += [Text(""), Text(f"`everlog derive {name} --generation {generation} --use` puts it in use.", "dim")]
+    return Group(*parts)

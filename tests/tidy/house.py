@@ -21,7 +21,7 @@ SUB_ROOMS: Mapping[str, Sequence[str]] = {
     ),
     "interfaces": (
         "defaults", "common", "line_editor", "output", "documents", "imports", "show", "talk", "manage",
-        "replay_console", "fleet", "operate", "explain", "cli", "tour", "testing",
+        "memories", "replay_console", "fleet", "operate", "explain", "cli", "tour", "testing",
     ),
 }  # fmt: skip
 """The sub-rooms of each room, lowest first: a sub-room may import itself and those before it. The top of a room comes
