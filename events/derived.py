@@ -58,6 +58,9 @@ class DerivationReplied(DerivedEvent, frozen=True, kw_only=True):
 
     derivation: DerivationKind
     purpose: Literal["facts", "importance", "questions", "insights", "plan", "block"]
+    from_seq: int = 0
+    to_seq: int = 0
+    """First and last record that the request showed, both inclusive; 0: none."""
     fault: str = ""
     """Reason for which nothing was taken from the answer; empty if it was used."""
     model: str
