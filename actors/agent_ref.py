@@ -14,7 +14,7 @@ from everlog.actors.agent.decide import PRESSURE_WARNING
 from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.agent_memory import AgentSearches, ArchivalMemory
 from everlog.actors.command_sender import CommandSender
-from everlog.actors.memory_views import MemoryReader
+from everlog.actors.derived_memories import AgentMemories
 from everlog.actors.ports.agent_constants import BLOCK_CHARS, PAGE_RESULTS
 from everlog.actors.ports.effects import ANYTHING, Filters, Page
 from everlog.actors.ports.timer_schedules import first_heartbeat
@@ -64,7 +64,7 @@ class AgentRef:
         self._searches = searches
         self.archive = ArchivalMemory(sender, searches.archive)
         """The agent's archival memory."""
-        self.memories = MemoryReader(sender.agent_id, searches.moments)
+        self.memories = AgentMemories(sender, searches.moments)
         """All that the agent remembers: messages, stored texts, and what was derived."""
 
     def __repr__(self) -> str:

@@ -24,6 +24,7 @@ from everlog.actors.agent_ref import AgentRef
 from everlog.actors.agent_state import AgentState
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import RuntimeName, ServiceOptions, open_system
+from everlog.actors.derived_memories import AgentMemories
 from everlog.actors.functions.extras import NO_GRANTS, Grants
 from everlog.actors.functions.tools import Tool
 from everlog.actors.loop_thread import LoopThread
@@ -126,6 +127,18 @@ class SyncMemoryReader(SyncProxy):
     tree = blocking(MemoryReader.tree)
 
 
+class SyncAgentMemories(SyncMemoryReader):
+    """Blocking form of `AgentMemories`."""
+
+    add = blocking(AgentMemories.add)
+    derive = blocking(AgentMemories.derive)
+    note_fact = blocking(AgentMemories.note_fact)
+    end_fact = blocking(AgentMemories.end_fact)
+    name_entity = blocking(AgentMemories.name_entity)
+    withdraw = blocking(AgentMemories.withdraw)
+    choose_generation = blocking(AgentMemories.choose_generation)
+
+
 class SyncAgent(SyncProxy):
     """Blocking form of `AgentRef`.
 
@@ -184,9 +197,9 @@ class SyncAgent(SyncProxy):
         return SyncArchivalMemory(self._wrapped.archive, self._loop)
 
     @property
-    def memories(self) -> SyncMemoryReader:
+    def memories(self) -> SyncAgentMemories:
         """All that the agent remembers: messages, stored texts, and what was derived."""
-        return SyncMemoryReader(self._wrapped.memories, self._loop)
+        return SyncAgentMemories(self._wrapped.memories, self._loop)
 
 
 class SyncAgentState(SyncProxy):

@@ -68,8 +68,8 @@ class ArchivalSearch:
         spares asking an index, or a query that costs more.
         """
         found = self._projections.query(
-            "SELECT DISTINCT CASE type WHEN 'archival_inserted' THEN 'archive' ELSE 'derived' END AS place FROM records "
-            "WHERE agent_id = ? AND type IN ('archival_inserted', 'insight_noted', 'fact_noted', 'plan_made') "
+            "SELECT DISTINCT CASE type WHEN 'archival_inserted' THEN 'archive' ELSE 'derived' END AS place "
+            "FROM records WHERE agent_id = ? AND type IN ('archival_inserted', 'insight_noted', 'fact_noted', 'plan_made') "
             "AND seq <= ?",
             [self._agent_id, self._as_of], [self._agent_id],
         )  # fmt: skip
