@@ -65,7 +65,7 @@ class AgentRef:
         self.archive = ArchivalMemory(sender, searches.archive)
         """The agent's archival memory."""
         self.memories = AgentMemories(sender, searches.moments)
-        """All that the agent remembers, and what derives, notes and undoes memories."""
+        """All that the agent remembers: messages, stored texts, and what was derived."""
 
     def __repr__(self) -> str:
         head = max(self._sender.head, self.opened.head)

@@ -1,4 +1,5 @@
-"""Memories of one agent: read and derive them, note and end facts, merge names, withdraw, choose a generation.
+"""All memories of one agent's handle: read them, add to them, derive from them, note and end facts, merge names,
+withdraw, choose a generation.
 
 Part of the public API: `AgentRef.memories` is one, and `sync_api` wraps it.
 """
@@ -6,6 +7,7 @@ Part of the public API: `AgentRef.memories` is one, and `sync_api` wraps it.
 from collections.abc import Sequence
 from datetime import datetime
 
+from everlog.actors.agent import commands
 from everlog.actors.command_sender import CommandSender
 from everlog.actors.derivation.conclusions import DerivationReport
 from everlog.actors.deriving import memory_commands
@@ -17,11 +19,19 @@ from everlog.events.times import microseconds_of
 
 @short_tracebacks
 class AgentMemories(MemoryReader):
-    """All that one agent remembers. No method runs a turn; only `derive` may ask a model."""
+    """All memories of one agent: messages, archival memory, insights, facts and plans. No method runs a turn; only
+    `derive` may ask a model.
 
-    def __init__(self, sender: CommandSender, opened: MomentOpener) -> None:
-        super().__init__(sender.agent_id, opened)
+    It reads as a `MemoryReader` does, and a past moment or another agent's fork has the same reading methods.
+    """
+
+    def __init__(self, sender: CommandSender, moments: MomentOpener) -> None:
+        super().__init__(sender.agent_id, moments)
         self._sender = sender
+
+    async def add(self, text: str, tags: Sequence[str] = ()) -> str:
+        """Add a text to archival memory, and return its id; see `ArchivalMemory.insert`. `note_fact` adds a fact."""
+        return str(await self._sender.perform(commands.InsertMemory, text=text, tags=tags))
 
     async def derive(
         self, derivation: DerivationKind = "facts", *, generation: int = 1, model: str = "", batches_max: int = 0

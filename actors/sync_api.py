@@ -130,6 +130,7 @@ class SyncMemoryReader(SyncProxy):
 class SyncAgentMemories(SyncMemoryReader):
     """Blocking form of `AgentMemories`."""
 
+    add = blocking(AgentMemories.add)
     derive = blocking(AgentMemories.derive)
     note_fact = blocking(AgentMemories.note_fact)
     end_fact = blocking(AgentMemories.end_fact)
@@ -197,7 +198,7 @@ class SyncAgent(SyncProxy):
 
     @property
     def memories(self) -> SyncAgentMemories:
-        """All that the agent remembers, and what derives, notes and undoes memories."""
+        """All that the agent remembers: messages, stored texts, and what was derived."""
         return SyncAgentMemories(self._wrapped.memories, self._loop)
 
 

@@ -17,15 +17,6 @@ class DerivedRows:
         self._agent_id = agent_id
         self._as_of = as_of
 
-    def has_any(self) -> bool:
-        """Return True if there can be any: False spares a query that costs more."""
-        found = self._projections.query(
-            "SELECT 1 FROM records WHERE agent_id = ? AND type IN ('insight_noted', 'fact_noted', 'plan_made') "
-            "AND seq <= ? LIMIT 1",
-            [self._agent_id, self._as_of], [self._agent_id],
-        )  # fmt: skip
-        return bool(found)
-
     def all(self) -> Sequence[Row]:
         """Return the rows of `search_derived.sql`."""
         return self._projections.search("search_derived", self._agent_id, self._as_of)

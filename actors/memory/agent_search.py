@@ -140,13 +140,13 @@ class AgentSearcher:
         talk = await self._talk(filters)
         weights = await self._aside(self._search.rarities, query, talk)
         pages = []
-        for place in places_of(filters):
+        filled = {"messages", *await self._aside(self._kept.places)}  # opening an index takes seconds
+        for place in [place for place in places_of(filters) if place in filled]:
             if place == "messages":
                 pages.append(await self._recalled(query, 0, RESULTS_MAX, filters, talk))
             elif place == "derived":
-                if await self._aside(self._derived.has_any):
-                    pages.append(await self._derived_page(query, 0, RESULTS_MAX, filters, weights))
-            elif await self._aside(self._kept.has_any, place):  # opening an index takes seconds
+                pages.append(await self._derived_page(query, 0, RESULTS_MAX, filters, weights))
+            else:
                 pages.append(await self._kept_page(query, 0, RESULTS_MAX, filters, place))
         by_meaning = all(page.by_meaning for page in pages if page.results)
         lists = []

@@ -19,6 +19,7 @@ MODULES = {
     "AgentSystem": "actors/agent_system.py",
     "AgentRef": "actors/agent_ref.py",
     "ArchivalMemory": "actors/agent_memory.py",
+    "AgentMemories": "actors/derived_memories.py",
     "MemoryReader": "actors/memory_views.py",
     "MemoryItem": "actors/recollection/memory_items.py",
     "RankedMemories": "actors/recollection/memory_ranking.py",

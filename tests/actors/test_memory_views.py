@@ -181,7 +181,7 @@ def test_forks_and_blocking_programs_have_the_same_memories(tmp_path: Path) -> N
         agent = system.agent("sam")
         agent.ask("My boat is called Vera")
         system.fork("sam", "sam2")
-        agent.archive.insert("The berth is number nine")
+        assert agent.memories.add("The berth is number nine") == agent.archive.insert("The berth is number nine")
         fork = system.agent("sam2")
         mine, forked = agent.memories.list(), fork.memories.list()
         assert [item.text for item in forked] == [item.text for item in mine][:-1]
@@ -191,6 +191,26 @@ def test_forks_and_blocking_programs_have_the_same_memories(tmp_path: Path) -> N
             assert [item.seq for item in view.memories.list()] == [item.seq for item in forked]
             with pytest.raises(BadInput, match="open another one"):
                 view.memories.count(as_of=1)
+
+
+def test_meanings_are_those_of_the_other_searches(tmp_path: Path) -> None:
+    """A message and a fact are as near to a query as the search of their place says; a fact is found by meaning."""
+    with everlog.open(tmp_path) as system:
+        agent = system.agent("sam")
+        told = agent.ask("My spaniel barks at night")
+        source = told.records[0].seq
+        agent.memories.note_fact("Sam", "has", "a spaniel", sources=[source], sentence="Sam keeps a spaniel.")
+        query = "household animals and dogs"
+        found = agent.memories.search(query, 100, mode="embedding")
+        near = {one.item.key: one.score for one in found.results}
+        derived = agent.search(query, filters=everlog.Filters(places=("derived",)))
+        assert derived.by_meaning and derived.results[0].text == "Sam keeps a spaniel."
+        with system.view("sam") as view:
+            said = view.search_messages(query)
+        for hit in (*said.results, *derived.results):
+            assert hit.near is not None and near[hit.seq, 0] == pytest.approx(hit.near, abs=1e-6)
+        joint = agent.search(query)
+        assert joint.by_meaning and {hit.place for hit in joint.results} == {"messages", "derived"}
 
 
 def test_older_memories_become_summaries_within_the_budget() -> None:
