@@ -1,0 +1,1 @@
+"""Derive memories of an open agent: reflect, edit granted memory blocks, divide plans, by command or while it is idle."""
