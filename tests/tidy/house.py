@@ -16,7 +16,7 @@ SUB_ROOMS: Mapping[str, Sequence[str]] = {
     "store": ("base", "partition", "sealed", "log", "streams", "backup", "stores", "check", "embedding", "archive"),
     "projections": ("search",),
     "actors": (
-        "ports", "models", "prompt", "formats", "memory", "derivation", "functions", "agent", "replay", "rerun",
+        "ports", "models", "prompt", "formats", "memory", "derivation", "functions", "agent", "deriving", "replay", "rerun",
         "reports", "archive", "erasure", "gateway", "hosting", "cluster",
     ),
     "interfaces": (
