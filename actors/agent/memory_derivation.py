@@ -113,11 +113,18 @@ class MemoryDerivation:
                 yield said
 
     async def _material(self, batch: Sequence[Evidence]) -> Material:
-        names = {row["alias"]: row["entity"] for row in await self._agent.rows("entity_names")}
+        names = {row["alias"]: row["entity"] for row in self._own(await self._agent.rows("generation_names"))}
         return Material(
             agent_id=self._agent.agent_id, generation=self._generation, zone=self._agent.zone, now=self._agent.now(),
-            evidence=batch, facts=await self._agent.rows("facts"), names=names,
+            evidence=batch, facts=self._own(await self._agent.rows("generation_facts")), names=names,
         )  # fmt: skip
+
+    def _own(self, rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+        """Return the rows of this generation, which may not be the one in use; before its first derivation those of
+        generation 0, which every generation has.
+        """
+        own = [row for row in rows if row["view"] == self._generation]
+        return own or [row for row in rows if row["view"] == 0]
 
     async def conclude(
         self, conclusions: Conclusions, from_seq: int, to_seq: int, *, evidence: Sequence[Evidence], importance: int = 0
