@@ -40,7 +40,9 @@ class DerivingAgent(Protocol):
     agent_id: str
     head: int
     zone: str
-    turn: int
+
+    @property
+    def turn(self) -> int: ...
 
     def records(self, from_seq: int) -> Iterator[Record]: ...
 

@@ -55,7 +55,7 @@ def made(
                 f"{iso(end_of(before.start, before.minutes))}, the second starts at {iso(after.start)}. Nothing was kept."
             )
     return PlanMade(
-        text=text.strip(), level=level, items=ordered, sources=sorted(set(sources)), deriver=deriver,
+        text=text.strip(), level=msgspec.convert(level, PlanLevel), items=ordered, sources=sorted(set(sources)), deriver=deriver,
         generation=generation, parent=parent, parent_item=parent_item,
     )  # fmt: skip
 

@@ -74,7 +74,9 @@ class BlockDerivation:
         def events(_first_seq: int) -> list[Event]:
             # Looked at under the lock of the log: no edit can come between this and the commit.
             if any(_edits(record, label) for record in self._agent.records(head + 1)):
-                raise BadInput(f"The memory block {label!r} was edited meanwhile; the next derivation begins with that.")
+                raise BadInput(
+                    f"The memory block {label!r} was edited meanwhile; the next derivation begins with that."
+                )
             return [cursor, edited]
 
         await self._agent.commit(events, turn=self._agent.turn, step=0, cause=cause)

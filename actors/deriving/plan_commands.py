@@ -12,7 +12,7 @@ from everlog.actors.agent.derivation_model import DerivationModel
 from everlog.actors.derivation import plan_model, plan_rules
 from everlog.actors.derivation.conclusions import DerivationReport, check_sources, source_kinds
 from everlog.actors.derivation.insight_rules import RULES
-from everlog.events import Event, MemoriesDerived, PlanChanged, PlanMade, Record, UserMessage
+from everlog.events import Event, MemoriesDerived, PlanChanged, PlanItem, PlanMade, Record, UserMessage
 
 DIVISIONS_MAX = 10
 """Most items that one run divides."""
@@ -96,7 +96,7 @@ class PlanDivision:
         )  # fmt: skip
 
     async def _commit(
-        self, row: plan_rules.PlanRow, items: Sequence[plan_rules.PlanItem] | None, cause: str | None, *, refused: int
+        self, row: plan_rules.PlanRow, items: Sequence[PlanItem] | None, cause: str | None, *, refused: int
     ) -> None:
         now, by_rules = self._agent.now(), items is None
         timers = {one["timer"] for one in await self._agent.rows("timers")}

@@ -16,7 +16,7 @@ from everlog.actors.agent.memory_derivation import MemoryDerivation, evidence_of
 from everlog.actors.derivation.conclusions import DerivationReport, Deriver, Evidence, Material
 from everlog.actors.derivation.insight_model import NEWEST_MEMORIES, InsightModel
 from everlog.actors.derivation.insight_rules import InsightRules
-from everlog.events import AgentCreated, AgentDeleted
+from everlog.events import AgentCreated, AgentDeleted, InsightNoted
 
 RULES = "rules"
 """Name of a deriver that stands for the rules of this version."""
@@ -72,9 +72,9 @@ class Reflection:
         report = DerivationReport(derivation="reflection", generation=self._generation, deriver=self._deriver.name)
         if not need.messages or need.importance < importance_min:
             return report
-        facts = await self._agent.rows("facts")
-        names = {row["alias"]: row["entity"] for row in await self._agent.rows("entity_names")}
-        self._insights = [_insight(row) for row in sorted(await self._agent.rows("insights"), key=_seq)]
+        facts = self._own(await self._agent.rows("generation_facts"))
+        names = {row["alias"]: row["entity"] for row in self._own(await self._agent.rows("generation_names"))}
+        self._insights = await self._noted()
         self._facts = [_fact(row) for row in sorted(facts, key=_seq) if row["believed"]]
         messages = self._newest() if self._by_model else need.messages
         derived = [*self._insights, *self._facts] if self._by_model else self._insights
@@ -90,6 +90,17 @@ class Reflection:
         return msgspec.structs.replace(
             report, read=len(need.messages), noted=len(left) - 1, refused=refused, to_seq=last
         )
+
+    def _own(self, rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+        """Return the rows of this generation, which may not be in use; before it has any, those of all generations."""
+        own = [row for row in rows if row["view"] == self._generation]
+        return own or [row for row in rows if row["view"] == 0]
+
+    async def _noted(self) -> list[Evidence]:
+        """Return the insights of this generation, which may not be in use, by seq."""
+        rows = [row for row in await self._agent.rows("derived_records") if row["type"] == InsightNoted.kind]
+        counted = (row for row in rows if row["generation"] in (0, self._generation) and not row["withdrawn"])
+        return [_insight(row) for row in sorted(counted, key=_seq)]
 
     def _messages(self, after: int) -> list[Evidence]:
         """Return the messages after a seq, of this incarnation of the agent."""
@@ -128,7 +139,8 @@ def _seq(row: Mapping[str, Any]) -> int:
 
 
 def _insight(row: Mapping[str, Any]) -> Evidence:
-    return Evidence(row["seq"], row["noted_at"], "derived", "", row["text"], row["depth"], row["importance"])
+    event = msgspec.json.decode(row["payload"], type=InsightNoted)
+    return Evidence(row["seq"], row["recorded_at"], "derived", "", row["text"], event.depth, event.importance)
 
 
 def _fact(row: Mapping[str, Any]) -> Evidence:

@@ -131,7 +131,9 @@ def test_changing_an_item_changes_its_timer() -> None:
     async def main(world: World, agent: Agent) -> None:
         made = await make(world, agent)
         later = START + 20 * HOUR
-        await edit(agent, command(world, ChangePlan, plan=made, item=0, change="postponed", reason="Rain.", start=later))
+        await edit(
+            agent, command(world, ChangePlan, plan=made, item=0, change="postponed", reason="Rain.", start=later)
+        )
         assert (await due(agent))[f"plan-{made}-0"] == later
         await edit(agent, command(world, ChangePlan, plan=made, item=0, change="continued", reason="Sun again."))
         assert (await due(agent))[f"plan-{made}-0"] == later
@@ -232,7 +234,9 @@ def test_a_postponed_item_is_divided_again() -> None:
         set_clock(world, START + 9 * HOUR)
         await PlanDivision(agent).run()
         later = START + 20 * HOUR
-        await edit(agent, command(world, ChangePlan, plan=made, item=0, change="postponed", reason="Rain.", start=later))
+        await edit(
+            agent, command(world, ChangePlan, plan=made, item=0, change="postponed", reason="Rain.", start=later)
+        )
         assert await due(agent) == {f"plan-{made}-0": later}
         assert (await PlanDivision(agent).run()).noted == 0
         set_clock(world, START + 19 * HOUR)
