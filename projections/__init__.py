@@ -8,11 +8,11 @@ does not search starts in half the time.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from everlog.projections.engine import HEAD, Projections
+from everlog.projections.engine import Projections
 from everlog.projections.input_outcomes import InputOutcome, input_outcomes
 from everlog.projections.projection_constants import OF_A_STATE
 from everlog.projections.rows import Row, Rows, Wanted
-from everlog.projections.sql_catalogue import PROJECTIONS
+from everlog.projections.sql_catalogue import HEAD, PROJECTIONS
 from everlog.projections.state import DERIVER, activate, activate_many
 from everlog.projections.talk_reads import read_talks
 

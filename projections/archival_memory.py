@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
-from everlog.projections.engine import HEAD, Projections
+from everlog.projections.engine import Projections
 from everlog.projections.recall_search import RecallPage
 from everlog.projections.rows import Row
 from everlog.projections.search.memory_cache import KnownMemories
+from everlog.projections.sql_catalogue import HEAD
 from everlog.store.base.bm25 import rarity, score, weight
 from everlog.store.base.stemming import phrases_in, query_stems, stems
 from everlog.store.embedding.best_passage import passage_around

@@ -27,12 +27,9 @@ from everlog.projections.projection_constants import (
 )
 from everlog.projections.rows import Row, Rows, Wanted, answers, place_of
 from everlog.projections.search_caches import SearchCaches
-from everlog.projections.sql_catalogue import CHANGES, PROJECTIONS, batch_query, macro, sql
+from everlog.projections.sql_catalogue import CHANGES, HEAD, PROJECTIONS, batch_query, macro, sql
 from everlog.store import SCHEMA, batch_of, records_of
 from everlog.store.base.lazy_pyarrow import pc
-
-HEAD = 2**63 - 2
-"""`as_of` for "now": above every seq, below the `ended` of records in the current incarnation."""
 
 _COUNTED = ("memory_edited", "block_removed", "agent_configured", "summary", "summary_expanded")  # of the header
 _SUMMARIES = ("summary", "summary_expanded")

@@ -69,6 +69,9 @@ _MARKED = re.compile(r"^.* -- if (changed|unchanged|asked|needed)\n", re.MULTILI
 CHANGES = frozenset({"context_trimmed", "turns_hidden", "reply_rethought"})
 """Kinds of records that change how other records are shown."""
 
+HEAD = 2**63 - 2
+"""`as_of` for "now": above every seq, below the `ended` of records in the current incarnation."""
+
 EVERY_TURN = 2**63 - 2
 """Turn of a question that is about no turn: the context has the inputs of all turns."""
 
@@ -131,6 +134,24 @@ def batch_query(
         return _RECORDS.sub(source, query)
     mine = f"WITH mine AS (SELECT * FROM {source} WHERE list_contains($1::VARCHAR[], agent_id)),\n"
     return mine + _RECORDS.sub("mine", query).removeprefix("WITH ")
+
+
+_FLEET_TIMES = {
+    "facts": "noted_at AS recorded_at",
+    "insights": "noted_at AS recorded_at",
+    "memories": "time AS said_at",
+    "plan_items": "made_at AS recorded_at, start AS starts_at",
+}
+"""Columns of times by the names that they have in all views of the fleet."""
+
+
+@cache
+def fleet_view(name: str) -> str:
+    """Return the query of a projection for all agents as of now, over the view `current_records` of the fleet."""
+    everybody = f"SELECT DISTINCT agent_id, {HEAD} AS as_of, {EVERY_TURN} AS during FROM current_records"
+    query = _RECORDS.sub("current_records", _assembled(name, everybody))
+    renamed = f" RENAME ({_FLEET_TIMES[name]})" if name in _FLEET_TIMES else ""
+    return f"SELECT * EXCLUDE (as_of){renamed} FROM ({query})"
 
 
 @cache

@@ -9,10 +9,11 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from everlog.projections.engine import HEAD, Projections
+from everlog.projections.engine import Projections
 from everlog.projections.rows import Wanted
 from everlog.projections.search.talk_cache import AgentTalk
 from everlog.projections.search.utterance import Utterance
+from everlog.projections.sql_catalogue import HEAD
 
 if TYPE_CHECKING:
     from everlog.projections.search.talk_index import TalkView

@@ -75,8 +75,8 @@ def spent_in(records: Iterable[Record], configuration: str) -> dict[str, Usage]:
                 of_summary = isinstance(event, Summary) or (
                     isinstance(event, ReplyRejected) and event.purpose == "summary"
                 )
-                asked = event.model if isinstance(event, DerivationReplied | ModelFailed | ModelSwitched) else ""
-                name = asked or switched.get(record.turn) or (summarizer if of_summary else "") or own
+                named = event.model if isinstance(event, ModelFailed | ModelSwitched | DerivationReplied) else ""
+                name = named or switched.get(record.turn) or (summarizer if of_summary else "") or own
                 models[name] = plus(models.get(name, Usage()), _usage(event))
             if isinstance(event, ModelSwitched):
                 switched[record.turn] = event.to
@@ -90,10 +90,17 @@ def _asks(configuration: str) -> tuple[str, str]:
     return found["model"], found.get("summarizer", "")
 
 
-_Answered = DerivationReplied | ModelReply | ReplyRejected | ModelFailed | ModelSwitched | Summary
+_Answered = ModelReply | ReplyRejected | ModelFailed | ModelSwitched | Summary | DerivationReplied
 _EVENTS = (
-    AgentConfigured, AgentForked, DerivationReplied, ModelSwitched, ModelFailed, ModelReply, ReplyRejected, Summary,
-)  # fmt: skip
+    AgentConfigured,
+    AgentForked,
+    ModelSwitched,
+    ModelFailed,
+    ModelReply,
+    ReplyRejected,
+    Summary,
+    DerivationReplied,
+)
 _KINDS = frozenset(kind.kind for kind in _EVENTS)
 
 
