@@ -13,6 +13,7 @@ import msgspec
 
 from everlog.actors.functions.extras import NAMES as EXTRAS
 from everlog.actors.functions.memgpt_functions import BUILTIN, ITEMS
+from everlog.actors.functions.memory_functions import NAMES as MEMORY_NAMES
 from everlog.actors.functions.short_schemas import is_short, shortened
 from everlog.actors.functions.tools import Tool
 from everlog.actors.models.model_types import ModelDefaults, is_gguf
@@ -119,6 +120,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """True: the deriver, a model, also rates the importance of messages."""
     derive_blocks: Sequence[str] | None = None
     """Labels of the memory blocks that the deriver may rewrite."""
+    memory_functions: Sequence[str] | None = None
+    """Names of the functions of derived memory that the agent has, such as `insight_note`; none by default."""
 
 
 def check_settings(settings: object) -> Settings:
@@ -306,11 +309,16 @@ def _functions(
     """
     had = [function.name for function in recorded.functions] if recorded else []
     extras = had if settings.preset is None else presets.extras(settings.preset)
+    optional = had if settings.memory_functions is None else settings.memory_functions
+    if unknown := set(settings.memory_functions or ()) - set(MEMORY_NAMES):
+        raise BadInput(f"There are the functions {', '.join(MEMORY_NAMES)}, not {sorted(unknown)[0]!r}.")
     with_items = bool(had and ITEMS[0] in had) or any(not isinstance(one.value, str) for one in settings.blocks)
     chosen = [
         tool
         for tool in tools.values()
-        if (tool.name not in EXTRAS or tool.name in extras) and (tool.name not in ITEMS or with_items)
+        if (tool.name not in EXTRAS or tool.name in extras)
+        and (tool.name not in ITEMS or with_items)
+        and (tool.name not in MEMORY_NAMES or tool.name in optional)
     ]
     if settings.preset is None and recorded is not None:
         short = any(is_short(function.name, function.sha256, tools) for function in recorded.functions)

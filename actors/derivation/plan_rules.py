@@ -6,7 +6,7 @@ between two commits a crash would leave an item of which nobody is reminded. Use
 agent and by the division in `actors/deriving`.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -104,6 +104,28 @@ def with_timers(plan: PlanMade, seq: int) -> list[Event]:
         for number, item in enumerate(plan.items)
     )
     return [plan, *timers]
+
+
+UNPLACED = 0
+"""Stands for the seq of a plan that is not committed yet; `placed` puts the seq in."""
+
+
+def placed(events: Sequence[Event]) -> Sequence[Event] | Callable[[int], Sequence[Event]]:
+    """Return events whose plans have timers that are named after them as soon as the seq of the first event is known:
+    the events themselves if there is no new plan, else a function of that seq.
+    """
+    if not any(isinstance(event, PlanMade) for event in events):
+        return events
+
+    def made_at(first_seq: int) -> list[Event]:
+        found = list(events)
+        for number, event in enumerate(events):
+            if isinstance(event, PlanMade):
+                timers = with_timers(event, first_seq + number)
+                found[number : number + len(timers)] = timers
+        return found
+
+    return made_at
 
 
 def _timer(seq: int, item: int, title: str, text: str, start: int, minutes: int, place: str) -> TimerSet:
