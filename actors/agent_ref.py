@@ -14,6 +14,7 @@ from everlog.actors.agent.decide import PRESSURE_WARNING
 from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.agent_memory import AgentSearches, ArchivalMemory
 from everlog.actors.command_sender import CommandSender
+from everlog.actors.derived_memories import AgentMemories
 from everlog.actors.ports.agent_constants import BLOCK_CHARS, PAGE_RESULTS
 from everlog.actors.ports.effects import ANYTHING, Filters, Page
 from everlog.actors.ports.timer_schedules import first_heartbeat
@@ -63,6 +64,8 @@ class AgentRef:
         self._searches = searches
         self.archive = ArchivalMemory(sender, searches.archive)
         """The agent's archival memory."""
+        self.memories = AgentMemories(sender)
+        """The agent's derived memories."""
 
     def __repr__(self) -> str:
         head = max(self._sender.head, self.opened.head)

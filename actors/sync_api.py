@@ -24,6 +24,7 @@ from everlog.actors.agent_ref import AgentRef
 from everlog.actors.agent_state import AgentState
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import RuntimeName, ServiceOptions, open_system
+from everlog.actors.derived_memories import AgentMemories
 from everlog.actors.functions.extras import NO_GRANTS, Grants
 from everlog.actors.functions.tools import Tool
 from everlog.actors.loop_thread import LoopThread
@@ -113,6 +114,19 @@ class SyncArchivalMemory(SyncProxy):
     search = blocking(ArchivalMemory.search)
 
 
+class SyncAgentMemories(SyncProxy):
+    """Blocking form of `AgentMemories`."""
+
+    derive = blocking(AgentMemories.derive)
+    note_fact = blocking(AgentMemories.note_fact)
+    end_fact = blocking(AgentMemories.end_fact)
+    name_entity = blocking(AgentMemories.name_entity)
+    withdraw = blocking(AgentMemories.withdraw)
+    make_plan = blocking(AgentMemories.make_plan)
+    change_plan = blocking(AgentMemories.change_plan)
+    choose_generation = blocking(AgentMemories.choose_generation)
+
+
 class SyncAgent(SyncProxy):
     """Blocking form of `AgentRef`.
 
@@ -169,6 +183,11 @@ class SyncAgent(SyncProxy):
     def archive(self) -> SyncArchivalMemory:
         """The agent's archival memory."""
         return SyncArchivalMemory(self._wrapped.archive, self._loop)
+
+    @property
+    def memories(self) -> SyncAgentMemories:
+        """The agent's derived memories."""
+        return SyncAgentMemories(self._wrapped.memories, self._loop)
 
 
 class SyncAgentState(SyncProxy):

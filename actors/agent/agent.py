@@ -80,6 +80,7 @@ class Agent(EventWriter):
         "archiving",
         "blocks",
         "cut",
+        "derivation_lock",
         "deriving",
         "model_name",
         "models",
@@ -111,6 +112,8 @@ class Agent(EventWriter):
         """Makes the callback for the chunks of a streamed reply."""
         self.notify_call: CallListener = ignore_call
         """Called before a user's function runs."""
+        self.derivation_lock = asyncio.Lock()
+        """Held while memories are derived: a second derivation would read the same messages."""
         self._running, self.archiving = asyncio.Lock(), asyncio.Lock()
         """`_running`: held while a turn runs or the context is edited. `archiving`: held from the check that a memory
         exists until the events of that decision are in the log.

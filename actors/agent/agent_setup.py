@@ -227,7 +227,7 @@ NOT_DERIVING = IdleDeriving()
 
 def idle_deriving(configured: AgentConfigured) -> IdleDeriving:
     """Return what a configuration wants to be derived while the agent is idle."""
-    if not configured.deriver:
+    if not configured.deriver and not configured.derive_blocks:
         return NOT_DERIVING
     blocks = tuple(configured.derive_blocks)
     return IdleDeriving(configured.deriver, configured.reflect_at, configured.rate_importance, blocks)

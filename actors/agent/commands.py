@@ -16,7 +16,7 @@ from everlog.actors.agent.conversation_import import ImportedMessage
 from everlog.actors.formats.reply_preview import Preview
 from everlog.actors.functions.extras import NO_GRANTS, Grants
 from everlog.actors.functions.tools import Tool
-from everlog.events import BadInput, Event, PlanItem, Record
+from everlog.events import BadInput, Event, Record
 
 
 class SessionCapabilities(msgspec.Struct, frozen=True, kw_only=True):
@@ -193,32 +193,6 @@ class DeleteMemory(Command, frozen=True, kw_only=True):
     """Delete a memory."""
 
     memory_id: str
-
-
-class MakePlan(Command, frozen=True, kw_only=True):
-    """Make a plan, whose items become timers. The value is the plan's seq, by which it is named."""
-
-    text: str
-    items: Sequence[PlanItem]
-    level: str = "day"
-    """`day`, `hours` or `minutes`."""
-    sources: Sequence[int] = ()
-    """Seqs of the memories that it rests on; empty: the newest message of a user."""
-    deriver: str = "person"
-
-
-class ChangePlan(Command, frozen=True, kw_only=True):
-    """Change an item of a plan. The value is the seq of the change."""
-
-    plan: int
-    item: int
-    change: str
-    """`continued`, `postponed`, `cancelled`, `done` or `failed`."""
-    reason: str
-    start: int = 0
-    """New start of a postponed item, microseconds UTC; 0: none."""
-    sources: Sequence[int] = ()
-    deriver: str = "person"
 
 
 class AddBlock(Command, frozen=True, kw_only=True):

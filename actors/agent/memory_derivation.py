@@ -70,11 +70,24 @@ def evidence_of(record: Record) -> Evidence | None:
 class MemoryDerivation:
     """Derivation of memories of one kind and generation by one deriver."""
 
-    def __init__(self, agent: DerivingAgent, derivation: DerivationKind, deriver: Deriver, generation: int = 1) -> None:
+    def __init__(
+        self,
+        agent: DerivingAgent,
+        derivation: DerivationKind,
+        deriver: Deriver,
+        generation: int = 1,
+        *,
+        messages_max: int = DERIVE_MESSAGES_MAX,
+        chars_max: int | None = None,
+    ) -> None:
+        """`messages_max` and `chars_max`: most messages of one commit, and most characters of them, as a model can read
+        at once; a longer message is alone in its commit.
+        """
         self._agent = agent
         self._derivation = derivation
         self._deriver = deriver
         self._generation = generation
+        self._messages_max, self._chars_max = messages_max, chars_max
 
     async def cursor(self) -> int:
         """Return the last seq that was read; 0 before the first derivation."""
@@ -89,14 +102,13 @@ class MemoryDerivation:
         before are committed.
         """
         head, after = self._agent.head, await self.cursor()
-        read = noted = batches = 0
+        read = noted = 0
         refused: list[str] = []
-        messages = self._messages(after, head)
-        while (batches_max is None or batches < batches_max) and (batch := list(islice(messages, DERIVE_MESSAGES_MAX))):
+        for batch in islice(self._batches(after, head), batches_max):
             material = await self._material(batch)
             conclusions = await self._deriver.derive(material)
             left, reasons = await self.conclude(conclusions, batch[0].seq, batch[-1].seq, evidence=batch)
-            batches, read, after = batches + 1, read + len(batch), batch[-1].seq
+            read, after = read + len(batch), batch[-1].seq
             noted += len(left) - 1
             refused += reasons
         return DerivationReport(
@@ -104,12 +116,26 @@ class MemoryDerivation:
             noted=noted, refused=refused, to_seq=after,
         )  # fmt: skip
 
+    def _batches(self, after: int, head: int) -> Iterator[list[Evidence]]:
+        """Yield the messages after `after` up to `head` (inclusive), those of one commit at a time."""
+        batch: list[Evidence] = []
+        chars = 0
+        for message in self._messages(after, head):
+            full = self._chars_max is not None and chars + len(message.text) > self._chars_max
+            if batch and (full or len(batch) == self._messages_max):
+                yield batch
+                batch, chars = [], 0
+            batch.append(message)
+            chars += len(message.text)
+        if batch:
+            yield batch
+
     def _messages(self, after: int, head: int) -> Iterator[Evidence]:
-        for record in self._agent.records(after + 1):
+        # An agent that was created again knows nothing of its earlier life. Its cursor is of this one.
+        born = after or max((r.seq for r in self._agent.records(1) if r.type == AgentCreated.kind), default=0)
+        for record in self._agent.records(born + 1):
             if record.seq > head:
                 return
-            if record.type == AgentCreated.kind and record.seq > 1:
-                continue
             said = evidence_of(record)
             if said is not None:
                 yield said

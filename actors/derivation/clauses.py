@@ -1,7 +1,7 @@
-"""Cut a message into clauses that state something. Pure, for English; other languages give clauses that no rule matches.
+"""Cut a message into clauses that state something. Pure, and for English: clauses of other languages match no rule.
 
-Left out: questions, what is only possible, wished for or reported, quotations, code. A clause that is denied is kept and
-marked, because "no longer works at" ends a fact. Used by `rule_facts.py`.
+Left out: questions, what is only possible, wished for or reported, quotations, code. A clause that is denied is kept
+and marked, because "no longer works at" ends a fact. Used by `rule_facts.py`.
 """
 
 import re
@@ -110,7 +110,8 @@ def _split(sentence: str) -> Iterator[str]:
 
 _SHORT = (
     (re.compile(r"\b([Ii])'m\b"), r"\1 am"), (re.compile(r"\b([Ii]|[Yy]ou|[Ww]e|[Tt]hey)'ve\b"), r"\1 have"),
-    (re.compile(r"\b([Yy]ou|[Ww]e|[Tt]hey)'re\b"), r"\1 are"), (re.compile(r"\b(name|[Hh]e|[Ss]he|[Ii]t)'s\b"), r"\1 is"),
+    (re.compile(r"\b([Yy]ou|[Ww]e|[Tt]hey)'re\b"), r"\1 are"),
+    (re.compile(r"\b(name|[Hh]e|[Ss]he|[Ii]t)'s\b"), r"\1 is"),
     (re.compile(r"\b(do|does|is|are|was)n't\b"), r"\1 not"), (re.compile(r"^i\b"), "I"),
 )  # fmt: skip
 

@@ -5,7 +5,7 @@ contradictions elsewhere ends facts that still hold. Used by the rules and by th
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, tzinfo
+from datetime import tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -14,12 +14,11 @@ import msgspec
 from everlog.actors.derivation.conclusions import Material, own
 from everlog.actors.derivation.fact_times import FactTime, moment_time, time_of
 from everlog.events import DerivedEvent, EntityNamed, FactEnded, FactNoted, Precision
-from everlog.events.times import since_epoch
 
 SINGLE_VALUED = frozenset({
-    "lives_in", "works_at", "works_as", "is_married_to", "is_engaged_to", "is_dating", "name", "age", "born_in", "born_on",
-    "is_from", "has_wife", "has_husband", "has_mother", "has_father", "has_partner", "has_girlfriend", "has_boyfriend",
-    "has_boss", "has_best_friend",
+    "lives_in", "works_at", "works_as", "is_married_to", "is_engaged_to", "is_dating", "name", "age", "born_in",
+    "born_on", "is_from", "has_wife", "has_husband", "has_mother", "has_father", "has_partner", "has_girlfriend",
+    "has_boyfriend", "has_boss", "has_best_friend",
 })  # fmt: skip
 """Predicates of which a subject has one object at a time, besides those that begin with `favourite_`."""
 NAMES_FOLLOWED_MAX = 8
@@ -80,8 +79,8 @@ class FactLedger:
         begin = row["valid_from"]
         return KnownFact(
             reference=row["seq"], subject=row["subject"], predicate=row["predicate"], object=row["object"],
-            said_at=_microseconds(row["said_at"]), holds=row["believed"] and row["valid_to"] is None,
-            begin=None if begin is None else time_of(_microseconds(begin), row["from_precision"], self.zone),
+            said_at=row["said_at"], holds=row["believed"] and row["valid_to"] is None,
+            begin=None if begin is None else time_of(begin, row["from_precision"], self.zone),
         )  # fmt: skip
 
     def _keep(self, fact: KnownFact) -> None:
@@ -118,6 +117,20 @@ class FactLedger:
             self._note_past(claim)
         else:
             self._note(claim)
+
+    def end(self, reference: int, claim: ClaimedFact) -> bool:
+        """End one fact, whatever it says. Return False if it has ended or is not known."""
+        for facts in self._facts.values():
+            for fact in facts:
+                if fact.reference == reference and fact.holds:
+                    self._end(fact, claim, claim.time or moment_time(claim.said_at))
+                    return True
+        return False
+
+    def all_holding(self) -> list[KnownFact]:
+        """Return all facts that have not ended, oldest first."""
+        facts = (fact for facts in self._facts.values() for fact in facts if fact.holds)
+        return sorted(facts, key=lambda fact: fact.reference)
 
     def _note(self, claim: ClaimedFact) -> None:
         predicate = claim.predicates[0]
@@ -212,7 +225,3 @@ def _begin(fact: KnownFact) -> int:
 
 def _precision(time: FactTime | None) -> Precision:
     return "unknown" if time is None else time.precision
-
-
-def _microseconds(time: datetime) -> int:
-    return since_epoch(time if time.tzinfo else time.replace(tzinfo=UTC))

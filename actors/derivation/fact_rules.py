@@ -23,7 +23,8 @@ from everlog.actors.derivation.fact_words import (
 OBJECT_CHARS_MAX = 80
 OBJECT_WORDS_MAX = 7
 _WORD = r"[A-ZÀ-ÖØ-Þ0-9][\w'&-]*(?:\.\w+)*"
-NAME = rf"(?:(?:St|Dr|Mr|Mrs|Ms|Prof)\. )?[A-ZÀ-ÖØ-Þ][\w'&-]*(?:(?: (?:of|the|and|de|der|von|van|la|le|del|upon|am|an|&))* {_WORD}){{0,4}}"
+_SMALL = "of|the|and|de|der|von|van|la|le|del|upon|am|an|&"
+NAME = rf"(?:(?:St|Dr|Mr|Mrs|Ms|Prof)\. )?[A-ZÀ-ÖØ-Þ][\w'&-]*(?:(?: (?:{_SMALL}))* {_WORD}){{0,4}}"
 """A name: words with a capital, small words between them."""
 _PLACE = rf"(?P<o>(?:the )?{NAME})"
 _NAMED = rf"(?P<o>{NAME})"
@@ -68,9 +69,16 @@ ENDS = (
     FactRule(rf"(?:no longer works?|{_NO_MORE}work) (?:at|for) {_PLACE}", ("works_at",), "", ended=True),
     FactRule(rf"(?:no longer works?|{_NO_MORE}work) as an? {_NOUNS}", ("works_as",), "", ended=True),
     FactRule(rf"(?:no longer works?|{_NO_MORE}work)(?: there)?", _JOBS, "", ended=True),
-    FactRule(rf"(?:no longer (?:likes?|enjoys?|loves?)|{_NO_MORE}(?:like|love|enjoy)) {_NOUNS}", ("likes", "loves"), "", ended=True),
+    FactRule(
+        rf"(?:no longer (?:likes?|enjoys?|loves?)|{_NO_MORE}(?:like|love|enjoy)) {_NOUNS}",
+        ("likes", "loves"),
+        "",
+        ended=True,
+    ),
     FactRule(rf"(?:no longer hates?|{_NO_MORE}hate) {_NOUNS}", ("hates",), "", ended=True),
-    FactRule(rf"(?:no longer plays?|{_NO_MORE}play|stopped playing|gave up) (?:the )?{_NOUNS}", ("plays",), "", ended=True),
+    FactRule(
+        rf"(?:no longer plays?|{_NO_MORE}play|stopped playing|gave up) (?:the )?{_NOUNS}", ("plays",), "", ended=True
+    ),
     FactRule(rf"(?:no longer drives?|{_NO_MORE}drive) (?:an? |the |my )?{_NOUNS}", ("drives",), "", ended=True),
     FactRule(rf"{_AM} (?:no longer|not) {_NAMED}", (), "", ended=True),
     FactRule(rf"{_AM} (?:no longer|not) an? {_NOUNS}", ("works_as", "is_a"), "", ended=True),
@@ -79,16 +87,30 @@ ENDS = (
     FactRule(rf"{_AM} (?:no longer|not) married", ("is_married_to",), "", ended=True),
     FactRule(
         rf"(?:{_HAVE} )?(?:quit|left|lost|resigned from|gave up|(?:was|were|got) (?:fired|laid off) from) "
-        r"(?:my|his|her|their|the) job(?: as an? [a-z ]+)?", _JOBS, "", ended=True,
+        r"(?:my|his|her|their|the) job(?: as an? [a-z ]+)?",
+        _JOBS,
+        "",
+        ended=True,
     ),
-    FactRule(rf"(?:{_HAVE} )?(?:been |got |was |were )(?:fired|laid off)|(?:{_HAVE} )?(?:retired|resigned)", _JOBS, "", ended=True),
     FactRule(
-        rf"(?:{_HAVE} )?(?:quit|left|resigned from|stopped working (?:at|for)|(?:was|were|got) (?:fired|laid off) (?:from|by)) "
-        rf"(?:my job at |the job at )?{_PLACE}", ("works_at",), "", ended=True,
+        rf"(?:{_HAVE} )?(?:been |got |was |were )(?:fired|laid off)|(?:{_HAVE} )?(?:retired|resigned)",
+        _JOBS,
+        "",
+        ended=True,
+    ),
+    FactRule(
+        rf"(?:{_HAVE} )?(?:quit|left|resigned from|stopped working (?:at|for)|"
+        r"(?:was|were|got) (?:fired|laid off) (?:from|by)) "
+        rf"(?:my job at |the job at )?{_PLACE}",
+        ("works_at",),
+        "",
+        ended=True,
     ),
     FactRule(rf"(?:{_HAVE} )?(?:moved out of|moved away from|left) {_PLACE}", ("lives_in",), "", ended=True),
     FactRule(rf"(?:{_HAVE} )?(?:broke|broken|split) up with {_NAMED}", _PARTED, "", ended=True),
-    FactRule(rf"(?:{_HAVE} )?(?:separated from|divorced|(?:got|{_BE}) divorced from) {_NAMED}", _PARTED, "", ended=True),
+    FactRule(
+        rf"(?:{_HAVE} )?(?:separated from|divorced|(?:got|{_BE}) divorced from) {_NAMED}", _PARTED, "", ended=True
+    ),
     FactRule(rf"(?:{_HAVE} )?(?:got|gotten|{_BE}) divorced", ("is_married_to",), "", ended=True),
     FactRule(rf"(?:{_HAVE} )?sold (?:my|his|her|the|their) {_NOUNS}", ("owns", "drives", "has"), "", ended=True),
     _once(rf"live in {_PLACE}", "lives_in", "{s} lived in {o}."),
@@ -99,16 +121,26 @@ ENDS = (
     _once(rf"hate {_NOUNS}", "hates", "{s} hated {o}."),
     _once(rf"play (?:the )?{_NOUNS}", "plays", "{s} played {o}."),
     _once(rf"be an? (?P<o>(?:[a-z]+ )?(?:{OCCUPATIONS}))", "works_as", "{s} worked as {a} {o}."),
-)  # fmt: skip
+)
 """Rules for what has ended. They are tried first, and alone for a clause that denies something."""
 
 STATES = (
     FactRule(rf"{_LIVING} in {_PLACE}", ("lives_in",), "{s} lives in {o}."),
-    FactRule(rf"(?:{_HAVE} )?(?:moved|relocated) (?:from {NAME} )?(?:back )?to {_PLACE}", ("lives_in",), "{s} lives in {o}."),
+    FactRule(
+        rf"(?:{_HAVE} )?(?:moved|relocated) (?:from {NAME} )?(?:back )?to {_PLACE}", ("lives_in",), "{s} lives in {o}."
+    ),
     FactRule(rf"{_AM} moving (?:back )?to {_PLACE}", ("lives_in",), "{s} lives in {o}.", dated=True),
-    FactRule(rf"{_WORKING} (?:at|for|with) (?P<o>(?:the |an? )?{NAME}|(?:the|an?) [a-z -]{{3,30}})", ("works_at",), "{s} works at {o}."),
-    FactRule(rf"(?:{_HAVE} )?(?:start(?:s|ed)? (?:working |work |an? (?:new )?job )?|got an? (?:new )?job )(?:at|for|with) {_PLACE}",
-             ("works_at",), "{s} works at {o}."),
+    FactRule(
+        rf"{_WORKING} (?:at|for|with) (?P<o>(?:the |an? )?{NAME}|(?:the|an?) [a-z -]{{3,30}})",
+        ("works_at",),
+        "{s} works at {o}.",
+    ),
+    FactRule(
+        rf"(?:{_HAVE} )?(?:start(?:s|ed)? (?:working |work |an? (?:new )?job )?|got an? (?:new )?job )"
+        rf"(?:at|for|with) {_PLACE}",
+        ("works_at",),
+        "{s} works at {o}.",
+    ),
     FactRule(rf"{_WORKING} (?:at|for) {_PLACE} as an? {_JOB}", ("works_at",), "{s} works at {o}."),
     FactRule(rf"{_WORKING} (?:at|for) (?:the )?{NAME} as an? (?P<o>(?:[a-z-]+ ){{0,2}}[a-z-]+)", ("works_as",), _AS),
     FactRule(rf"{_WORKING} as an? (?P<o>(?:[a-z-]+ ){{0,2}}[a-z-]+) (?:at|for) (?:the )?{NAME}", ("works_as",), _AS),
@@ -119,27 +151,58 @@ STATES = (
     FactRule(rf"(?:comes?|{_AM}) (?:originally )?from {_PLACE}", ("is_from",), "{s} is from {o}."),
     FactRule(rf"{_BE} born (?:and raised )?in {_PLACE}", ("born_in",), "{s} was born in {o}."),
     FactRule(rf"(?:loves?|adores?) {_NOUNS}", ("loves",), "{s} loves {o}.", several=True),
-    FactRule(rf"(?:likes?|enjoys?|{_AM} (?:an? (?:big |huge |great )?fan of|fond of|fans? of)) {_NOUNS}", ("likes",), "{s} likes {o}.", several=True),
+    FactRule(
+        rf"(?:likes?|enjoys?|{_AM} (?:an? (?:big |huge |great )?fan of|fond of|fans? of)) {_NOUNS}",
+        ("likes",),
+        "{s} likes {o}.",
+        several=True,
+    ),
     FactRule(rf"(?:hates?|detests?|dislikes?) {_NOUNS}", ("hates",), "{s} hates {o}.", several=True),
-    FactRule(rf"(?:{_AM}|{_HAVE} been|(?:{_HAVE} )?(?:got|gotten)) married to {_NAMED}", ("is_married_to",), "{s} is married to {o}."),
+    FactRule(
+        rf"(?:{_AM}|{_HAVE} been|(?:{_HAVE} )?(?:got|gotten)) married to {_NAMED}",
+        ("is_married_to",),
+        "{s} is married to {o}.",
+    ),
     FactRule(rf"(?:{_HAVE} )?married {_NAMED}", ("is_married_to",), "{s} is married to {o}."),
     FactRule(rf"(?:{_AM}|(?:{_HAVE} )?got) engaged to {_NAMED}", ("is_engaged_to",), "{s} is engaged to {o}."),
     FactRule(rf"{_AM} (?:dating|in a relationship with) {_NAMED}", ("is_dating",), "{s} is dating {o}."),
     FactRule(rf"(?:{_AM} called|goes by|go by) {_NAMED}", ("name",), "The name of {s} is {o}."),
-    FactRule(rf"{_AM} (?P<o>\d{{1,3}})(?: years old| years of age)?|turned (?P<o2>\d{{1,3}})", ("age",), "{s} is {o} years old."),
-    FactRule(r"speaks? (?P<o>[A-Z][a-z]+(?:(?:,| and|, and) [A-Z][a-z]+)*)(?: fluently)?", ("speaks",), "{s} speaks {o}.", several=True),
-    FactRule(r"plays? (?:the )?(?P<o>[a-z]{4,}(?: [a-z]{4,})?(?: and (?:the )?[a-z]{4,})?)", ("plays",), "{s} plays {o}.", several=True),
-    FactRule(rf"(?:study|studies|{_AM} studying) (?P<o>[A-Za-z]{{4,}}(?: [a-z]+){{0,2}})(?: (?:at|in) .+)?", ("studies",), "{s} studies {o}."),
+    FactRule(
+        rf"{_AM} (?P<o>\d{{1,3}})(?: years old| years of age)?|turned (?P<o2>\d{{1,3}})",
+        ("age",),
+        "{s} is {o} years old.",
+    ),
+    FactRule(
+        r"speaks? (?P<o>[A-Z][a-z]+(?:(?:,| and|, and) [A-Z][a-z]+)*)(?: fluently)?",
+        ("speaks",),
+        "{s} speaks {o}.",
+        several=True,
+    ),
+    FactRule(
+        r"plays? (?:the )?(?P<o>[a-z]{4,}(?: [a-z]{4,})?(?: and (?:the )?[a-z]{4,})?)",
+        ("plays",),
+        "{s} plays {o}.",
+        several=True,
+    ),
+    FactRule(
+        rf"(?:study|studies|{_AM} studying) (?P<o>[A-Za-z]{{4,}}(?: [a-z]+){{0,2}})(?: (?:at|in) .+)?",
+        ("studies",),
+        "{s} studies {o}.",
+    ),
     FactRule(rf"{_AM} allergic to {_NOUNS}", ("is_allergic_to",), "{s} is allergic to {o}.", several=True),
-    FactRule(rf"drives? (?P<o>(?:an? |the )?[\w -]{{3,40}})", ("drives",), "{s} drives {o}."),
+    FactRule(r"drives? (?P<o>(?:an? |the )?[\w -]{3,40})", ("drives",), "{s} drives {o}."),
     FactRule(rf"owns? (?P<o>{_SOME} [\w -]{{3,40}})", ("owns",), "{s} owns {o}."),
     FactRule(
-        rf"(?:{_HAVE}|{_HAVE} got|got|adopted) (?:an?|one|the) (?:[a-z]+ ){{0,2}}(?P<r>{RELATIONS}|{ANIMALS}),? (?:named|called) {_NAMED}",
-        ("has_{r}",), "{s} has a {r} named {o}.",
+        rf"(?:{_HAVE}|{_HAVE} got|got|adopted) (?:an?|one|the) (?:[a-z]+ ){{0,2}}"
+        rf"(?P<r>{RELATIONS}|{ANIMALS}),? (?:named|called) {_NAMED}",
+        ("has_{r}",),
+        "{s} has a {r} named {o}.",
     ),
-    FactRule(rf"(?:{_HAVE}|{_HAVE} got) (?P<o>{_THING}(?:,? and {_THING}){{0,3}})", ("has",), "{s} has {o}.", several=True),
+    FactRule(
+        rf"(?:{_HAVE}|{_HAVE} got) (?P<o>{_THING}(?:,? and {_THING}){{0,3}})", ("has",), "{s} has {o}.", several=True
+    ),
     FactRule(rf"{_AM} (?P<o>(?:an? )?(?:{DIETS}))", ("is_a",), "{s} is {o}."),
-)  # fmt: skip
+)
 """Rules for what holds."""
 
 
@@ -191,8 +254,10 @@ _MORE = re.compile(
 )
 """What may follow a name that ends a statement."""
 _TAIL = re.compile(
-    r"\s+(?:too|so much|very much|a lot|a ton|as well|again|though|these days|right now|now|anymore|any more|today|anyway|"
-    r"more than (?:anything|ever).*|the most|most of all|lately|together|already|there|here|for sure|since|because of .*|"
+    r"\s+(?:too|so much|very much|a lot|a ton|as well|again|though|these days|right now|now|anymore|any more|today|"
+    r"anyway|"
+    r"more than (?:anything|ever).*|the most|most of all|lately|together|already|there|here|for sure|since|"
+    r"because of .*|"
     r"as .*|with .*|from .*|after .*|before .*|during .*|if .*|that .*|even .*|but .*|like .*|than .*)$",
     re.IGNORECASE,
 )

@@ -39,10 +39,16 @@ def time_of(begin: int, precision: Precision, zone: tzinfo) -> FactTime:
     """Return the time that an event records as its beginning and its precision."""
     day = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=begin)
     local = day.astimezone(zone).date()
-    spans = {"day": day_span, "month": lambda d: month_span(d.year, d.month), "year": lambda d: year_span(d.year)}
-    if precision not in spans:
-        return moment_time(begin)
-    return FactTime(begin, _microseconds(spans[precision](local).end, zone), precision)
+    match precision:
+        case "day":
+            span = day_span(local)
+        case "month":
+            span = month_span(local.year, local.month)
+        case "year":
+            span = year_span(local.year)
+        case _:
+            return moment_time(begin)
+    return FactTime(begin, _microseconds(span.end, zone), precision)
 
 
 def time_of_span(span: DaySpan, zone: tzinfo) -> FactTime | None:

@@ -1,8 +1,8 @@
 """Words of the rules for facts: relatives and friends, animals, occupations, and words that are no names. English."""
 
 RELATIONS = (
-    "best friend|friend|sister|brother|mother|mom|mum|father|dad|wife|husband|partner|girlfriend|boyfriend|fiancée?|son|"
-    "daughter|boss|manager|colleague|coworker|roommate|flatmate|housemate|neighbou?r|cousin|aunt|uncle|grandmother|"
+    "best friend|friend|sister|brother|mother|mom|mum|father|dad|wife|husband|partner|girlfriend|boyfriend|fiancée?|"
+    "son|daughter|boss|manager|colleague|coworker|roommate|flatmate|housemate|neighbou?r|cousin|aunt|uncle|grandmother|"
     "grandma|grandfather|grandpa|niece|nephew|stepmother|stepfather|stepsister|stepbrother|twin|teacher|therapist|doctor|"
     "dentist|coach|mentor|landlord|landlady"
 )
@@ -28,19 +28,23 @@ SAME = {
     "neighbor": "neighbour", "puppy": "dog", "kitten": "cat", "fiancée": "fiancé",
 }  # fmt: skip
 """Words with one meaning, each with the word that predicates use."""
-NO_NAMES = frozenset(
-    "I The A An This That These Those It He She They We You My Your His Her Our Their There Here What Who When Where Why How "
-    "Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May June July August September "
-    "October November December Today Tomorrow Yesterday Everyone Everybody Someone Somebody Nobody Nothing Something All "
-    "Some Many Most One Two Three Life Work Time Yes No Not And But Or So If In On At For From With Since Because After "
-    "Before Let Please Thanks Thank Good Great Happy Nice Now Then Just Also Even Only Every Each Both Another Other Having "
-    "Being Do Does Did Is Are Was Were Have Has Had Can Could Will Would Got Getting Going Sounds Love Hope "
-    "Here's There's That's What's It's Let's Who's How's Helps Unconditional Still Really Always Never Maybe Okay Ok Well Oh Hey Hi Hello Wow".split()
-)
+_NO_NAMES = """
+I The A An This That These Those It He She They We You My Your His Her Our Their There Here What Who When
+Where Why How Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May June
+July August September October November December Today Tomorrow Yesterday Everyone Everybody Someone Somebody
+Nobody Nothing Something All Some Many Most One Two Three Life Work Time Yes No Not And But Or So If In On At
+For From With Since Because After Before Let Please Thanks Thank Good Great Happy Nice Now Then Just Also Even
+Only Every Each Both Another Other Having Being Do Does Did Is Are Was Were Have Has Had Can Could Will Would
+Got Getting Going Sounds Love Hope Here's There's That's What's It's Let's Who's How's Helps Unconditional
+Still Really Always Never Maybe Okay Ok Well Oh Hey Hi Hello Wow
+"""
+NO_NAMES = frozenset(_NO_NAMES.split())
 """Words with a capital at the beginning of a sentence that name nobody."""
 NOTHING = (
-    r"(?:it|that|this|these|those|them|him|her|you|me|us|how|what|when|where|who|why|to (?:see|hear|know|say|meet|think|be)|"
-    r"being|the way|the fact|the idea|having|your?|my|his|their|one another|each other|everything|everyone|some|all|both|"
+    r"(?:it|that|this|these|those|them|him|her|you|me|us|how|what|when|where|who|why|"
+    r"to (?:see|hear|know|say|meet|think|be)|"
+    r"being|the way|the fact|the idea|having|your?|my|his|their|one another|each other|everything|everyone|some|all|"
+    r"both|"
     r"one|any|something|getting)\b"
 )
 """Beginnings of objects that name nothing by themselves."""
@@ -52,5 +56,8 @@ def same_word(word: str) -> str:
     return SAME.get(lower, lower).replace(" ", "_")
 
 
-BASE_FORMS = frozenset("live work love like hate enjoy adore speak play study drive own come have go do detest".split())
+_BASE_FORMS = """
+live work love like hate enjoy adore speak play study drive own come have go do detest
+"""
+BASE_FORMS = frozenset(_BASE_FORMS.split())
 """Forms of verbs that do not follow the name of one person."""

@@ -149,11 +149,7 @@ class _MessageReader:
                 what, found = match["what"], without_article(found)
                 told = f"The favourite {what} of {_shown(owner)} is {found}."
                 self._claim(owner, [f"favourite_{same_word(what)}"], found, told, said)
-        elif match := _RELATIVE_NAMED.match(text):
-            owner = self._owner(match["owner"])
-            if owner and match["name"].split(" ")[0] not in NO_NAMES:
-                self._relate(owner, same_word(match["kin"]), match["name"], said)
-        elif match := _IS_RELATIVE.match(text):
+        elif (match := _RELATIVE_NAMED.match(text)) or (match := _IS_RELATIVE.match(text)):
             owner = self._owner(match["owner"])
             if owner and match["name"].split(" ")[0] not in NO_NAMES:
                 self._relate(owner, same_word(match["kin"]), match["name"], said)
@@ -193,7 +189,7 @@ class _MessageReader:
     def _call(self, alias: str) -> None:
         """Note another name of the speaker, of whom a name is known."""
         known = self._named or self._message.name
-        if known and alias.split(" ")[0] not in NO_NAMES:
+        if known and alias.split(" ", maxsplit=1)[0] not in NO_NAMES:
             self._ledger.name(alias, known, [self._message.seq])
 
     def _predicate(self, subject: str, rest: str, said: DatedText, *, denied: bool) -> None:

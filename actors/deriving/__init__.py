@@ -1,1 +1,1 @@
-"""Derive memories of an open agent: reflect, edit granted memory blocks, divide plans, by command or while it is idle."""
+"""Derive memories of an open agent: by command, and while it is idle."""

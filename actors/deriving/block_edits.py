@@ -27,8 +27,10 @@ class BlockDerivation:
     async def run(self) -> DerivationReport:
         """Write what is believed into each granted block. Return what came of it. Raise ModelError.
 
-        A block that would not change is left alone, and so is everything if no fact or insight is new.
+        Raise BadInput if no block was granted. A block that would not change is left alone, and so is everything if no fact or insight is new.
         """
+        if not self._labels:
+            raise BadInput("No memory block was granted to a deriver: set `derive_blocks` to the labels of some.")
         facts, insights = await self._agent.rows("facts"), await self._agent.rows("insights")
         lines = block_rules.derived_lines(facts, insights)
         newest = max([0, *(row["ended_seq"] for row in facts), *(row["seq"] for row in (*facts, *insights))])

@@ -9,9 +9,8 @@ import asyncio
 from typing import Any, cast
 
 from everlog.actors.agent.agent import Agent
-from everlog.actors.agent.memory_derivation import MemoryDerivation
-from everlog.actors.derivation.rule_facts import RuleFacts
 from everlog.actors.deriving.block_edits import BlockDerivation
+from everlog.actors.deriving.derived_commands import fact_derivation
 from everlog.actors.deriving.importance_rating import rate_messages
 from everlog.actors.deriving.plan_commands import PlanDivision
 from everlog.actors.deriving.reflection import RULES, Reflection
@@ -43,10 +42,11 @@ class IdleDerivation:
         if not settings.deriver:
             return ""
         try:
-            if self._agent.head != self._done_at:
-                await self._think(agent, rested=rested)
-            if await self._agent.timers():
-                await PlanDivision(agent, settings.deriver, await generation_in_use(agent)).run()
+            async with self._agent.derivation_lock:
+                if self._agent.head != self._done_at:
+                    await self._think(agent, rested=rested)
+                if await self._agent.timers():
+                    await PlanDivision(agent, settings.deriver, await generation_in_use(agent)).run()
         except ModelError as error:
             return f"{self._agent.agent_id!r} could not derive memories while it was idle; nothing is lost. {error}"
         if rested:
@@ -60,7 +60,8 @@ class IdleDerivation:
         need = await reflection.need()
         if not rested and need.importance < settings.reflect_at:
             return
-        await derive_facts(agent, settings.deriver, generation)
+        model = "" if settings.deriver == RULES else settings.deriver
+        await fact_derivation(agent, model, generation).run(FACT_BATCHES_MAX)
         if settings.rate_importance and settings.deriver != RULES and need.messages:
             await rate_messages(agent, settings.deriver, need.messages[0].seq - 1, generation)
         if need.messages:
@@ -72,12 +73,6 @@ class IdleDerivation:
 async def generation_in_use(agent: Agent) -> int:
     """Return the generation of derived memories that was chosen last; 1 before any choice."""
     return int(next(row["generation"] for row in await agent.rows("generations") if row["in_use"]))
-
-
-async def derive_facts(agent: Agent, deriver: str, generation: int) -> None:
-    """Derive facts from the messages that no derivation has read, in at most FACT_BATCHES_MAX commits."""
-    if deriver == RULES:
-        await MemoryDerivation(agent, "facts", RuleFacts(), generation).run(FACT_BATCHES_MAX)
 
 
 class _Unbroken:

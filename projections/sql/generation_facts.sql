@@ -20,7 +20,8 @@ ends AS (
 cited AS (SELECT agent_id, as_of, view, seq, unnest(sources) AS source FROM counted WHERE type = 'fact_noted'),
 told AS (
     SELECT c.agent_id, c.as_of, c.view, c.seq, max(s.time) AS said_at
-    FROM cited c JOIN said s ON s.agent_id = c.agent_id AND s.as_of = c.as_of AND s.seq = c.source GROUP BY 1, 2, 3, 4
+    FROM cited c JOIN said s ON s.agent_id = c.agent_id AND s.as_of = c.as_of AND s.seq = c.source AND s.ended > s.as_of
+    GROUP BY 1, 2, 3, 4
 )
 SELECT f.agent_id, f.as_of, f.view, f.view_in_use AS in_use, f.seq, f.recorded_at AS noted_at,
     coalesce(s.said_at, f.recorded_at) AS said_at, f.payload->>'subject' AS subject,

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from everlog.actors.agent.agent import Agent
-from everlog.actors.agent.commands import ChangePlan, MakePlan
 from everlog.actors.derivation import plan_rules
 from everlog.actors.derivation.plan_model import reader
+from everlog.actors.deriving.memory_commands import ChangePlan, MakePlan
 from everlog.actors.deriving.plan_commands import PlanDivision
 from everlog.actors.hosting.edit_commands import edit
 from everlog.events import BadInput, BadReply, DerivationReplied, PlanItem, PlanMade, event_of
