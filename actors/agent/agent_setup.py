@@ -311,7 +311,7 @@ def _functions(
     extras = had if settings.preset is None else presets.extras(settings.preset)
     optional = had if settings.memory_functions is None else settings.memory_functions
     if unknown := set(settings.memory_functions or ()) - set(MEMORY_NAMES):
-        raise BadInput(f"There are the functions {', '.join(MEMORY_NAMES)}, not {sorted(unknown)[0]!r}.")
+        raise BadInput(f"There are the functions {', '.join(MEMORY_NAMES)}, not {min(unknown)!r}.")
     with_items = bool(had and ITEMS[0] in had) or any(not isinstance(one.value, str) for one in settings.blocks)
     chosen = [
         tool

@@ -14,9 +14,10 @@ from everlog.actors.derivation.insight_model import Asks, decoded
 from everlog.events import BadReply
 
 PROMPT = (
-    "You keep the core memory of an assistant. Given numbered facts and insights, and what its memory block {label!r} says "
-    "already, name the lines that belong into this block as well, the most useful first. Each line is one short sentence "
-    "and names the numbers that it rests on. Invent nothing, and do not contradict the block. Answer with JSON only: "
+    "You keep the core memory of an assistant. Given numbered facts and insights, and what its memory block {label!r} "
+    "says already, name the lines that belong into this block as well, the most useful first. Each line is one short "
+    "sentence and names the numbers that it rests on. Invent nothing, and do not contradict the block. Answer with "
+    "JSON only: "
     '{{"lines": [{{"text": one sentence, "because_of": [number]}}]}}'
 )
 
@@ -42,7 +43,7 @@ async def choose(
 
 
 def reader(known: Sequence[tuple[str, int]]) -> Callable[[str], list[tuple[str, int]]]:
-    """Return the function that reads an answer about these numbered texts. It raises BadReply if no line can be used."""
+    """Return the function that reads an answer about these numbered texts. It raises BadReply for no usable line."""
 
     def read(text: str) -> list[tuple[str, int]]:
         found: dict[str, int] = {}

@@ -29,8 +29,8 @@ def check_granted(row: Row | None, label: str) -> None:
 
 
 def derived_lines(facts: Sequence[Row], insights: Sequence[Row]) -> list[tuple[str, int]]:
-    """Return lines for a block, each with the seq that it rests on: believed facts, then insights that are not outdated,
-    both newest first.
+    """Return lines for a block, each with the seq that it rests on: believed facts, then insights that are not
+    outdated, both newest first.
     """
     found: dict[str, int] = {}
     believed = (row for row in sorted(facts, key=_seq, reverse=True) if row["believed"])

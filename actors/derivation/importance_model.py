@@ -15,8 +15,8 @@ from everlog.events import BadReply, ImportanceRated, Rating
 RATED_MAX = 50
 """Messages of one request."""
 PROMPT = (
-    "You rate how much messages matter to the assistant that remembers them, from 1 (mundane, such as a greeting) to 10 "
-    "(poignant, such as a loss or a great decision). Rate every numbered message. Answer with JSON only: "
+    "You rate how much messages matter to the assistant that remembers them, from 1 (mundane, such as a greeting) to "
+    "10 (poignant, such as a loss or a great decision). Rate every numbered message. Answer with JSON only: "
     '{"ratings": [[number, importance], [number, importance]]}'
 )
 

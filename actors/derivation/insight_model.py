@@ -1,8 +1,8 @@
 """Conclude insights with a model: questions about the newest memories, memories for each question, insights from these.
 
-A reflection asks for questions once and for insights once a question, so it always ends. Nothing that the model says is
-believed: an insight names the numbers of the memories that it rests on, and one that cannot is refused. Pure but for the
-two effects that it is given, `ask` and `find`. Used by `actors/deriving`.
+A reflection asks for questions once and for insights once a question, so it always ends. Nothing that the model says
+is believed: an insight names the numbers of the memories that it rests on, and one that cannot is refused. Pure but for
+the two effects that it is given, `ask` and `find`. Used by `actors/deriving`.
 """
 
 import re
@@ -32,13 +32,14 @@ _STATEMENT_CHARS_MAX = 400
 """Characters of a memory that the model is shown."""
 
 QUESTIONS_PROMPT = (
-    "You help an assistant to reflect on what it remembers. Given its newest memories, name the 3 most salient questions "
-    'that they can answer about the people and subjects in them. Answer with JSON only: {"questions": [text, text, text]}'
+    "You help an assistant to reflect on what it remembers. Given its newest memories, name the 3 most salient "
+    "questions that they can answer about the people and subjects in them. Answer with JSON only: "
+    '{"questions": [text, text, text]}'
 )
 INSIGHTS_PROMPT = (
     "You help an assistant to reflect on what it remembers. Given numbered statements and a question, infer up to 5 "
-    "insights that the statements support together and that none of them says alone. Name the numbers of the statements "
-    "that each insight rests on, and invent nothing. Answer with JSON only: "
+    "insights that the statements support together and that none of them says alone. Name the numbers of the "
+    "statements that each insight rests on, and invent nothing. Answer with JSON only: "
     '{"insights": [{"text": one sentence, "because_of": [number, number]}]}'
 )
 

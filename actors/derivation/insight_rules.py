@@ -1,7 +1,7 @@
 """Conclude insights by rules, without a model: who spoke of what how often, what belongs together, and what changed.
 
-The rules are extractive and say so: an insight of theirs counts and dates what was said, and adds no thought. Pure; used
-by `actors/deriving`.
+The rules are extractive and say so: an insight of theirs counts and dates what was said, and adds no thought. Pure.
+Used by `actors/deriving`.
 """
 
 import re

@@ -27,8 +27,8 @@ class _Steps(msgspec.Struct, frozen=True):
 
 
 async def divide(model: Asks, row: PlanRow, now: int, zone: str) -> tuple[list[PlanItem] | None, str]:
-    """Ask the model for the steps of what is left of an item. Return them as items one after the other, and the event id
-    of the answer. None: nothing could be taken from the answer. Raise ModelError.
+    """Ask the model for the steps of what is left of an item. Return them as items one after the other, and the event
+    id of the answer. None: nothing could be taken from the answer. Raise ModelError.
     """
     start, minutes = room(row, now)
     where = f" Place: {row['place']}." if row["place"] else ""

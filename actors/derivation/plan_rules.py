@@ -1,12 +1,13 @@
-"""Rules of plans: check items, set and cancel their timers, change an item with all that it was divided into, and cut an
-item into parts. Pure.
+"""Rules of plans: check items, set and cancel their timers, change an item with all that it was divided into, and cut
+an item into parts. Pure.
 
-An item that is due is a timer of the agent, in the same commit as the plan or the change: an edit must keep that, because
-between two commits a crash would leave an item of which nobody is reminded. Used by the commands, by the functions of the
-agent and by the division in `actors/deriving`.
+An item that is due is a timer of the agent, in the same commit as the plan or the change: an edit must keep that,
+because between two commits a crash would leave an item of which nobody is reminded. Used by the commands, by the
+functions of the agent and by the division in `actors/deriving`.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -48,15 +49,16 @@ def made(
     for item in items:
         _check_item(item, now)
     ordered = sorted(items, key=lambda item: item.start)
-    for before, after in zip(ordered, ordered[1:], strict=False):
+    for before, after in pairwise(ordered):
         if after.start < end_of(before.start, before.minutes):
             raise BadInput(
                 f"The items {before.text!r} and {after.text!r} overlap: the first ends at "
-                f"{iso(end_of(before.start, before.minutes))}, the second starts at {iso(after.start)}. Nothing was kept."
+                f"{iso(end_of(before.start, before.minutes))}, the second starts at {iso(after.start)}. Nothing was "
+                "kept."
             )
     return PlanMade(
-        text=text.strip(), level=msgspec.convert(level, PlanLevel), items=ordered, sources=sorted(set(sources)), deriver=deriver,
-        generation=generation, parent=parent, parent_item=parent_item,
+        text=text.strip(), level=msgspec.convert(level, PlanLevel), items=ordered, sources=sorted(set(sources)),
+        deriver=deriver, generation=generation, parent=parent, parent_item=parent_item,
     )  # fmt: skip
 
 
@@ -210,8 +212,8 @@ def _parts_of(rows: Sequence[PlanRow], plan: int, item: int) -> list[PlanRow]:
 
 
 def to_divide(rows: Sequence[PlanRow], now: int) -> list[PlanRow]:
-    """Return the items that should be divided now, by start: those that begin within AHEAD_US or have begun and have not
-    ended, that are longer than a part, and that no plan divides whose parts were not cancelled.
+    """Return the items that should be divided now, by start: those that begin within AHEAD_US or have begun and have
+    not ended, that are longer than a part, and that no plan divides whose parts were not cancelled.
     """
     divided = {(row["parent"], row["parent_item"]) for row in rows if row["parent"] and row["status"] != "cancelled"}
     found = [

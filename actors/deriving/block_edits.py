@@ -19,15 +19,15 @@ class BlockDerivation:
     """Edits of the blocks that one agent's deriver was granted."""
 
     def __init__(self, agent: Agent, labels: Sequence[str], deriver: str = "rules", generation: int = 1) -> None:
-        """`deriver`: "rules", or the name of the model that is asked."""
+        """Create the derivation by a `deriver`: "rules", or the name of the model that is asked."""
         self._agent, self._labels, self._generation = agent, labels, generation
         self._model = None if deriver == "rules" else DerivationModel(agent, "blocks", deriver, generation)
         self._name = RULES if self._model is None else self._model.name
 
     async def run(self) -> DerivationReport:
-        """Write what is believed into each granted block. Return what came of it. Raise ModelError.
+        """Write what is believed into each granted block. Return what came of it.
 
-        Raise BadInput if no block was granted. A block that would not change is left alone, and so is everything if no fact or insight is new.
+        A block that would not change is left alone. Raise BadInput if no block was granted, ModelError.
         """
         if not self._labels:
             raise BadInput("No memory block was granted to a deriver: set `derive_blocks` to the labels of some.")

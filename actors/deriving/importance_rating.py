@@ -1,4 +1,4 @@
-"""Have a model rate the messages that no model has rated, and record the ratings. Used before a reflection, if wanted."""
+"""Have a model rate the messages that no model has rated, and record the ratings: before a reflection, if wanted."""
 
 from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.derivation_model import DerivationModel

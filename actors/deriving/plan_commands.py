@@ -12,14 +12,14 @@ from everlog.actors.derivation import plan_model, plan_rules
 from everlog.actors.derivation.conclusions import DerivationReport, check_sources, source_kinds
 from everlog.actors.derivation.insight_rules import RULES
 from everlog.actors.deriving.memory_commands import ChangePlan, MakePlan
-from everlog.events import Event, MemoriesDerived, PlanChanged, PlanItem, PlanMade, Record, UserMessage
+from everlog.events import Event, MemoriesDerived, PlanChanged, PlanItem, PlanMade, Record
 
 DIVISIONS_MAX = 10
 """Most items that one run divides."""
 
 
 async def make_plan(agent: Agent, command: MakePlan) -> int:
-    """Make a plan with its timers. Return its seq; a repeated command returns the seq of the first time. Raise BadInput."""
+    """Make a plan with its timers. Return its seq, also for a repeated command. Raise BadInput."""
 
     async def write() -> Record:
         sources = command.sources or await _newest_message(agent)
@@ -67,7 +67,7 @@ class PlanDivision:
     """Division of the items of one agent that are due soon."""
 
     def __init__(self, agent: Agent, deriver: str = "rules", generation: int = 1) -> None:
-        """`deriver`: "rules", or the name of the model that is asked."""
+        """Create the derivation by a `deriver`: "rules", or the name of the model that is asked."""
         self._agent, self._generation = agent, generation
         self._model = None if deriver == "rules" else DerivationModel(agent, "plans", deriver, generation)
 

@@ -1,8 +1,8 @@
 """Reflect: conclude insights from what an agent remembers, and commit them with the cursor.
 
-A reflection is one commit after the model's answers, each of which is committed when it arrives: an edit must keep that,
-because after a crash the recorded answers are read again and nobody is asked twice. Used by `idle_derivation` and by
-the command; never in a turn.
+A reflection is one commit after the model's answers, each of which is committed when it arrives: an edit must keep
+that, because after a crash the recorded answers are read again and nobody is asked twice. Used by `idle_derivation` and
+by the command; never in a turn.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ class Reflection:
     """Reflections of one agent, in one generation."""
 
     def __init__(self, agent: Agent, deriver: str = RULES, generation: int = 1) -> None:
-        """`deriver`: "rules", or the name of the model that is asked."""
+        """Create the derivation by a `deriver`: "rules", or the name of the model that is asked."""
         self._agent, self._generation = agent, generation
         self._by_model = deriver != RULES
         self._deriver: Deriver = InsightRules()

@@ -3,7 +3,7 @@
 Like MemGPT's own functions they have no effect but their events; an agent has them only if its settings list them. They
 look into the agent's memory as of the request that the model answered, so their results are recorded and not computed
 again. Each memory rests on the records that the agent names, or on the newest message of the user. Signatures and
-docstrings here are the schemas that the model reads: a changed schema is a new configuration of every agent that has it.
+docstrings here are the schemas that the model reads: a changed schema is a new configuration of every agent with it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -209,7 +209,7 @@ def _sources(desk: FunctionMemory, named: Sequence[int] | None, memories: Mappin
 def _at(desk: FunctionMemory, written: str) -> int:
     """Return a time that the model wrote, in the agent's zone, as microseconds UTC. Raise FunctionError."""
     try:
-        wall = datetime.strptime(written.strip().replace("T", " ")[:16], "%Y-%m-%d %H:%M")
+        wall = datetime.strptime(written.strip().replace("T", " ")[:16], "%Y-%m-%d %H:%M")  # noqa: DTZ007 - in the agent's zone, below
     except ValueError as error:
         raise FunctionError(f"A time is written as YYYY-MM-DD HH:MM, not {written!r}.") from error
     if not 1970 <= wall.year <= 9998:
@@ -229,6 +229,6 @@ MEMORY_FUNCTIONS: Sequence[Tool] = (
     _function(_plan_make),
     _function(_plan_change),
 )
-"""Functions of derived memory, in the order in which the model sees them. A search of all memories has its place here."""
+"""Functions of derived memory, in the order in which the model sees them; a search of all memories belongs here too."""
 
 NAMES = tuple(one.name for one in MEMORY_FUNCTIONS)

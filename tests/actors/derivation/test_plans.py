@@ -1,4 +1,4 @@
-"""Plans: checked items, timers in the same commit, changes that reach all parts, and divisions shortly before the start."""
+"""Plans: checked items, timers in the same commit, changes that reach all parts, and divisions before the start."""
 
 import asyncio
 import json
@@ -126,7 +126,7 @@ def test_a_plan_rests_on_memories_that_exist(sources: list[int]) -> None:
 
 
 def test_changing_an_item_changes_its_timer() -> None:
-    """A postponed item is due at its new start; a cancelled, done or failed one has no timer; a continued one keeps it."""
+    """A postponed item is due at its new start, a cancelled or done one has no timer, and a continued one keeps it."""
 
     async def main(world: World, agent: Agent) -> None:
         made = await make(world, agent)

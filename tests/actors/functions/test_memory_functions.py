@@ -63,7 +63,7 @@ def test_an_agent_has_these_functions_only_if_its_settings_list_them() -> None:
 def test_an_unknown_function_is_refused() -> None:
     """A name that is no function of derived memory is refused with the names that there are."""
     world = world_with(names=("insight_write",))
-    with pytest.raises(BadInput, match="insight_note.*not 'insight_write'"):
+    with pytest.raises(BadInput, match=r"insight_note.*not 'insight_write'"):
         told(world, "Hello.")
 
 

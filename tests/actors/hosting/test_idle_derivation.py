@@ -1,4 +1,4 @@
-"""Agents that derive memories while they are idle, in virtual time: between turns, after a long rest, never in a turn."""
+"""Agents that derive memories while they are idle: between turns, after a long rest, and never in a turn."""
 
 import asyncio
 import json
