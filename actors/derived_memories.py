@@ -13,7 +13,7 @@ from everlog.actors.derivation.conclusions import DerivationReport
 from everlog.actors.deriving import memory_commands
 from everlog.actors.memory_views import MemoryReader, MomentOpener
 from everlog.actors.short_tracebacks import short_tracebacks
-from everlog.events import DerivationKind, Precision
+from everlog.events import DerivationKind, PlanItem, Precision
 from everlog.events.times import microseconds_of
 
 
@@ -101,6 +101,37 @@ class AgentMemories(MemoryReader):
     async def name_entity(self, alias: str, entity: str, *, sources: Sequence[int]) -> bool:
         """Note that `alias` is another name of `entity`. Return False if that was known. Withdraw it to undo it."""
         return bool(await self._sender.perform(memory_commands.NameEntity, alias=alias, entity=entity, sources=sources))
+
+    async def make_plan(
+        self, title: str, items: Sequence[PlanItem], *, level: str = "day", sources: Sequence[int] = ()
+    ) -> int:
+        """Make a plan, whose items become timers of the agent. Return its seq, by which it is named.
+
+        `items`: 1 to 50 PlanItem, none in the past and none overlapping another. `level`: `day`, `hours` or `minutes`.
+        `sources`: seqs of the memories that it rests on; empty: the newest message of a user. Raises BadInput.
+        """
+        return int(
+            await self._sender.perform(
+                memory_commands.MakePlan, text=title, items=tuple(items), level=level, sources=tuple(sources)
+            )
+        )
+
+    async def change_plan(
+        self, plan: int, item: int, change: str, reason: str, *, start: datetime | None = None,
+        sources: Sequence[int] = (),
+    ) -> int:  # fmt: skip
+        """Change an item of a plan with its timer and all that it was divided into. Return the seq of the change.
+
+        `change`: `continued`, `postponed`, `cancelled`, `done` or `failed`. `start`: new start of a postponed item, in
+        the future. Raises BadInput.
+        """
+        at = 0 if start is None else microseconds_of(start, "start")
+        return int(
+            await self._sender.perform(
+                memory_commands.ChangePlan, plan=plan, item=item, change=change, reason=reason, start=at,
+                sources=tuple(sources),
+            )
+        )  # fmt: skip
 
     async def withdraw(self, seqs: Sequence[int], *, reason: str = "", withdrawn: bool = True) -> bool:
         """Withdraw derived memories by their seqs; `withdrawn` False: let them count again. Return False if nothing

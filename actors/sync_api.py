@@ -136,6 +136,8 @@ class SyncAgentMemories(SyncMemoryReader):
     end_fact = blocking(AgentMemories.end_fact)
     name_entity = blocking(AgentMemories.name_entity)
     withdraw = blocking(AgentMemories.withdraw)
+    make_plan = blocking(AgentMemories.make_plan)
+    change_plan = blocking(AgentMemories.change_plan)
     choose_generation = blocking(AgentMemories.choose_generation)
 
 

@@ -81,6 +81,7 @@ class Agent(EventWriter):
         "blocks",
         "cut",
         "derivation_lock",
+        "deriving",
         "model_name",
         "models",
         "notify_call",
@@ -124,6 +125,8 @@ class Agent(EventWriter):
         self.unsealed = ""
         """Reason that the log could not be sealed when it was opened or closed, although due; empty: no failure."""
         self.zone = "UTC"
+        self.deriving = agent_setup.NOT_DERIVING
+        """What is derived while the agent is idle, by the newest configuration."""
         self.schemas: Mapping[str, str] = {}
         """JSON schema text by sha256, from every configuration in the log; shared with agents that are set up alike."""
         self._model_caller = ModelCaller(self)
@@ -190,7 +193,7 @@ class Agent(EventWriter):
     def _follow(self, configured: AgentConfigured) -> None:
         """Apply a configuration to this activation."""
         self._know(configured.schemas)
-        self.zone = configured.zone
+        self.zone, self.deriving = configured.zone, agent_setup.idle_deriving(configured)
         self.model_name, self.models.window = configured.model, configured.window
         self.models.ledger.limit(configured)
 

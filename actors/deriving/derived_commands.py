@@ -22,6 +22,7 @@ from everlog.actors.derivation.fact_ledger import ClaimedFact, FactLedger
 from everlog.actors.derivation.fact_times import FactTime, time_of
 from everlog.actors.derivation.model_facts import ModelFacts
 from everlog.actors.derivation.rule_facts import RuleFacts
+from everlog.actors.deriving.block_edits import BlockDerivation
 from everlog.actors.deriving.memory_commands import (
     ChooseGeneration,
     DeriveMemories,
@@ -30,9 +31,12 @@ from everlog.actors.deriving.memory_commands import (
     NoteFact,
     WithdrawMemories,
 )
+from everlog.actors.deriving.plan_commands import PlanDivision
+from everlog.actors.deriving.reflection import RULES, Reflection
 from everlog.actors.ports.agent_constants import DERIVE_MODEL_CHARS_MAX, DERIVE_MODEL_MESSAGES_MAX
 from everlog.events import (
     BadInput,
+    DerivationKind,
     DerivedEvent,
     DuplicateId,
     EntityNamed,
@@ -56,15 +60,25 @@ GENERATION_MAX = 1_000_000
 
 async def derive(agent: Agent, command: DeriveMemories) -> DerivationReport:
     """Derive what is new. Return what came of it. Raise BadInput, and ModelError if a model cannot be asked."""
-    if command.derivation != "facts":
-        raise BadInput(f"There is no derivation {command.derivation!r} here: `facts` is the one.")
+    if command.derivation not in get_args(DerivationKind):
+        known = ", ".join(get_args(DerivationKind))
+        raise BadInput(f"There is no derivation {command.derivation!r}; there are {known}. Nothing was derived.")
     _check_number("generation", command.generation, 1, GENERATION_MAX)
     _check_number("batches_max", command.batches_max, 0, GENERATION_MAX)
+    deriver, generation = command.model or RULES, command.generation
     async with agent.derivation_lock:
-        return await _facts(agent, command.model, command.generation).run(command.batches_max or None)
+        match command.derivation:
+            case "reflection":
+                return await Reflection(agent, deriver, generation).run()
+            case "plans":
+                return await PlanDivision(agent, deriver, generation).run()
+            case "blocks":
+                return await BlockDerivation(agent, agent.deriving.blocks, deriver, generation).run()
+            case _:
+                return await fact_derivation(agent, command.model, generation).run(command.batches_max or None)
 
 
-def _facts(agent: Agent, model: str, generation: int) -> MemoryDerivation:
+def fact_derivation(agent: Agent, model: str, generation: int) -> MemoryDerivation:
     """Return the derivation of facts by a model, or by rules if `model` is empty."""
     if not model:
         return MemoryDerivation(agent, "facts", RuleFacts(), generation)

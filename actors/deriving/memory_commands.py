@@ -6,6 +6,7 @@ Made by `derived_memories.py` at the top of the room, and carried out by `derive
 from collections.abc import Sequence
 
 from everlog.actors.agent.commands import Command
+from everlog.events import PlanItem
 
 
 class DeriveMemories(Command, frozen=True, kw_only=True):
@@ -73,5 +74,33 @@ class ChooseGeneration(Command, frozen=True, kw_only=True):
     generation: int
 
 
+class MakePlan(Command, frozen=True, kw_only=True):
+    """Make a plan, whose items become timers. The value is the plan's seq, by which it is named."""
+
+    text: str
+    items: Sequence[PlanItem]
+    level: str = "day"
+    """`day`, `hours` or `minutes`."""
+    sources: Sequence[int] = ()
+    """Seqs of the memories that it rests on; empty: the newest message of a user."""
+    deriver: str = "person"
+
+
+class ChangePlan(Command, frozen=True, kw_only=True):
+    """Change an item of a plan. The value is the seq of the change."""
+
+    plan: int
+    item: int
+    change: str
+    """`continued`, `postponed`, `cancelled`, `done` or `failed`."""
+    reason: str
+    start: int = 0
+    """New start of a postponed item, microseconds UTC; 0: none."""
+    sources: Sequence[int] = ()
+    deriver: str = "person"
+
+
 CHANGES = (NoteFact, EndFact, NameEntity, WithdrawMemories, ChooseGeneration)
 """Commands by which a person changes derived memories."""
+PLANS = (MakePlan, ChangePlan)
+"""Commands on plans."""

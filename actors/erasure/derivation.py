@@ -13,6 +13,7 @@ from typing import Any
 from everlog.actors.erasure.record_words import SoughtWords, Words, added_words, pieces_of_json, words_of
 from everlog.actors.erasure.selection import of_turn
 from everlog.actors.functions.memgpt_functions import BUILTIN
+from everlog.actors.functions.memory_functions import MEMORY_FUNCTIONS
 from everlog.events import (
     AgentConfigured,
     AgentCreated,
@@ -52,7 +53,7 @@ _STORED = frozenset(
 """Kinds of records whose words are kept to be said again: all words of such a record are looked for."""
 _REPLIES = frozenset(kind.kind for kind in (ModelReply, MessageSent, ReplyRejected))
 _SETUP = frozenset(kind.kind for kind in (AgentConfigured, AgentCreated, MemoryEdited))
-_OWN_FUNCTIONS = frozenset(tool.name for tool in BUILTIN)
+_OWN_FUNCTIONS = frozenset(tool.name for tool in (*BUILTIN, *MEMORY_FUNCTIONS))
 """Functions whose results repeat what other records say."""
 _CARRIED_CHARS_MIN = 3
 

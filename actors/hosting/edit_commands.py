@@ -11,6 +11,7 @@ from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.commands import Command
 from everlog.actors.deriving import memory_commands
 from everlog.actors.deriving.derived_commands import change_derived, derive
+from everlog.actors.deriving.plan_commands import change_plan, make_plan
 from everlog.actors.hosting import edit_blocks
 from everlog.actors.hosting.edit_memories import archive
 from everlog.actors.memory.block_sync import follow, unfollow
@@ -31,7 +32,7 @@ _PLAIN = (
     commands.SetTimer, commands.CancelTimer, commands.AttachSource, commands.DetachSource, commands.DeleteAgent,
     commands.CancelTurn, commands.InsertMemory, commands.InsertMemories, commands.UpdateMemory, commands.DeleteMemory,
     commands.AddBlock, commands.ChangeBlock, commands.RemoveBlock, commands.FollowBlock, commands.UnfollowBlock,
-    memory_commands.DeriveMemories, *memory_commands.CHANGES,
+    memory_commands.DeriveMemories, *memory_commands.CHANGES, *memory_commands.PLANS,
 )  # fmt: skip
 
 
@@ -56,6 +57,10 @@ async def edit(agent: Agent, command: Command) -> Any:
             return await agent.import_messages(said)
         case commands.InsertMemory() | commands.InsertMemories() | commands.UpdateMemory() | commands.DeleteMemory():
             return await archive(agent, command)
+        case memory_commands.MakePlan():
+            return await make_plan(agent, command)
+        case memory_commands.ChangePlan():
+            return await change_plan(agent, command)
         case memory_commands.DeriveMemories():
             return await derive(agent, command)
         case commands.AddBlock() | commands.ChangeBlock() | commands.RemoveBlock():

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 from everlog.actors.agent.activation import ActivationFactory
@@ -361,7 +361,8 @@ class Shard:
             await self._ports.sleep(min(max(self._idle_us / 4 / MICROSECONDS, 1), SHARD_TEND_S))
             await asyncio.sleep(0)  # a test's `sleep` may return at once: let other tasks run
             for agent_id in self._idle():
-                await self.passivate(agent_id)
+                if not self._hosts[agent_id].idle_time.derive_rested():  # else it is unloaded the next time
+                    await self.passivate(agent_id)
             if not self._hosts and not self._recovery.waiting and self._link.on_idle is not None:
                 await self._link.on_idle()
             if self._ticks is not None:
@@ -375,12 +376,7 @@ class Shard:
     def _idle(self) -> list[str]:
         """Return the agents without a command for the idle time, longest idle first."""
         since = self._clock.now() - self._idle_us
-        found = []
-        for agent_id in self._hosts:
-            if self._used_at[agent_id] > since:
-                break
-            found.append(agent_id)
-        return found
+        return list(takewhile(lambda agent_id: self._used_at[agent_id] <= since, self._hosts))
 
     async def _seal(self, ticks: ShardJournal, bytes_min: int = SEAL_BYTES_MIN) -> None:
         """Seal frames if `bytes_min` have gathered. A failure is noted, except a fence, which loses the log."""

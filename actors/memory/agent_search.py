@@ -57,6 +57,7 @@ class AgentSearcher:
         self._as_of = as_of
         self._said_by = as_of if said_by is None else said_by
         self._talk_of = talk_of
+        self._rows = partial(projections.rows, agent_id=agent_id, as_of=as_of)
         self._search = RecallSearch(projections, agent_id, self._said_by, zone)
         self._kept = ArchivalSearch(projections, agent_id, as_of)
         self._derived = DerivedRows(projections, agent_id, as_of)
@@ -271,6 +272,10 @@ class AgentSearcher:
         """Return the memory of that id as it is now; None if there is none, or if it was deleted."""
         row = self._kept.memory(memory_id)
         return None if row is None else msgspec.convert(row, Hit)
+
+    async def rows(self, name: str) -> Sequence[Mapping[str, Any]]:
+        """Return the rows of a projection of the agent."""
+        return await self._aside(self._rows, name)
 
     async def message(self, seq: int) -> Hit | None:
         """Return the message of that seq; None if it cannot be found by a search."""

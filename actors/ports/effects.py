@@ -325,6 +325,10 @@ class Searcher(Protocol):
         """Return the current memory with that id; None if there is none, or it was deleted."""
         ...
 
+    async def rows(self, name: str) -> Sequence[Mapping[str, Any]]:
+        """Return the rows of a projection of the agent, such as `facts`."""
+        ...
+
     async def message(self, seq: int) -> Hit | None:
         """Return the message of that seq; None if it cannot be found by a search."""
         ...
