@@ -1,6 +1,6 @@
 """Read the SQL files, and fit them together. Each file is one SELECT over `wanted(agent_id, as_of)`.
 
-A file may begin with `-- needs: a, b`: the files that it reads as if they were tables, in that order. A line that ends
+A file may begin with `-- needs: a, b`: the files that it reads as if they were tables. A line that ends
 with `-- if changed`, and a need that ends with `?`, is left out for agents without records that change how other
 records are shown (`CHANGES`), and a line that ends with `-- if unchanged` for all others: few agents have such records,
 and planning the joins would double the cost of a step. A law checks that both give the same rows. A line that ends with
@@ -96,6 +96,14 @@ def sql(name: str, *, changed: bool = True, asked: bool = True) -> str:
 
 
 def _needs(name: str, *, changed: bool) -> list[str]:
+    """Return all files that a file needs, directly or through others, each after those that it needs itself."""
+    found: dict[str, None] = {}
+    for need in _direct_needs(name, changed=changed):
+        found |= dict.fromkeys([*_needs(need, changed=changed), need])
+    return [*found]
+
+
+def _direct_needs(name: str, *, changed: bool) -> list[str]:
     first = sql(name).split("\n", 1)[0]
     needs = first.removeprefix("-- needs:").replace(" ", "").split(",") if first.startswith("-- needs:") else []
     return [need.removesuffix("?") for need in needs if changed or not need.endswith("?")]

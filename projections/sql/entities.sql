@@ -1,4 +1,4 @@
--- needs: derived_records, generations, generation_names, entity_names, said, mentions
+-- needs: mentions
 -- Who and what the agent knows by name: all names of each entity, and where it is mentioned first and last.
 SELECT agent_id, as_of, entity, list_sort(list(DISTINCT name)) AS names, min(seq) AS first_seq, max(seq) AS last_seq,
     count(*) AS mentions

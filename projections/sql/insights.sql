@@ -1,4 +1,4 @@
--- needs: derived_records, generations, said, generation_facts, facts, outdated
+-- needs: outdated, derived_records
 -- What the agent concluded. `outdated`: it rests on a fact that has ended.
 SELECT d.agent_id, d.as_of, d.seq, d.recorded_at AS noted_at, d.text, coalesce(d.payload->>'question', '') AS question,
     coalesce(d.payload->>'insight', 'reflection') AS kind, coalesce((d.payload->>'depth')::BIGINT, 1) AS depth,

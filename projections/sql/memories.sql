@@ -1,4 +1,4 @@
--- needs: derived_records, said, generations, generation_facts, facts, outdated, insights, plan_items, archival_memory, importance
+-- needs: said, importance, archival_memory, insights, facts, plan_items
 -- All memories of the agent in one table: messages, stored texts, insights, facts and items of plans. `time` is when it
 -- was said or noted; `outdated`: it rests on a fact that has ended, or is one.
 SELECT s.agent_id, s.as_of, s.seq, 'message' AS kind, s.time, s.role, s.name, s.text, i.importance, []::BIGINT[] AS sources,

@@ -1,4 +1,4 @@
--- needs: derived_records, generations, generation_names, entity_names, said
+-- needs: derived_records, said, entity_names
 -- Each mention of an entity: as the subject or object of a fact, as who spoke, or by name in a message. A name of a
 -- message is a run of capitalized words that is the name of an entity or another name of one.
 WITH facts_named AS (

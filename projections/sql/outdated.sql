@@ -1,4 +1,4 @@
--- needs: derived_records, generations, said, generation_facts, facts
+-- needs: derived_records, facts
 -- Derived records that rest on a fact that has ended, directly or through others: `because` is that fact, `steps` the
 -- length of the shortest way to it. Sources are earlier records, so every way ends.
 WITH RECURSIVE links AS (

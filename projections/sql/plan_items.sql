@@ -1,4 +1,4 @@
--- needs: derived_records, generations, said, generation_facts, facts, outdated
+-- needs: derived_records, outdated
 -- Each item of each plan, as its newest change left it. `status` is planned, or the name of that change; a postponed item
 -- has its new start. `outdated`: the plan rests on a fact that has ended.
 WITH counted AS (SELECT * FROM derived_records WHERE in_use AND NOT withdrawn),

@@ -1,0 +1,236 @@
+"""A town of ten agents for one day: they plan, meet, tell each other what they remember, and reflect in the evening.
+
+    python docs/examples/town.py FOLDER                  in this process, with a clock of its own: the same day each time
+    python docs/examples/town.py FOLDER --runtime ray    each agent in a shared host of a cluster
+
+No model is asked. Whoever speaks says what matters most of all that it remembers and that the listeners have not heard
+from it; everybody in the same place is a witness and remembers it. So news travels: Isabella invites two people, and
+in the evening the park is full. Whom the news reached, and when, is one query.
+"""
+
+import argparse
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from everlog import (
+    AgentRef,
+    AgentSystem,
+    ImportedMessage,
+    InitialBlock,
+    MessageSent,
+    PlanItem,
+    Ports,
+    Settings,
+    UserMessage,
+    open_system,
+)
+from everlog.testing import CountingIds, ManualClock
+
+DAY = datetime(2026, 5, 4, tzinfo=UTC)
+OPENS, CLOSES, PARTY, EVENING = 8, 18, 17, 21
+"""Hours of the day: the first and the last meeting, the party, and the time to reflect."""
+TOLD_MAX = 2
+"""Number of people who speak in one place in one hour."""
+
+
+class Person(NamedTuple):
+    """One person of the town: where it is at which hour, and what it has to tell."""
+
+    work: str
+    lunch: str
+    news: Sequence[tuple[int, str]]
+    """Hour from which it knows something of its own, and what it says of it."""
+
+
+PEOPLE: Mapping[str, Person] = {
+    "Isabella": Person("cafe", "cafe", [(8, "I am planning a party in the park today at 17:00, please come!")]),
+    "Klaus": Person("library", "cafe", [(8, "I live in Oak Street."), (14, "I moved to Mill Lane.")]),
+    "Maria": Person("library", "cafe", [(8, "I love physics.")]),
+    "Sam": Person("town hall", "cafe", [(9, "I want to become mayor, and the vote is in 3 weeks.")]),
+    "Jennifer": Person("studio", "park", [(8, "My favourite colour is blue.")]),
+    "Tom": Person("shop", "park", [(10, "I do not trust Sam with the money of the town.")]),
+    "Lea": Person("school", "park", [(8, "I have a dog named Rex.")]),
+    "Carlos": Person("shop", "cafe", [(12, "I work at the shop, and I am proud of it.")]),
+    "Ayesha": Person("library", "park", [(8, "I am writing a thesis on language.")]),
+    "Giorgio": Person("town hall", "park", [(11, "I am going to count the votes next week.")]),
+}
+
+
+class Town:
+    """The day of all people. `at` is the time of the town."""
+
+    def __init__(self, system: AgentSystem, start: datetime, clock: ManualClock | None) -> None:
+        self.system, self.start, self.at = system, start, start
+        self._clock = clock
+        self.agents: dict[str, AgentRef] = {}
+        self.places: dict[str, str] = dict.fromkeys(PEOPLE, "home")
+        self.plans: dict[str, int] = {}
+        self.invited: set[str] = {"Isabella"}
+        self.told: dict[str, set[str]] = {name: set() for name in PEOPLE}
+        """What each person said already, and to whom."""
+        self.transcript: list[str] = []
+
+    async def live(self) -> list[str]:
+        """Live one day, and return its transcript."""
+        await self._wake()
+        for hour in range(OPENS, CLOSES + 1):
+            self._set_time(hour)
+            await self._tell_own_news(hour)
+            await self._move(hour)
+            for place in sorted({*self.places.values()} - {"home"}):
+                await self._meet(place)
+        self._set_time(EVENING)
+        await self._reflect()
+        return self.transcript
+
+    def _set_time(self, hour: int, minute: int = 0) -> None:
+        self.at = self.start + timedelta(hours=hour, minutes=minute)
+        if self._clock is not None:
+            self._clock.skip((self.at - self._clock.time).total_seconds())
+
+    def _note(self, place: str, text: str) -> None:
+        self.transcript.append(f"{self.at:%H:%M}  {place:<9}  {text}")
+
+    async def _wake(self) -> None:
+        """Create everybody, each with a plan for the day."""
+        self._set_time(7)
+        for name, person in PEOPLE.items():
+            persona = InitialBlock("persona", f"You are {name}. You live in a small town.")
+            settings = Settings(blocks=[persona])
+            self.agents[name] = agent = await self.system.agent(name, settings)
+            waking = await self._witness(agent, "", f"Today I work at the {person.work}.", own=True)
+            hours = [(8, 4, person.work), (12, 1, person.lunch), (13, 4, person.work), (17, 1, "home")]
+            items = [self._item(f"Be at the {place}", hour, length, place) for hour, length, place in hours]
+            self.plans[name] = await agent.memories.make_plan(f"The day of {name}", items, sources=[waking])
+
+    def _item(self, text: str, hour: int, length: int, place: str) -> PlanItem:
+        start = self.start + timedelta(hours=hour)
+        return PlanItem(text=text, start=int(start.timestamp()) * 1_000_000, minutes=60 * length, place=place)
+
+    async def _tell_own_news(self, hour: int) -> None:
+        """Let those who have news from this hour on remember it: they will tell it at the next meeting."""
+        for name, person in PEOPLE.items():
+            for since, text in person.news:
+                if since == hour:
+                    await self._witness(self.agents[name], "", text, own=True)
+
+    async def _move(self, hour: int) -> None:
+        """Move everybody to where the plan says. Whoever is in a place remembers who comes."""
+        for name in PEOPLE:
+            place = await self._planned(name, hour)
+            if place != self.places[name]:
+                self.places[name] = place
+                if place != "home":
+                    self._note(place, f"{name} arrives")
+
+    async def _planned(self, name: str, hour: int) -> str:
+        """Return the place of the item of the person's plans that runs at an hour, the newest plan first."""
+        at = self.start + timedelta(hours=hour)
+        async with await self.system.view(name) as view:
+            items = await view.rows("plan_items")
+        running = [row for row in items if row["status"] == "planned" and _runs(row, at)]
+        return str(max(running, key=lambda row: row["plan"])["place"]) if running else "home"
+
+    async def _meet(self, place: str) -> None:
+        """Let those in a place tell each other something, at most TOLD_MAX of them in an hour."""
+        present = [name for name in PEOPLE if self.places[name] == place]
+        for number, name in enumerate(_turned(present, self.at.hour)[:TOLD_MAX]):
+            others = [other for other in present if other != name]
+            said = await self._something_to_say(name, others)
+            if said:
+                self._set_time(self.at.hour, 5 + 10 * number)
+                self._note(place, f"{name}: {said}")
+                for other in others:
+                    seq = await self._witness(self.agents[other], name, said)
+                    await self._react(other, name, said, seq)
+                await self._witness(self.agents[name], name, said, own=True)
+        self._set_time(self.at.hour)
+
+    async def _something_to_say(self, name: str, others: Sequence[str]) -> str:
+        """Return what matters most of all that a person remembers and the others have not heard from it; or nothing."""
+        ranked = await self.agents[name].memories.search("", 20, mode="paper", kinds=["message"], now=self.at)
+        for found in ranked.results:
+            said = _retold(found.item.text, found.item.name, name)
+            new = [other for other in others if f"{other}|{said}" not in self.told[name] and other not in said]
+            if new and not said.startswith("Today"):
+                self.told[name] |= {f"{other}|{said}" for other in others}
+                return said
+        return ""
+
+    async def _witness(self, agent: AgentRef, speaker: str, text: str, *, own: bool = False) -> int:
+        """Let an agent remember what was said, and return the seq of the record."""
+        if own:
+            event: MessageSent | UserMessage = MessageSent(text=text, name=speaker or agent.agent_id, imported=True)
+        else:
+            event = UserMessage(text=text, name=speaker, imported=True)
+        report = await agent.import_messages([ImportedMessage(event, self.at)])
+        return report.records[0].seq
+
+    async def _react(self, name: str, speaker: str, said: str, seq: int) -> None:
+        """Change the plan of a person who hears of the party for the first time."""
+        if "party" not in said or name in self.invited or self.at.hour >= PARTY:
+            return
+        self.invited.add(name)
+        memories = self.agents[name].memories
+        await memories.change_plan(self.plans[name], 3, "cancelled", f"{speaker} told me of the party", sources=[seq])
+        party = [self._item("Go to the party", PARTY, 2, "park")]
+        await memories.make_plan("The party", party, sources=[seq])
+
+    async def _reflect(self) -> None:
+        """Let everybody conclude facts and insights from the day."""
+        for name, agent in self.agents.items():
+            await agent.memories.derive("facts")
+            await agent.memories.derive("reflection")
+            for insight in (await agent.memories.list(kinds=["insight"]))[:1]:
+                self._note("home", f"{name} thinks: {insight.text}")
+
+
+def _runs(row: Mapping[str, object], at: datetime) -> bool:
+    begins, minutes = int(str(row["start"])), int(str(row["minutes"]))
+    return begins <= at.timestamp() * 1_000_000 < begins + minutes * 60_000_000
+
+
+def _turned(names: Sequence[str], hour: int) -> list[str]:
+    """Return the names with another one first each hour, so that everybody speaks."""
+    first = hour % len(names) if names else 0
+    return [*names[first:], *names[:first]]
+
+
+def _retold(text: str, speaker: str, teller: str) -> str:
+    """Return what a person says of what it remembers: its own words, or who said them."""
+    return text if speaker == teller or " said: " in text else f"{speaker} said: {text}"
+
+
+HEARD = """
+SELECT agent_id, min(said_at) AS heard_at, arg_min(name, said_at) AS from_whom
+FROM memories WHERE kind = 'message' AND contains(text, 'party') GROUP BY agent_id ORDER BY heard_at, agent_id
+"""
+
+
+def pages(heard: Sequence[Mapping[str, object]]) -> Iterator[str]:
+    """Yield a line for each person who heard of the party."""
+    for row in heard:
+        yield f"{row['heard_at']:%H:%M}  {row['agent_id']} heard of the party from {row['from_whom']}"
+
+
+async def main(folder: str, runtime: str) -> list[str]:
+    """Live one day in a store, print it, and return what was printed."""
+    clock = ManualClock(DAY) if runtime == "local" else None
+    tomorrow = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    ports = Ports(clock=clock, ids=CountingIds()) if clock else None
+    async with open_system(folder, runtime=runtime, placement="shared", shards=1, timers=False, ports=ports) as system:
+        lines = await Town(system, DAY if clock else tomorrow, clock).live()
+        heard = (await system.sql(HEARD)).to_pylist()
+    printed = [*lines, "", *pages(heard)]
+    print("\n".join(printed))
+    return printed
+
+
+if __name__ == "__main__":
+    given = argparse.ArgumentParser(description="Live one day in a town of ten agents.")
+    given.add_argument("folder", metavar="FOLDER")
+    given.add_argument("--runtime", choices=("local", "ray"), default="local")
+    options = given.parse_args()
+    asyncio.run(main(options.folder, options.runtime))
