@@ -1,7 +1,7 @@
 """A town of ten agents for one day: they plan, meet, tell each other what they remember, and reflect in the evening.
 
-    python docs/examples/town.py FOLDER                  in this process, with a clock of its own: the same day each time
-    python docs/examples/town.py FOLDER --runtime ray    each agent in a shared host of a cluster
+    python docs/examples/town.py FOLDER                  in this process, with a clock of its own: always the same day
+    python docs/examples/town.py FOLDER --runtime ray    in a cluster, tomorrow
 
 No model is asked. Whoever speaks says what matters most of all that it remembers and that the listeners have not heard
 from it; everybody in the same place is a witness and remembers it. So news travels: Isabella invites two people, and
@@ -58,6 +58,16 @@ PEOPLE: Mapping[str, Person] = {
 }
 
 
+class Wish(NamedTuple):
+    """Something that a person would say."""
+
+    name: str
+    said: str
+    news: str
+    """The same without who said it first."""
+    importance: int
+
+
 class Town:
     """The day of all people. `at` is the time of the town."""
 
@@ -68,8 +78,8 @@ class Town:
         self.places: dict[str, str] = dict.fromkeys(PEOPLE, "home")
         self.plans: dict[str, int] = {}
         self.invited: set[str] = {"Isabella"}
-        self.told: dict[str, set[str]] = {name: set() for name in PEOPLE}
-        """What each person said already, and to whom."""
+        self.told: dict[str, set[tuple[str, str]]] = {name: set() for name in PEOPLE}
+        """Of each person, with whom it has spoken of which news."""
         self.transcript: list[str] = []
 
     async def live(self) -> list[str]:
@@ -117,47 +127,48 @@ class Town:
                     await self._witness(self.agents[name], "", text, own=True)
 
     async def _move(self, hour: int) -> None:
-        """Move everybody to where the plan says. Whoever is in a place remembers who comes."""
+        """Move everybody to where the newest plan for this hour says."""
+        rows = (await self.system.sql(PLANNED.format(at=(self.start + timedelta(hours=hour)).isoformat()))).to_pylist()
+        planned = {row["agent_id"]: row["place"] for row in rows}
         for name in PEOPLE:
-            place = await self._planned(name, hour)
+            place = planned.get(name, "home")
             if place != self.places[name]:
                 self.places[name] = place
                 if place != "home":
                     self._note(place, f"{name} arrives")
 
-    async def _planned(self, name: str, hour: int) -> str:
-        """Return the place of the item of the person's plans that runs at an hour, the newest plan first."""
-        at = self.start + timedelta(hours=hour)
-        async with await self.system.view(name) as view:
-            items = await view.rows("plan_items")
-        running = [row for row in items if row["status"] == "planned" and _runs(row, at)]
-        return str(max(running, key=lambda row: row["plan"])["place"]) if running else "home"
-
     async def _meet(self, place: str) -> None:
-        """Let those in a place tell each other something, at most TOLD_MAX of them in an hour."""
+        """Let those in a place tell each other something, at most TOLD_MAX of them, what matters most first."""
         present = [name for name in PEOPLE if self.places[name] == place]
-        for number, name in enumerate(_turned(present, self.at.hour)[:TOLD_MAX]):
-            others = [other for other in present if other != name]
-            said = await self._something_to_say(name, others)
-            if said:
-                self._set_time(self.at.hour, 5 + 10 * number)
-                self._note(place, f"{name}: {said}")
-                for other in others:
-                    seq = await self._witness(self.agents[other], name, said)
-                    await self._react(other, name, said, seq)
-                await self._witness(self.agents[name], name, said, own=True)
+        wishes = [await self._wish(name, [other for other in present if other != name]) for name in present]
+        heard: set[str] = set()
+        for wish in sorted((wish for wish in wishes if wish), key=lambda wish: (-wish.importance, wish.name)):
+            if len(heard) < TOLD_MAX and wish.news not in heard:
+                heard.add(wish.news)
+                self._set_time(self.at.hour, 10 * len(heard))
+                await self._say(place, wish, [other for other in present if other != wish.name])
         self._set_time(self.at.hour)
 
-    async def _something_to_say(self, name: str, others: Sequence[str]) -> str:
-        """Return what matters most of all that a person remembers and the others have not heard from it; or nothing."""
+    async def _say(self, place: str, wish: Wish, others: Sequence[str]) -> None:
+        """Let everybody in a place remember what one of them says, and react to it."""
+        self._note(place, f"{wish.name}: {wish.said}")
+        self.told[wish.name] |= {(other, wish.news) for other in others}
+        for other in others:
+            self.told[other].add((wish.name, wish.news))
+            seq = await self._witness(self.agents[other], wish.name, wish.said)
+            await self._react(other, wish.name, wish.said, seq)
+
+    async def _wish(self, name: str, others: Sequence[str]) -> Wish | None:
+        """Return what matters most of all that a person remembers and has not spoken of with one of the others."""
         ranked = await self.agents[name].memories.search("", 20, mode="paper", kinds=["message"], now=self.at)
         for found in ranked.results:
-            said = _retold(found.item.text, found.item.name, name)
-            new = [other for other in others if f"{other}|{said}" not in self.told[name] and other not in said]
-            if new and not said.startswith("Today"):
-                self.told[name] |= {f"{other}|{said}" for other in others}
-                return said
-        return ""
+            item = found.item
+            author, _, quoted = item.text.partition(" said: ")
+            author, news = (author, quoted) if quoted else (item.name or name, item.text)
+            new = [other for other in others if (other, news) not in self.told[name] and other != author]
+            if new and not news.startswith("Today") and (author != name or not quoted):
+                return Wish(name, news if author == name else f"{author} said: {news}", news, item.importance)
+        return None
 
     async def _witness(self, agent: AgentRef, speaker: str, text: str, *, own: bool = False) -> int:
         """Let an agent remember what was said, and return the seq of the record."""
@@ -187,22 +198,12 @@ class Town:
                 self._note("home", f"{name} thinks: {insight.text}")
 
 
-def _runs(row: Mapping[str, object], at: datetime) -> bool:
-    begins, minutes = int(str(row["start"])), int(str(row["minutes"]))
-    return begins <= at.timestamp() * 1_000_000 < begins + minutes * 60_000_000
-
-
-def _turned(names: Sequence[str], hour: int) -> list[str]:
-    """Return the names with another one first each hour, so that everybody speaks."""
-    first = hour % len(names) if names else 0
-    return [*names[first:], *names[:first]]
-
-
-def _retold(text: str, speaker: str, teller: str) -> str:
-    """Return what a person says of what it remembers: its own words, or who said them."""
-    return text if speaker == teller or " said: " in text else f"{speaker} said: {text}"
-
-
+PLANNED = """
+SELECT agent_id, arg_max(place, plan) AS place FROM plan_items
+WHERE status = 'planned' AND starts_at <= TIMESTAMPTZ '{at}'
+    AND starts_at + minutes * INTERVAL 1 MINUTE > TIMESTAMPTZ '{at}'
+GROUP BY agent_id
+"""
 HEARD = """
 SELECT agent_id, min(said_at) AS heard_at, arg_min(name, said_at) AS from_whom
 FROM memories WHERE kind = 'message' AND contains(text, 'party') GROUP BY agent_id ORDER BY heard_at, agent_id
@@ -218,7 +219,8 @@ def pages(heard: Sequence[Mapping[str, object]]) -> Iterator[str]:
 async def main(folder: str, runtime: str) -> list[str]:
     """Live one day in a store, print it, and return what was printed."""
     clock = ManualClock(DAY) if runtime == "local" else None
-    tomorrow = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    today = datetime.fromtimestamp(Ports().clock.now() // 1_000_000, UTC)
+    tomorrow = today.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
     ports = Ports(clock=clock, ids=CountingIds()) if clock else None
     async with open_system(folder, runtime=runtime, placement="shared", shards=1, timers=False, ports=ports) as system:
         lines = await Town(system, DAY if clock else tomorrow, clock).live()
