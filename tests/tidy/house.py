@@ -16,8 +16,8 @@ SUB_ROOMS: Mapping[str, Sequence[str]] = {
     "store": ("base", "partition", "sealed", "log", "streams", "backup", "stores", "check", "embedding", "archive"),
     "projections": ("search",),
     "actors": (
-        "ports", "models", "prompt", "formats", "memory", "derivation", "functions", "agent", "deriving", "replay", "rerun",
-        "reports", "archive", "erasure", "gateway", "hosting", "cluster",
+        "ports", "models", "prompt", "formats", "memory", "derivation", "functions", "agent", "deriving", "replay",
+        "rerun", "reports", "archive", "erasure", "gateway", "hosting", "cluster",
     ),
     "interfaces": (
         "defaults", "common", "line_editor", "output", "documents", "imports", "show", "talk", "manage",

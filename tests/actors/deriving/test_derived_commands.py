@@ -2,6 +2,7 @@
 nothing.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -9,10 +10,13 @@ from typing import Any
 import pytest
 
 from everlog import testing
-from everlog.actors.deriving.memory_commands import EndFact, NameEntity, NoteFact, WithdrawMemories
+from everlog.actors.derivation.conclusions import DerivationReport
+from everlog.actors.deriving.derived_commands import derive
+from everlog.actors.deriving.memory_commands import DeriveMemories, EndFact, NameEntity, NoteFact, WithdrawMemories
 from everlog.actors.erasure.selection import Selection
-from everlog.events import BadInput
+from everlog.events import BadInput, UserMessage
 from everlog.testing import ScriptedModel, SyncScriptedSystem
+from tests.support.agent_world import World
 
 JUNK = """
 WITH derived AS (
@@ -252,3 +256,27 @@ def test_no_derived_memory_is_junk(system: SyncScriptedSystem) -> None:
     memories.note_fact("Lea", "lives_in", "Bonn", sentence="Lea lives in Bonn.", sources=seqs(system)[-1:])
     memories.note_fact("Chad", "knows", "Lea", sentence="Lea lives in Bonn.", sources=seqs(system)[-1:])
     assert system.sql(JUNK).to_pylist() == [{"junk": 1}]
+
+
+def test_a_derivation_asks_for_two_projections_in_each_batch_and_its_memories_are_small() -> None:
+    """One projection for the cursor, two for each 500 messages; text and payload of each memory are below 400 bytes."""
+    world, asked = World(), []
+    texts = [f"I moved to City{n}. My friend Person{n} works at Company{n}." for n in range(1_100)]
+
+    async def work() -> DerivationReport:
+        async with world.system.agent("sam", world.settings) as agent:
+            await agent.commit([UserMessage(text=text, name="Chad") for text in texts], turn=0, step=0)
+            rows = agent._journal.rows
+
+            async def counted(name: str, *arguments: Any) -> Any:
+                asked.append(name)
+                return await rows(name, *arguments)
+
+            agent._journal.rows = counted  # type: ignore[method-assign]
+            return await derive(agent, DeriveMemories(id=world.ids.new(0)))
+
+    report = asyncio.run(work())
+    assert asked == ["derivations", *["generation_names", "generation_facts"] * 3]
+    made = [record for record in world.log() if record.type in ("fact_noted", "fact_ended")]
+    assert report.noted == len(made) == 4_399 and report.read == 1_100
+    assert max(len((record.text or "").encode()) + len(record.payload.encode()) for record in made) < 400
