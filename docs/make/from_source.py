@@ -29,6 +29,7 @@ MODULES = {
     "KnownSummaries": "actors/recollection/memory_levels.py",
     "MemoryTree": "actors/recollection/memory_tree.py",
     "TreeNode": "actors/recollection/memory_tree.py",
+    "DerivationReport": "actors/derivation/conclusions.py",
     "AgentState": "actors/agent_state.py",
     "Run": "actors/runtime.py",
     "Reply": "actors/reply.py",
