@@ -31,13 +31,19 @@ INSIGHTS_MAX = 15
 """Most insights of one reflection."""
 TOPIC_MESSAGES_MIN = 3
 """Messages of one speaker in which a word occurs before it is a topic."""
+TOPIC_SOURCES_MAX = 20
+"""Messages that an insight about a topic names. Of more it says "more than", so that its sources bear it out."""
 TOPICS_MAX = 5
 """Most topics of one reflection."""
 OBJECTS_MIN = 3
 """Facts of one subject and predicate before they are told together."""
 _TOPIC = re.compile(r"[^\W\d_][\w'-]{3,}")
-_COUNTED = re.compile(r"^(?P<who>.+) mentioned (?P<topic>\S+) (?P<count>\d+) times (?:on|between) (?P<first>[^,]+?)"
-                      r"(?: and (?P<last>[^,]+))?\.$")  # fmt: skip
+_COUNTED = re.compile(
+    r"^(?P<who>.+) mentioned (?P<topic>\S+) (?P<more>more than )?(?P<count>\d+) times "
+    r"(?:on|between) (?P<first>[^,]+?)(?: and (?P<last>[^,]+))?\.$"
+)
+_CAPTION = re.compile(r"\[[^\]]*\]")
+"""Words in brackets, which tell what was shown and not what was said."""
 _VAGUE = frozenset(
     [
         "about",
@@ -296,7 +302,7 @@ class _Topic(NamedTuple):
 
     who: str
     word: str
-    messages: Sequence[Evidence]
+    messages: list[Evidence]
 
 
 def _topics(material: Material) -> Iterable[_Proposed]:
@@ -304,20 +310,21 @@ def _topics(material: Material) -> Iterable[_Proposed]:
 
     An earlier insight about the same speaker and word is counted on, and becomes a source.
     """
-    earlier: dict[tuple[str, str], tuple[int, int, str]] = {}
+    earlier: dict[tuple[str, str], tuple[Evidence, re.Match[str]]] = {}
     for one in material.evidence:
         if one.role == "derived" and (told := _COUNTED.match(one.text)):
-            earlier[told["who"], told["topic"]] = one.seq, int(told["count"]), told["first"]
+            earlier[told["who"], told["topic"]] = one, told
     found = _words_by_speaker([one for one in material.evidence if one.role in ("user", "assistant")])
     for topic in found[:TOPICS_MAX]:
-        before = earlier.get((topic.who, topic.word))
-        first = _day(topic.messages[0].at, material.zone) if before is None else before[2]
-        last, count = _day(topic.messages[-1].at, material.zone), len(topic.messages) + (before[1] if before else 0)
+        cited = topic.messages[:1] + topic.messages[1:][-(TOPIC_SOURCES_MAX - 1) :]
+        first, last = _day(cited[0].at, material.zone), _day(cited[-1].at, material.zone)
+        count, more, sources = len(cited), len(cited) < len(topic.messages), {one.seq for one in cited}
+        if (topic.who, topic.word) in earlier:
+            before, told = earlier[topic.who, topic.word]
+            first, count, more = told["first"], count + int(told["count"]), more or bool(told["more"])
+            sources.add(before.seq)
         days = f"on {first}" if first == last else f"between {first} and {last}"
-        sources = {one.seq for one in topic.messages[-(INSIGHT_SOURCES_MAX - 1) :]}
-        if before is not None:
-            sources.add(before[0])
-        text = f"{topic.who} mentioned {topic.word} {count} times {days}."
+        text = f"{topic.who} mentioned {topic.word} {'more than ' if more else ''}{count} times {days}."
         yield _Proposed(text, f"What does {topic.who} keep coming back to?", sources, min(10, 3 + count // 2))
 
 
@@ -348,7 +355,7 @@ def _role(one: Evidence) -> str:
 def _stems(text: str, names: set[str]) -> dict[str, str]:
     """Return the words of a text that may be topics, by their stems."""
     found: dict[str, str] = {}
-    for match in _TOPIC.finditer(text):
+    for match in _TOPIC.finditer(_CAPTION.sub(" ", text)):
         word = match[0].removesuffix("'s")
         low = word.lower()
         if "'" in low or low in _VAGUE or low in names or low in FUNCTION_WORDS[ENGLISH]:
