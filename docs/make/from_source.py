@@ -19,6 +19,8 @@ MODULES = {
     "AgentSystem": "actors/agent_system.py",
     "AgentRef": "actors/agent_ref.py",
     "ArchivalMemory": "actors/agent_memory.py",
+    "AgentMemories": "actors/derived_memories.py",
+    "DerivationReport": "actors/derivation/conclusions.py",
     "AgentState": "actors/agent_state.py",
     "Run": "actors/runtime.py",
     "Reply": "actors/reply.py",

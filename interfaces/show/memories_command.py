@@ -18,7 +18,7 @@ from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes
 
 DERIVED_KINDS = ("insight", "fact", "plan")
-_TIMES = ("time", "noted_at", "made_at", "start", "valid_from", "valid_to")
+_TIMES = ("time", "noted_at", "said_at", "made_at", "start", "valid_from", "valid_to")
 
 MemoryRow = dict[str, Any]
 

@@ -14,6 +14,7 @@ from everlog.actors.agent_memory import ArchivalMemory
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.agent_state import AgentState
 from everlog.actors.agent_system import AgentSystem
+from everlog.actors.derived_memories import AgentMemories
 from everlog.actors.runtime import Run
 from everlog.actors.store_services import DocumentSources, SharedBlocks
 from everlog.events import UsageError
@@ -112,6 +113,7 @@ def test_a_system_that_was_closed_says_so(tmp_path: Path) -> None:
 PAIRS = [
     (sync_api.SyncAgent, AgentRef),
     (sync_api.SyncArchivalMemory, ArchivalMemory),
+    (sync_api.SyncAgentMemories, AgentMemories),
     (sync_api.SyncAgentState, AgentState),
     (sync_api.SyncRun, Run),
     (sync_api.SyncSystem, AgentSystem),

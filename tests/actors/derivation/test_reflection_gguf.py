@@ -1,4 +1,4 @@
-"""A reflection by a small real model in llama.cpp: whatever it answers is recorded, and only checked insights are kept."""
+"""A reflection by a small real model: whatever it answers is recorded, and only checked insights are kept."""
 
 import asyncio
 from pathlib import Path
