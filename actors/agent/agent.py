@@ -126,7 +126,7 @@ class Agent(EventWriter):
         """Reason that the log could not be sealed when it was opened or closed, although due; empty: no failure."""
         self.zone = "UTC"
         self.deriving = agent_setup.NOT_DERIVING
-        """What is derived while the agent is idle, by the newest configuration."""
+        """Derivations while the agent is idle, by the newest configuration."""
         self.schemas: Mapping[str, str] = {}
         """JSON schema text by sha256, from every configuration in the log; shared with agents that are set up alike."""
         self._model_caller = ModelCaller(self)

@@ -213,7 +213,7 @@ def _of_model(found: ModelDefaults) -> dict[str, Any]:
 
 
 class IdleDeriving(msgspec.Struct, frozen=True):
-    """What is derived of an agent while it is idle."""
+    """Derivations of an agent while it is idle."""
 
     deriver: str = ""
     reflect_at: int = 150

@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import msgspec
 
 from everlog.actors.formats import parse_reply
+from everlog.actors.models.model_types import is_gguf
 from everlog.actors.models.token_usage import usage_of
 from everlog.actors.ports.agent_constants import DERIVATION_ATTEMPTS
 from everlog.actors.ports.effects import ModelResponse
@@ -29,6 +30,8 @@ from everlog.events import (
 
 Purpose = Literal["facts", "importance", "questions", "insights", "plan", "block"]
 """Purposes of requests, as in `derivation_replied`."""
+FILE_ANSWER_TOKENS_MAX = 600
+"""Most tokens of an answer by a model in a file of this machine; an endpoint has a limit of its own."""
 T = TypeVar("T")
 
 
@@ -111,9 +114,12 @@ class DerivationModel:
 
 def request_body(model: str, messages: Sequence[tuple[str, str]]) -> bytes:
     """Return the body of a chat completion without functions. The same messages give the same bytes."""
-    return msgspec.json.encode(
-        {"model": model, "messages": [{"role": role, "content": text} for role, text in messages]}
-    )
+    body: dict[str, object] = {
+        "model": model, "messages": [{"role": role, "content": text} for role, text in messages]
+    }  # fmt: skip
+    if is_gguf(model):  # a small model that repeats itself would otherwise fill its window with an answer
+        body["max_tokens"] = FILE_ANSWER_TOKENS_MAX
+    return msgspec.json.encode(body)
 
 
 def _text(raw: str) -> str:

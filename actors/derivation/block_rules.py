@@ -15,10 +15,10 @@ MARK = "~ "
 LINES_MAX = 30
 """Most derived lines of one block."""
 
-Row = Mapping[str, Any]
+BlockRow = Mapping[str, Any]
 
 
-def check_granted(row: Row | None, label: str) -> None:
+def check_granted(row: BlockRow | None, label: str) -> None:
     """Raise BadInput if a deriver cannot edit the block of that row of `core_memory`."""
     if row is None:
         raise BadInput(f"There is no memory block {label!r} to write to.")
@@ -28,7 +28,7 @@ def check_granted(row: Row | None, label: str) -> None:
         raise BadInput(f"The memory block {label!r} is read-only: only people change it.")
 
 
-def derived_lines(facts: Sequence[Row], insights: Sequence[Row]) -> list[tuple[str, int]]:
+def derived_lines(facts: Sequence[BlockRow], insights: Sequence[BlockRow]) -> list[tuple[str, int]]:
     """Return lines for a block, each with the seq that it rests on: believed facts, then insights that are not
     outdated, both newest first.
     """
@@ -42,7 +42,7 @@ def derived_lines(facts: Sequence[Row], insights: Sequence[Row]) -> list[tuple[s
     return list(found.items())[:LINES_MAX]
 
 
-def _seq(row: Row) -> int:
+def _seq(row: BlockRow) -> int:
     return int(row["seq"])
 
 

@@ -31,184 +31,34 @@ INSIGHTS_MAX = 15
 """Most insights of one reflection."""
 TOPIC_MESSAGES_MIN = 3
 """Messages of one speaker in which a word occurs before it is a topic."""
+TOPIC_SOURCES_MAX = 20
+"""Messages that an insight about a topic names. Of more it says "more than", so that its sources bear it out."""
 TOPICS_MAX = 5
 """Most topics of one reflection."""
 OBJECTS_MIN = 3
 """Facts of one subject and predicate before they are told together."""
 _TOPIC = re.compile(r"[^\W\d_][\w'-]{3,}")
-_COUNTED = re.compile(r"^(?P<who>.+) mentioned (?P<topic>\S+) (?P<count>\d+) times (?:on|between) (?P<first>[^,]+?)"
-                      r"(?: and (?P<last>[^,]+))?\.$")  # fmt: skip
-_VAGUE = frozenset(
-    [
-        "about",
-        "again",
-        "also",
-        "always",
-        "around",
-        "because",
-        "been",
-        "being",
-        "believe",
-        "better",
-        "came",
-        "come",
-        "coming",
-        "could",
-        "definitely",
-        "doing",
-        "done",
-        "even",
-        "ever",
-        "every",
-        "everyone",
-        "everything",
-        "feel",
-        "feeling",
-        "felt",
-        "find",
-        "forget",
-        "getting",
-        "give",
-        "goes",
-        "going",
-        "gone",
-        "gonna",
-        "good",
-        "great",
-        "guess",
-        "happy",
-        "have",
-        "having",
-        "hear",
-        "heard",
-        "hello",
-        "help",
-        "here",
-        "hope",
-        "just",
-        "keep",
-        "kind",
-        "know",
-        "last",
-        "later",
-        "like",
-        "little",
-        "long",
-        "look",
-        "looking",
-        "lots",
-        "love",
-        "loved",
-        "made",
-        "make",
-        "making",
-        "many",
-        "maybe",
-        "mean",
-        "might",
-        "more",
-        "most",
-        "much",
-        "must",
-        "myself",
-        "need",
-        "never",
-        "next",
-        "nice",
-        "nothing",
-        "okay",
-        "only",
-        "other",
-        "people",
-        "place",
-        "please",
-        "pretty",
-        "quite",
-        "really",
-        "right",
-        "said",
-        "same",
-        "says",
-        "seem",
-        "seen",
-        "should",
-        "since",
-        "some",
-        "someone",
-        "something",
-        "soon",
-        "sorry",
-        "sound",
-        "sounds",
-        "still",
-        "stuff",
-        "such",
-        "sure",
-        "take",
-        "taking",
-        "talk",
-        "tell",
-        "than",
-        "thank",
-        "thanks",
-        "that",
-        "their",
-        "them",
-        "then",
-        "there",
-        "these",
-        "they",
-        "thing",
-        "things",
-        "think",
-        "this",
-        "those",
-        "though",
-        "thought",
-        "time",
-        "times",
-        "today",
-        "together",
-        "told",
-        "tomorrow",
-        "tonight",
-        "took",
-        "totally",
-        "tried",
-        "true",
-        "trying",
-        "until",
-        "used",
-        "using",
-        "very",
-        "wait",
-        "want",
-        "wanted",
-        "wants",
-        "week",
-        "well",
-        "went",
-        "were",
-        "what",
-        "when",
-        "where",
-        "which",
-        "while",
-        "will",
-        "with",
-        "without",
-        "wonderful",
-        "wondering",
-        "word",
-        "work",
-        "would",
-        "yeah",
-        "year",
-        "years",
-        "yesterday",
-        "your",
-    ]
+_COUNTED = re.compile(
+    r"^(?P<who>.+) mentioned (?P<topic>\S+) (?P<more>more than )?(?P<count>\d+) times "
+    r"(?:on|between) (?P<first>[^,]+?)(?: and (?P<last>[^,]+))?\.$"
 )
+_CAPTION = re.compile(r"\[[^\]]*\]")
+"""Words in brackets, which tell what was shown and not what was said."""
+_VAGUE_TEXT = """
+    about absolutely again agree also always amazing appreciate around awesome beautiful because been being believe
+    better came check come coming could definitely doing done enjoy enjoyed even ever every everyone everything
+    exactly excited exciting fantastic feel feeling feels felt find forget forward getting give glad goes going gone
+    gonna good great guess happy have having hear heard hello help helpful helps here hope image images important
+    incredible inspiring just keep kind know last later learn like little long look looking lots love loved lovely
+    made make making many maybe mean might more most much must myself need never next nice nothing okay only other
+    people perfect photo photos picture pictures place please pretty quite really right said same says seem seen share
+    shared shares sharing should since some someone something soon sorry sound sounds special still stuff such super
+    support sure take taking talk tell than thank thanks that their them then there these they thing things think this
+    those though thought time times today together told tomorrow tonight took totally tried true truly trying until
+    used using very view wait want wanted wants week well went were what when where which while will with without
+    wonderful wondering word work would yeah year years yesterday your
+"""
+_VAGUE = frozenset(_VAGUE_TEXT.split())
 """Words that are no topic."""
 
 
@@ -296,7 +146,7 @@ class _Topic(NamedTuple):
 
     who: str
     word: str
-    messages: Sequence[Evidence]
+    messages: list[Evidence]
 
 
 def _topics(material: Material) -> Iterable[_Proposed]:
@@ -304,20 +154,21 @@ def _topics(material: Material) -> Iterable[_Proposed]:
 
     An earlier insight about the same speaker and word is counted on, and becomes a source.
     """
-    earlier: dict[tuple[str, str], tuple[int, int, str]] = {}
+    earlier: dict[tuple[str, str], tuple[Evidence, re.Match[str]]] = {}
     for one in material.evidence:
         if one.role == "derived" and (told := _COUNTED.match(one.text)):
-            earlier[told["who"], told["topic"]] = one.seq, int(told["count"]), told["first"]
+            earlier[told["who"], told["topic"]] = one, told
     found = _words_by_speaker([one for one in material.evidence if one.role in ("user", "assistant")])
     for topic in found[:TOPICS_MAX]:
-        before = earlier.get((topic.who, topic.word))
-        first = _day(topic.messages[0].at, material.zone) if before is None else before[2]
-        last, count = _day(topic.messages[-1].at, material.zone), len(topic.messages) + (before[1] if before else 0)
+        cited = topic.messages[:1] + topic.messages[1:][-(TOPIC_SOURCES_MAX - 1) :]
+        first, last = _day(cited[0].at, material.zone), _day(cited[-1].at, material.zone)
+        count, more, sources = len(cited), len(cited) < len(topic.messages), {one.seq for one in cited}
+        if (topic.who, topic.word) in earlier:
+            before, told = earlier[topic.who, topic.word]
+            first, count, more = told["first"], count + int(told["count"]), more or bool(told["more"])
+            sources.add(before.seq)
         days = f"on {first}" if first == last else f"between {first} and {last}"
-        sources = {one.seq for one in topic.messages[-(INSIGHT_SOURCES_MAX - 1) :]}
-        if before is not None:
-            sources.add(before[0])
-        text = f"{topic.who} mentioned {topic.word} {count} times {days}."
+        text = f"{topic.who} mentioned {topic.word} {'more than ' if more else ''}{count} times {days}."
         yield _Proposed(text, f"What does {topic.who} keep coming back to?", sources, min(10, 3 + count // 2))
 
 
@@ -332,7 +183,7 @@ def _words_by_speaker(said: Sequence[Evidence]) -> list[_Topic]:
             places[who, stem].append(one)
             spelled.setdefault((who, stem), word)
     own = {who: sum(1 for one in said if (one.name or _role(one)) == who) for who, _ in places}
-    # A word that is in most of what somebody says is a manner of speaking.
+    # A word that is in most messages of a speaker is a manner of speaking.
     topics = [
         _Topic(who, spelled[who, stem], messages)
         for (who, stem), messages in places.items()
@@ -348,7 +199,7 @@ def _role(one: Evidence) -> str:
 def _stems(text: str, names: set[str]) -> dict[str, str]:
     """Return the words of a text that may be topics, by their stems."""
     found: dict[str, str] = {}
-    for match in _TOPIC.finditer(text):
+    for match in _TOPIC.finditer(_CAPTION.sub(" ", text)):
         word = match[0].removesuffix("'s")
         low = word.lower()
         if "'" in low or low in _VAGUE or low in names or low in FUNCTION_WORDS[ENGLISH]:

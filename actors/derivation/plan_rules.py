@@ -2,7 +2,7 @@
 an item into parts. Pure.
 
 An item that is due is a timer of the agent, in the same commit as the plan or the change: an edit must keep that,
-because between two commits a crash would leave an item of which nobody is reminded. Used by the commands, by the
+because between two commits a crash would leave an item without its reminder. Used by the commands, by the
 functions of the agent and by the division in `actors/deriving`.
 """
 
@@ -17,7 +17,7 @@ from everlog.events.times import MICROSECONDS, iso
 
 PlanLevel = Literal["day", "hours", "minutes"]
 PlanChange = Literal["continued", "postponed", "cancelled", "done", "failed"]
-"""Changes that somebody asks for."""
+"""Changes that a person or the agent asks for."""
 
 ITEMS_MAX = 50
 """Most items of one plan."""

@@ -1,7 +1,7 @@
 """Derive what is due while an agent is idle, as its settings want it, and stop as soon as a command arrives.
 
 A host runs it between turns and before it unloads the agent. It may be cancelled at any point: a commit in progress is
-finished first, and the cursors are in the log, so the next time goes on from there. Nothing here keeps state of its own
+finished first, and the cursors are in the log, so the next time continues there. Nothing here keeps state of its own
 but the head at which nothing was left to do.
 """
 
@@ -17,7 +17,7 @@ from everlog.actors.deriving.reflection import RULES, Reflection
 from everlog.events import ModelError
 
 FACT_BATCHES_MAX = 20
-"""Most batches of messages from which facts are derived at one time; the next time goes on."""
+"""Most batches of messages from which facts are derived at one time; the next time continues."""
 
 
 class IdleDerivation:

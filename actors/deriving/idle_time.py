@@ -59,7 +59,7 @@ class IdleTime:
             self._task = asyncio.get_running_loop().create_task(self._wait())
 
     def stop(self) -> None:
-        """End the idle time, because a command arrived. A task that unloads the agent itself goes on."""
+        """End the idle time, because a command arrived. A task that unloads the agent itself continues."""
         if self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
             self._task = None

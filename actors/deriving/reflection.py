@@ -1,8 +1,8 @@
 """Reflect: conclude insights from what an agent remembers, and commit them with the cursor.
 
 A reflection is one commit after the model's answers, each of which is committed when it arrives: an edit must keep
-that, because after a crash the recorded answers are read again and nobody is asked twice. Used by `idle_derivation` and
-by the command; never in a turn.
+that, because after a crash the recorded answers are read again, and no model is asked twice. Used by `idle_derivation`
+and by the command; never in a turn.
 """
 
 from collections.abc import Mapping, Sequence

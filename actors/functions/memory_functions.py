@@ -63,7 +63,7 @@ async def _fact_note(
     since: str = "",
     because_of: list[int] | None = None,
 ) -> str:
-    """Note a fact about somebody or something.
+    """Note a fact about a person or a thing.
 
     Args:
         subject: Whom or what it is about, by name.

@@ -78,7 +78,7 @@ def test_a_line_goes_when_its_fact_ends() -> None:
 
 
 def test_an_edit_of_a_person_is_the_beginning_of_the_next_derivation() -> None:
-    """What a person wrote since stays, and a derived line that says the same is left out."""
+    """Text that a person wrote since stays, and a derived line that says the same is left out."""
 
     async def main(world: World, agent: Agent) -> None:
         await BlockDerivation(agent, ["known"]).run()
@@ -92,7 +92,7 @@ def test_an_edit_of_a_person_is_the_beginning_of_the_next_derivation() -> None:
 
 
 def test_an_edit_while_the_model_is_asked_is_not_overwritten() -> None:
-    """A block that a person edits between request and commit is left alone, with a reason; the next time it is edited."""
+    """A block that a person edits between request and commit is left alone, with a reason, until the next time."""
 
     async def main(world: World, agent: Agent) -> None:
         answer = json.dumps({"lines": [{"text": "Lives in Rome.", "because_of": [1]}]})

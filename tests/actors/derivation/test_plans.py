@@ -227,7 +227,7 @@ def test_cancelling_an_item_cancels_what_it_was_divided_into() -> None:
 
 
 def test_a_postponed_item_is_divided_again() -> None:
-    """Postponing an item cancels its parts; two hours before its new start it is divided anew."""
+    """Postponing an item cancels its parts; two hours before its new start it is divided again."""
 
     async def main(world: World, agent: Agent) -> None:
         made = await make(world, agent, MORNING)

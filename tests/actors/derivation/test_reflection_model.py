@@ -297,7 +297,7 @@ def test_importance_is_rated_in_batches_and_stays_within_its_range() -> None:
 
 @pytest.mark.parametrize("answer", ["", "ten", '{"ratings": []}', '{"ratings": [[99, 5]]}', '{"ratings": "high"}'])
 def test_a_rating_that_cannot_be_used_is_recorded_and_rates_nothing(answer: str) -> None:
-    """An unusable rating is in the log with its fault, and the rules go on rating these messages."""
+    """An unusable rating is in the log with its fault, and the rules rate these messages as before."""
 
     async def main() -> None:
         world = World()
