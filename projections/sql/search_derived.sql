@@ -1,4 +1,4 @@
--- needs: derived_records, facts, outdated, insights, plan_items
+-- needs: derived_records, generations, said, generation_facts, facts, outdated, insights, plan_items
 -- Insights, facts and items of plans, for searches: in the order of their seqs. `ended`: a fact that no longer holds;
 -- `until`: the time at which a fact ended, or ends by itself.
 SELECT seq, 0::BIGINT AS part, 'insight' AS kind, epoch_us(noted_at) AS time, '' AS name, text, sources, outdated,
