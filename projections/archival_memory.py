@@ -69,8 +69,8 @@ class ArchivalSearch:
         """
         found = self._projections.query(
             "SELECT DISTINCT CASE type WHEN 'archival_inserted' THEN 'archive' ELSE 'derived' END AS place "
-            "FROM records WHERE agent_id = ? AND type IN ('archival_inserted', 'insight_noted', 'fact_noted', 'plan_made') "
-            "AND seq <= ?",
+            "FROM records WHERE agent_id = ? AND seq <= ? "
+            "AND type IN ('archival_inserted', 'insight_noted', 'fact_noted', 'plan_made')",
             [self._agent_id, self._as_of], [self._agent_id],
         )  # fmt: skip
         return {str(row["place"]) for row in found} | ({"documents"} if self.attached().sources else set())
