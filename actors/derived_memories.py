@@ -16,7 +16,7 @@ from everlog.events.times import microseconds_of
 
 @short_tracebacks
 class AgentMemories:
-    """What one agent concludes from what was said. No method runs a turn; only `derive` may ask a model."""
+    """Conclusions of one agent from what was said. No method runs a turn; only `derive` may ask a model."""
 
     def __init__(self, sender: CommandSender) -> None:
         self._sender = sender

@@ -16,7 +16,7 @@ STATED_CHARS_MAX = 10_000
 _CODE = re.compile(r"```.*?(?:```|\Z)|^\s*>.*$", re.DOTALL | re.MULTILINE)
 _QUOTE = re.compile(r'"([^"\n]*)"|“([^”\n]*)”|„([^“”\n]*)[“”]|«([^»\n]*)»')
 _QUOTED_WORDS_MAX = 4
-"""Words of a quotation that may be a title; a longer one is what somebody else said."""
+"""Words of a quotation that may be a title; a longer one is the words of another person."""
 _BLANKED = "\x00"
 _SENTENCE = re.compile(
     r"(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bSt\.)(?<!\bProf\.)(?<=[.!?;…])[\s)]+|\n+|\s+[-–—]+\s+|[()]"

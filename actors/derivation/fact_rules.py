@@ -252,7 +252,7 @@ _MORE = re.compile(
     r",? (?:with|because of|after|before|for|to be|by|on|during|near|next to|so that|"
     r"just|since|until|when|where|while) .*$|, [A-Z].*$"
 )
-"""What may follow a name that ends a statement."""
+"""Words that may follow a name that ends a statement."""
 _TAIL = re.compile(
     r"\s+(?:too|so much|very much|a lot|a ton|as well|again|though|these days|right now|now|anymore|any more|today|"
     r"anyway|"

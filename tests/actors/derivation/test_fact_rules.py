@@ -185,7 +185,7 @@ def test_a_change_without_a_date_holds_from_the_message() -> None:
 
 
 def test_only_the_same_subject_and_predicate_is_ended() -> None:
-    """Another person's home, and another thing that somebody likes, stay."""
+    """Another person's home, and another thing that a person likes, stay."""
     assert not ends("I live in Berlin.", "Lea lives in Bonn.", "I like tea.", "I like coffee.", "I work at Bosch.")
 
 
@@ -268,7 +268,7 @@ NAMED = {
 
 @pytest.mark.parametrize("text", NAMED)
 def test_names_are_merged_only_where_a_message_says_so(text: str) -> None:
-    """Names that look alike are different entities until somebody says that they are one."""
+    """Names that look alike are different entities until a message says that they are one."""
     assert [(e.alias, e.entity) for e in derived(said(text)) if isinstance(e, EntityNamed)] == NAMED[text]
 
 
@@ -279,7 +279,7 @@ def test_facts_of_a_merged_name_are_those_of_one_entity() -> None:
 
 
 def test_known_facts_and_names_of_earlier_derivations_count() -> None:
-    """A derivation goes on where the last one stopped: what it noted is repeated by nobody, and can be ended."""
+    """A derivation continues where the last one stopped: noted facts are not repeated, and can be ended."""
     row = {
         "seq": 7, "subject": "Ann", "predicate": "lives_in", "object": "Berlin", "believed": True, "valid_from": None,
         "from_precision": "unknown", "valid_to": None, "said_at": WEDNESDAY - DAY,
