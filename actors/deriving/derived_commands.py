@@ -20,7 +20,11 @@ from everlog.actors.derivation.conclusions import (
 )
 from everlog.actors.derivation.fact_ledger import ClaimedFact, FactLedger
 from everlog.actors.derivation.fact_times import FactTime, time_of
-from everlog.actors.derivation.model_facts import ModelFacts
+from everlog.actors.derivation.model_facts import (
+    DERIVE_MODEL_CHARS_MAX,
+    DERIVE_MODEL_MESSAGES_MAX,
+    ModelFacts,
+)
 from everlog.actors.derivation.rule_facts import RuleFacts
 from everlog.actors.deriving.block_edits import BlockDerivation
 from everlog.actors.deriving.memory_commands import (
@@ -33,7 +37,6 @@ from everlog.actors.deriving.memory_commands import (
 )
 from everlog.actors.deriving.plan_commands import PlanDivision
 from everlog.actors.deriving.reflection import RULES, Reflection
-from everlog.actors.ports.agent_constants import DERIVE_MODEL_CHARS_MAX, DERIVE_MODEL_MESSAGES_MAX
 from everlog.events import (
     BadInput,
     DerivationKind,
