@@ -46,8 +46,9 @@ _PARTS = re.compile(
     rf"|;\s*|,\s+(?={_BEGINS}|call me\b|{_VERBS})"
 )
 _ASIDE = re.compile(
-    r",?\s+(?:when|while|where|which|who|whom|whose|until|except)\b.*$|,\s*(?:right|isn't it)$", re.DOTALL
+    r",\s+(?:when|while|where|which|who|whom|whose|until|except)\b.*$|,\s*(?:right|isn't it)$", re.DOTALL
 )
+"""An aside after a comma. Without a comma it says which of several are meant, and the rules see it."""
 _LEAD = re.compile(
     r"^(?:(?:well|oh|so|and|but|yes|yeah|yep|hi|hey|hello|ok|okay|btw|fyi|by the way|actually|honestly|anyway|also|now|"
     r"currently|right now|these days|nowadays|as you know|please|you know|sure|thanks|thank you|great|cool|wow|haha|"

@@ -66,6 +66,8 @@ STATED = {
     "I speak German and French.": [("Ann", "speaks", "German"), ("Ann", "speaks", "French")],
     "I play the piano. I study physics at MIT.": [("Ann", "plays", "piano"), ("Ann", "studies", "physics")],
     "I am from Chile, and I drive a red Volvo.": [("Ann", "is_from", "Chile"), ("Ann", "drives", "red Volvo")],
+    "I moved to Bonn when I was twelve.": [("Ann", "lives_in", "Bonn")],
+    "I work at Bosch, which is fine.": [("Ann", "works_at", "Bosch")],
     "Please remember that I work for ASR1603.": [("Ann", "works_at", "ASR1603")],
 }  # fmt: skip
 """Sentences of Ann, and the facts in them."""
@@ -101,6 +103,8 @@ NOTHING = (
     "Monday is my day. Yes is my answer.",
     "I am back. I was in Paris. I live.",
     "Paris, that is France.",
+    "I hate people who lie. I love stories that tackle issues. I like days when it rains.",
+    "I love places where it snows.",
 )
 
 
@@ -197,6 +201,7 @@ ENDED = {
     ("I live in Berlin.", "I don't live in Berlin anymore."): 1,
     ("I live in Berlin.", "I moved out of Berlin."): 1,
     ("I live in Berlin.", "I no longer live in Rome."): 0,
+    ("I live in Berlin.", "I left Berlin this morning."): 0,
     ("I work at Siemens as an engineer.", "Yesterday I quit my job!"): 2,
     ("I work at Siemens.", "I left Siemens."): 1,
     ("I work at Siemens.", "I got fired."): 1,
