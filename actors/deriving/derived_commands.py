@@ -9,8 +9,6 @@ from itertools import islice
 from typing import Any, get_args
 
 from everlog.actors.agent.agent import Agent
-from everlog.actors.agent.derivation_model import DerivationModel
-from everlog.actors.agent.memory_derivation import MemoryDerivation
 from everlog.actors.derivation.conclusions import (
     DerivationReport,
     Material,
@@ -27,6 +25,7 @@ from everlog.actors.derivation.model_facts import (
 )
 from everlog.actors.derivation.rule_facts import RuleFacts
 from everlog.actors.deriving.block_edits import BlockDerivation
+from everlog.actors.deriving.derivation_model import DerivationModel
 from everlog.actors.deriving.memory_commands import (
     ChooseGeneration,
     DeriveMemories,
@@ -35,6 +34,7 @@ from everlog.actors.deriving.memory_commands import (
     NoteFact,
     WithdrawMemories,
 )
+from everlog.actors.deriving.memory_derivation import MemoryDerivation
 from everlog.actors.deriving.plan_commands import PlanDivision
 from everlog.actors.deriving.reflection import RULES, Reflection
 from everlog.events import (

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from everlog.actors.agent.agent import Agent
-from everlog.actors.agent.derivation_model import DerivationModel
-from everlog.actors.agent.memory_derivation import MemoryDerivation, evidence_of
 from everlog.actors.derivation.conclusions import DerivationReport, Deriver, Evidence, Material
 from everlog.actors.derivation.insight_model import NEWEST_MEMORIES, InsightModel
 from everlog.actors.derivation.insight_rules import InsightRules
+from everlog.actors.deriving.derivation_model import DerivationModel
+from everlog.actors.deriving.memory_derivation import MemoryDerivation, evidence_of
 from everlog.events import AgentCreated, AgentDeleted, InsightNoted
 
 IMPORTANCE_MAX = 10

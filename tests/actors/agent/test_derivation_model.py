@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from everlog.actors.agent.agent import Agent
-from everlog.actors.agent.derivation_model import DerivationModel
+from everlog.actors.deriving.derivation_model import DerivationModel
 from everlog.actors.models.daily_usage import spent_in
 from everlog.events import BadReply, DerivationReplied, MemoriesDerived, ModelError, UserMessage, event_of
 from tests.support.agent_world import Line, World, completion
