@@ -29,8 +29,10 @@ from everlog import (
 from everlog.testing import CountingIds, ManualClock
 
 DAY = datetime(2026, 5, 4, tzinfo=UTC)
-OPENS, CLOSES, PARTY, EVENING = 8, 18, 17, 21
-"""Hours of the day: the first and the last meeting, the party, and the time to reflect."""
+HOURS = range(8, 19)
+"""Hours of the day at which people meet."""
+PARTY, EVENING = 17, 21
+"""Hours of the party, and of the time to reflect."""
 TOLD_MAX = 2
 """Number of people who speak in one place in one hour."""
 
@@ -69,25 +71,34 @@ class Wish(NamedTuple):
 
 
 class Town:
-    """The day of all people. `at` is the time of the town."""
+    """One day of some people. `at` is the time of the town."""
 
-    def __init__(self, system: AgentSystem, start: datetime, clock: ManualClock | None) -> None:
+    def __init__(
+        self,
+        system: AgentSystem,
+        start: datetime,
+        clock: ManualClock | None,
+        people: Mapping[str, Person] = PEOPLE,
+        hours: Sequence[int] = HOURS,
+    ) -> None:
         self.system, self.start, self.at = system, start, start
-        self._clock = clock
+        self._clock, self._people, self._hours = clock, people, hours
         self.agents: dict[str, AgentRef] = {}
-        self.places: dict[str, str] = dict.fromkeys(PEOPLE, "home")
+        self.places: dict[str, str] = dict.fromkeys(people, "home")
         self.plans: dict[str, int] = {}
         self.invited: set[str] = {"Isabella"}
-        self.told: dict[str, set[tuple[str, str]]] = {name: set() for name in PEOPLE}
+        self.told: dict[str, set[tuple[str, str]]] = {name: set() for name in people}
         """Of each person, with whom it has spoken of which news."""
         self.transcript: list[str] = []
 
     async def live(self) -> list[str]:
         """Live one day, and return its transcript."""
         await self._wake()
-        for hour in range(OPENS, CLOSES + 1):
+        before = 0
+        for hour in self._hours:
             self._set_time(hour)
-            await self._tell_own_news(hour)
+            await self._tell_own_news(before, hour)
+            before = hour
             await self._move(hour)
             for place in sorted({*self.places.values()} - {"home"}):
                 await self._meet(place)
@@ -106,7 +117,7 @@ class Town:
     async def _wake(self) -> None:
         """Create everybody, each with a plan for the day."""
         self._set_time(7)
-        for name, person in PEOPLE.items():
+        for name, person in self._people.items():
             persona = InitialBlock("persona", f"You are {name}. You live in a small town.")
             settings = Settings(blocks=[persona])
             self.agents[name] = agent = await self.system.agent(name, settings)
@@ -119,18 +130,18 @@ class Town:
         start = self.start + timedelta(hours=hour)
         return PlanItem(text=text, start=int(start.timestamp()) * 1_000_000, minutes=60 * length, place=place)
 
-    async def _tell_own_news(self, hour: int) -> None:
-        """Let those who have news from this hour on remember it: they will tell it at the next meeting."""
-        for name, person in PEOPLE.items():
+    async def _tell_own_news(self, before: int, hour: int) -> None:
+        """Let those who have news since the hour `before` remember it: they will tell it at the next meeting."""
+        for name, person in self._people.items():
             for since, text in person.news:
-                if since == hour:
+                if before < since <= hour:
                     await self._witness(self.agents[name], "", text, own=True)
 
     async def _move(self, hour: int) -> None:
         """Move everybody to where the newest plan for this hour says."""
         rows = (await self.system.sql(PLANNED.format(at=(self.start + timedelta(hours=hour)).isoformat()))).to_pylist()
         planned = {row["agent_id"]: row["place"] for row in rows}
-        for name in PEOPLE:
+        for name in self._people:
             place = planned.get(name, "home")
             if place != self.places[name]:
                 self.places[name] = place
@@ -139,7 +150,9 @@ class Town:
 
     async def _meet(self, place: str) -> None:
         """Let those in a place tell each other something, at most TOLD_MAX of them, what matters most first."""
-        present = [name for name in PEOPLE if self.places[name] == place]
+        present = [name for name in self._people if self.places[name] == place]
+        if len(present) == 1:
+            return
         wishes = [await self._wish(name, [other for other in present if other != name]) for name in present]
         heard: set[str] = set()
         for wish in sorted((wish for wish in wishes if wish), key=lambda wish: (-wish.importance, wish.name)):
