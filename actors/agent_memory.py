@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from everlog.actors.agent import commands
 from everlog.actors.command_sender import CommandSender
+from everlog.actors.memory_views import MomentOpener
 from everlog.actors.ports.agent_constants import PAGE_RESULTS
 from everlog.actors.ports.effects import ANYTHING, Filters, Page
 from everlog.actors.short_tracebacks import short_tracebacks
@@ -20,9 +21,11 @@ class AgentSearches(NamedTuple):
     """Searches of one agent."""
 
     everything: MemorySearch
-    """Searches messages, memories and documents together."""
+    """Searches messages, memories, documents and what was derived together."""
     archive: MemorySearch
     """Searches memories and documents."""
+    moments: MomentOpener
+    """Opens the agent at a moment, to read all of its memories."""
 
 
 @short_tracebacks

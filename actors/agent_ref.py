@@ -14,6 +14,7 @@ from everlog.actors.agent.decide import PRESSURE_WARNING
 from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.agent_memory import AgentSearches, ArchivalMemory
 from everlog.actors.command_sender import CommandSender
+from everlog.actors.derived_memories import AgentMemories
 from everlog.actors.ports.agent_constants import BLOCK_CHARS, PAGE_RESULTS
 from everlog.actors.ports.effects import ANYTHING, Filters, Page
 from everlog.actors.ports.timer_schedules import first_heartbeat
@@ -63,6 +64,8 @@ class AgentRef:
         self._searches = searches
         self.archive = ArchivalMemory(sender, searches.archive)
         """The agent's archival memory."""
+        self.memories = AgentMemories(sender, searches.moments)
+        """All that the agent remembers: messages, stored texts, and what was derived."""
 
     def __repr__(self) -> str:
         head = max(self._sender.head, self.opened.head)
@@ -201,8 +204,8 @@ class AgentRef:
         return bool(await self._sender.perform(commands.ExpandSummary))
 
     async def search(self, query: str, page: int = 0, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
-        """Search messages, memories and documents together, by words and by meaning. Return one page of results, most
-        relevant first.
+        """Search messages, memories, documents and what was derived, by words and by meaning. Return one page of
+        results, most relevant first.
 
         `page`: 0 or more. `count`: results per page, 1 or more. `filters.places` restricts the search. The `score` of a
         hit is its relevance, from 0 to 1; in one place alone it is the score of that place's own search. Of each place

@@ -5,14 +5,18 @@ does it in a thread, one at a time: the engine under a view is not thread-safe.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import Any, Self
 
 from everlog.actors.agent.agent_view import AgentView
+from everlog.actors.memory_views import MemoryMoment, MemoryViews
 from everlog.actors.ports.agent_constants import PAGE_RESULTS
 from everlog.actors.ports.effects import ANYTHING, Filters, Page, ThreadRunner
 from everlog.actors.prompt.context import Context
 from everlog.actors.short_tracebacks import short_tracebacks
+from everlog.events import BadInput
 
 
 @short_tracebacks
@@ -36,6 +40,8 @@ class AgentState:
         self._runner = aside
         self._lock = asyncio.Lock()
         self._closed = False
+        self.memories = MemoryViews(view.agent_id, self._moment)
+        """All that the agent remembered at the moment: messages, stored texts, and what was derived."""
 
     async def rows(self, projection: str) -> list[dict[str, Any]]:
         """Return the rows of a projection, such as `core_memory`, `recall_memory`, `turns`, `timers`.
@@ -94,6 +100,12 @@ class AgentState:
         searcher = await self._aside(self._view.searcher, None, self._aside)
         found: Page = await searcher.archival(query, page, count, filters)
         return found
+
+    @asynccontextmanager
+    async def _moment(self, as_of: int | datetime | None) -> AsyncIterator[MemoryMoment]:
+        if as_of is not None and as_of != self.seq:
+            raise BadInput(f"This state is that of seq {self.seq}: open another one with view(..., as_of={as_of!r}).")
+        yield MemoryMoment(self._view, self._aside)
 
     async def close(self) -> None:
         """Free the memory. Idempotent."""

@@ -32,6 +32,7 @@ from everlog.actors.gateway.store_prices import KnownPrices
 from everlog.actors.hosting.agent_factory import GatewayCall
 from everlog.actors.memory.shared_block_service import SharedBlockService
 from everlog.actors.memory.source_service import Sources
+from everlog.actors.memory_views import moments_of
 from everlog.actors.ports.agent_constants import PAGE_RESULTS
 from everlog.actors.ports.effects import ANYTHING, ArchiveClient, Filters, Page
 from everlog.actors.ports.ports import Ports
@@ -47,9 +48,6 @@ from everlog.actors.store_services import DocumentSources, SharedBlocks
 from everlog.events import Event
 from everlog.events.times import microseconds_of
 from everlog.store import ExportHeader, FileStore, Progress, RestoreReport, check_new_name, check_not_reserved, name_of
-
-StateSearch = Callable[..., Awaitable[Page]]
-"""Search of `AgentState`, as a function of the state, the query, the page, the results per page and the filters."""
 
 
 @short_tracebacks
@@ -148,9 +146,10 @@ class AgentSystem:
         )  # fmt: skip
         for warning in opened.warnings:
             self._ports.note(warning)
-        found = [partial(self._search, one, name) for one in (AgentState.search, AgentState.search_archive)]
+        every, kept = (partial(self._search, one, name) for one in (AgentState.search, AgentState.search_archive))
         return AgentRef(
-            sender, opened, searches=AgentSearches(*found), where=str(self.store.root),
+            sender, opened, searches=AgentSearches(every, kept, moments_of(self._reading, name, self._aside)),
+            where=str(self.store.root),
             naming=AgentNaming(self.rename, partial(self._aside, self._reading.check_no_forks),
                                partial(self._aside, self.store.aliases.remove_of)),
         )  # fmt: skip
@@ -213,8 +212,8 @@ class AgentSystem:
         self, query: str, page: int = 0, count: int = PAGE_RESULTS, filters: Filters = ANYTHING, *,
         agents: Sequence[str] | None = None, as_of: datetime | None = None,
     ) -> Page:  # fmt: skip
-        """Search what all agents have heard, said and stored, and their documents. Return one page of results, most
-        relevant first.
+        """Search what all agents have heard, said, stored and concluded, and their documents. Return one page of
+        results, most relevant first.
 
         Each hit has its `agent` and its `place`, and its `score` is its relevance, from 0 to 1. `agents`: search only
         these. `as_of`: what was recorded up to this time, with a zone. Agents are searched one after the other; one
@@ -225,7 +224,7 @@ class AgentSystem:
         wanted = FleetQuery(query, page, count, filters, until)
         return await search_fleet(self._reading, self.store, names, wanted, self._ports)
 
-    async def _search(self, search: StateSearch, agent_id: str, *how: Any) -> Page:
+    async def _search(self, search: Callable[..., Awaitable[Page]], agent_id: str, *how: Any) -> Page:
         async with await self._exact().view(agent_id) as state:
             return await search(state, *how)
 

@@ -24,9 +24,11 @@ from everlog.actors.agent_ref import AgentRef
 from everlog.actors.agent_state import AgentState
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import RuntimeName, ServiceOptions, open_system
+from everlog.actors.derived_memories import AgentMemories
 from everlog.actors.functions.extras import NO_GRANTS, Grants
 from everlog.actors.functions.tools import Tool
 from everlog.actors.loop_thread import LoopThread
+from everlog.actors.memory_views import MemoryViews
 from everlog.actors.ports.agent_constants import IDLE_S
 from everlog.actors.ports.ports import Ports
 from everlog.actors.reply import Reply
@@ -113,6 +115,32 @@ class SyncArchivalMemory(SyncProxy):
     search = blocking(ArchivalMemory.search)
 
 
+class SyncMemoryViews(SyncProxy):
+    """Blocking form of `MemoryViews`."""
+
+    list = blocking(MemoryViews.list)
+    count = blocking(MemoryViews.count)
+    total_tokens = blocking(MemoryViews.total_tokens)
+    search = blocking(MemoryViews.search)
+    format = blocking(MemoryViews.format)
+    summarized = blocking(MemoryViews.summarized)
+    tree = blocking(MemoryViews.tree)
+
+
+class SyncAgentMemories(SyncMemoryViews):
+    """Blocking form of `AgentMemories`."""
+
+    add = blocking(AgentMemories.add)
+    derive = blocking(AgentMemories.derive)
+    note_fact = blocking(AgentMemories.note_fact)
+    end_fact = blocking(AgentMemories.end_fact)
+    name_entity = blocking(AgentMemories.name_entity)
+    withdraw = blocking(AgentMemories.withdraw)
+    make_plan = blocking(AgentMemories.make_plan)
+    change_plan = blocking(AgentMemories.change_plan)
+    choose_generation = blocking(AgentMemories.choose_generation)
+
+
 class SyncAgent(SyncProxy):
     """Blocking form of `AgentRef`.
 
@@ -170,6 +198,11 @@ class SyncAgent(SyncProxy):
         """The agent's archival memory."""
         return SyncArchivalMemory(self._wrapped.archive, self._loop)
 
+    @property
+    def memories(self) -> SyncAgentMemories:
+        """All that the agent remembers: messages, stored texts, and what was derived."""
+        return SyncAgentMemories(self._wrapped.memories, self._loop)
+
 
 class SyncAgentState(SyncProxy):
     """Blocking form of `AgentState`. Close it after use, or use it in a `with` block."""
@@ -203,6 +236,11 @@ class SyncAgentState(SyncProxy):
     def is_past(self) -> bool:
         """True if the view was opened for a past moment."""
         return bool(self._wrapped.is_past)
+
+    @property
+    def memories(self) -> SyncMemoryViews:
+        """All that the agent remembered at the moment: messages, stored texts, and what was derived."""
+        return SyncMemoryViews(self._wrapped.memories, self._loop)
 
     def __enter__(self) -> Self:
         return self

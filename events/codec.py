@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from everlog.events import functions, inputs, lifecycle, memory, model, upcast
+from everlog.events import derived, functions, inputs, lifecycle, memory, model, upcast
 from everlog.events.base import Draft, Event, Record, UnknownEvent
 from everlog.events.errors import BadInput
 
@@ -58,6 +58,17 @@ CATALOGUE: dict[str, type[Event]] = {
         memory.TurnsHidden,
         memory.ReplyRethought,
         memory.HeartbeatsPaused,
+        derived.MemoriesDerived,
+        derived.DerivationReplied,
+        derived.GenerationChosen,
+        derived.ImportanceRated,
+        derived.InsightNoted,
+        derived.FactNoted,
+        derived.FactEnded,
+        derived.EntityNamed,
+        derived.PlanMade,
+        derived.PlanChanged,
+        derived.MemoriesWithdrawn,
     )
 }
 """All kinds of events by the type in the log. None is ever removed."""

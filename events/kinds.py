@@ -1,8 +1,18 @@
 """Groups of event kinds that all rooms treat alike.
 
-Used by turns, replay and rerun in `actors`. The SQL files get `INPUTS` and `STOPS` as `{inputs}` and `{stops}`.
+Used by turns, replay and rerun in `actors`. The SQL files get `INPUTS`, `STOPS` and `DERIVED` as `{inputs}`,
+`{stops}` and `{derived}`.
 """
 
+from everlog.events.derived import (
+    EntityNamed,
+    FactEnded,
+    FactNoted,
+    ImportanceRated,
+    InsightNoted,
+    PlanChanged,
+    PlanMade,
+)
 from everlog.events.inputs import (
     BudgetExceeded,
     Heartbeat,
@@ -21,3 +31,8 @@ STOPS = (ModelFailed.kind, TurnCancelled.kind, TurnAbandoned.kind, BudgetExceede
 """Kinds of records that end a turn, even if an answer is pending."""
 MODEL_CALLS = (ModelReply, ReplyRejected, ModelFailed, Summary)
 """Events that a request to a model leaves in the log, each with its `context_sha256`."""
+DERIVED = (
+    InsightNoted.kind, FactNoted.kind, FactEnded.kind, EntityNamed.kind, PlanMade.kind, PlanChanged.kind,
+    ImportanceRated.kind,
+)  # fmt: skip
+"""Kinds of records that are results of a derivation, each with its sources; they can be withdrawn."""

@@ -110,6 +110,14 @@ class AgentConfigured(Event, frozen=True, kw_only=True):
     """Maximum tokens that the agent may use on one day (UTC); 0: no limit."""
     day_cost_max: float = 0.0
     """Maximum cost on one day (UTC), in the currency of the price list; 0: no limit."""
+    deriver: str = ""
+    """Deriver of memories while the agent is idle: `rules`, or a model's name; empty: nothing is derived by itself."""
+    reflect_at: int = 150
+    """Sum of the importance of new messages at which the agent reflects without waiting until it is idle for long."""
+    rate_importance: bool = False
+    """True if the deriver, a model, also rates the importance of messages."""
+    derive_blocks: list[str] = []
+    """Labels of the memory blocks that the deriver may rewrite."""
 
 
 class AgentForked(Event, frozen=True, kw_only=True):

@@ -22,13 +22,16 @@ if TYPE_CHECKING:
     from everlog.actors.api import ServiceOptions, open_system
     from everlog.actors.erasure.selection import Selection
     from everlog.actors.functions.extras import Grants
+    from everlog.actors.functions.memories_search import MEMORIES_SEARCH
     from everlog.actors.functions.run_function import cancelled
     from everlog.actors.functions.tools import Tool, tool
     from everlog.actors.gateway.gateway_limits import GatewayLimits
     from everlog.actors.memory.core_memory import Memory
     from everlog.actors.memory.document_load import Document
+    from everlog.actors.memory_views import MemoryViews
     from everlog.actors.ports.effects import Filters
     from everlog.actors.ports.ports import Ports
+    from everlog.actors.recollection.memory_levels import KnownSummaries, SummaryLimits
     from everlog.actors.reply import Reply, SendOutcome
     from everlog.actors.rerun.rerun import RerunOptions, RerunOutcome
     from everlog.actors.runtime import Run
@@ -57,20 +60,29 @@ if TYPE_CHECKING:
         ContextOverflow,
         ContextTrimmed,
         CorruptLog,
+        DerivationReplied,
         DocumentLoaded,
         DocumentRemoved,
         DuplicateId,
         EmbedderError,
+        EntityNamed,
         Event,
         EverlogError,
+        FactEnded,
+        FactNoted,
         Fenced,
         ForeignRows,
         FunctionError,
         FunctionResult,
         FunctionStarted,
+        GenerationChosen,
         Heartbeat,
         HeartbeatsPaused,
         HostLost,
+        ImportanceRated,
+        InsightNoted,
+        MemoriesDerived,
+        MemoriesWithdrawn,
         MemoryEdited,
         MessageSent,
         ModelError,
@@ -81,7 +93,11 @@ if TYPE_CHECKING:
         NewerFormat,
         OverBudget,
         PartitionBusy,
+        PlanChanged,
+        PlanItem,
+        PlanMade,
         Poisoned,
+        Rating,
         Record,
         RecordsErased,
         ReplyRejected,
@@ -109,6 +125,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "MEMORIES_SEARCH",
     "AgentConfigured",
     "AgentCreated",
     "AgentDeleted",
@@ -131,13 +148,17 @@ __all__ = [
     "ContextOverflow",
     "ContextTrimmed",
     "CorruptLog",
+    "DerivationReplied",
     "Document",
     "DocumentLoaded",
     "DocumentRemoved",
     "DuplicateId",
     "EmbedderError",
+    "EntityNamed",
     "Event",
     "EverlogError",
+    "FactEnded",
+    "FactNoted",
     "Fenced",
     "Filters",
     "ForeignRows",
@@ -145,14 +166,21 @@ __all__ = [
     "FunctionResult",
     "FunctionStarted",
     "GatewayLimits",
+    "GenerationChosen",
     "Grants",
     "Heartbeat",
     "HeartbeatsPaused",
     "HostLost",
+    "ImportanceRated",
     "ImportedMessage",
     "InitialBlock",
+    "InsightNoted",
+    "KnownSummaries",
+    "MemoriesDerived",
+    "MemoriesWithdrawn",
     "Memory",
     "MemoryEdited",
+    "MemoryViews",
     "MessageSent",
     "ModelError",
     "ModelFailed",
@@ -162,8 +190,12 @@ __all__ = [
     "NewerFormat",
     "OverBudget",
     "PartitionBusy",
+    "PlanChanged",
+    "PlanItem",
+    "PlanMade",
     "Poisoned",
     "Ports",
+    "Rating",
     "Record",
     "RecordsErased",
     "Reply",
@@ -184,6 +216,7 @@ __all__ = [
     "StoreError",
     "Summary",
     "SummaryExpanded",
+    "SummaryLimits",
     "SyncAgent",
     "SyncSystem",
     "SystemAlert",
@@ -216,6 +249,10 @@ _MODULES = {
     "GatewayLimits": "everlog.actors.gateway.gateway_limits",
     "Document": "everlog.actors.memory.document_load",
     "Filters": "everlog.actors.ports.effects",
+    "KnownSummaries": "everlog.actors.recollection.memory_levels",
+    "MEMORIES_SEARCH": "everlog.actors.functions.memories_search",
+    "MemoryViews": "everlog.actors.memory_views",
+    "SummaryLimits": "everlog.actors.recollection.memory_levels",
     "RerunOutcome": "everlog.actors.rerun.rerun",
     "AgentRef": "everlog.actors.agent_ref",
     "AgentSystem": "everlog.actors.agent_system",

@@ -18,6 +18,7 @@ from everlog.projections.talk_reads import read_talks
 
 if TYPE_CHECKING:
     from everlog.projections.archival_memory import ArchivalSearch, AttachedSources
+    from everlog.projections.derived_search import DerivedRows
     from everlog.projections.recall_search import RecallPage, RecallSearch
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "PROJECTIONS",
     "ArchivalSearch",
     "AttachedSources",
+    "DerivedRows",
     "InputOutcome",
     "Projections",
     "RecallPage",
@@ -43,6 +45,7 @@ __all__ = [
 _MODULES = {
     "ArchivalSearch": "everlog.projections.archival_memory",
     "AttachedSources": "everlog.projections.archival_memory",
+    "DerivedRows": "everlog.projections.derived_search",
     "RecallPage": "everlog.projections.recall_search",
     "RecallSearch": "everlog.projections.recall_search",
 }

@@ -63,15 +63,17 @@ class ArchivalSearch:
         """Return the memories themselves, if they are in memory, are few, and the agent has no sources; else None."""
         return self._projections.caches.memories.known(self._agent_id, self._as_of)
 
-    def has_any(self, place: str) -> bool:
-        """Return True if a search of `archive` or `documents` can find something: False spares asking an index."""
-        if place == "documents":
-            return bool(self.attached().sources)
+    def places(self) -> set[str]:
+        """Return those of `archive`, `documents` and `derived` in which a search can find something: what is left out
+        spares asking an index, or a query that costs more.
+        """
         found = self._projections.query(
-            "SELECT 1 FROM records WHERE agent_id = ? AND type = 'archival_inserted' AND seq <= ? LIMIT 1",
+            "SELECT DISTINCT CASE type WHEN 'archival_inserted' THEN 'archive' ELSE 'derived' END AS place "
+            "FROM records WHERE agent_id = ? AND seq <= ? "
+            "AND type IN ('archival_inserted', 'insight_noted', 'fact_noted', 'plan_made')",
             [self._agent_id, self._as_of], [self._agent_id],
         )  # fmt: skip
-        return bool(found)
+        return {str(row["place"]) for row in found} | ({"documents"} if self.attached().sources else set())
 
     def sources(self) -> set[str]:
         """Return the sources that the agent's own memories name."""

@@ -23,7 +23,7 @@ from everlog.projections.fleet_lineage import forks_table, lineage_table, lives_
 from everlog.projections.price_sql import COST, VIEW, ListedPrice, price_list, price_of
 from everlog.projections.projection_constants import FLEET_MEMORY_MB, FLEET_SCRATCH_MB
 from everlog.projections.query_hints import hinted
-from everlog.projections.sql_catalogue import sql
+from everlog.projections.sql_catalogue import fleet_view, sql
 from everlog.store import FIGURES, SCHEMA
 
 VIEWS = (
@@ -41,7 +41,20 @@ VIEWS = (
     "failures",
 )
 """Names of all views, in the order of their creation."""
-NAMED_VIEWS = (*VIEWS, "prices")
+MEMORY_VIEWS = (
+    "memories",
+    "facts",
+    "insights",
+    "memory_sources",
+    "outdated",
+    "entities",
+    "mentions",
+    "plan_items",
+    "importance",
+    "derivations",
+)
+"""Views of what agents remember now, in their current incarnation: projections of the same names, for all agents."""
+NAMED_VIEWS = (*VIEWS, *MEMORY_VIEWS, "prices")
 """Names of everything that a query may name."""
 NEEDS = {"model_calls": "prices", "cost_of": "prices", "price_of": "prices", "pressure": "read_through"}
 """Name of what must be made before each of these can be."""
@@ -63,6 +76,11 @@ _READ_THROUGH = """FROM lived UNION ALL
 SELECT r.* REPLACE (a.agent_id AS agent_id, 1::BIGINT AS life)
 FROM ({lived}) r JOIN lineage a ON a.ancestor = r.agent_id AND a.life = r.life AND r.seq <= a.upto"""
 """Each agent's records, and those of its ancestors that belong to it, under its name. A fork begins in life 1."""
+_CURRENT = """SELECT * EXCLUDE (life, erased), 9223372036854775807 AS ended,
+    type IN ('user_message', 'message_sent') AND NOT erased AS said
+FROM read_through WHERE NOT starts_with(agent_id, 'source:') AND NOT starts_with(agent_id, 'block:')
+QUALIFY life = max(life) OVER (PARTITION BY agent_id)"""
+"""Records of each agent's current incarnation, with the columns of `hot.sql` that the memory views read."""
 _IS_ERASED = "starts_with(payload, '{\"erased\":true')"
 _BOUND = "FROM query('{query}') LIMIT 0"
 """Query as a part of another: there DuckDB refuses every statement but SELECT, and COPY in a WITH clause. Nothing is
@@ -154,7 +172,8 @@ class FleetViews:
             },
         )
         self._unmade: dict[str, Callable[[], list[str]]] = {"prices": lambda: _price_statements(prices())}
-        self._unmade |= {view: partial(_view_statements, view) for view in VIEWS}
+        self._unmade["current_records"] = lambda: [f"CREATE VIEW current_records AS {_CURRENT}"]
+        self._unmade |= {view: partial(_view_statements, view) for view in (*VIEWS, *MEMORY_VIEWS)}
         """Statements that make the views that no query has named yet. Making all of them takes longer than a count."""
         try:
             self._db.register("given_names", _Rows(names_table(names or {})))
@@ -165,7 +184,10 @@ class FleetViews:
 
     def _make_views(self, names: Collection[str] = NAMED_VIEWS) -> None:
         """Make views that are not made yet: those of these names, and what they need."""
-        named = {*names, *(NEEDS[name] for name in names if name in NEEDS)}
+        named = {*names}
+        if not named.isdisjoint(MEMORY_VIEWS):
+            named |= {"current_records", "read_through"}
+        named |= {NEEDS[name] for name in names if name in NEEDS}
         for name in [name for name in self._unmade if name in named]:
             for statement in self._unmade.pop(name)():
                 self._db.execute(statement)
@@ -236,7 +258,7 @@ class FleetViews:
         raised while the rows are fetched.
         """
         if _SHOW_TABLES.fullmatch(query):
-            query = f"SELECT unnest({sorted((*VIEWS, 'prices'))}) AS name"
+            query = f"SELECT unnest({sorted(NAMED_VIEWS)}) AS name"
         try:
             self._make_views(_WORD.findall(query.lower()))
             statements = self._db.extract_statements(query)
@@ -303,7 +325,7 @@ def _union(fresh: str, figures: Sequence[str], paths: Sequence[str]) -> str:
 
 
 def _view_statements(view: str) -> list[str]:
-    return [f"CREATE VIEW {view} AS {sql(f'fleet/{view}')}"]
+    return [f"CREATE VIEW {view} AS {fleet_view(view) if view in MEMORY_VIEWS else sql(f'fleet/{view}')}"]
 
 
 def _price_statements(prices: Sequence[ListedPrice]) -> list[str]:

@@ -1,6 +1,6 @@
 """Read the SQL files, and fit them together. Each file is one SELECT over `wanted(agent_id, as_of)`.
 
-A file may begin with `-- needs: a, b`: the files that it reads as if they were tables, in that order. A line that ends
+A file may begin with `-- needs: a, b`: the files that it reads as if they were tables. A line that ends
 with `-- if changed`, and a need that ends with `?`, is left out for agents without records that change how other
 records are shown (`CHANGES`), and a line that ends with `-- if unchanged` for all others: few agents have such records,
 and planning the joins would double the cost of a step. A law checks that both give the same rows. A line that ends with
@@ -19,8 +19,9 @@ import re
 from functools import cache
 from importlib.resources import files
 
-from everlog.events import INPUTS, STOPS
+from everlog.events import DERIVED, INPUTS, STOPS
 from everlog.projections.hot.context_bounds import EVERY_TURN
+from everlog.projections.projection_constants import HEAD
 
 PROJECTIONS = (
     "agents",
@@ -29,12 +30,24 @@ PROJECTIONS = (
     "context_records",
     "context_window",
     "core_memory",
+    "derivations",
+    "derived_records",
     "documents",
+    "entities",
+    "entity_names",
+    "facts",
     "function_calls",
+    "importance",
+    "insights",
+    "memories",
     "memory_history",
     "memory_pressure",
+    "memory_sources",
+    "mentions",
     "model_calls",
     "open_turns",
+    "outdated",
+    "plan_items",
     "recall_memory",
     "sources",
     "standing",
@@ -51,7 +64,7 @@ def _text(name: str) -> str:
     return files(__package__).joinpath("sql", f"{name}.sql").read_text(encoding="utf-8").strip()
 
 
-_SHARED = re.compile(r"\{(inputs|stops|turns by (\w+))\}")
+_SHARED = re.compile(r"\{(inputs|stops|derived|turns by (\w+))\}")
 _MARKED = re.compile(r"^.* -- if (changed|unchanged|asked|needed)\n", re.MULTILINE)
 """A line that not every form has."""
 
@@ -63,7 +76,7 @@ def _shared(found: re.Match[str]) -> str:
     """Return the text that a name in braces stands for."""
     if found[2]:
         return _SHARED.sub(_shared, _text("shared/turns")).replace("{key}", found[2])
-    return ", ".join(f"'{kind}'" for kind in (INPUTS if found[1] == "inputs" else STOPS))
+    return ", ".join(f"'{kind}'" for kind in {"inputs": INPUTS, "stops": STOPS, "derived": DERIVED}[found[1]])
 
 
 @cache
@@ -71,7 +84,7 @@ def sql(name: str, *, changed: bool = True, asked: bool = True) -> str:
     """Return the text of `sql/NAME.sql`, for agents with or without records that change how others are shown, and as
     the question itself (`asked`) or as what another file needs.
 
-    In the files, `{inputs}` and `{stops}` stand for lists of kinds,
+    In the files, `{inputs}`, `{stops}` and `{derived}` stand for lists of kinds,
     and `{turns by KEY}` for the query over the records of turns.
     """
     kept = {"changed": changed, "unchanged": not changed, "asked": asked, "needed": not asked}
@@ -79,6 +92,14 @@ def sql(name: str, *, changed: bool = True, asked: bool = True) -> str:
 
 
 def _needs(name: str, *, changed: bool) -> list[str]:
+    """Return all files that a file needs, directly or through others, each after those that it needs itself."""
+    found: dict[str, None] = {}
+    for need in _direct_needs(name, changed=changed):
+        found |= dict.fromkeys([*_needs(need, changed=changed), need])
+    return [*found]
+
+
+def _direct_needs(name: str, *, changed: bool) -> list[str]:
     first = sql(name).split("\n", 1)[0]
     needs = first.removeprefix("-- needs:").replace(" ", "").split(",") if first.startswith("-- needs:") else []
     return [need.removesuffix("?") for need in needs if changed or not need.endswith("?")]
@@ -140,6 +161,24 @@ def context_by_bounds(*, few: bool) -> str:
     answer = f"answer AS ({_RECORDS.sub('mine' if few else 'hot', sql('context_window', changed=False))})"
     mine = "mine AS (SELECT * FROM hot WHERE list_contains($1::VARCHAR[], agent_id)),\n" if few else ""
     return f"WITH memory_pressure AS (SELECT {_GIVEN}),\n{mine}{answer}\nSELECT * FROM answer"
+
+
+_FLEET_TIMES = {
+    "facts": "noted_at AS recorded_at",
+    "insights": "noted_at AS recorded_at",
+    "memories": "time AS said_at",
+    "plan_items": "made_at AS recorded_at, start AS starts_at",
+}
+"""Columns of times by the names that they have in all views of the fleet."""
+
+
+@cache
+def fleet_view(name: str) -> str:
+    """Return the query of a projection for all agents as of now, over the view `current_records` of the fleet."""
+    everybody = f"SELECT DISTINCT agent_id, {HEAD} AS as_of, {EVERY_TURN} AS during FROM current_records"
+    query = _RECORDS.sub("current_records", _assembled(name, everybody))
+    renamed = f" RENAME ({_FLEET_TIMES[name]})" if name in _FLEET_TIMES else ""
+    return f"SELECT * EXCLUDE (as_of){renamed} FROM ({query})"
 
 
 @cache

@@ -80,6 +80,8 @@ class Agent(EventWriter):
         "archiving",
         "blocks",
         "cut",
+        "derivation_lock",
+        "deriving",
         "model_name",
         "models",
         "notify_call",
@@ -110,6 +112,8 @@ class Agent(EventWriter):
         """Makes the callback for the chunks of a streamed reply."""
         self.notify_call: CallListener = ignore_call
         """Called before a user's function runs."""
+        self.derivation_lock = asyncio.Lock()
+        """Held while memories are derived: a second derivation would read the same messages."""
         self._running, self.archiving = asyncio.Lock(), asyncio.Lock()
         """`_running`: held while a turn runs or the context is edited. `archiving`: held from the check that a memory
         exists until the events of that decision are in the log.
@@ -121,6 +125,8 @@ class Agent(EventWriter):
         self.unsealed = ""
         """Reason that the log could not be sealed when it was opened or closed, although due; empty: no failure."""
         self.zone = "UTC"
+        self.deriving = agent_setup.NOT_DERIVING
+        """Derivations while the agent is idle, by the newest configuration."""
         self.schemas: Mapping[str, str] = {}
         """JSON schema text by sha256, from every configuration in the log; shared with agents that are set up alike."""
         self._model_caller = ModelCaller(self)
@@ -187,7 +193,7 @@ class Agent(EventWriter):
     def _follow(self, configured: AgentConfigured) -> None:
         """Apply a configuration to this activation."""
         self._know(configured.schemas)
-        self.zone = configured.zone
+        self.zone, self.deriving = configured.zone, agent_setup.idle_deriving(configured)
         self.model_name, self.models.window = configured.model, configured.window
         self.models.ledger.limit(configured)
 

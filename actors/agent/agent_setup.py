@@ -13,6 +13,7 @@ import msgspec
 
 from everlog.actors.functions.extras import NAMES as EXTRAS
 from everlog.actors.functions.memgpt_functions import BUILTIN, ITEMS
+from everlog.actors.functions.memory_functions import NAMES as MEMORY_NAMES
 from everlog.actors.functions.short_schemas import is_short, shortened
 from everlog.actors.functions.tools import Tool
 from everlog.actors.models.model_types import ModelDefaults, is_gguf
@@ -111,6 +112,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """0: no limit."""
     day_cost_max: float | None = None
     """0: no limit."""
+    deriver: str | None = None
+    """Deriver of memories while the agent is idle: `rules`, or a model's name; empty: nothing is derived by itself."""
+    reflect_at: int | None = None
+    """Sum of the importance of new messages at which the agent reflects, from 1."""
+    rate_importance: bool | None = None
+    """True: the deriver, a model, also rates the importance of messages."""
+    derive_blocks: Sequence[str] | None = None
+    """Labels of the memory blocks that the deriver may rewrite."""
+    memory_functions: Sequence[str] | None = None
+    """Names of the functions of derived memory that the agent has, such as `insight_note`; none by default."""
 
 
 def check_settings(settings: object) -> Settings:
@@ -125,7 +136,8 @@ def check_settings(settings: object) -> Settings:
 
 _PLAIN = (
     "steps_max", "pressure_fraction", "summary_fraction", "keep_last", "calling", "stream", "sampling", "summarizer",
-    "fallback", "first_attempts_max", "monologue_chars_max", "day_tokens_max", "day_cost_max",
+    "fallback", "first_attempts_max", "monologue_chars_max", "day_tokens_max", "day_cost_max", "deriver", "reflect_at",
+    "rate_importance",
 )  # fmt: skip
 """Settings that are recorded unchanged."""
 
@@ -181,6 +193,7 @@ def configuration(
         functions=[FunctionRef(tool.name, tool.sha256) for tool in functions],
         schemas={tool.sha256: tool.schema for tool in functions if tool.sha256 not in known},
         verify_first=verify,
+        derive_blocks=list(_or_recorded(settings.derive_blocks, before.derive_blocks)),
         **{name: _or_recorded(getattr(settings, name), getattr(before, name)) for name in _PLAIN},
     )
     _check_offline(configured)
@@ -197,6 +210,27 @@ def _of_model(found: ModelDefaults) -> dict[str, Any]:
     described = {name: getattr(found, name) for name in ("sampling", "fallback", "summarizer")}
     said = {name: value for name, value in described.items() if value is not None}
     return {"calling": found.calling or "native", "stream": bool(found.stream), **said}
+
+
+class IdleDeriving(msgspec.Struct, frozen=True):
+    """Derivations of an agent while it is idle."""
+
+    deriver: str = ""
+    reflect_at: int = 150
+    rate_importance: bool = False
+    blocks: Sequence[str] = ()
+
+
+NOT_DERIVING = IdleDeriving()
+"""One object for the many agents that derive nothing by themselves."""
+
+
+def idle_deriving(configured: AgentConfigured) -> IdleDeriving:
+    """Return what a configuration wants to be derived while the agent is idle."""
+    if not configured.deriver and not configured.derive_blocks:
+        return NOT_DERIVING
+    blocks = tuple(configured.derive_blocks)
+    return IdleDeriving(configured.deriver, configured.reflect_at, configured.rate_importance, blocks)
 
 
 def check_functions_given(agent_id: str, recorded: AgentConfigured, tools: Mapping[str, Tool]) -> None:
@@ -275,11 +309,16 @@ def _functions(
     """
     had = [function.name for function in recorded.functions] if recorded else []
     extras = had if settings.preset is None else presets.extras(settings.preset)
+    optional = had if settings.memory_functions is None else settings.memory_functions
+    if unknown := set(settings.memory_functions or ()) - set(MEMORY_NAMES):
+        raise BadInput(f"There are the functions {', '.join(MEMORY_NAMES)}, not {min(unknown)!r}.")
     with_items = bool(had and ITEMS[0] in had) or any(not isinstance(one.value, str) for one in settings.blocks)
     chosen = [
         tool
         for tool in tools.values()
-        if (tool.name not in EXTRAS or tool.name in extras) and (tool.name not in ITEMS or with_items)
+        if (tool.name not in EXTRAS or tool.name in extras)
+        and (tool.name not in ITEMS or with_items)
+        and (tool.name not in MEMORY_NAMES or tool.name in optional)
     ]
     if settings.preset is None and recorded is not None:
         short = any(is_short(function.name, function.sha256, tools) for function in recorded.functions)

@@ -22,6 +22,9 @@ from everlog.store import Commit
 _log = logger_of("agent")
 
 CommitListener = Callable[[Sequence[Record]], None]
+NewEvents = Sequence[Event | PositionedEvent]
+EventsFrom = Callable[[int], NewEvents]
+"""Makes the events of a commit, given the seq of the first one: for events that refer to each other."""
 
 
 class EventWriter:
@@ -49,7 +52,7 @@ class EventWriter:
 
     async def commit(
         self,
-        events: Sequence[Event | PositionedEvent],
+        events: NewEvents | EventsFrom,
         *,
         turn: int | None,
         step: int,
@@ -67,7 +70,9 @@ class EventWriter:
         async with self._writing:
             # Checked under the lock: once `cancel` has committed the turn's end, no commit of the turn can follow.
             self._runs.raise_if_stopped(turn, step)
-            commit = await self._append(events, turn, step, cause=cause, ids=ids, said_at=said_at, at=at)
+            # Made under the lock: no other commit can take the seqs that the events refer to.
+            made = events(self.head + 1) if callable(events) else events
+            commit = await self._append(made, turn, step, cause=cause, ids=ids, said_at=said_at, at=at)
         return self._notify(commit)
 
     def _notify(self, commit: Commit) -> Sequence[Record]:
@@ -77,7 +82,7 @@ class EventWriter:
 
     async def _append(
         self,
-        events: Sequence[Event | PositionedEvent],
+        events: NewEvents,
         turn: int | None,
         step: int,
         *,
@@ -109,6 +114,10 @@ class EventWriter:
                 self._turn += 1
                 self._waiting.append((self._turn, names[0]))
         return commit
+
+    def now(self) -> int:
+        """Return the time of the agent's clock, microseconds UTC."""
+        return self._clock.now()
 
     @property
     def turn(self) -> int:

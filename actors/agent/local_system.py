@@ -20,6 +20,7 @@ from everlog.actors.agent.agent_view import AgentView
 from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.functions.extras import NO_GRANTS, Grants, answer, extras, helper, no_helper
 from everlog.actors.functions.memgpt_functions import ALIASES, BUILTIN
+from everlog.actors.functions.memory_functions import MEMORY_FUNCTIONS
 from everlog.actors.functions.tools import Tool
 from everlog.actors.memory.shared_block_rules import BlockClient
 from everlog.actors.memory.shared_block_writer import SharedBlockWriter
@@ -59,7 +60,7 @@ ToolTransform = Callable[[Mapping[str, Tool]], Mapping[str, Tool]]
 
 def _by_name(tools: Sequence[Tool]) -> dict[str, Tool]:
     """Index the built-in and the user's functions by name. Raise BadInput for a duplicate: one would be unreachable."""
-    named = {tool.name: tool for tool in BUILTIN}
+    named = {tool.name: tool for tool in (*BUILTIN, *MEMORY_FUNCTIONS)}
     for tool in tools:
         if tool.name in named or tool.name in ALIASES:
             raise BadInput(f"There is a function {tool.name!r} already. Give yours another name: @tool(name=...).")

@@ -5,7 +5,7 @@ Every request that is sent leaves a record with its `context_sha256`, whatever t
 the log.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -69,8 +69,9 @@ class StepAgent(Protocol):
     ) -> Sequence[Mapping[str, Any]]: ...
 
     async def commit(
-        self, events: Sequence[Event], *, turn: int | None, step: int, cause: str | None = None, at: int | None = None
-    ) -> Sequence[Record]: ...
+        self, events: Sequence[Event] | Callable[[int], Sequence[Event]], *, turn: int | None, step: int,
+        cause: str | None = None, at: int | None = None,
+    ) -> Sequence[Record]: ...  # fmt: skip
 
 
 class ModelCaller:

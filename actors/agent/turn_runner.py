@@ -15,6 +15,7 @@ import msgspec
 from everlog.actors.agent.decide import ExternalCall, ReplyExecution
 from everlog.actors.agent.model_step import AcceptedReply, ModelCaller, StepAgent
 from everlog.actors.agent.undo import interrupted_result
+from everlog.actors.derivation import plan_rules
 from everlog.actors.functions.function_text import failure
 from everlog.actors.functions.run_function import run_function
 from everlog.actors.functions.tools import Tool
@@ -23,7 +24,7 @@ from everlog.actors.memory.core_memory import FunctionMemory
 from everlog.actors.ports.effects import Searcher
 from everlog.actors.ports.ports import Ports
 from everlog.actors.prompt.context import Context
-from everlog.events import INPUTS, FunctionResult, FunctionStarted, ModelReply, TurnAbandoned
+from everlog.events import INPUTS, FunctionResult, FunctionStarted, ModelReply, TurnAbandoned, UserMessage
 
 
 class TurnRunner:
@@ -89,6 +90,8 @@ class TurnRunner:
         results: Mapping[str, FunctionResult] | None = None,
     ) -> ReplyExecution:
         desk = FunctionMemory(context.blocks, now=now, zone=context.config.zone, searcher=self._searcher(context, turn))
+        said = [message.seq for message in context.messages if isinstance(message.event, UserMessage)]
+        desk.said_seq = max(said, default=0)
         return ReplyExecution(context, reply, self._tools, desk, f"{turn}/{step}", results, defers=True)
 
     async def _work_off(
@@ -118,7 +121,9 @@ class TurnRunner:
             # happened; without the intent, a retry could repeat the effect unnoticed.
             if outside.intended and outside.call.id not in started:
                 work.started(outside)
-                records = await self._agent.commit(work.taken(), turn=turn, step=step, cause=cause, at=at)
+                records = await self._agent.commit(
+                    plan_rules.placed(work.taken()), turn=turn, step=step, cause=cause, at=at
+                )
                 cause, at = records[0].event_id, None
             if outside.tried is None:
                 await self._run_outside(work, outside, turn, step)
@@ -134,7 +139,7 @@ class TurnRunner:
         events = work.taken()
         if not events:
             return cause or "", continues
-        records = await self._agent.commit(events, turn=turn, step=step, cause=cause, at=at)
+        records = await self._agent.commit(plan_rules.placed(events), turn=turn, step=step, cause=cause, at=at)
         return records[-1].event_id, continues
 
     def _announce(self, work: ReplyExecution, outside: ExternalCall, turn: int, step: int) -> None:

@@ -1,8 +1,9 @@
 """Find the records of a stream that followed from those that an erasure takes. Pure.
 
 Used by `stream_scan.py` and `erasure_plan.py`. A record follows from another one by cause: a later step of the same
-turn had it in view, a summary covers it, an update changes the memory that it stored. It follows by words if it says a
-run of its words. Records without words follow from nothing: erasing a deletion would bring back what it deleted.
+turn had it in view, a summary covers it, an update changes the memory that it stored, a derived memory rests on it. It
+follows by words if it says a run of its words. Records without words follow from nothing: erasing a deletion would
+bring back what it deleted.
 """
 
 from bisect import bisect_left, insort
@@ -12,11 +13,13 @@ from typing import Any
 from everlog.actors.erasure.record_words import SoughtWords, Words, added_words, pieces_of_json, words_of
 from everlog.actors.erasure.selection import of_turn
 from everlog.actors.functions.memgpt_functions import BUILTIN
+from everlog.actors.functions.memory_functions import MEMORY_FUNCTIONS
 from everlog.events import (
     AgentConfigured,
     AgentCreated,
     ArchivalInserted,
     ArchivalUpdated,
+    DerivationReplied,
     DocumentLoaded,
     FunctionResult,
     FunctionStarted,
@@ -34,7 +37,7 @@ from everlog.events import (
     SystemAlert,
     TimerSet,
 )
-from everlog.events.kinds import INPUTS
+from everlog.events.kinds import DERIVED, INPUTS
 
 _FOLLOWING = frozenset(
     kind.kind
@@ -50,7 +53,7 @@ _STORED = frozenset(
 """Kinds of records whose words are kept to be said again: all words of such a record are looked for."""
 _REPLIES = frozenset(kind.kind for kind in (ModelReply, MessageSent, ReplyRejected))
 _SETUP = frozenset(kind.kind for kind in (AgentConfigured, AgentCreated, MemoryEdited))
-_OWN_FUNCTIONS = frozenset(tool.name for tool in BUILTIN)
+_OWN_FUNCTIONS = frozenset(tool.name for tool in (*BUILTIN, *MEMORY_FUNCTIONS))
 """Functions whose results repeat what other records say."""
 _CARRIED_CHARS_MIN = 3
 
@@ -83,6 +86,10 @@ class CauseTracker:
         """Return the seq of the taken record that caused a later one; 0 for none."""
         if record.type == Summary.kind and (covered := self._covered(payload)):
             return covered
+        if record.type in DERIVED and (source := self._source(payload)):
+            return source
+        if record.type == DerivationReplied.kind and (shown := self._first_in(payload, "from_seq", "to_seq")):
+            return shown
         if record.type == ArchivalUpdated.kind and (stored := self._memories.get(payload.get("memory_id", ""))):
             return stored
         if record.turn in self._steps and record.type in _FOLLOWING and record.type not in INPUTS:
@@ -94,9 +101,21 @@ class CauseTracker:
     def _covered(self, payload: Mapping[str, Any]) -> int:
         if self._summary:
             return self._summary
-        place = bisect_left(self._seqs, payload.get("covers_from", 0))
+        return self._first_in(payload, "covers_from", "covers_to")
+
+    def _first_in(self, payload: Mapping[str, Any], first: str, last: str) -> int:
+        """Return the first taken seq between two fields of a payload, both inclusive; 0 for none."""
+        place = bisect_left(self._seqs, payload.get(first, 0))
         found = self._seqs[place] if place < len(self._seqs) else 0
-        return found if found <= payload.get("covers_to", 0) else 0
+        return found if found <= payload.get(last, 0) else 0
+
+    def _source(self, payload: Mapping[str, Any]) -> int:
+        """Return the first source of a derived memory that is taken; 0 for none."""
+        for source in payload.get("sources", ()):
+            place = bisect_left(self._seqs, source)
+            if place < len(self._seqs) and self._seqs[place] == source:
+                return int(source)
+        return 0
 
 
 class WordSource:

@@ -257,7 +257,7 @@ def shown(page: Page, zone: str, *, roles: bool) -> str:
         return f"No results found{' ' * bool(alone)}{alone}."
     lines = [
         f"timestamp: {message_format.format_time(hit.at, zone)}, "
-        + (f"{_describe_message(hit)}{hit.shown}" if roles else f"{_describe_hit(hit)}memory: {hit.shown}")
+        + (f"{_describe_message(hit)}{hit.shown}" if roles else f"{_describe_hit(hit, zone)}memory: {hit.shown}")
         for hit in page.results
     ]
     where = f"page {page.page}/{max(page.pages - 1, 0)}{'; ' * bool(alone)}{alone}"
@@ -270,7 +270,7 @@ def _describe_message(hit: Hit) -> str:
     return f"{known}{hit.name or hit.role} - "
 
 
-def _describe_hit(hit: Hit) -> str:
+def _describe_hit(hit: Hit, zone: str) -> str:
     """Return all that is known of a memory except its text."""
     known = [
         f"id: {hit.ref}",
@@ -279,6 +279,10 @@ def _describe_hit(hit: Hit) -> str:
         f"tags: {', '.join(hit.tags)}" if hit.tags else "",
         f"source: {hit.source}" if hit.source else "",
         f"document: {hit.document}" if hit.document else "",
+        f"kind: {hit.kind}" if hit.kind else "",
+        f"rests on: {' '.join(map(str, hit.sources))}" if hit.sources else "",
+        "outdated" if hit.outdated else "",
+        f"until: {message_format.format_time(hit.until, zone)}" if hit.until is not None else "",
     ]
     return "".join(f"{part}, " for part in known if part)
 

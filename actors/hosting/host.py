@@ -25,19 +25,17 @@ from everlog.actors.agent.commands import (
 )
 from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.deriving.idle_time import IdleTime
 from everlog.actors.hosting.agent_factory import NO_LINK, HostLink
 from everlog.actors.hosting.edit_commands import edit, is_plain
 from everlog.actors.hosting.open_report import open_report
 from everlog.actors.hosting.subscribers import WITH_PAST, Collector, Subscriber, Subscribers, role_of, wants_previews
-from everlog.actors.hosting.timer_schedule import DueTimer, due_heartbeat, due_of
+from everlog.actors.hosting.timer_schedule import TIMED, DueTimer, due_heartbeat, due_of
 from everlog.actors.hosting.turn_worker import TurnWorker
 from everlog.actors.ports import log_warnings
 from everlog.actors.ports.agent_constants import BUSY_S, IDLE_S, WATCH_S
 from everlog.actors.ports.ports import Ports
 from everlog.events import Busy, EverlogError, HostLost, ModelError, PartitionBusy, Record, UsageError
-
-TIMED = frozenset({"timer_set", "timer_cancelled", "heartbeats_paused", "heartbeat", "agent_created", "agent_deleted"})
-"""Kinds of records after which the timers of an agent may have changed."""
 
 
 class Host:
@@ -57,11 +55,9 @@ class Host:
         self.agent_id = agent_id
         self.capabilities = capabilities or SessionCapabilities()
         self._system_of = system_of
-        self._idle_s = idle_s
         ports = ports or Ports()
         self._sleep, self._clock = ports.sleep, ports.clock
         self._notify_timers = link.notify_timers
-        self._on_idle = link.on_idle or self.passivate
         self._note = ports.note
         self._fence = link.fence
         self._agent: Agent | None = None
@@ -70,7 +66,9 @@ class Host:
         """Context that keeps the agent open."""
         self._gate = asyncio.Lock()
         self._subscribers = Subscribers()
-        self._idle: asyncio.Task[None] | None = None
+        self.idle_time = IdleTime(
+            self._gate, idle_s=idle_s, sleep=ports.sleep, on_idle=link.on_idle or self.passivate, note=ports.note
+        )
         self._tasks: set[asyncio.Task[Any]] = set()
         """Commands in progress."""
         self._watches: set[asyncio.Task[Any]] = set()
@@ -151,6 +149,7 @@ class Host:
 
     async def passivate(self) -> bool:
         """Unload the agent if it is idle. Return True if it was unloaded and no command has arrived since."""
+        self.idle_time.stop()
         async with self._gate:
             if self._used() or self.busy:
                 return False
@@ -163,8 +162,7 @@ class Host:
 
     async def close(self) -> None:
         """Unload the agent now. A running turn is interrupted, and finished when the agent is opened next."""
-        if self._idle is not None:
-            self._idle.cancel()
+        self.idle_time.stop()
         if self._worker is not None:
             await self._worker.stop()
         tasks = list(self._tasks)
@@ -175,9 +173,7 @@ class Host:
             await self._unload_agent()
 
     async def _execute(self, command: Command, caller: Subscriber, seen: int) -> Any:
-        if self._idle is not None:
-            self._idle.cancel()
-            self._idle = None
+        self.idle_time.stop()
         try:
             if isinstance(command, commands.MoveAgent):
                 return await self._move(shared=command.shared)
@@ -218,16 +214,11 @@ class Host:
             async with self._gate:
                 if self._is_stale():  # another command may have reopened the agent while this one waited for the gate
                     await self._unload_agent()
-        if not self._used() and self._idle_s is not None:
-            self._idle = asyncio.get_running_loop().create_task(self._wait_idle(self._idle_s))
+        if not self._used():
+            self.idle_time.begin()
 
     def _is_stale(self) -> bool:
         return self._stale or (self._worker is not None and self._worker.broken)
-
-    async def _wait_idle(self, idle_s: float) -> None:
-        await self._sleep(idle_s)
-        self._idle = None
-        await self._on_idle()
 
     async def _opened(self, command: Command) -> OpenReport | None:
         """Bring the agent into memory with the command's capabilities. Return None if it was in memory. Raises
@@ -281,6 +272,7 @@ class Host:
         previews = self._subscribers.previews()
         self._agent.preview_for, self._agent.notify_call = previews.preview_for, previews.on_call
         self._worker = TurnWorker(self._agent, self._report_timers)
+        self.idle_time.opened(self._agent, self._worker, self._report_timers)
         self._timers_changed, self._reported_timers = True, None
         return open_report(self._agent, born="agent_created" in kinds)
 
@@ -301,9 +293,7 @@ class Host:
 
     async def _unload_agent(self) -> None:
         agent, self._agent, self._worker, self._stale = self._agent, None, None, False
-        if self._idle is not None and self._idle is not asyncio.current_task():
-            self._idle.cancel()
-            self._idle = None
+        self.idle_time.closed()
         seat, self._seat = self._seat, None
         try:
             if seat is not None:

@@ -361,7 +361,8 @@ class Shard:
             await self._ports.sleep(min(max(self._idle_us / 4 / MICROSECONDS, 1), SHARD_TEND_S))
             await asyncio.sleep(0)  # a test's `sleep` may return at once: let other tasks run
             for agent_id in self._idle():
-                await self.passivate(agent_id)
+                if not self._hosts[agent_id].idle_time.derive_rested():  # else it is unloaded the next time
+                    await self.passivate(agent_id)
             if not self._hosts and not self._recovery.waiting and self._link.on_idle is not None:
                 await self._link.on_idle()
             # Once after each period of work, and only at rest: compacting delays the agents.

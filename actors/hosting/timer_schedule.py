@@ -36,6 +36,9 @@ from everlog.actors.ports.timer_schedules import next_due
 from everlog.events import RANDOM_BITS, Event, Heartbeat, TimerSet, event_of, uuid7
 from everlog.events.times import MICROSECONDS
 
+TIMED = frozenset({"timer_set", "timer_cancelled", "heartbeats_paused", "heartbeat", "agent_created", "agent_deleted"})
+"""Kinds of records after which the timers of an agent may have changed."""
+
 
 class DueTimer(msgspec.Struct, frozen=True, order=True, gc=False):
     """Next heartbeat of a timer."""

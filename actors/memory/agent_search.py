@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from everlog.actors.memory import derived_search
 from everlog.actors.memory.joint_search import RESULTS_MAX, covered, merged, page_of, places_of, relevance, scored
 from everlog.actors.memory.reranked_search import reranked
 from everlog.actors.ports.agent_constants import PAGE_RESULTS, PAGES_MAX, PASSAGE_CHARS
 from everlog.actors.ports.effects import ANYTHING, ArchiveClient, Filters, Hit, Page, Place, ThreadRunner, in_place
 from everlog.actors.prompt.context import Context
 from everlog.events import ArchiveDown, FunctionError
-from everlog.projections import ArchivalSearch, AttachedSources, Projections, RecallPage, RecallSearch
+from everlog.projections import ArchivalSearch, AttachedSources, DerivedRows, Projections, RecallPage, RecallSearch
 from everlog.projections.search.talk_index import TalkView
 from everlog.store import ArchiveQuery, SaidMessages
 from everlog.store.base.stemming import phrases_in, query_stems
@@ -56,8 +57,10 @@ class AgentSearcher:
         self._as_of = as_of
         self._said_by = as_of if said_by is None else said_by
         self._talk_of = talk_of
+        self._rows = partial(projections.rows, agent_id=agent_id, as_of=as_of)
         self._search = RecallSearch(projections, agent_id, self._said_by, zone)
         self._kept = ArchivalSearch(projections, agent_id, as_of)
+        self._derived = DerivedRows(projections, agent_id, as_of)
         self._archive = archive
         self.zone = zone
         """IANA zone in which days are counted."""
@@ -100,8 +103,20 @@ class AgentSearcher:
         """Search archival memory and documents, best match first."""
         return await self._kept_results(query, _bounded(page), count, filters)
 
+    async def derived(self, query: str, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
+        """Search insights, facts and items of plans, best match first. Facts that have ended are found only if the
+        filters ask for them. Raises FunctionError for invalid days.
+        """
+        talk = await self._talk(filters)
+        weights = await self._aside(self._search.rarities, query, talk)
+
+        async def search(page: int, count: int) -> Page:
+            return await self._derived_page(query, page, count, filters, weights)
+
+        return await reranked(self._archive, query, _bounded(page), count, search)
+
     async def everything(self, query: str, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
-        """Search messages, memories and documents, and rank them together, as `joint_search` says, best match first.
+        """Search all places, and rank their results together, as `joint_search` says, best match first.
 
         Of each place the best RESULTS_MAX take part. A search that the filters limit to one place is that place's own,
         with its scores and without this limit. Raises FunctionError for an invalid filter.
@@ -110,6 +125,8 @@ class AgentSearcher:
         places = places_of(filters)
         if places == ("messages",):
             return await self.recall(query, page, count, filters)
+        if places == ("derived",):
+            return await self.derived(query, page, count, filters)
         if len(places) == 1:
             return await self._kept_results(query, page, count, filters, places[0])
         ranked = await self.ranked(query, filters)
@@ -124,10 +141,13 @@ class AgentSearcher:
         talk = await self._talk(filters)
         weights = await self._aside(self._search.rarities, query, talk)
         pages = []
-        for place in places_of(filters):
+        filled = {"messages", *await self._aside(self._kept.places)}  # opening an index takes seconds
+        for place in [place for place in places_of(filters) if place in filled]:
             if place == "messages":
                 pages.append(await self._recalled(query, 0, RESULTS_MAX, filters, talk))
-            elif await self._aside(self._kept.has_any, place):  # opening an index takes seconds
+            elif place == "derived":
+                pages.append(await self._derived_page(query, 0, RESULTS_MAX, filters, weights))
+            else:
                 pages.append(await self._kept_page(query, 0, RESULTS_MAX, filters, place))
         by_meaning = all(page.by_meaning for page in pages if page.results)
         lists = []
@@ -148,6 +168,36 @@ class AgentSearcher:
         found = await self._aside(find)
         compared = meanings is not None and len(meanings) > 0
         return _page(found, page, count, by_meaning=compared, archive_down=meanings is None)
+
+    async def _derived_page(
+        self, query: str, page: int, count: int, filters: Filters, weights: Mapping[str, float]
+    ) -> Page:
+        after, before = self._span(filters.start, filters.end)
+        rows = await self._aside(self._derived.all)
+        near, down = await self.near(query, derived_search.embedded(rows))
+        passing = derived_search.passing(rows, filters, after, before)
+        hits = derived_search.found_among(passing, query, weights, near)
+        results = [msgspec.structs.replace(hit, agent=self._agent_id) for hit in hits[page * count :][:count]]
+        by_meaning = bool(hits) and near is not None
+        return Page(len(hits), page, -(-len(hits) // count), results, by_meaning=by_meaning, archive_down=down)
+
+    async def near(self, query: str, said: SaidMessages) -> tuple[Mapping[int, float] | None, bool]:
+        """Return the similarity of each text to the query, by seq; None if it is not known. Return True as the second
+        value if there is an archive that does not answer.
+        """
+        if self._archive is None or not len(said.seqs):
+            return None, False
+        try:
+            cosines = await self._archive.meanings(self._agent_id, query, said)
+        except ArchiveDown:
+            return None, True
+        seqs: Sequence[int] = [int(seq) for seq in said.seqs]
+        return (dict(zip(seqs, cosines.tolist(), strict=True)) if len(cosines) else None), False
+
+    async def word_shares(self, query: str, texts: Sequence[tuple[str, str]]) -> Sequence[float]:
+        """Return the share of the query that each text covers, from 0 to 1. `texts`: pairs of a name and a text."""
+        weights = await self._aside(self._search.rarities, query)
+        return [covered(passage_around(text, weights, PASSAGE_CHARS), name, weights) for name, text in texts]
 
     async def _kept_results(
         self, query: str, page: int, count: int, filters: Filters, place: Place | None = None
@@ -222,6 +272,10 @@ class AgentSearcher:
         """Return the memory of that id as it is now; None if there is none, or if it was deleted."""
         row = self._kept.memory(memory_id)
         return None if row is None else msgspec.convert(row, Hit)
+
+    async def rows(self, name: str) -> Sequence[Mapping[str, Any]]:
+        """Return the rows of a projection of the agent."""
+        return await self._aside(self._rows, name)
 
     async def message(self, seq: int) -> Hit | None:
         """Return the message of that seq; None if it cannot be found by a search."""

@@ -204,6 +204,8 @@ class FunctionMemory(Memory):
         self.zone = zone
         self._searcher = searcher
         self.call_id = ""
+        self.said_seq = 0
+        """Seq of the newest message of a user in view, on which a memory rests that names no other source; 0: none."""
         self.changes = ArchivalChanges()
         """Changes of archival memory by the calls of this step."""
 

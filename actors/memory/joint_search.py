@@ -1,4 +1,4 @@
-"""Rank what was found in several places together: messages, memories and documents. Pure.
+"""Rank what was found in several places together: messages, memories, documents and what was derived. Pure.
 
 Each place has its own search, whose scores are relative to that place. What compares is the relevance of a result:
 
@@ -24,7 +24,7 @@ from everlog.events import FunctionError
 from everlog.store.base.stemming import stems
 from everlog.store.embedding.best_passage import Passage
 
-PLACES: Sequence[Place] = ("messages", "archive", "documents")
+PLACES: Sequence[Place] = ("messages", "archive", "documents", "derived")
 """Places that a search covers, in the order in which equally relevant results are listed."""
 RESULTS_MAX = 50
 """Results of each place that are ranked together with those of the others."""
@@ -39,20 +39,21 @@ DIGITS = 4
 def places_of(filters: Filters) -> tuple[Place, ...]:
     """Return the places that can have what the filters ask for. Raise FunctionError if there is none.
 
-    Messages have roles, memories and documents have tags, and documents have a source.
+    Messages have roles, memories and documents have tags, documents have a source, and what was derived has kinds.
     """
     if unknown := sorted(set(filters.places) - set(PLACES)):
         raise FunctionError(f"There is no place {unknown[0]!r} to search. Places are: {', '.join(PLACES)}.")
     allowed = {
-        "messages": not filters.tags and not filters.source,
-        "archive": not filters.roles and not filters.source,
-        "documents": not filters.roles,
+        "messages": not filters.tags and not filters.source and not filters.kinds,
+        "archive": not filters.roles and not filters.source and not filters.kinds,
+        "documents": not filters.roles and not filters.kinds,
+        "derived": not filters.roles and not filters.tags and not filters.source,
     }
     found = tuple(place for place in PLACES if allowed[place] and (not filters.places or place in filters.places))
     if not found:
         raise FunctionError(
-            "No place has all that the search asks for: messages have roles, memories and documents have tags, and "
-            "documents have a source."
+            "No place has all that the search asks for: messages have roles, memories and documents have tags, "
+            "documents have a source, and derived memories have kinds."
         )
     return found
 

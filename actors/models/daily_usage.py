@@ -15,6 +15,7 @@ from everlog.actors.ports.journal import Journal
 from everlog.events import (
     AgentConfigured,
     AgentForked,
+    DerivationReplied,
     ModelFailed,
     ModelReply,
     ModelSwitched,
@@ -74,8 +75,8 @@ def spent_in(records: Iterable[Record], configuration: str) -> dict[str, Usage]:
                 of_summary = isinstance(event, Summary) or (
                     isinstance(event, ReplyRejected) and event.purpose == "summary"
                 )
-                failed = event.model if isinstance(event, ModelFailed | ModelSwitched) else ""
-                name = failed or switched.get(record.turn) or (summarizer if of_summary else "") or own
+                named = event.model if isinstance(event, ModelFailed | ModelSwitched | DerivationReplied) else ""
+                name = named or switched.get(record.turn) or (summarizer if of_summary else "") or own
                 models[name] = plus(models.get(name, Usage()), _usage(event))
             if isinstance(event, ModelSwitched):
                 switched[record.turn] = event.to
@@ -89,8 +90,17 @@ def _asks(configuration: str) -> tuple[str, str]:
     return found["model"], found.get("summarizer", "")
 
 
-_Answered = ModelReply | ReplyRejected | ModelFailed | ModelSwitched | Summary
-_EVENTS = (AgentConfigured, AgentForked, ModelSwitched, ModelFailed, ModelReply, ReplyRejected, Summary)
+_Answered = ModelReply | ReplyRejected | ModelFailed | ModelSwitched | Summary | DerivationReplied
+_EVENTS = (
+    AgentConfigured,
+    AgentForked,
+    ModelSwitched,
+    ModelFailed,
+    ModelReply,
+    ReplyRejected,
+    Summary,
+    DerivationReplied,
+)
 _KINDS = frozenset(kind.kind for kind in _EVENTS)
 
 

@@ -390,3 +390,8 @@ BLOCK_CHARS_MAX = 10**8
 
 BLOCKS_MAX = 200
 """Maximum memory blocks of one agent."""
+
+DERIVATION_ATTEMPTS = 2
+"""Requests that a derivation sends for one answer, if the first answer cannot be used."""
+DERIVE_MESSAGES_MAX = 500
+"""Most messages that one commit of a derivation concludes from."""

@@ -152,8 +152,10 @@ class CheckedModel(Model, Protocol):
         ...
 
 
-Place = Literal["messages", "archive", "documents"]
-"""Places that a search covers: the conversation, the memories that the agent stored, the documents of its sources."""
+Place = Literal["messages", "archive", "documents", "derived"]
+"""Places that a search covers: the conversation, the memories that the agent stored, the documents of its sources, and
+what was derived from all of them.
+"""
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -167,7 +169,9 @@ class Hit(msgspec.Struct, frozen=True):
     text: str
     """The whole message; of a memory or document the part that was found."""
     ref: str
-    """For a message, the reference under which it was imported; for a memory, its id."""
+    """For a message, the reference under which it was imported; for a memory, its id; for a derived one its seq, and
+    for an item of a plan also its number, such as 17.2.
+    """
     score: float
     tags: Sequence[str] = ()
     source: str = ""
@@ -182,10 +186,20 @@ class Hit(msgspec.Struct, frozen=True):
     """Passage of a long text that shows best why it was found; empty if the text is short enough to be shown whole."""
     agent: str = ""
     """Name of the agent that was searched."""
+    kind: str = ""
+    """Of a derived memory: `insight`, `fact` or `plan`."""
+    sources: Sequence[int] = ()
+    """Seqs of the records on which a derived memory rests."""
+    outdated: bool = False
+    """True if it rests on a fact that has ended, or is one."""
+    until: int | None = None
+    """Time at which a fact ended or ends, microseconds UTC, exclusive; None: it is not known."""
 
     @property
     def place(self) -> Place:
         """Place where it was found."""
+        if self.role == "derived":
+            return "derived"
         return "documents" if self.source else "archive" if self.role == "archival" else "messages"
 
     @property
@@ -233,6 +247,10 @@ class Filters(msgspec.Struct, frozen=True):
     """Source into which documents were loaded."""
     places: Sequence[Place] = ()
     """Places to search together; searches of one place do not look at it."""
+    kinds: Sequence[str] = ()
+    """Kinds of derived memories: `insight`, `fact`, `plan`."""
+    ended: bool = False
+    """True: facts that have ended are results, too."""
 
 
 ANYTHING = Filters()
@@ -291,6 +309,10 @@ class Searcher(Protocol):
         """Return memories that the agent stored, best match first."""
         ...
 
+    async def derived(self, query: str, page: int, count: int, filters: Filters = ANYTHING) -> Page:
+        """Return insights, facts and items of plans, best match first."""
+        ...
+
     async def kept(self, text: str) -> str:
         """Return the id of a memory with exactly this text, apart from surrounding white space;
         empty if there is none.
@@ -305,6 +327,10 @@ class Searcher(Protocol):
 
     async def memory(self, memory_id: str) -> Hit | None:
         """Return the current memory with that id; None if there is none, or it was deleted."""
+        ...
+
+    async def rows(self, name: str) -> Sequence[Mapping[str, Any]]:
+        """Return the rows of a projection of the agent, such as `facts`."""
         ...
 
     async def message(self, seq: int) -> Hit | None:

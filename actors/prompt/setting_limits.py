@@ -25,6 +25,7 @@ SETTINGS: Mapping[str, SettingRange] = {
     "monologue_chars_max": (0, 1_000_000, "0 (no limit) to 1,000,000 characters"),
     "day_tokens_max": (0, TOKENS_MAX, "0 (no limit) or more tokens"),
     "day_cost_max": (0, 1e12, "0 (no limit) or more"),
+    "reflect_at": (1, 1_000_000, "1 to 1,000,000 points of importance"),
 }
 SAMPLING: Mapping[str, SettingRange] = {
     "temperature": (0, 2, "0 to 2"),
@@ -51,7 +52,9 @@ def check(settings: Any) -> None:
         effort = settings.sampling.reasoning_effort
         if effort is not None and not (effort.isalpha() and len(effort) <= WORD_CHARS_MAX):
             raise BadInput(f"reasoning_effort is a word such as low, medium or high, not {effort[:80]!r}.")
-    for name in ("summarizer", "fallback"):
+    for label in settings.derive_blocks or ():
+        check_label(label)
+    for name in ("summarizer", "fallback", "deriver"):
         model = getattr(settings, name)
         if model and not model.strip():
             raise BadInput(f"The name of the {name} is blank; leave it empty for none. Nothing was changed.")

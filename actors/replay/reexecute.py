@@ -216,9 +216,16 @@ def _events_today(
     return [_shape(event) for event in step.taken()]
 
 
+LEFT_BY_SEARCHES = (
+    "archival_", "insight_noted", "fact_noted", "fact_ended", "plan_made", "plan_changed", "timer_set",
+    "timer_cancelled",
+)  # fmt: skip
+"""Beginnings of the kinds of events that functions leave which look into the agent's memory."""
+
+
 def _left_by(result: FunctionResult, recorded: Sequence[Record], outside: ExternalCall) -> list[Event]:
     """Return the events that a call left before its result: memories that it stored, or shared blocks that it read."""
-    kinds = "memory_edited" if outside.tried else "archival_" if outside.tool.searches else "nothing"
+    kinds = ("memory_edited",) if outside.tried else LEFT_BY_SEARCHES if outside.tool.searches else ()
     left: list[Event] = []
     for event in map(event_of, recorded):
         if isinstance(event, FunctionResult):

@@ -127,11 +127,13 @@ def _searching(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--in",
         dest="place",
-        choices=("everything", "messages", "archive", "documents", "recall", "archival"),
+        choices=("everything", "messages", "archive", "documents", "derived", "recall", "archival"),
         metavar="WHERE",
         default="everything",
-        help="search only `messages`, `archive` (memories that the agent stored) or `documents` (default: everything)",
+        help="search only `messages`, `archive` (memories that the agent stored), `documents` or `derived` (insights, "
+        "facts and plans) (default: everything)",
     )
+    parser.add_argument("--ended", action="store_true", help="show facts that have ended, too")
     parser.add_argument("--role", metavar="ROLE", action="append", default=[], help="show only messages of this role: "
                         "user or assistant; repeatable")  # fmt: skip
     parser.add_argument("--scores", action="store_true", help="show the score of each result")

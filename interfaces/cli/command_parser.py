@@ -12,6 +12,7 @@ from typing import NoReturn, TypeAlias
 
 from everlog.interfaces.cli import (
     args_archive,
+    args_derived,
     args_fleet,
     args_learn,
     args_manage,
@@ -75,6 +76,7 @@ COMMANDS = (
     *args_memory.COMMANDS,
     *args_presets.COMMANDS,
     *args_archive.COMMANDS,
+    *args_derived.COMMANDS,
     *args_fleet.COMMANDS,
     *args_operate.COMMANDS,
     *args_learn.COMMANDS,

@@ -36,7 +36,8 @@ def event(record: Record) -> JsonObject:
 
 def hit(found: Hit) -> JsonObject:
     """Return one result of a search."""
-    return {**msgspec.to_builtins(found), "place": found.place, "time": iso(found.at)}
+    until = None if found.until is None else iso(found.until)
+    return {**msgspec.to_builtins(found), "place": found.place, "time": iso(found.at), "until": until}
 
 
 def page(found: Page) -> JsonObject:

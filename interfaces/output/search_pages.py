@@ -62,14 +62,17 @@ def one(result: JsonObject, now: int, query: str = "", look: Look = PLAIN) -> Re
         time_text.clock(at, look.zone),
         time_text.relative(at, now),
         f"seq {result['seq']}",
-        f"ref {one_line(result['ref'], 40)}" if result["ref"] else "",
+        f"ref {one_line(result['ref'], 40)}" if result["ref"] and not result["kind"] else "",
         f"tags {one_line(', '.join(result['tags']), 60)}" if result["tags"] else "",
         f"source {one_line(result['source'], 40)}" if result["source"] else "",
         f"document {one_line(result['document'], 60)}" if result["document"] else "",
         f"part {result['part']} of {result['parts']}" if result["parts"] > 1 else "",
+        f"rests on {', '.join(f'seq {seq}' for seq in result['sources'])}" if result["sources"] else "",
+        f"until {time_text.clock(time_text.microseconds(result['until']), look.zone)}" if result["until"] else "",
+        "outdated" if result["outdated"] else "",
         f"score {result['score']:.2f}" if look.scores else "",
     ]
-    who = _NOUNS.get(result["place"]) or result["name"] or result["role"]
+    who = result["kind"] or _NOUNS.get(result["place"]) or result["name"] or result["role"]
     return Group(
         Text.assemble(
             (one_line(who), ROLES.get(result["role"], "bold")),

@@ -30,13 +30,13 @@ QUERY_RESULTS = 10
 
 PLACES: Mapping[str, Sequence[Place]] = {
     "everything": (), "messages": ("messages",), "archive": ("archive",), "documents": ("documents",),
-    "recall": ("messages",), "archival": ("archive", "documents"),
+    "derived": ("derived",), "recall": ("messages",), "archival": ("archive", "documents"),
 }  # fmt: skip
 """Values of --in; the last two are those of MemGPT."""
 
 WITHOUT: Mapping[str, Sequence[str]] = {
     "everything": (), "messages": ("tags", "source"), "recall": ("tags", "source"), "archive": ("role", "source"),
-    "documents": ("role",), "archival": ("role",),
+    "documents": ("role",), "archival": ("role",), "derived": ("role", "tags", "source"),
 }  # fmt: skip
 """Filters that nothing in a place can pass, by value of --in."""
 
@@ -146,6 +146,7 @@ def filters_of(args: Namespace) -> Filters:
         tags=tuple(map(check_text, args.tags or ())),
         source=check_text(args.source),
         places=PLACES[args.place],
+        ended=args.ended,
     )
 
 

@@ -27,9 +27,9 @@ FIGURES = pa.schema(
     }
 )
 """Derived columns. `f_tokens`: tokens of a model call. `f_asked`: true if a request was sent for that call. `f_kind`:
-the failure of a model call, the result of a function ("ok", "failed", "unknown"), the reason of an abandoned turn, the
-exceeded budget, or the source of an alert. `f_name`: the function. `f_window`, `f_fraction`: the context window of a
-configuration, and the fraction of it at which the agent is warned.
+the failure or purpose of a model call, the result of a function ("ok", "failed", "unknown"), the reason of an abandoned
+turn, the exceeded budget, or the source of an alert. `f_name`: the function. `f_window`, `f_fraction`: the context
+window of a configuration, and the fraction of it at which the agent is warned.
 """
 
 _NOTHING = (None,) * len(FIGURES)
@@ -72,6 +72,7 @@ _SHAPES = {
     "model_failed": _CallPayload,
     "model_switched": _CallPayload,
     "summary": _CallPayload,
+    "derivation_replied": _CallPayload,
     "function_result": _ResultPayload,
     "turn_abandoned": _EndPayload,
     "budget_exceeded": _EndPayload,
@@ -108,7 +109,7 @@ def _figures(kind: str, payload: str) -> tuple[Any, ...]:
     except (msgspec.MsgspecError, UnicodeDecodeError):  # written by a newer everlog: leave the figures empty
         return _NOTHING
     if isinstance(facts, _CallPayload):
-        word = facts.purpose if kind == "reply_rejected" else facts.failure
+        word = facts.purpose if kind in ("reply_rejected", "derivation_replied") else facts.failure
         return facts.usage.total, facts.context_sha256 is not None, word, None, None, None
     if isinstance(facts, _ResultPayload):
         return None, None, "unknown" if facts.unknown else "ok" if facts.ok else "failed", facts.name, None, None

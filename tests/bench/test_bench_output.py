@@ -20,6 +20,7 @@ from bench import (  # fmt: skip
     archive,
     cold_start,
     dedicated,
+    derivation,
     fleet,
     gateway,
     listing,
@@ -40,6 +41,7 @@ TINY = {
     "cold_start": "cold_start.report(cold_start.Plan(runs=1, turns=12, window=4096, ray_runs=0))",
     "append": "append.report(append.Plan(runs=1, singles=3, agents=4, groups=4, young=3, old=1200, compared=3))",
     "archive": "archive.report(archive.Plan(own=200, few=1, many=2, searches=4, burst=128, rebuilds=1))",
+    "derivation": "derivation.report(derivation.Plan(messages=60, runs=1))",
     "fleet": "fleet.report(fleet.Plan(agents=20, messages=2, rounds=1, few=4, registered=40, cold=4, events=1000, "
     "old=2, events_old=2000, gateway_agents=4, gateway_messages=2))",
     "gateway": "gateway.report(gateway.Plan(at_once=(1, 2), runs=2, rounds=1, turns=4))",
@@ -60,6 +62,7 @@ KEYS = {
     "cold_start": cold_start.KEYS[:2],  # those with Ray are asked of `bench.dedicated`
     "append": append.KEYS,
     "archive": archive.KEYS,
+    "derivation": derivation.KEYS,
     "fleet": fleet.KEYS,
     "gateway": ("gateway_ratio_1", "gateway_ratio_2", gateway.KEYS[3]),
     "listing": listing.KEYS,

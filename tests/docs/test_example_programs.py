@@ -94,8 +94,9 @@ def test_the_python_page_has_every_method() -> None:
     """docs/reference/python.md has a heading for every public method and property of the public classes."""
     page = (EXAMPLES.parent / "reference" / "python.md").read_text()
     for kind in (
-        agent_system.AgentSystem, agent_ref.AgentRef, agent_ref.ArchivalMemory, agent_state.AgentState, runtime.Run,
-        reply.Reply, reply.SendOutcome, store_services.DocumentSources, store_services.SharedBlocks,
+        agent_system.AgentSystem, agent_ref.AgentRef, agent_ref.ArchivalMemory, agent_ref.AgentMemories,
+        agent_state.AgentState, runtime.Run, reply.Reply, reply.SendOutcome,
+        store_services.DocumentSources, store_services.SharedBlocks,
     ):  # fmt: skip
         for name, value in vars(kind).items():
             if (inspect.isfunction(value) or isinstance(value, property)) and not name.startswith("_"):

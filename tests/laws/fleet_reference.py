@@ -170,7 +170,7 @@ def _step(one: Told) -> Row:
 
 
 def _is_call(one: Told) -> bool:
-    kinds = ("model_reply", "reply_rejected", "model_failed", "model_switched", "summary")
+    kinds = ("model_reply", "reply_rejected", "model_failed", "model_switched", "summary", "derivation_replied")
     return one.record.type in kinds and "context_sha256" in one.payload
 
 
@@ -195,10 +195,11 @@ def cost(one: Told) -> float | None:
 
 def _model_call(one: Told) -> Row:
     kind, payload = one.record.type, one.payload
-    purpose = payload.get("purpose", "reply") if kind == "reply_rejected" else "reply"
+    purpose = payload.get("purpose", "reply") if kind in ("reply_rejected", "derivation_replied") else "reply"
     return {
         **one.place, "recorded_at": one.record.recorded_at, "purpose": "summary" if kind == "summary" else purpose,
-        "outcome": {"reply_rejected": "rejected", "model_failed": "failed", "model_switched": "failed"}.get(kind, "ok"),
+        "outcome": "rejected" if payload.get("fault") and kind == "derivation_replied"
+        else {"reply_rejected": "rejected", "model_failed": "failed", "model_switched": "failed"}.get(kind, "ok"),
         "failure": payload.get("failure", "") if kind in ("model_failed", "model_switched") else "",
         "model": payload.get("model", ""),
         "context_sha256": payload.get("context_sha256"), "context_bytes": payload.get("context_bytes"),

@@ -16,12 +16,12 @@ SUB_ROOMS: Mapping[str, Sequence[str]] = {
     "store": ("base", "partition", "sealed", "log", "streams", "backup", "stores", "check", "embedding", "archive"),
     "projections": ("search", "hot"),
     "actors": (
-        "ports", "models", "prompt", "formats", "memory", "functions", "agent", "replay", "rerun", "reports",
-        "archive", "erasure", "gateway", "hosting", "cluster",
+        "ports", "models", "prompt", "formats", "recollection", "memory", "derivation", "functions", "agent",
+        "deriving", "replay", "rerun", "reports", "archive", "erasure", "gateway", "hosting", "cluster",
     ),
     "interfaces": (
         "defaults", "common", "line_editor", "output", "documents", "imports", "show", "talk", "manage",
-        "replay_console", "fleet", "operate", "explain", "cli", "tour", "testing",
+        "memories", "replay_console", "fleet", "operate", "explain", "cli", "tour", "testing",
     ),
 }  # fmt: skip
 """The sub-rooms of each room, lowest first: a sub-room may import itself and those before it. The top of a room comes

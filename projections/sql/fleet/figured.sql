@@ -1,10 +1,10 @@
 -- Records that are not sealed yet, with the derived columns that sealed files have (`store/sealed/derived_columns.py`).
 -- Here these are computed from the payload, and only for queries that use them.
 SELECT agent_id, seq, "commit", event_id, recorded_at, said_at, type, turn, step, cause, version, text, payload,
-    CASE WHEN type IN ('model_reply', 'reply_rejected', 'model_failed', 'model_switched', 'summary')
+    CASE WHEN type IN ('model_reply', 'reply_rejected', 'model_failed', 'model_switched', 'summary', 'derivation_replied')
         THEN TRY((payload->>'$.usage.total')::BIGINT) END
         AS f_tokens,
-    type IN ('model_reply', 'reply_rejected', 'model_failed', 'model_switched', 'summary') AND contains(payload, '"context_sha256":"')
+    type IN ('model_reply', 'reply_rejected', 'model_failed', 'model_switched', 'summary', 'derivation_replied') AND contains(payload, '"context_sha256":"')
         AS f_asked,
     CASE type
         WHEN 'function_result' THEN CASE
@@ -14,6 +14,7 @@ SELECT agent_id, seq, "commit", event_id, recorded_at, said_at, type, turn, step
         WHEN 'model_failed' THEN TRY(payload->>'$.failure')
         WHEN 'model_switched' THEN TRY(payload->>'$.failure')
         WHEN 'reply_rejected' THEN coalesce(TRY(payload->>'$.purpose'), 'reply')
+        WHEN 'derivation_replied' THEN CASE WHEN starts_with(payload, '{"erased":true') THEN NULL ELSE TRY(payload->>'$.purpose') END
         WHEN 'turn_abandoned' THEN TRY(payload->>'$.reason')
         WHEN 'budget_exceeded' THEN TRY(payload->>'$.budget')
         WHEN 'system_alert' THEN coalesce(TRY(payload->>'$.source'), 'manual') END AS f_kind,

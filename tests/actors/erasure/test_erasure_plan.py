@@ -10,7 +10,16 @@ import pytest
 from everlog.actors.erasure.erasure_plan import ErasurePlan, plan_erasure
 from everlog.actors.erasure.record_words import SoughtWords, added_words, forms_of, normalized, words_of
 from everlog.actors.erasure.selection import Selection
-from everlog.events import ArchivalDeleted, BadInput, RecordsErased, UserMessage, draft
+from everlog.events import (
+    ArchivalDeleted,
+    BadInput,
+    DerivationReplied,
+    FactNoted,
+    InsightNoted,
+    RecordsErased,
+    UserMessage,
+    draft,
+)
 from tests.support.agent_world import World, completion, say
 
 
@@ -247,3 +256,28 @@ def test_an_erasure_that_was_not_carried_out_is_planned_with_the_next_one() -> N
     found = plan(world, seqs=[(said[1], said[1])])
     assert [one.seq for one in found.taken] == said
     assert found.taken[0].why == f"the erasure at {len(world.log())} was interrupted"
+
+
+def test_what_was_derived_follows_its_sources() -> None:
+    """A fact and an insight that rests on it, and the model's answer that saw the message, follow; another fact does
+    not.
+    """
+    world = told(NUMBER, TEA)
+    number, tea = first(world, "user_message"), first(world, "user_message", 1)
+    about = {"subject": "user", "deriver": "gpt", "generation": 1}
+
+    async def conclude() -> None:
+        async with world.system.agent("sam", world.settings) as sam:
+            made = [
+                DerivationReplied(derivation="facts", purpose="facts", model="gpt", context_sha256="0" * 64, raw="{}",
+                                  from_seq=number, to_seq=number),
+                FactNoted(text="A", predicate="has_number", object="x", sources=[number], **about),
+                FactNoted(text="B", predicate="likes", object="tea", sources=[tea], **about),
+            ]  # fmt: skip
+            left = await sam.commit(made, turn=sam.turn, step=0)
+            await sam.commit([InsightNoted(text="C", sources=[left[1].seq], deriver="gpt")], turn=sam.turn, step=0)
+
+    asyncio.run(conclude())
+    left = plan(world, seqs=[(number, number)]).left
+    assert [one.text for one in left if one.type in ("fact_noted", "insight_noted")] == ["A", "C"]
+    assert "derivation_replied" in kinds(left)

@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from everlog.store import FileStore
+from tests.actors.memory.test_derived_search import derived, first_seq, world_with
 from tests.interfaces.conftest import Line
+from tests.support.agent_world import START
 
 LONG = "I walked along the quay and looked at the water for a while. " * 12
 TOLD = {
@@ -86,6 +89,7 @@ def test_the_best_passage_is_shown_and_the_whole_on_request(fleet: Line) -> None
         (("--all", "--queries", "nowhere"), "--queries searches one agent"),
         (("ann", "x", "--in", "messages", "--tag", "a"), "--tag finds nothing with --in messages"),
         (("ann", "x", "--in", "archive", "--source", "a"), "--source finds nothing with --in archive"),
+        (("ann", "x", "--in", "derived", "--tag", "a"), "--tag finds nothing with --in derived"),
         (("zz*", "x"), "no agent matches 'zz*'"),
     ],
 )
@@ -105,3 +109,16 @@ def test_an_unreadable_agent_is_an_error_and_hides_no_other(fleet: Line) -> None
     assert code == 1
     assert {hit["agent"] for hit in json.loads(out)["results"]} == {"ann", "bob"}
     assert "everlog: " in err
+
+
+def test_what_was_derived_is_searched_with_what_it_rests_on(cli: Line) -> None:
+    """--in derived finds insights and facts; the page names their sources; --ended shows facts that have ended."""
+    first = first_seq()
+    world_with(*derived(first), store=FileStore.create(cli.root, lambda: START, "derived"))
+    (insight,) = cli.json("search", "sam", "Italian towns", "--in", "derived", "--words")["results"]
+    assert insight["place"] == "derived" and insight["sources"] == [first, first + 2] and insight["outdated"]
+    page = " ".join(cli.ok("search", "sam", "Italian towns", "--in", "derived", "--words").split())
+    assert " insight · " in page and f"rests on seq {first}, seq {first + 2} · outdated" in page
+    assert "lives in Rome" not in cli.ok("search", "sam", "Lea lives", "--in", "derived", "--words")
+    ended = " ".join(cli.ok("search", "sam", "Lea lives", "--in", "derived", "--ended", "--words").split())
+    assert "Lea lives in Rome." in ended and "· until 20" in ended

@@ -41,6 +41,11 @@ async def no_search(*_: object) -> Any:
     raise AssertionError("a search was not expected")
 
 
+def no_moment(*_: object) -> Any:
+    """Stand in for the opener of past moments: none of these tests reads memories."""
+    raise AssertionError("a reading of memories was not expected")
+
+
 async def no_names(*_: object) -> None:
     """Stand in for the names of an agent: none of these agents has forks or another name."""
 
@@ -49,9 +54,8 @@ def ref_of(agent_id: str, runtime: Any, ports: Ports) -> AgentRef:
     """Return a handle on an agent that was not opened yet."""
     sender = CommandSender(agent_id, runtime, capabilities=None, ports=ports, on_commit=None)
     opened = OpenReport(born=False, model="", zone="UTC", head=0, turn=0, waiting=0)
-    return AgentRef(
-        sender, opened, searches=AgentSearches(no_search, no_search), naming=AgentNaming(no_names, no_names, no_names)
-    )
+    searches = AgentSearches(no_search, no_search, no_moment)
+    return AgentRef(sender, opened, searches=searches, naming=AgentNaming(no_names, no_names, no_names))
 
 
 async def open_ref(ref: AgentRef, settings: Settings) -> None:

@@ -1,0 +1,1 @@
+"""Show, derive and correct what an agent remembers."""
