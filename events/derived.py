@@ -52,15 +52,14 @@ class MemoriesDerived(DerivedEvent, frozen=True, kw_only=True):
 
 
 class DerivationReplied(DerivedEvent, frozen=True, kw_only=True):
-    """A model answered a request of a derivation. Its answer may be unusable, and is kept all the same."""
+    """A model answered a request of a derivation that showed the sources. Its answer may be unusable, and is kept all
+    the same.
+    """
 
     kind: ClassVar[str] = "derivation_replied"
 
     derivation: DerivationKind
     purpose: Literal["facts", "importance", "questions", "insights", "plan", "block"]
-    from_seq: int = 0
-    to_seq: int = 0
-    """First and last record that the request showed, both inclusive; 0: none."""
     fault: str = ""
     """Reason for which nothing was taken from the answer; empty if it was used."""
     model: str

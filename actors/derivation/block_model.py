@@ -39,7 +39,8 @@ async def choose(
     """
     numbered = "\n".join(f"{number}. {text}" for number, (text, _) in enumerate(known, 1))
     told = f"{numbered}\n\nThe block says:\n{value}"
-    return await model.ask("block", [("system", PROMPT.format(label=label)), ("user", told)], reader(known))
+    messages = [("system", PROMPT.format(label=label)), ("user", told)]
+    return await model.ask("block", messages, reader(known), [seq for _, seq in known])
 
 
 def reader(known: Sequence[tuple[str, int]]) -> Callable[[str], list[tuple[str, int]]]:

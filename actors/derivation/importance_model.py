@@ -33,7 +33,8 @@ async def rate(
     None: nothing could be taken from the answer. Raise ModelError.
     """
     told = "\n".join(f"{number}. {statement(one, zone)}" for number, one in enumerate(batch, 1))
-    ratings, event_id = await model.ask("importance", [("system", PROMPT), ("user", told)], reader(batch))
+    shown = [one.seq for one in batch]
+    ratings, event_id = await model.ask("importance", [("system", PROMPT), ("user", told)], reader(batch), shown)
     if ratings is None:
         return None, event_id
     event = ImportanceRated(

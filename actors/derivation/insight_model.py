@@ -52,9 +52,12 @@ class Asks(Protocol):
     name: str
 
     async def ask(
-        self, purpose: Any, messages: Sequence[tuple[str, str]], read: Callable[[str], T]
+        self, purpose: Any, messages: Sequence[tuple[str, str]], read: Callable[[str], T], shown: Sequence[int]
     ) -> tuple[T | None, str]:
-        """Return what was read from the answer, or None, and the event id of the answer's record."""
+        """Return what was read from the answer, or None, and the event id of the answer's record.
+
+        `shown`: seqs of the records that the request shows.
+        """
         ...
 
 
@@ -91,7 +94,7 @@ class InsightModel:
         newest = material.evidence[-NEWEST_MEMORIES:]
         told = "\n".join(statement(one, material.zone) for one in newest)
         messages = [("system", QUESTIONS_PROMPT), ("user", told)]
-        questions, event_id = await self._model.ask("questions", messages, read_questions)
+        questions, event_id = await self._model.ask("questions", messages, read_questions, [one.seq for one in newest])
         if questions is None:
             return Conclusions(refused=["The model named no questions."], replies=[event_id])
         found = InsightReader(material, self._model.name)
@@ -103,7 +106,7 @@ class InsightModel:
             listed = "\n".join(f"{n}. {statement(one, material.zone)}" for n, one in enumerate(memories, 1))
             messages = [("system", INSIGHTS_PROMPT), ("user", f"{listed}\n\nQuestion: {question}")]
             read = found.reader(question, memories)
-            taken, event_id = await self._model.ask("insights", messages, read)
+            taken, event_id = await self._model.ask("insights", messages, read, [one.seq for one in memories])
             replies.append(event_id)
             found.take(taken)
         return Conclusions(found.events, found.refused, replies)

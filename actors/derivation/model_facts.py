@@ -57,7 +57,11 @@ class AnsweringModel(Protocol):
     name: str
 
     async def ask(
-        self, purpose: Literal["facts"], messages: Sequence[tuple[str, str]], read: Callable[[str], T]
+        self,
+        purpose: Literal["facts"],
+        messages: Sequence[tuple[str, str]],
+        read: Callable[[str], T],
+        shown: Sequence[int],
     ) -> tuple[T | None, str]: ...
 
 
@@ -87,7 +91,10 @@ class ModelFacts:
         """Return the facts of one answer that the messages bear out. Raise ModelError if the model cannot be asked."""
         ledger = FactLedger(material, self.name)
         known = known_facts(material, ledger)
-        answer, event_id = await self._model.ask("facts", request_messages(material, known), read_answer)
+        shown = [message.seq for message in material.evidence] + [
+            fact.reference for fact in known if fact.reference > 0
+        ]
+        answer, event_id = await self._model.ask("facts", request_messages(material, known), read_answer, shown)
         if answer is None:
             return Conclusions(refused=["The answer of the model could not be used."], replies=[event_id])
         return Conclusions(events=ledger.events, refused=_conclude(answer, material, ledger, known), replies=[event_id])

@@ -36,7 +36,7 @@ async def divide(model: Asks, row: PlanRow, now: int, zone: str) -> tuple[list[P
         f"Plan: {row['title']}\nItem: {row['text']}\nIt begins at {format_time(start, zone)} and takes {minutes} "
         f"minutes.{where}"
     )
-    return await model.ask("plan", [("system", PROMPT), ("user", told)], reader(row, start, minutes))
+    return await model.ask("plan", [("system", PROMPT), ("user", told)], reader(row, start, minutes), [row["plan"]])
 
 
 def reader(row: PlanRow, start: int, minutes: int) -> Callable[[str], list[PlanItem]]:

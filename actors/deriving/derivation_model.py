@@ -58,13 +58,18 @@ class DerivationModel:
         self.name = model_name
 
     async def ask(
-        self, purpose: Purpose, messages: Sequence[tuple[str, str]], read: Callable[[str], T]
+        self,
+        purpose: Purpose,
+        messages: Sequence[tuple[str, str]],
+        read: Callable[[str], T],
+        shown: Sequence[int],
     ) -> tuple[T | None, str]:
         """Return the result of `read` for the text of the answer, and the event id of the answer's record.
 
         `messages`: (role, text) in order, of the roles `system`, `user` and `assistant`. `read` raises BadReply for an
         unusable answer: it is recorded with that fault, and asked for DERIVATION_ATTEMPTS times in all. Then the result
-        is None. Raise ModelError if the model cannot be asked; nothing is recorded then.
+        is None. `shown`: seqs of the records that the request shows, which an erasure of one of them goes by. Raise
+        ModelError if the model cannot be asked; nothing is recorded then.
         """
         body = request_body(self.name, messages)
         sha256 = hashlib.sha256(body).hexdigest()
@@ -80,7 +85,7 @@ class DerivationModel:
             replied = DerivationReplied(
                 derivation=self._derivation, purpose=purpose, fault=fault, model=self.name, usage=usage_of(answer.raw),
                 latency_us=answer.latency_us, context_sha256=sha256, context_bytes=len(body), raw=answer.raw,
-                deriver=self.name, generation=self._generation,
+                deriver=self.name, generation=self._generation, sources=sorted(set(shown)),
             )  # fmt: skip
             event_id = (await self._agent.commit([replied], turn=self._agent.turn, step=0))[0].event_id
             if not fault:

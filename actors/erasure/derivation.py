@@ -51,6 +51,8 @@ _STORED = frozenset(
     kind.kind for kind in (MemoryEdited, ArchivalInserted, ArchivalUpdated, Summary, DocumentLoaded, SummaryExpanded)
 )
 """Kinds of records whose words are kept to be said again: all words of such a record are looked for."""
+_RESTING = frozenset((*DERIVED, DerivationReplied.kind))
+"""Kinds of records that name the records that they rest on, or that a model was shown."""
 _REPLIES = frozenset(kind.kind for kind in (ModelReply, MessageSent, ReplyRejected))
 _SETUP = frozenset(kind.kind for kind in (AgentConfigured, AgentCreated, MemoryEdited))
 _OWN_FUNCTIONS = frozenset(tool.name for tool in (*BUILTIN, *MEMORY_FUNCTIONS))
@@ -86,10 +88,8 @@ class CauseTracker:
         """Return the seq of the taken record that caused a later one; 0 for none."""
         if record.type == Summary.kind and (covered := self._covered(payload)):
             return covered
-        if record.type in DERIVED and (source := self._source(payload)):
+        if record.type in _RESTING and (source := self._source(payload)):
             return source
-        if record.type == DerivationReplied.kind and (shown := self._first_in(payload, "from_seq", "to_seq")):
-            return shown
         if record.type == ArchivalUpdated.kind and (stored := self._memories.get(payload.get("memory_id", ""))):
             return stored
         if record.turn in self._steps and record.type in _FOLLOWING and record.type not in INPUTS:
@@ -101,16 +101,12 @@ class CauseTracker:
     def _covered(self, payload: Mapping[str, Any]) -> int:
         if self._summary:
             return self._summary
-        return self._first_in(payload, "covers_from", "covers_to")
-
-    def _first_in(self, payload: Mapping[str, Any], first: str, last: str) -> int:
-        """Return the first taken seq between two fields of a payload, both inclusive; 0 for none."""
-        place = bisect_left(self._seqs, payload.get(first, 0))
+        place = bisect_left(self._seqs, payload.get("covers_from", 0))
         found = self._seqs[place] if place < len(self._seqs) else 0
-        return found if found <= payload.get(last, 0) else 0
+        return found if found <= payload.get("covers_to", 0) else 0
 
     def _source(self, payload: Mapping[str, Any]) -> int:
-        """Return the first source of a derived memory that is taken; 0 for none."""
+        """Return the first source that is taken; 0 for none."""
         for source in payload.get("sources", ()):
             place = bisect_left(self._seqs, source)
             if place < len(self._seqs) and self._seqs[place] == source:

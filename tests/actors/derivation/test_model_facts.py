@@ -211,7 +211,7 @@ def test_the_same_messages_give_the_same_request_whenever_it_is_asked() -> None:
         def __init__(self) -> None:
             self.asked: list[Any] = []
 
-        async def ask(self, purpose: str, messages: Any, read: Any) -> Any:
+        async def ask(self, purpose: str, messages: Any, read: Any, shown: Any) -> Any:
             self.asked.append(messages)
             return None, "id"
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from everlog.actors.agent import derivation_model
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.conversation_import import ImportedMessage
 from everlog.actors.api import open_system
 from everlog.actors.derivation.conclusions import SOURCE_KINDS
+from everlog.actors.deriving import derivation_model
 from everlog.events import DerivationReplied, InsightNoted, MemoriesDerived, Record, UserMessage, event_of
 from everlog.events.times import moment
 from tests.support.agent_world import SECOND, START

@@ -270,7 +270,7 @@ def test_what_was_derived_follows_its_sources() -> None:
         async with world.system.agent("sam", world.settings) as sam:
             made = [
                 DerivationReplied(derivation="facts", purpose="facts", model="gpt", context_sha256="0" * 64, raw="{}",
-                                  from_seq=number, to_seq=number),
+                                  sources=[number]),
                 FactNoted(text="A", predicate="has_number", object="x", sources=[number], **about),
                 FactNoted(text="B", predicate="likes", object="tea", sources=[tea], **about),
             ]  # fmt: skip
