@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Self
 
 from everlog.actors.agent.agent_view import AgentView
-from everlog.actors.memory_views import MemoryMoment, MemoryReader
+from everlog.actors.memory_views import MemoryMoment, MemoryViews
 from everlog.actors.ports.agent_constants import PAGE_RESULTS
 from everlog.actors.ports.effects import ANYTHING, Filters, Page, ThreadRunner
 from everlog.actors.prompt.context import Context
@@ -40,7 +40,7 @@ class AgentState:
         self._runner = aside
         self._lock = asyncio.Lock()
         self._closed = False
-        self.memories = MemoryReader(view.agent_id, self._moment)
+        self.memories = MemoryViews(view.agent_id, self._moment)
         """All that the agent remembered at the moment: messages, stored texts, and what was derived."""
 
     async def rows(self, projection: str) -> list[dict[str, Any]]:

@@ -11,18 +11,18 @@ from everlog.actors.agent import commands
 from everlog.actors.command_sender import CommandSender
 from everlog.actors.derivation.conclusions import DerivationReport
 from everlog.actors.deriving import memory_commands
-from everlog.actors.memory_views import MemoryReader, MomentOpener
+from everlog.actors.memory_views import MemoryViews, MomentOpener
 from everlog.actors.short_tracebacks import short_tracebacks
 from everlog.events import DerivationKind, PlanItem, Precision
 from everlog.events.times import microseconds_of
 
 
 @short_tracebacks
-class AgentMemories(MemoryReader):
+class AgentMemories(MemoryViews):
     """All memories of one agent: messages, archival memory, insights, facts and plans. No method runs a turn; only
     `derive` may ask a model.
 
-    It reads as a `MemoryReader` does, and a past moment or another agent's fork has the same reading methods.
+    It reads as a `MemoryViews` does, and a past moment or another agent's fork has the same reading methods.
     """
 
     def __init__(self, sender: CommandSender, moments: MomentOpener) -> None:

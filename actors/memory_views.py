@@ -120,7 +120,7 @@ def moments_of(system: LocalSystem, agent_id: str, aside: ThreadRunner) -> Momen
 
 
 @short_tracebacks
-class MemoryReader:
+class MemoryViews:
     """All memories of one agent: messages, archival memory, insights, facts and plans. Reads, and writes nothing.
 
     `as_of` of each method is a seq (inclusive) or a time with a zone; None: now. `kinds`: only memories of these kinds;

@@ -28,7 +28,7 @@ from everlog.actors.derived_memories import AgentMemories
 from everlog.actors.functions.extras import NO_GRANTS, Grants
 from everlog.actors.functions.tools import Tool
 from everlog.actors.loop_thread import LoopThread
-from everlog.actors.memory_views import MemoryReader
+from everlog.actors.memory_views import MemoryViews
 from everlog.actors.ports.agent_constants import IDLE_S
 from everlog.actors.ports.ports import Ports
 from everlog.actors.reply import Reply
@@ -115,19 +115,19 @@ class SyncArchivalMemory(SyncProxy):
     search = blocking(ArchivalMemory.search)
 
 
-class SyncMemoryReader(SyncProxy):
-    """Blocking form of `MemoryReader`."""
+class SyncMemoryViews(SyncProxy):
+    """Blocking form of `MemoryViews`."""
 
-    list = blocking(MemoryReader.list)
-    count = blocking(MemoryReader.count)
-    total_tokens = blocking(MemoryReader.total_tokens)
-    search = blocking(MemoryReader.search)
-    format = blocking(MemoryReader.format)
-    summarized = blocking(MemoryReader.summarized)
-    tree = blocking(MemoryReader.tree)
+    list = blocking(MemoryViews.list)
+    count = blocking(MemoryViews.count)
+    total_tokens = blocking(MemoryViews.total_tokens)
+    search = blocking(MemoryViews.search)
+    format = blocking(MemoryViews.format)
+    summarized = blocking(MemoryViews.summarized)
+    tree = blocking(MemoryViews.tree)
 
 
-class SyncAgentMemories(SyncMemoryReader):
+class SyncAgentMemories(SyncMemoryViews):
     """Blocking form of `AgentMemories`."""
 
     add = blocking(AgentMemories.add)
@@ -238,9 +238,9 @@ class SyncAgentState(SyncProxy):
         return bool(self._wrapped.is_past)
 
     @property
-    def memories(self) -> SyncMemoryReader:
+    def memories(self) -> SyncMemoryViews:
         """All that the agent remembered at the moment: messages, stored texts, and what was derived."""
-        return SyncMemoryReader(self._wrapped.memories, self._loop)
+        return SyncMemoryViews(self._wrapped.memories, self._loop)
 
     def __enter__(self) -> Self:
         return self

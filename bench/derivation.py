@@ -18,9 +18,9 @@ from bench.support.harness import Figure, Line, Noise, line, median, noise, opti
 from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.local_system import LocalSystem
-from everlog.actors.agent.memory_derivation import MemoryDerivation
 from everlog.actors.derivation.conclusions import DerivationReport
 from everlog.actors.derivation.rule_facts import RuleFacts
+from everlog.actors.deriving.memory_derivation import MemoryDerivation
 from everlog.actors.ports.real_clock import RealClock
 from everlog.events import FactEnded, FactNoted, Record, UserMessage
 from everlog.store import FileStore

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from everlog.actors.gateway.gateway_limits import GatewayLimits
     from everlog.actors.memory.core_memory import Memory
     from everlog.actors.memory.document_load import Document
-    from everlog.actors.memory_views import MemoryReader
+    from everlog.actors.memory_views import MemoryViews
     from everlog.actors.ports.effects import Filters
     from everlog.actors.ports.ports import Ports
     from everlog.actors.recollection.memory_levels import KnownSummaries, SummaryLimits
@@ -180,7 +180,7 @@ __all__ = [
     "MemoriesWithdrawn",
     "Memory",
     "MemoryEdited",
-    "MemoryReader",
+    "MemoryViews",
     "MessageSent",
     "ModelError",
     "ModelFailed",
@@ -251,7 +251,7 @@ _MODULES = {
     "Filters": "everlog.actors.ports.effects",
     "KnownSummaries": "everlog.actors.recollection.memory_levels",
     "MEMORIES_SEARCH": "everlog.actors.functions.memories_search",
-    "MemoryReader": "everlog.actors.memory_views",
+    "MemoryViews": "everlog.actors.memory_views",
     "SummaryLimits": "everlog.actors.recollection.memory_levels",
     "RerunOutcome": "everlog.actors.rerun.rerun",
     "AgentRef": "everlog.actors.agent_ref",

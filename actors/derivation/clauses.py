@@ -16,7 +16,7 @@ STATED_CHARS_MAX = 10_000
 _CODE = re.compile(r"```.*?(?:```|\Z)|^\s*>.*$", re.DOTALL | re.MULTILINE)
 _QUOTE = re.compile(r'"([^"\n]*)"|“([^”\n]*)”|„([^“”\n]*)[“”]|«([^»\n]*)»')
 _QUOTED_WORDS_MAX = 4
-"""Words of a quotation that may be a title; a longer one is what somebody else said."""
+"""Words of a quotation that may be a title; a longer one is the words of another person."""
 _BLANKED = "\x00"
 _SENTENCE = re.compile(
     r"(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bSt\.)(?<!\bProf\.)(?<=[.!?;…])[\s)]+|\n+|\s+[-–—]+\s+|[()]"
@@ -46,8 +46,9 @@ _PARTS = re.compile(
     rf"|;\s*|,\s+(?={_BEGINS}|call me\b|{_VERBS})"
 )
 _ASIDE = re.compile(
-    r",?\s+(?:when|while|where|which|who|whom|whose|until|except)\b.*$|,\s*(?:right|isn't it)$", re.DOTALL
+    r",\s+(?:when|while|where|which|who|whom|whose|until|except)\b.*$|,\s*(?:right|isn't it)$", re.DOTALL
 )
+"""An aside after a comma. Without a comma it says which of several are meant, and the rules see it."""
 _LEAD = re.compile(
     r"^(?:(?:well|oh|so|and|but|yes|yeah|yep|hi|hey|hello|ok|okay|btw|fyi|by the way|actually|honestly|anyway|also|now|"
     r"currently|right now|these days|nowadays|as you know|please|you know|sure|thanks|thank you|great|cool|wow|haha|"

@@ -141,7 +141,7 @@ class FactLedger:
         begin = claim.time
         newer = [fact for fact in others if begin is not None and begin.end <= (_begin(fact))]
         if newer:
-            # It held before the fact that holds now, which therefore ended it and goes on.
+            # It held before the fact that holds now, which therefore ended it and still holds.
             first = min(newer, key=_begin)
             self._add_fact(claim, begin, until=first.begin or moment_time(first.said_at))
             return

@@ -80,7 +80,6 @@ ENDS = (
         rf"(?:no longer plays?|{_NO_MORE}play|stopped playing|gave up) (?:the )?{_NOUNS}", ("plays",), "", ended=True
     ),
     FactRule(rf"(?:no longer drives?|{_NO_MORE}drive) (?:an? |the |my )?{_NOUNS}", ("drives",), "", ended=True),
-    FactRule(rf"{_AM} (?:no longer|not) {_NAMED}", (), "", ended=True),
     FactRule(rf"{_AM} (?:no longer|not) an? {_NOUNS}", ("works_as", "is_a"), "", ended=True),
     FactRule(rf"{_AM} (?:no longer|not) (?P<o>{DIETS})", ("is_a",), "", ended=True),
     FactRule(rf"{_AM} (?:no longer|not) (?:married to|dating|engaged to) {_NAMED}", _PARTED, "", ended=True),
@@ -106,7 +105,7 @@ ENDS = (
         "",
         ended=True,
     ),
-    FactRule(rf"(?:{_HAVE} )?(?:moved out of|moved away from|left) {_PLACE}", ("lives_in",), "", ended=True),
+    FactRule(rf"(?:{_HAVE} )?(?:moved out of|moved away from) {_PLACE}", ("lives_in",), "", ended=True),
     FactRule(rf"(?:{_HAVE} )?(?:broke|broken|split) up with {_NAMED}", _PARTED, "", ended=True),
     FactRule(
         rf"(?:{_HAVE} )?(?:separated from|divorced|(?:got|{_BE}) divorced from) {_NAMED}", _PARTED, "", ended=True
@@ -250,21 +249,23 @@ _ASIDES = re.compile(
     r"(?:,? (?:now|too|as well|these days|right now|at the moment|again|already|in fact|though|together|actually))+$"
 )
 _MORE = re.compile(
-    r",? (?:with|because of|after|before|for|to be|by|on|during|near|next to|so that|just|since|until) .*$|, [A-Z].*$"
+    r",? (?:with|because of|after|before|for|to be|by|on|during|near|next to|so that|"
+    r"just|since|until|when|where|while) .*$|, [A-Z].*$"
 )
-"""What may follow a name that ends a statement."""
+"""Words that may follow a name that ends a statement."""
 _TAIL = re.compile(
     r"\s+(?:too|so much|very much|a lot|a ton|as well|again|though|these days|right now|now|anymore|any more|today|"
     r"anyway|"
     r"more than (?:anything|ever).*|the most|most of all|lately|together|already|there|here|for sure|since|"
     r"because of .*|"
-    r"as .*|with .*|from .*|after .*|before .*|during .*|if .*|that .*|even .*|but .*|like .*|than .*)$",
+    r"as .*|with .*|from .*|after .*|before .*|during .*|even .*|but .*|like .*|than .*)$",
     re.IGNORECASE,
 )
 _LIST = re.compile(r"\s*,\s*(?:and\s+)?|\s+and\s+")
 _PRONOUN = re.compile(NOTHING, re.IGNORECASE)
 _LAX = re.compile(
-    r"\b(?:I|you|we|he|she|they|it|me|us|him|them|my|our|your|his|her|their|this|these|those|that|myself|yourself)\b"
+    r"\b(?:I|you|we|he|she|they|it|me|us|him|them|my|our|your|his|her|their|this|these|those|that|myself|yourself|"
+    r"who|whom|whose|which|when|where|while|if)\b"
     r"|^(?:the|so|such|more|most) (?=[a-z])|\b(?:to|in|of|on|at|for|and|or|the|an?|is|are|by|about)$"
 )
 """Objects that mean something only where they were said, or whose end was cut off."""

@@ -39,7 +39,7 @@ Got Getting Going Sounds Love Hope Here's There's That's What's It's Let's Who's
 Still Really Always Never Maybe Okay Ok Well Oh Hey Hi Hello Wow
 """
 NO_NAMES = frozenset(_NO_NAMES.split())
-"""Words with a capital at the beginning of a sentence that name nobody."""
+"""Words with a capital at the beginning of a sentence that are no names."""
 NOTHING = (
     r"(?:it|that|this|these|those|them|him|her|you|me|us|how|what|when|where|who|why|"
     r"to (?:see|hear|know|say|meet|think|be)|"

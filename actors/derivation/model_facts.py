@@ -17,7 +17,6 @@ from everlog.actors.derivation.conclusions import Conclusions, Evidence, Materia
 from everlog.actors.derivation.fact_ledger import ClaimedFact, FactLedger, KnownFact
 from everlog.actors.derivation.fact_times import FactTime, time_of
 from everlog.actors.formats import json_repair, repair_steps
-from everlog.actors.ports.agent_constants import DERIVE_MODEL_CHARS_MAX
 from everlog.events import BadReply, Precision
 from everlog.events.times import moment, since_epoch
 
@@ -32,6 +31,10 @@ INSTRUCTIONS = (
     "of a known fact that is over), `when` (a date as in `from`), `reason` and `messages`. Do not repeat what is "
     "known."
 )
+DERIVE_MODEL_CHARS_MAX = 12_000
+"""Most characters of messages in one request: about 3,000 tokens, which fits the window of a small model."""
+DERIVE_MODEL_MESSAGES_MAX = 40
+"""Most messages in one request: a model that reads more at once passes over some."""
 KNOWN_MAX = 50
 """Most known facts in one request: the newest about who speaks and who is named."""
 FACTS_MAX = 100
@@ -59,7 +62,7 @@ class AnsweringModel(Protocol):
 
 
 class FactAnswer(msgspec.Struct, frozen=True):
-    """What an answer proposes, as far as it has the shape that was asked for."""
+    """Proposals of an answer that has the shape that was asked for."""
 
     facts: Sequence[Any]
     ended: Sequence[Any]

@@ -1,6 +1,6 @@
 """Derive facts from messages by rules, without a model. Pure: the same messages give the same facts.
 
-The subject of a clause is the speaker ("I"), the one who is spoken to ("you"), a name, or somebody's relative. What an
+The subject of a clause is the speaker ("I"), the one who is spoken to ("you"), a name, or the relative of one. What an
 assistant without a name says is no source: it repeats what it was told, or speaks of itself.
 """
 
@@ -169,7 +169,7 @@ class _MessageReader:
         return "" if name in NO_NAMES or name.split(" ")[0] in NO_NAMES else name
 
     def _relative(self, owner: str, kin: str) -> str:
-        """Return the name of somebody's relative if exactly one is known; else the relation."""
+        """Return the name of the relative of a person if exactly one is known; else the relation."""
         if not owner:
             return ""
         known = {self._ledger.canonical(fact.object) for fact in self._ledger.holding(owner, f"has_{kin}")}

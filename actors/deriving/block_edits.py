@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from everlog.actors.agent.agent import Agent
-from everlog.actors.agent.derivation_model import DerivationModel
 from everlog.actors.derivation import block_model, block_rules
 from everlog.actors.derivation.conclusions import DerivationReport
 from everlog.actors.derivation.insight_rules import RULES
+from everlog.actors.deriving.derivation_model import DerivationModel
 from everlog.events import BadInput, Event, MemoriesDerived, MemoryEdited, Record
 
 

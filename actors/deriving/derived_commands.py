@@ -9,8 +9,6 @@ from itertools import islice
 from typing import Any, get_args
 
 from everlog.actors.agent.agent import Agent
-from everlog.actors.agent.derivation_model import DerivationModel
-from everlog.actors.agent.memory_derivation import MemoryDerivation
 from everlog.actors.derivation.conclusions import (
     DerivationReport,
     Material,
@@ -20,9 +18,14 @@ from everlog.actors.derivation.conclusions import (
 )
 from everlog.actors.derivation.fact_ledger import ClaimedFact, FactLedger
 from everlog.actors.derivation.fact_times import FactTime, time_of
-from everlog.actors.derivation.model_facts import ModelFacts
+from everlog.actors.derivation.model_facts import (
+    DERIVE_MODEL_CHARS_MAX,
+    DERIVE_MODEL_MESSAGES_MAX,
+    ModelFacts,
+)
 from everlog.actors.derivation.rule_facts import RuleFacts
 from everlog.actors.deriving.block_edits import BlockDerivation
+from everlog.actors.deriving.derivation_model import DerivationModel
 from everlog.actors.deriving.memory_commands import (
     ChooseGeneration,
     DeriveMemories,
@@ -31,9 +34,9 @@ from everlog.actors.deriving.memory_commands import (
     NoteFact,
     WithdrawMemories,
 )
+from everlog.actors.deriving.memory_derivation import MemoryDerivation
 from everlog.actors.deriving.plan_commands import PlanDivision
 from everlog.actors.deriving.reflection import RULES, Reflection
-from everlog.actors.ports.agent_constants import DERIVE_MODEL_CHARS_MAX, DERIVE_MODEL_MESSAGES_MAX
 from everlog.events import (
     BadInput,
     DerivationKind,

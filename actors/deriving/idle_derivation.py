@@ -23,6 +23,8 @@ FACT_BATCHES_MAX = 20
 class IdleDerivation:
     """Derivation of one activated agent."""
 
+    __slots__ = ("_agent", "_done_at")
+
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
         self._done_at = 0
@@ -57,7 +59,7 @@ class IdleDerivation:
         settings = self._agent.deriving
         generation = await generation_in_use(agent)
         reflection = Reflection(agent, settings.deriver, generation)
-        need = await reflection.need()
+        need = await reflection.need(0 if rested else settings.reflect_at)
         if not rested and need.importance < settings.reflect_at:
             return
         model = "" if settings.deriver == RULES else settings.deriver

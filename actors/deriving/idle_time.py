@@ -25,6 +25,19 @@ class IdleWorker(Protocol):
 class IdleTime:
     """One task that runs while no command does; there is none in between."""
 
+    __slots__ = (
+        "_derivation",
+        "_gate",
+        "_idle_s",
+        "_note",
+        "_on_idle",
+        "_rested",
+        "_sleep",
+        "_task",
+        "_then",
+        "_worker",
+    )
+
     def __init__(
         self, gate: asyncio.Lock, *, idle_s: float | None, sleep: Callable[[float], Awaitable[None]],
         on_idle: Callable[[], Awaitable[Any]], note: Callable[[str], None],
@@ -54,6 +67,7 @@ class IdleTime:
 
     def begin(self) -> None:
         """Begin the idle time after the last command in progress."""
+        self.stop()
         self._rested = False
         if self._idle_s is not None or self.derives:
             self._task = asyncio.get_running_loop().create_task(self._wait())

@@ -1,10 +1,10 @@
 """Have a model rate the messages that no model has rated, and record the ratings: before a reflection, if wanted."""
 
 from everlog.actors.agent.agent import Agent
-from everlog.actors.agent.derivation_model import DerivationModel
-from everlog.actors.agent.memory_derivation import evidence_of
 from everlog.actors.derivation.importance_model import RATED_MAX, rate
 from everlog.actors.derivation.insight_rules import RULES
+from everlog.actors.deriving.derivation_model import DerivationModel
+from everlog.actors.deriving.memory_derivation import evidence_of
 
 BATCHES_MAX = 20
 """Most requests of one call."""

@@ -12,7 +12,7 @@ from everlog.events import PlanItem
 class DeriveMemories(Command, frozen=True, kw_only=True):
     """Derive memories from what was said since the last derivation. The value is a `DerivationReport`.
 
-    A command that is sent again goes on after the last commit.
+    A command that is sent again continues after the last commit.
     """
 
     derivation: str = "facts"

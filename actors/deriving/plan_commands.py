@@ -7,10 +7,10 @@ says what is divided: a division that was interrupted is made again, and one tha
 from collections.abc import Sequence
 
 from everlog.actors.agent.agent import Agent
-from everlog.actors.agent.derivation_model import DerivationModel
 from everlog.actors.derivation import plan_model, plan_rules
 from everlog.actors.derivation.conclusions import DerivationReport, check_sources, source_kinds
 from everlog.actors.derivation.insight_rules import RULES
+from everlog.actors.deriving.derivation_model import DerivationModel
 from everlog.actors.deriving.memory_commands import ChangePlan, MakePlan
 from everlog.events import Event, MemoriesDerived, PlanChanged, PlanItem, PlanMade, Record
 

@@ -11,13 +11,15 @@ from typing import Any, NamedTuple
 import msgspec
 
 from everlog.actors.agent.agent import Agent
-from everlog.actors.agent.derivation_model import DerivationModel
-from everlog.actors.agent.memory_derivation import MemoryDerivation, evidence_of
 from everlog.actors.derivation.conclusions import DerivationReport, Deriver, Evidence, Material
 from everlog.actors.derivation.insight_model import NEWEST_MEMORIES, InsightModel
 from everlog.actors.derivation.insight_rules import InsightRules
+from everlog.actors.deriving.derivation_model import DerivationModel
+from everlog.actors.deriving.memory_derivation import MemoryDerivation, evidence_of
 from everlog.events import AgentCreated, AgentDeleted, InsightNoted
 
+IMPORTANCE_MAX = 10
+"""Largest importance of one message."""
 RULES = "rules"
 """Name of a deriver that stands for the rules of this version."""
 MESSAGES_PER_QUESTION = 15
@@ -50,14 +52,16 @@ class Reflection:
         self._insights: Sequence[Evidence] = ()
         self._facts: Sequence[Evidence] = ()
 
-    async def need(self) -> Need:
-        """Return the messages since the last reflection, and the sum of their importance."""
+    async def need(self, importance_min: int = 0) -> Need:
+        """Return the messages since the last reflection, and the sum of their importance; 0 if there are too few for
+        `importance_min`, because importance is looked up for all messages of the agent.
+        """
         after = await self._derivation.cursor()
         if self._agent.head <= after:
             return Need([], 0)
         messages = self._messages(after)
-        if not messages:
-            return Need([], 0)
+        if not messages or len(messages) * IMPORTANCE_MAX < importance_min:
+            return Need(messages, 0)
         rated = {row["seq"]: int(row["importance"]) for row in await self._agent.rows("importance")}
         said = [msgspec.structs.replace(one, importance=rated.get(one.seq, 0)) for one in messages]
         return Need(said, sum(one.importance for one in said))
@@ -68,7 +72,7 @@ class Reflection:
         Nothing is committed if nothing was said, or if its importance is below `importance_min`. Raise ModelError, also
         OverBudget: answers so far are in the log, and the next reflection reads them again.
         """
-        need = await self.need()
+        need = await self.need(importance_min)
         report = DerivationReport(derivation="reflection", generation=self._generation, deriver=self._deriver.name)
         if not need.messages or need.importance < importance_min:
             return report

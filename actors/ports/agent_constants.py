@@ -393,9 +393,5 @@ BLOCKS_MAX = 200
 
 DERIVATION_ATTEMPTS = 2
 """Requests that a derivation sends for one answer, if the first answer cannot be used."""
-DERIVE_MODEL_CHARS_MAX = 12_000
-"""Most characters of messages in one request for facts: about 3,000 tokens, which fits the window of a small model."""
-DERIVE_MODEL_MESSAGES_MAX = 40
-"""Most messages in one request for facts: a model that reads more at once passes over some."""
 DERIVE_MESSAGES_MAX = 500
 """Most messages that one commit of a derivation concludes from."""

@@ -1,1 +1,1 @@
-"""What an agent recalls of its memories: lists, levels of summaries, rankings, and what each memory rests on. Pure."""
+"""Views of an agent's memories: lists, levels of summaries, rankings, and trees of what they rest on. Pure."""

@@ -1,4 +1,4 @@
-"""Keep memories within a budget of tokens by summaries of summaries. Pure: somebody else writes the summaries.
+"""Keep memories within a budget of tokens by summaries of summaries. Pure: a caller writes the summaries.
 
 Each text has a level: 0 as it was said, or the level of the summary that it became. `MemoryLevels` says which texts are
 to be summarized next (`due`) and takes the summary (`give`); it is the same for the same texts and summaries. It always

@@ -1,7 +1,7 @@
 """Run one of the MemGPT paper's experiments: pose questions to agents, and read from the records what they found.
 
-Used by `bench.documents`, `bench.nested`, `bench.deep_memory` and `bench.opener`. Outcomes are read from the records
-alone, so a script, the offline model and a real model are scored in the same way.
+Used by the files of `bench/paper`. Outcomes are read from the records alone, so a script, the offline model and a real
+model are scored in the same way.
 
 A scripted model decides by the request and nothing else: it tests the agent, its search and its pages, and not how well
 a model reads. `--model` replaces it.

@@ -1,7 +1,7 @@
 """Read LoCoMo's dev conversations and the questions about them.
 
-Used by `bench.retrieval` and `bench.deep_memory`, which must ask the same questions. The data set is not part of the
-project.
+Used by `bench.retrieval` and `bench.paper.deep_memory`, which must ask the same questions. The data set is not part of
+the project.
 """
 
 from collections.abc import Iterator, Sequence

@@ -20,7 +20,7 @@ MODULES = {
     "AgentRef": "actors/agent_ref.py",
     "ArchivalMemory": "actors/agent_memory.py",
     "AgentMemories": "actors/derived_memories.py",
-    "MemoryReader": "actors/memory_views.py",
+    "MemoryViews": "actors/memory_views.py",
     "MemoryItem": "actors/recollection/memory_items.py",
     "RankedMemories": "actors/recollection/memory_ranking.py",
     "ScoredMemory": "actors/recollection/memory_ranking.py",

@@ -338,6 +338,11 @@ def _asking(group: Group) -> None:
         metavar="MODEL",
         help='model to use when the agent\'s own is not available; "" is none (default: "")',
     )
+    group.add_argument(
+        "--deriver",
+        metavar="MODEL",
+        help='model that derives memories while the agent is idle; `rules` for rules, "" for none (default: "")',
+    )
     switch(
         group,
         "--verify-first",
@@ -361,6 +366,7 @@ def _limits(group: Group) -> None:
     _number(group, "--steps", "steps_max", "model calls in one turn, at most; 1 to 1,000 (default: 20)")
     _number(group, "--keep-last", "keep_last", "newest messages that a summary leaves as they are (default: 3)")
     _number(group, "--day-tokens", "day_tokens_max", "tokens per day (UTC), at most; 0 is no limit (default: 0)")
+    _number(group, "--reflect-at", "reflect_at", "importance of new messages at which it reflects (default: 150)")
     for option, dest, what in (
         (
             "--pressure",

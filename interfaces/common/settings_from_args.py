@@ -20,6 +20,7 @@ TextReader = Callable[[str], str]
 _PLAIN = (
     "calling", "stream", "summarizer", "fallback", "first_attempts_max", "monologue_chars_max", "steps_max",
     "keep_last", "day_tokens_max", "pressure_fraction", "summary_fraction", "day_cost_max",
+    "deriver", "reflect_at",
 )  # fmt: skip
 _ENDINGS = (".md", ".txt")
 SECTION_FILES_MAX = 1000

@@ -3,31 +3,27 @@
 Called by `cli.command_run`. They read the projections of one agent as of one moment, and write nothing.
 """
 
+import asyncio
 from argparse import Namespace
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 
 from everlog.actors.agent.agent_view import AgentView
-from everlog.events import BadInput
+from everlog.actors.memory_views import MemoryMoment, MemoryViews
+from everlog.actors.ports.effects import in_place
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.bootstrap import opened_view
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes
 
 DERIVED_KINDS = ("insight", "fact", "plan")
-_TIMES = ("time", "noted_at", "said_at", "made_at", "start", "valid_from", "valid_to")
+_TIMES = ("time", "at", "noted_at", "said_at", "made_at", "start", "valid_from", "valid_to")
 
 MemoryRow = dict[str, Any]
-
-
-class MemoryNode(msgspec.Struct, frozen=True):
-    """One memory with what it rests on."""
-
-    row: MemoryRow
-    sources: Sequence["MemoryNode"] = ()
 
 
 def memories(args: Namespace, world: CommandEnvironment) -> int:
@@ -84,34 +80,21 @@ def plans(args: Namespace, world: CommandEnvironment) -> int:
 
 def _because(args: Namespace, world: CommandEnvironment) -> int:
     with opened_view(args, world) as view:
-        tree = tree_of(args.because, view.rows("memories"), view.agent_id)
+
+        @asynccontextmanager
+        async def opened(_: object) -> AsyncIterator[MemoryMoment]:
+            yield MemoryMoment(view, in_place)
+
+        tree = asyncio.run(MemoryViews(view.agent_id, opened).tree(args.because))
         reasons = _reasons(view)
     if args.json:
-        print(json_shapes.line(_tree_shape(tree)))
+        nodes = [_shape(msgspec.structs.asdict(node)) for _, node in tree.down()]
+        print(json_shapes.line({"agent": view.agent_id, "memory": tree.seq, "nodes": nodes}))
         return 0
     from everlog.interfaces.output import memory_pages, show_pages
 
     show_pages.show(memory_pages.tree(view.agent_id, view.seq, tree, reasons))
     return 0
-
-
-def tree_of(seq: int, rows: Iterable[MemoryRow], name: str) -> MemoryNode:
-    """Return the memory at `seq` with everything that it rests on. Raise BadInput if there is no memory."""
-    known: dict[int, MemoryRow] = {}
-    for row in rows:
-        known.setdefault(row["seq"], row)
-    if seq not in known:
-        raise BadInput(
-            f"{name!r} has no memory {seq}: it was withdrawn or erased, belongs to another generation, or never was "
-            f"one. `everlog memories {name}` lists them."
-        )
-
-    def node(at: int) -> MemoryNode:
-        row = known[at]
-        # A source is earlier than what rests on it, so every path ends.
-        return MemoryNode(row, [node(source) for source in row["sources"] if source in known])
-
-    return node(seq)
 
 
 def _about(view: AgentView, rows: Sequence[MemoryRow], name: str | None) -> list[MemoryRow]:
@@ -152,11 +135,7 @@ def _reasons(view: AgentView) -> Mapping[int, Sequence[int]]:
 def _shape(row: Mapping[str, Any]) -> json_shapes.JsonObject:
     """Return a row with its times in ISO 8601, and without the agent and the moment, which the caller knows."""
     return {
-        name: time_text.iso(value) if name in _TIMES and value is not None else value
+        {"at": "time"}.get(name, name): time_text.iso(value) if name in _TIMES and value is not None else value
         for name, value in row.items()
         if name not in ("agent_id", "as_of")
     }
-
-
-def _tree_shape(node: MemoryNode) -> json_shapes.JsonObject:
-    return {**_shape(node.row), "sources": [_tree_shape(source) for source in node.sources]}

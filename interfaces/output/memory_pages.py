@@ -4,7 +4,7 @@ Used by `memories/list_commands.py` and by the commands that derive.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -12,14 +12,12 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from everlog.actors.recollection.memory_tree import MemoryTree, TreeNode
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output.show_pages import heading
 from everlog.interfaces.output.terminal_output import console, indented, one_line
-
-if TYPE_CHECKING:
-    from everlog.interfaces.memories.list_commands import MemoryNode
 
 Reasons = Mapping[int, Sequence[int]]
 """For each outdated memory the ended facts that it rests on."""
@@ -33,7 +31,10 @@ def memories(name: str, as_of: int, rows: Sequence[Mapping[str, Any]], reasons: 
     """Return memories in the order of time, each with when and by which deriver it was noted, and what it rests on."""
     parts: list[RenderableType] = [heading(name, plural(len(rows), "memory", "memories"), as_of)]
     for row in rows:
-        parts += [Text(""), _head(row, reasons, f"  {time_text.relative(row['time'], now)}"), _words(row)]
+        head = _head(
+            row["kind"], row["seq"], reasons, f"  {time_text.relative(row['time'], now)}", ended=row["outdated"]
+        )
+        parts += [Text(""), head, _words(row)]
         if row["sources"]:
             rests = ", ".join(map(str, row["sources"]))
             parts.append(Text(f"  from {rests} · {row['deriver']}", "dim"))
@@ -42,12 +43,11 @@ def memories(name: str, as_of: int, rows: Sequence[Mapping[str, Any]], reasons: 
     return Group(*parts)
 
 
-def _head(row: Mapping[str, Any], reasons: Reasons, more: str = "") -> Text:
-    kind = row["kind"]
-    because = reasons.get(row["seq"], ())
-    ended = f"  outdated: fact {', '.join(map(str, because))} has ended" if because else ""
-    over = "  ended" if row["outdated"] and kind == "fact" and not because else ""
-    return Text.assemble((f"{kind} {row['seq']}", _STYLES.get(kind, "bold")), (more, "dim"), (ended + over, "red"))
+def _head(kind: str, seq: int, reasons: Reasons, more: str = "", *, ended: bool) -> Text:
+    because = reasons.get(seq, ())
+    outdated = f"  outdated: fact {', '.join(map(str, because))} has ended" if because else ""
+    over = "  ended" if ended and kind == "fact" and not because else ""
+    return Text.assemble((f"{kind} {seq}", _STYLES.get(kind, "bold")), (more, "dim"), (outdated + over, "red"))
 
 
 def _words(row: Mapping[str, Any]) -> RenderableType:
@@ -55,22 +55,26 @@ def _words(row: Mapping[str, Any]) -> RenderableType:
     return indented(Text(sanitize(f"{speaker}{row['text']}")), console())
 
 
-def tree(name: str, as_of: int, top: "MemoryNode", reasons: Reasons) -> RenderableType:
-    """Return a memory with everything that it rests on, down to messages."""
-    drawn = Tree(_label(top, reasons), guide_style="bright_black")
-    _grow(drawn, top, reasons)
-    return Group(heading(name, f"memory {top.row['seq']} and what it rests on", as_of), Text(""), drawn)
+def tree(name: str, as_of: int, found: MemoryTree, reasons: Reasons) -> RenderableType:
+    """Return a memory with everything that it rests on, down to messages. What is shown twice has its sources once."""
+    drawn = Tree(_label(found.root, reasons), guide_style="bright_black")
+    _grow(drawn, found, found.root, reasons, set())
+    return Group(heading(name, f"memory {found.seq} and what it rests on", as_of), Text(""), drawn)
 
 
-def _grow(drawn: Tree, node: "MemoryNode", reasons: Reasons) -> None:
-    for source in node.sources:
-        _grow(drawn.add(_label(source, reasons)), source, reasons)
+def _grow(drawn: Tree, found: MemoryTree, node: TreeNode, reasons: Reasons, shown: set[int]) -> None:
+    if node.seq in shown:
+        return
+    shown.add(node.seq)
+    for source in (found.nodes[seq] for seq in node.sources if seq in found.nodes):
+        _grow(drawn.add(_label(source, reasons)), found, source, reasons, shown)
 
 
-def _label(node: "MemoryNode", reasons: Reasons) -> Text:
-    row = node.row
-    speaker = f"{row['name'] or row['role']}: " if row["kind"] == "message" else ""
-    return _head(row, reasons) + Text(f"  {sanitize(one_line(speaker + row['text']))}")
+def _label(node: TreeNode, reasons: Reasons) -> Text:
+    speaker = f"{node.name}: " if node.kind == "message" and node.name else ""
+    withdrawn = Text("  withdrawn", "red") if node.withdrawn else Text()
+    words = Text(f"  {sanitize(one_line(speaker + node.text))}")
+    return _head(node.kind, node.seq, reasons, ended=node.outdated) + withdrawn + words
 
 
 def facts(name: str, as_of: int, rows: Sequence[Mapping[str, Any]], zone: str) -> RenderableType:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import everlog
-from everlog.actors.memory_views import MemoryMoment, MemoryReader, moments_of
+from everlog.actors.memory_views import MemoryMoment, MemoryViews, moments_of
 from everlog.actors.ports.effects import in_place
 from everlog.actors.recollection.memory_levels import SummaryLimits
 from everlog.events import ArchivalInserted, BadInput, MemoriesWithdrawn
@@ -26,9 +26,9 @@ def told() -> tuple[World, int]:
     return world_with(*derived(first), ArchivalInserted(text="Lea's ferry leaves at noon."))
 
 
-def reader(world: World) -> MemoryReader:
+def reader(world: World) -> MemoryViews:
     """Return the reader of the world's agent."""
-    return MemoryReader("sam", moments_of(world.system, "sam", in_place))
+    return MemoryViews("sam", moments_of(world.system, "sam", in_place))
 
 
 def run(work: Any) -> Any:
@@ -67,7 +67,7 @@ def test_a_past_list_is_that_of_the_log_cut_there() -> None:
     async def opened(_: object) -> AsyncIterator[MemoryMoment]:
         yield MemoryMoment(view, in_place)
 
-    assert run(MemoryReader("sam", opened).list()) == then
+    assert run(MemoryViews("sam", opened).list()) == then
 
 
 def test_a_search_finds_the_memory_whatever_its_kind() -> None:
@@ -176,7 +176,7 @@ def test_a_stored_text_that_was_changed_is_compared_as_it_is_now(tmp_path: Path)
 
 
 def test_forks_and_blocking_programs_have_the_same_memories(tmp_path: Path) -> None:
-    """A fork remembers what its parent had up to the fork, and goes on alone; a view reads one moment only."""
+    """A fork remembers what its parent had up to the fork, and nothing later of it; a view reads one moment only."""
     with everlog.open(tmp_path) as system:
         agent = system.agent("sam")
         agent.ask("My boat is called Vera")

@@ -15,7 +15,7 @@ from everlog.actors.agent_ref import AgentRef
 from everlog.actors.agent_state import AgentState
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.derived_memories import AgentMemories
-from everlog.actors.memory_views import MemoryReader
+from everlog.actors.memory_views import MemoryViews
 from everlog.actors.runtime import Run
 from everlog.actors.store_services import DocumentSources, SharedBlocks
 from everlog.events import UsageError
@@ -115,7 +115,7 @@ PAIRS = [
     (sync_api.SyncAgent, AgentRef),
     (sync_api.SyncArchivalMemory, ArchivalMemory),
     (sync_api.SyncAgentState, AgentState),
-    (sync_api.SyncMemoryReader, MemoryReader),
+    (sync_api.SyncMemoryViews, MemoryViews),
     (sync_api.SyncAgentMemories, AgentMemories),
     (sync_api.SyncRun, Run),
     (sync_api.SyncSystem, AgentSystem),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import deep_memory
+from bench.paper import deep_memory
 from bench.support import locomo
 from everlog.actors.memory.agent_search import AgentSearcher
 from everlog.actors.ports.agent_constants import PAGE_RESULTS

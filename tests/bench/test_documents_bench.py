@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import documents
+from bench.paper import documents
 from bench.support.experiments import Chosen
 from everlog.actors.memory.agent_search import AgentSearcher
 from everlog.actors.ports.effects import ANYTHING, Filters, Page

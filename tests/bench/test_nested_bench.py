@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bench import nested
+from bench.paper import nested
 from bench.support.experiments import Outcome
 from everlog.actors.memory.agent_search import AgentSearcher
 from everlog.actors.ports.effects import Page

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench import opener
+from bench.paper import opener
 from everlog.actors.agent.agent_setup import InitialBlock
 from everlog.actors.memory.agent_search import AgentSearcher
 from everlog.actors.ports.effects import Page

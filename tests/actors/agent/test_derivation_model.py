@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from everlog.actors.agent.agent import Agent
-from everlog.actors.agent.derivation_model import DerivationModel
+from everlog.actors.deriving.derivation_model import DerivationModel
 from everlog.actors.models.daily_usage import spent_in
 from everlog.events import BadReply, DerivationReplied, MemoriesDerived, ModelError, UserMessage, event_of
 from tests.support.agent_world import Line, World, completion
@@ -57,7 +57,7 @@ def test_a_recorded_answer_is_read_again_instead_of_asking_twice() -> None:
 
 
 def test_an_answer_from_before_the_cursor_is_not_read_again() -> None:
-    """What a committed cursor covers is over: the same request later is a new question. So is another purpose."""
+    """All that a committed cursor covers is over: the same request later is a new question. So is another purpose."""
 
     async def work(agent: Agent) -> None:
         await ask(agent)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from everlog.actors.agent import derivation_model
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.conversation_import import ImportedMessage
 from everlog.actors.api import open_system
@@ -46,8 +47,9 @@ def derived(store: Path) -> tuple[list[Record], int]:
 @pytest.mark.long
 @pytest.mark.models
 @pytest.mark.xdist_group("gguf")
-def test_a_small_model_reflects_and_nothing_unchecked_is_kept(tmp_path: Path) -> None:
+def test_a_small_model_reflects_and_nothing_unchecked_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each answer is in the log; each insight rests on earlier memories; a second reflection finds nothing new."""
+    monkeypatch.setattr(derivation_model, "FILE_ANSWER_TOKENS_MAX", 48)
     records, head = derived(tmp_path / "store")
     events = [(record.seq, event_of(record)) for record in records]
     replies = [event for _, event in events if isinstance(event, DerivationReplied)]

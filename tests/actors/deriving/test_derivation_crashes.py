@@ -11,11 +11,11 @@ import pytest
 
 from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.agent_setup import Settings
-from everlog.actors.agent.derivation_model import DerivationModel
 from everlog.actors.agent.local_system import LocalSystem
-from everlog.actors.agent.memory_derivation import MemoryDerivation
 from everlog.actors.derivation.model_facts import ModelFacts
 from everlog.actors.derivation.rule_facts import RuleFacts
+from everlog.actors.deriving.derivation_model import DerivationModel
+from everlog.actors.deriving.memory_derivation import MemoryDerivation
 from everlog.actors.ports.ports import Ports
 from everlog.events import UserMessage
 from everlog.testing import CountingIds, ManualClock

@@ -95,7 +95,7 @@ def test_nothing_derived_after_a_record_is_seen_at_it(system: SyncScriptedSystem
 
 
 def test_a_fork_between_a_fact_and_its_end_shows_the_fact_as_valid(system: SyncScriptedSystem) -> None:
-    """What the parent learned later never happened to the fork."""
+    """The fork never learns of the later records of its parent."""
     told(system, "I live in Kiel.").derive()
     cut = system.log("sam")[-1].seq
     told(system, "I moved to Bonn.").derive()
@@ -201,7 +201,7 @@ BAD: dict[str, Callable[[Any, int], object]] = {
 
 
 def test_bad_input_is_refused_and_nothing_is_lost(system: SyncScriptedSystem) -> None:
-    """Each error is the caller's, the log is as before, and the agent goes on."""
+    """Each error is the caller's, the log is as before, and the agent still works."""
     memories = told(system, "I live in Kiel.")
     head, message = system.log("sam")[-1].seq, seqs(system)[0]
     for wrong, call in BAD.items():

@@ -35,7 +35,7 @@ def test_an_agent_sees_kind_sources_and_what_is_outdated() -> None:
 
 
 def test_the_offline_model_reads_the_results() -> None:
-    """What the function returns is parsed like the results of the other searches."""
+    """The result of the function is parsed like the results of the other searches."""
     text, _ = results(query="Lea lives in Bergen")
     found = hits(CallResult("memories_search", {}, ok=True, text=text))
     assert found[0].who == "memory" and found[0].text == "Lea lives in Bergen."

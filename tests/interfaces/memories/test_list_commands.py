@@ -79,10 +79,11 @@ def test_memories_about_an_entity_are_found_by_all_of_its_names(cli: Line, concl
 def test_the_tree_of_a_memory_goes_down_to_messages(cli: Line, concluded: dict[str, int]) -> None:
     """--because shows each source below what rests on it; an unknown memory is an error that says what to do."""
     tree = cli.json("memories", "sam", "--because", str(concluded["deeper"]))
-    (insight,) = tree["sources"]
-    assert [source["seq"] for source in insight["sources"]] == [concluded["said"], concluded["paris"]]
-    assert "user: I live in Paris" in cli.ok("memories", "sam", "--because", str(concluded["deeper"]))
-    assert "has no memory 1:" in cli.fails("memories", "sam", "--because", "1")
+    nodes = {node["seq"]: node for node in tree["nodes"]}
+    assert nodes[concluded["deeper"]]["sources"] == [concluded["insight"]]
+    assert nodes[concluded["insight"]]["sources"] == [concluded["said"], concluded["paris"]]
+    assert "I live in Paris" in cli.ok("memories", "sam", "--because", str(concluded["deeper"]))
+    assert "has no memory with seq 1." in cli.fails("memories", "sam", "--because", "1")
 
 
 def test_facts_have_two_times(cli: Line, concluded: dict[str, int]) -> None:

@@ -120,5 +120,5 @@ def test_what_was_derived_is_searched_with_what_it_rests_on(cli: Line) -> None:
     page = " ".join(cli.ok("search", "sam", "Italian towns", "--in", "derived", "--words").split())
     assert " insight · " in page and f"rests on seq {first}, seq {first + 2} · outdated" in page
     assert "lives in Rome" not in cli.ok("search", "sam", "Lea lives", "--in", "derived", "--words")
-    ended = cli.ok("search", "sam", "Lea lives", "--in", "derived", "--ended", "--words")
+    ended = " ".join(cli.ok("search", "sam", "Lea lives", "--in", "derived", "--ended", "--words").split())
     assert "Lea lives in Rome." in ended and "· until 20" in ended

@@ -1,6 +1,6 @@
 """Run the MemGPT paper's question answering over many documents, with the answer at each depth of the results.
 
-Run as `python -m bench.documents`; docs/explanation/benchmarks.md explains the keys of its figures.
+Run as `python -m bench.paper.documents`; docs/explanation/benchmarks.md explains the keys of its figures.
 
 The documents are made here. For each question, DEPTH documents repeat the question without an answer, and so match it
 better than the one document that has the answer; the other documents are answers to other questions, with other years.
@@ -186,7 +186,7 @@ def report(plan: Plan) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print."""
     about = "Questions over documents whose answer is deep in the results of a search."
-    args = options("documents", about, argv, model_options)
+    args = options("paper.documents", about, argv, model_options)
     plan = QUICK if args.quick else Plan()
     report(msgspec.structs.replace(plan, chosen=Chosen(args.model, args.base_url)))
     return 0

@@ -1,6 +1,6 @@
 """Run the MemGPT paper's conversation opener: a user logs in, and the agent speaks first.
 
-Run as `python -m bench.opener`; docs/explanation/benchmarks.md explains the keys of its figures.
+Run as `python -m bench.paper.opener`; docs/explanation/benchmarks.md explains the keys of its figures.
 
 The scenes are made here: for each user, lines about the user in core memory, and one thing that the user said long ago,
 behind so much other talk that only `conversation_search` finds it. An opener uses the lines, or the past, if it has one
@@ -192,7 +192,7 @@ def report(plan: Plan) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print."""
     about = "Use of core memory and of the past when the agent speaks first."
-    args = options("opener", about, argv, model_options)
+    args = options("paper.opener", about, argv, model_options)
     plan = QUICK if args.quick else Plan()
     report(msgspec.structs.replace(plan, chosen=Chosen(args.model, args.base_url)))
     return 0

@@ -1,6 +1,6 @@
 """Run the MemGPT paper's deep memory retrieval: questions that only old messages of a long conversation answer.
 
-Run as `python -m bench.deep_memory`; docs/explanation/benchmarks.md explains the keys of its figures.
+Run as `python -m bench.paper.deep_memory`; docs/explanation/benchmarks.md explains the keys of its figures.
 
 The paper's conversations and judge are not used: the conversations are LoCoMo's, and evidence takes the place of the
 judge. A question counts if the pages of `conversation_search` that the agent read had every message that the data set
@@ -184,7 +184,7 @@ def _more_options(parser: argparse.ArgumentParser) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print."""
     about = "Questions that only old messages of a long conversation answer, by evidence."
-    args = options("deep_memory", about, argv, _more_options)
+    args = options("paper.deep_memory", about, argv, _more_options)
     plan = msgspec.structs.replace(QUICK if args.quick else Plan(), chosen=Chosen(args.model, args.base_url))
     data = args.data or os.environ.get("EVERLOG_DATA")
     report(msgspec.structs.replace(plan, data=Path(data)) if data else plan)

@@ -185,9 +185,9 @@ def _more_options(parser: argparse.ArgumentParser) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print."""
-    args = options("nested", __doc__ or "", argv, _more_options)
+    args = options("paper.nested", __doc__ or "", argv, _more_options)
     if not DATA.is_dir():
-        print(f"bench.nested needs {DATA}", file=sys.stderr)
+        print(f"bench.paper.nested needs {DATA}", file=sys.stderr)
         return 1
     plan = QUICK if args.quick else Plan()
     chosen = Chosen(args.model, args.base_url)

@@ -1,0 +1,1 @@
+"""Benchmarks of the tasks in the MemGPT paper."""
