@@ -36,7 +36,7 @@ async def answers(folder: Path) -> list[tuple[str, str, str]]:
 
 
 def test_the_query_of_the_page_has_the_answers_of_the_page(tmp_path: Path) -> None:
-    """What sam believed on 3 May about March differs from what it believes on 7 May."""
+    """The beliefs of 3 May about March differ from those of 7 May."""
     assert len(SAID) == len(ANSWERS) == 2
     assert asyncio.run(answers(tmp_path)) == ANSWERS
 

@@ -97,7 +97,7 @@ def test_a_second_generation_by_the_same_rules_has_the_same_memories(cli: Line, 
 
 
 def test_a_model_derives_another_generation_beside_the_rules(cli: Line, sam: dict[str, int]) -> None:
-    """What only the model found is shown, is used after --use, and the rules' generation can be used again."""
+    """--compare shows the facts that only the model found; --use puts its generation in use, or the rules' one again."""
     cli.ok("derive", "sam", "--kind", "facts")
     cli.script.answers = [facts_reply(("Lea", "lives_in", "Paris", 1), ("Ada", "is_a", "boat", 2))]
     derive = ("derive", "sam", "--kind", "facts", "--generation", "2")
@@ -163,7 +163,7 @@ LIES = (("Sam is rich.", [77]), ("Sam is tall.", []), (TALK[2][1], [1, 2]))
 
 
 def test_an_insight_without_valid_sources_is_refused(cli: Line, sam: dict[str, int]) -> None:
-    """What is borne out in the same answer is kept; the refused ones are named and counted."""
+    """Insights of the same answer that are borne out are kept; the refused ones are named and counted."""
     questions = completion(words=json.dumps({"questions": ["What does Sam like?"]}))
     cli.script.answers = [questions, insights_reply(*LIES, ("Sam cares a lot for the boat.", [1, 2]))]
     (done,) = cli.json("derive", "sam", "--kind", "reflection", "--model", "liar")["derivations"]
