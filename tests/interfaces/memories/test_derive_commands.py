@@ -97,7 +97,7 @@ def test_a_second_generation_by_the_same_rules_has_the_same_memories(cli: Line, 
 
 
 def test_a_model_derives_another_generation_beside_the_rules(cli: Line, sam: dict[str, int]) -> None:
-    """--compare shows the facts that only the model found; --use puts its generation in use, or the rules' one again."""
+    """--compare shows the facts that only the model found; --use puts either generation in use."""
     cli.ok("derive", "sam", "--kind", "facts")
     cli.script.answers = [facts_reply(("Lea", "lives_in", "Paris", 1), ("Ada", "is_a", "boat", 2))]
     derive = ("derive", "sam", "--kind", "facts", "--generation", "2")
