@@ -48,7 +48,7 @@ def test_what_each_knew_at_a_moment_is_one_query(short: TownDay) -> None:
 
 
 def test_a_plan_changes_with_its_reason(short: TownDay) -> None:
-    """Who hears of the party cancels the evening at home, says who told it, and plans to go; it goes there."""
+    """A guest who hears of the party cancels the evening at home, says who told it, and plans to go; it goes there."""
     evening = {row["agent_id"]: row for row in short.plans if row["item"] == 3}
     assert evening["Klaus"]["status"] == "cancelled" and evening["Klaus"]["reason"] == "Isabella told me of the party"
     assert evening["Isabella"]["status"] == "planned"
@@ -72,7 +72,7 @@ def test_the_logs_of_the_day_verify_and_rebuild(short: TownDay) -> None:
 @pytest.mark.agents
 def test_the_whole_day_is_the_same_twice(tmp_path: Path) -> None:
     """Ten people live eleven hours twice: the same transcript and the same bytes of every record. Those who were never
-    in a place with somebody who knew of the party did not hear of it.
+    in a place with a person who knew of the party did not hear of it.
     """
     module = town()
     first, second = (TownDay(tmp_path / name, list(module.PEOPLE), module.HOURS) for name in ("first", "second"))

@@ -21,6 +21,7 @@ FIXED: dict[str, Any] = {
     "schemas": {DIGEST: SCHEMA},
     "context_sha256": DIGEST,
     "ok": False,
+    "withdrawn": False,
 }
 """Fields with a restricted value. No renderer has the number 0, so no request is made from the configuration."""
 

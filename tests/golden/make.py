@@ -1,7 +1,8 @@
-"""Make a golden log: `python -m tests.golden.make NAME`. An existing golden log is never made again.
+"""Make a golden log: `python -m tests.golden.make NAME [SCENE...]`. An existing golden log is never made again.
 
 A golden log is a whole store as this version writes it, with everything that agents can do, and `expected.json`: the
-facts that the code of that day derives from each agent. Later code must derive the same facts; it may derive more.
+facts that the code of that day derives from each agent. Later code must derive the same facts; it may derive more. With
+scenes it holds only these, and those of EVERY: what is new needs no second copy of all the rest.
 """
 
 import asyncio
@@ -9,7 +10,7 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,16 @@ import msgspec
 from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.conversation_import import ImportedMessage
 from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.deriving.derived_commands import change_derived, derive
+from everlog.actors.deriving.memory_commands import (
+    ChangePlan,
+    DeriveMemories,
+    MakePlan,
+    NameEntity,
+    NoteFact,
+    WithdrawMemories,
+)
+from everlog.actors.deriving.plan_commands import change_plan, make_plan
 from everlog.actors.functions.tools import Tool, tool
 from everlog.actors.memory.document_load import Document
 from everlog.actors.memory.source_service import Sources
@@ -31,6 +42,7 @@ from everlog.events import (
     Draft,
     Heartbeat,
     MessageSent,
+    PlanItem,
     SourceAttached,
     SourceDetached,
     Summary,
@@ -61,6 +73,9 @@ def post(text: str) -> str:
     return f"posted {len(text)} characters"
 
 
+DAY = 86_400_000_000
+"""Microseconds of a day."""
+Scene = Callable[[World], Coroutine[Any, Any, None]]
 TOOLS: list[Tool] = [post]
 """Capabilities of the agents of a golden log."""
 
@@ -207,6 +222,65 @@ async def keep_time(world: World) -> None:
         await agent.run()
 
 
+async def conclude(world: World) -> None:
+    """Write an agent that derived facts and insights by rules and, as a second generation, by a model, that noted and
+    withdrew some, and that has a plan with a change; one message is erased, which seals the log.
+    """
+    said = (
+        "Lea lives in Paris.",
+        "I sail every weekend, the boat is called Ada.",
+        "I took the boat to the lake.",
+        "I repaired the boat.",
+        "Lea moved to Rome on 1 March.",
+    )
+    start = world.clock.at - len(said) * DAY
+    messages = [
+        ImportedMessage(UserMessage(text=text, name="Lou", imported=True), moment(start + number * DAY))
+        for number, text in enumerate(said)
+    ]
+    async with world.system.agent("lou", world.settings) as agent:
+        await agent.import_messages(messages)
+        first = next(record.seq for record in agent.records(1) if record.text == said[0])
+        await conclude_twice(world, agent)
+        await correct(world, agent, first)
+    world.system.erase("lou", first + 2, first + 2)
+
+
+async def conclude_twice(world: World, agent: Agent) -> None:
+    """Derive by rules; then, as generation 2, by a model whose answers are in part untrue or no JSON."""
+    claims = [
+        {"subject": subject, "predicate": predicate, "object": what, "messages": [number], "sentence": sentence}
+        for subject, predicate, what, number, sentence in (
+            ("Ada", "is_a", "boat", 2, "Ada is the boat."),
+            ("John Doe", "lives_in", "Paris", 1, "John Doe lives in Paris."),
+        )
+    ]
+    for kind in ("facts", "reflection"):
+        await derive(agent, DeriveMemories(id=world.ids.new(world.clock.at), derivation=kind))
+    world.model.lines = []
+    world.model.summaries = [completion(json.dumps({"facts": claims, "ended": []}))]
+    world.model.summaries += [completion("I cannot say."), completion("Nor now.")]
+    for kind in ("facts", "reflection"):
+        command = DeriveMemories(id=world.ids.new(world.clock.at), derivation=kind, generation=2, model="wise")
+        await derive(agent, command)
+
+
+async def correct(world: World, agent: Agent, first: int) -> None:
+    """Note and withdraw a fact, merge two names, and make and change a plan, as a person. `first`: seq of a message."""
+
+    def new_id() -> str:
+        return world.ids.new(world.clock.at)
+
+    said = [first + 1]
+    noted = NoteFact(id=new_id(), subject="Ada", predicate="is_a", object="dinghy", sources=said)
+    fact = await change_derived(agent, noted)
+    await change_derived(agent, NameEntity(id=new_id(), alias="the Ada", entity="Ada", sources=said))
+    await change_derived(agent, WithdrawMemories(id=new_id(), seqs=[fact], reason="It is a yawl."))
+    item = PlanItem(text="Sell the boat", start=world.clock.at + 30 * DAY, minutes=90, place="harbour")
+    plan = await make_plan(agent, MakePlan(id=new_id(), text="The sale", items=[item], sources=said))
+    await change_plan(agent, ChangePlan(id=new_id(), plan=plan, item=0, change="cancelled", reason="Lea keeps it."))
+
+
 def load(world: World) -> None:
     """Write a source whose documents were loaded, changed and removed."""
     sources = Sources(world.store, clock=world.clock, ids=world.ids)
@@ -252,20 +326,32 @@ async def part_ways(world: World) -> None:
     await world.tell("Who are you?", agent="pia")
 
 
-def grow(world: World) -> None:
-    """Write all agents and documents of a golden log."""
+SCENES: Mapping[str, Scene] = {
+    scene.__name__: scene
+    for scene in (
+        converse, every_shape, wander, remember, reach_outside, part_ways, live_twice, keep_time, conclude,
+    )
+}  # fmt: skip
+EVERY = ("converse", "every_shape")
+"""Scenes of every golden log."""
+
+
+def grow(world: World, scenes: Collection[str]) -> None:
+    """Write the agents of the scenes, and the documents."""
     load(world)
-    for scene in (converse, every_shape, wander, remember, reach_outside, part_ways, live_twice, keep_time):
-        asyncio.run(scene(world))
+    for name, scene in SCENES.items():
+        if name in scenes or name in EVERY:
+            asyncio.run(scene(world))
     assert any(isinstance(event_of(record), Summary) for record in world.log())
 
 
 def main(arguments: list[str]) -> int:
-    """Write `tests/golden/NAME/`."""
-    if len(arguments) != 1:
-        print("usage: python -m tests.golden.make NAME", file=sys.stderr)
+    """Write `tests/golden/NAME/` with all scenes, or with those that are named."""
+    name, *scenes = arguments or [""]
+    if not name or not set(scenes) <= SCENES.keys():
+        print(f"usage: python -m tests.golden.make NAME [SCENE...], of {', '.join(SCENES)}", file=sys.stderr)
         return 2
-    folder = HERE / arguments[0]
+    folder = HERE / name
     if folder.exists():
         print(f"{folder} is there, and a golden log is never made again: give another name.", file=sys.stderr)
         return 1
@@ -274,7 +360,7 @@ def main(arguments: list[str]) -> int:
         (made / "store").mkdir(parents=True)
         first = World()
         store = FileStore.create(made / "store", first.clock.now, first.ids.new(first.clock.now()), shards=1)
-        grow(World(store=store, tools=TOOLS))
+        grow(World(store=store, tools=TOOLS), scenes or SCENES)
         (made / "expected.json").write_text(json.dumps(expectations(store), indent=0) + "\n")
         shutil.move(made, folder)
     print(f"{folder}: {sum(path.stat().st_size for path in folder.rglob('*') if path.is_file()):,} bytes")

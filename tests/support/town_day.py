@@ -27,7 +27,7 @@ def town() -> ModuleType:
 
 
 class TownDay:
-    """What is left of one day: its transcript, and what three queries said after it."""
+    """The transcript of one day, its logs, and the answers of queries after it."""
 
     def __init__(self, folder: Path, people: Sequence[str], hours: Sequence[int]) -> None:
         self.folder, self.town = folder, town()
