@@ -18,7 +18,7 @@ Shows what the agent believes. --at asks what held at a time, and --as-of what
 the agent believed at a moment of its life: "what did sam believe on 3 May about
 March" is --as-of 2024-05-03 --at 2024-03-15."""
 _PLANS = """\
-Shows the items that are still to come. Their timers wake the agent when they are
+Shows the items that are still to come. A timer wakes the agent when an item is
 due."""
 
 _REFLECT = """\
