@@ -10,10 +10,12 @@ from typing import NamedTuple
 
 from everlog.events import Precision
 from everlog.events.times import since_epoch
-from everlog.projections.search.date_spans import DaySpan, day_span, month_span, year_span
+from everlog.projections.search.date_spans import DAY, MONTH, MONTH_NAMES, DaySpan, day_span, month_span, year_span
 from everlog.projections.search.message_dates import MessageDate, message_dates
 
 MICROSECOND = timedelta(microseconds=1)
+_MONTH_WITHOUT_YEAR = re.compile(rf"^(?!.*\d{{4}})(?!.*\bnext\b).*\b(?:{'|'.join(MONTH_NAMES)})\b", re.IGNORECASE)
+"""Words of a date that names a month and no year."""
 _FOR = re.compile(r"\bfor (?:the (?:last|past) |about |over |almost )?((?:\w+ )?(?:years?|months?|weeks?))\b(?! ago)")
 _BEFORE = (
     r"(?:,?\s*\b(?:back |early |late |sometime )?(?:in|on|since|from|as of|starting|at the end of|during)(?: the)?)?\s*"
@@ -91,4 +93,18 @@ def dated(text: str, at: int, zone: tzinfo) -> DatedText:
         return DatedText(text.replace(lasted[0], " ").strip(), time_of_span(found[0].span, zone))
     for one in found:
         text = re.sub(rf"{_BEFORE}{re.escape(one.words)}(?!\w),?", " ", text, count=1, flags=re.IGNORECASE)
-    return DatedText(" ".join(text.split()).strip(" ,"), time_of_span(found[0].span, zone), found[0].span.told)
+    span = _last(found[0], datetime.fromtimestamp(at / 1e6, zone).date())
+    return DatedText(" ".join(text.split()).strip(" ,"), time_of_span(span, zone), span.told)
+
+
+def _last(found: MessageDate, today: date) -> DaySpan:
+    """Return the days of a date in a statement: of a day or month without a year the last one, and not the next.
+
+    "Moved on 1 March", said at New Year, is about the year before.
+    """
+    span, begin = found.span, found.span.begin
+    if begin <= today or span.precision not in (DAY, MONTH) or not _MONTH_WITHOUT_YEAR.search(found.words):
+        return span
+    if span.precision == DAY and (begin.month, begin.day) != (2, 29):
+        return day_span(begin.replace(year=begin.year - 1))
+    return month_span(begin.year - 1, begin.month)

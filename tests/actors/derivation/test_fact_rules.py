@@ -10,7 +10,7 @@ from everlog.actors.derivation.conclusions import Evidence, Material, own
 from everlog.actors.derivation.fact_rules import matches
 from everlog.actors.derivation.rule_facts import RULES, RuleFacts
 from everlog.events import DerivedEvent, EntityNamed, FactEnded, FactNoted
-from everlog.events.times import since_epoch
+from everlog.events.times import moment, since_epoch
 
 WEDNESDAY = since_epoch(datetime(2023, 5, 10, 12, tzinfo=UTC))
 DAY = 86_400_000_000
@@ -303,3 +303,18 @@ def test_every_event_names_the_rules_its_generation_and_its_message() -> None:
 def test_hostile_text_notes_nothing_and_ends(text: str) -> None:
     """No pattern tries more ways than the text is long."""
     assert not derived(said(text)) and not matches(text[:300], denied=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "begins"),
+    [
+        ("I moved to Rome on 1 March.", "2023-03-01"),
+        ("I moved to Rome in December.", "2022-12-01"),
+        ("I moved to Rome on 1 December 2022.", "2022-12-01"),
+        ("I moved to Rome on 20 December.", "2022-12-20"),
+    ],
+)
+def test_a_date_without_a_year_is_the_last_one(text: str, begins: str) -> None:
+    """What a statement of May names without a year was in the months before, and not in those to come."""
+    found = [event for event in derived(said(text)) if isinstance(event, FactNoted)]
+    assert [moment(event.valid_from or 0).date().isoformat() for event in found] == [begins]
