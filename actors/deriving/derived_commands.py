@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, get_args
 
 from everlog.actors.agent.agent import Agent
+from everlog.actors.agent.commands import Command
 from everlog.actors.derivation.conclusions import (
     DerivationReport,
     Material,
@@ -27,15 +28,17 @@ from everlog.actors.derivation.rule_facts import RuleFacts
 from everlog.actors.deriving.block_edits import BlockDerivation
 from everlog.actors.deriving.derivation_model import DerivationModel
 from everlog.actors.deriving.memory_commands import (
+    ChangePlan,
     ChooseGeneration,
     DeriveMemories,
     EndFact,
+    MakePlan,
     NameEntity,
     NoteFact,
     WithdrawMemories,
 )
 from everlog.actors.deriving.memory_derivation import MemoryDerivation
-from everlog.actors.deriving.plan_commands import PlanDivision
+from everlog.actors.deriving.plan_commands import PlanDivision, change_plan, make_plan
 from everlog.actors.deriving.reflection import RULES, Reflection
 from everlog.events import (
     BadInput,
@@ -59,6 +62,21 @@ SENTENCE_CHARS_MAX = 2_000
 WITHDRAWN_MAX = 10_000
 """Most memories that one command withdraws."""
 GENERATION_MAX = 1_000_000
+
+
+async def carry_out(agent: Agent, command: Command) -> Any:
+    """Carry out a command on derived memories. Return its value. Raise BadInput, and ModelError of a derivation."""
+    match command:
+        case DeriveMemories():
+            return await derive(agent, command)
+        case MakePlan():
+            return await make_plan(agent, command)
+        case ChangePlan():
+            return await change_plan(agent, command)
+        case NoteFact() | EndFact() | NameEntity() | WithdrawMemories() | ChooseGeneration():
+            return await change_derived(agent, command)
+        case _:
+            raise TypeError(f"{type(command).__name__} is no command on derived memories")
 
 
 async def derive(agent: Agent, command: DeriveMemories) -> DerivationReport:

@@ -2,18 +2,14 @@
 
 A host runs it between turns and before it unloads the agent. It may be cancelled at any point: a commit in progress is
 finished first, and the cursors are in the log, so the next time continues there. Nothing here keeps state of its own
-but the head at which nothing was left to do.
+but the head at which nothing was left to do. What derives is imported when something is derived: most agents derive
+nothing by themselves.
 """
 
 import asyncio
 from typing import Any, cast
 
 from everlog.actors.agent.agent import Agent
-from everlog.actors.deriving.block_edits import BlockDerivation
-from everlog.actors.deriving.derived_commands import fact_derivation
-from everlog.actors.deriving.importance_rating import rate_messages
-from everlog.actors.deriving.plan_commands import PlanDivision
-from everlog.actors.deriving.reflection import RULES, Reflection
 from everlog.events import ModelError
 
 FACT_BATCHES_MAX = 20
@@ -48,6 +44,8 @@ class IdleDerivation:
                 if self._agent.head != self._done_at:
                     await self._think(agent, rested=rested)
                 if await self._agent.timers():
+                    from everlog.actors.deriving.plan_commands import PlanDivision
+
                     await PlanDivision(agent, settings.deriver, await generation_in_use(agent)).run()
         except ModelError as error:
             return f"{self._agent.agent_id!r} could not derive memories while it was idle; nothing is lost. {error}"
@@ -56,6 +54,11 @@ class IdleDerivation:
         return ""
 
     async def _think(self, agent: Agent, *, rested: bool) -> None:
+        from everlog.actors.deriving.block_edits import BlockDerivation
+        from everlog.actors.deriving.derived_commands import fact_derivation
+        from everlog.actors.deriving.importance_rating import rate_messages
+        from everlog.actors.deriving.reflection import RULES, Reflection
+
         settings = self._agent.deriving
         generation = await generation_in_use(agent)
         reflection = Reflection(agent, settings.deriver, generation)

@@ -104,3 +104,6 @@ CHANGES = (NoteFact, EndFact, NameEntity, WithdrawMemories, ChooseGeneration)
 """Commands by which a person changes derived memories."""
 PLANS = (MakePlan, ChangePlan)
 """Commands on plans."""
+
+ALL = (DeriveMemories, *CHANGES, *PLANS)
+"""Commands on derived memories."""

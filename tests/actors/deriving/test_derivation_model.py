@@ -29,7 +29,7 @@ async def with_agent(world: World, work: Callable[[Agent], Awaitable[object]]) -
 
 
 async def ask(agent: Agent, purpose: str = "facts") -> tuple[str | None, str]:
-    return await DerivationModel(agent, "facts", "wise", 2).ask(purpose, ASKED, read)  # type: ignore[arg-type]
+    return await DerivationModel(agent, "facts", "wise", 2).ask(purpose, ASKED, read, [3])  # type: ignore[arg-type]
 
 
 def replies(world: World) -> list[DerivationReplied]:
@@ -38,11 +38,11 @@ def replies(world: World) -> list[DerivationReplied]:
 
 
 def test_an_answer_is_recorded_with_its_request_before_it_is_returned() -> None:
-    """The record has the model, the digest and size of the request, the body of the answer, and no fault."""
+    """The record has the model, what it was shown, the digest and size of the request, the body, and no fault."""
     world = World(summaries=[completion("Baltic")])
     found, event_id = asyncio.run(with_agent(world, ask))  # type: ignore[misc]
     (reply,) = replies(world)
-    assert (found, reply.fault, reply.model, reply.generation) == ("Baltic", "", "wise", 2)
+    assert (found, reply.fault, reply.model, reply.generation, reply.sources) == ("Baltic", "", "wise", 2, [3])
     assert event_id == world.log()[-1].event_id and reply.raw == completion("Baltic")
     assert reply.context_bytes == len(world.model.seen[-1].raw) and len(reply.context_sha256) == 64
 
