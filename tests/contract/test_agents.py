@@ -16,7 +16,7 @@ class TestLocalAgents(AgentContract):
 
     async def passive(self, system: AgentSystem, name: str) -> None:
         assert isinstance(system.runtime, LocalRuntime)
-        idle = system.runtime.host(name)._idle
+        idle = system.runtime.host(name).idle_time._task
         if idle is not None:
             await idle
         assert not system.runtime.host(name).active
