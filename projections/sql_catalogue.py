@@ -136,8 +136,9 @@ def batch_query(
     query = _assembled(name, asked, changed=changed)
     if not few or not (_needs(name, changed=changed) or "wanted" in sql(name)):
         return _RECORDS.sub(source, query)
-    mine = f"WITH mine AS (SELECT * FROM {source} WHERE list_contains($1::VARCHAR[], agent_id)),\n"
-    return mine + _RECORDS.sub("mine", query).removeprefix("WITH ")
+    # A name of its own: the files have tables of theirs inside, and one of the same name would hide this one.
+    few_records = f"WITH few_records AS (SELECT * FROM {source} WHERE list_contains($1::VARCHAR[], agent_id)),\n"
+    return few_records + _RECORDS.sub("few_records", query).removeprefix("WITH ")
 
 
 _GIVEN = ", ".join(
@@ -158,9 +159,9 @@ def context_by_bounds(*, few: bool) -> str:
     """Return `context_window` as of now, for agents without `CHANGES`, by rows of `memory_pressure` that are given: one
     list parameter for each column. `few` as for `batch_query`.
     """
-    answer = f"answer AS ({_RECORDS.sub('mine' if few else 'hot', sql('context_window', changed=False))})"
-    mine = "mine AS (SELECT * FROM hot WHERE list_contains($1::VARCHAR[], agent_id)),\n" if few else ""
-    return f"WITH memory_pressure AS (SELECT {_GIVEN}),\n{mine}{answer}\nSELECT * FROM answer"
+    answer = f"answer AS ({_RECORDS.sub('few_records' if few else 'hot', sql('context_window', changed=False))})"
+    few_records = "few_records AS (SELECT * FROM hot WHERE list_contains($1::VARCHAR[], agent_id)),\n" if few else ""
+    return f"WITH memory_pressure AS (SELECT {_GIVEN}),\n{few_records}{answer}\nSELECT * FROM answer"
 
 
 _FLEET_TIMES = {
