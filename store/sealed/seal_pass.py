@@ -361,9 +361,7 @@ class SealPass:
 
 
 def _arrivals(files: Sequence[FileEntry]) -> dict[str, int]:
-    """Return the seq of each agent's last arrival from another partition, by agent. `files` are in order: later ones
-    win.
-    """
+    """Return the seq of each agent's last arrival from another partition. Of `files`, in order, later ones win."""
     return dict(sorted((name, seq) for entry in files for name, seq in entry.arrivals.items()))
 
 

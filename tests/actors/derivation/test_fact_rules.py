@@ -315,6 +315,6 @@ def test_hostile_text_notes_nothing_and_ends(text: str) -> None:
     ],
 )
 def test_a_date_without_a_year_is_the_last_one(text: str, begins: str) -> None:
-    """What a statement of May names without a year was in the months before, and not in those to come."""
+    """A day or month without a year, in a statement of May, is in the months before and not in those to come."""
     found = [event for event in derived(said(text)) if isinstance(event, FactNoted)]
     assert [moment(event.valid_from or 0).date().isoformat() for event in found] == [begins]
