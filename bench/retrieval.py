@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench import nested as nested_bench
+from bench.paper import nested as nested_bench
 from bench.support import hosted, locomo
 from bench.support.harness import Figure, Line, Noise, line, median, noise, options, quantile, show, workspace
 from bench.talk import stand_in_answers
