@@ -1,8 +1,8 @@
 """Material of a derivation, its conclusions, and the checks that a conclusion passes before it becomes an event. Pure.
 
 A deriver reads `Material` and returns `Conclusions`. Events of the same commit have no seq yet: a deriver refers to the
-n-th of its own events (from 0) by the negative number `own(n)`, and `placed` puts the seqs in. `actors/agent` commits
-what `checked` accepts.
+n-th of its own events (from 0) by the negative number `own(n)`, and `placed` puts the seqs in. `actors/deriving`
+commits what `checked` accepts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -13,7 +13,6 @@ from everlog.events.times import since_epoch
 from everlog.projections.search.date_spans import DAY, MONTH, MONTH_NAMES, DaySpan, day_span, month_span, year_span
 from everlog.projections.search.message_dates import MessageDate, message_dates
 
-MICROSECOND = timedelta(microseconds=1)
 _MONTH_WITHOUT_YEAR = re.compile(rf"^(?!.*\d{{4}})(?!.*\bnext\b).*\b(?:{'|'.join(MONTH_NAMES)})\b", re.IGNORECASE)
 """Words of a date that names a month and no year."""
 _FOR = re.compile(r"\bfor (?:the (?:last|past) |about |over |almost )?((?:\w+ )?(?:years?|months?|weeks?))\b(?! ago)")
