@@ -130,11 +130,9 @@ class AgentRef:
         async for part in run.text_parts():
             yield part
 
-    def _input(self, message: str | Event, speaker: str, event_id: str | None, *, preview: bool) -> commands.SendInput:
-        event = input_of(message, speaker)
-        return commands.SendInput(
-            id=event_id or self._sender.new_id(), capabilities=self._sender.capabilities, event=event, preview=preview
-        )
+    def _input(self, message: str | Event, speaker: str, event_id: str | None, *, preview: bool) -> commands.Command:
+        event, given = input_of(message, speaker), {"id": event_id} if event_id else {}
+        return self._sender.command(commands.SendInput, event=event, preview=preview, **given)
 
     def heartbeat(self, text: str = "", *, preview: PreviewCallback | None = None) -> Run:
         """Run the agent once without a user's message. Return a `Run`, as `send` does.
@@ -147,12 +145,15 @@ class AgentRef:
         """Finish the turns that are not finished. Return a `Run`, as `send` does."""
         return self._sender.run(self._sender.command(commands.ResumeTurns, preview=preview is not None), preview)
 
-    async def cancel(self, *, all_turns: bool = False) -> Sequence[int]:
-        """Cancel the running turn, or with `all_turns` all unfinished turns. Return the numbers of the cancelled turns.
+    async def cancel(self, *, all_turns: bool = False, turn: int = 0) -> Sequence[int]:
+        """Cancel the running turn, with `all_turns` all unfinished turns, or the turn with the number `turn`. Return
+        the numbers of the cancelled turns.
 
         The list is empty if no turn is open. Events that a turn has committed stay; the rest of the turn is dropped.
         """
-        ended: Sequence[int] = await self._sender.perform(commands.CancelTurn, capabilities=None, every=all_turns)
+        ended: Sequence[int] = await self._sender.perform(
+            commands.CancelTurn, capabilities=None, every=all_turns, turn=turn
+        )
         return ended
 
     def subscribe(self) -> Run:
@@ -287,15 +288,18 @@ class AgentRef:
         limit: int | None = None,
         description: str | None = None,
         read_only: bool | None = None,
+        base: int | None = None,
     ) -> bool:
         """Change a memory block, read-only ones included. Return False if nothing changed.
 
-        An argument that is None stays. Limits are those of `add_block`. Raises BadInput if there is no such block, if
-        the block is a shared one, or if the value is longer than the limit.
+        An argument that is None stays. `base`: seq of the record that gave the block the value from which the edit was
+        made; raises EditConflict if the block has changed since. Limits are those of `add_block`. Raises BadInput if
+        there is no such block, if the block is a shared one, or if the value is longer than the limit.
         """
         changed = await self._sender.perform(
-            commands.ChangeBlock, label=label, value=value, limit=limit, description=description, read_only=read_only
-        )
+            commands.ChangeBlock, label=label, value=value, limit=limit, description=description, read_only=read_only,
+            base=base,
+        )  # fmt: skip
         return bool(changed)
 
     async def remove_block(self, label: str) -> None:

@@ -3,12 +3,12 @@
 Part of the public API: made by `open_system`, wrapped by `sync_api`, used by the commands and by users' programs.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from copy import copy
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import msgspec
 import pyarrow as pa
@@ -19,11 +19,10 @@ from everlog.actors.agent.commands import Command, SessionCapabilities
 from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.agent.fork_agent import NewFork, stream_for
 from everlog.actors.agent.local_system import AgentServices, LocalSystem
-from everlog.actors.agent_memory import AgentSearches
-from everlog.actors.agent_ref import AgentNaming, AgentRef, input_of
+from everlog.actors.agent_handles import AgentHandles
+from everlog.actors.agent_ref import AgentRef, input_of
 from everlog.actors.agent_state import AgentState
 from everlog.actors.batch_outcomes import outcomes_of
-from everlog.actors.command_sender import CommandSender
 from everlog.actors.erasure.erase_planned import ErasureReport, agents_to_unload, erase_planned
 from everlog.actors.erasure.erasure_plan import ErasurePlan, plan_erasure
 from everlog.actors.erasure.selection import Selection
@@ -32,7 +31,6 @@ from everlog.actors.gateway.store_prices import KnownPrices
 from everlog.actors.hosting.agent_factory import GatewayCall
 from everlog.actors.memory.shared_block_service import SharedBlockService
 from everlog.actors.memory.source_service import Sources
-from everlog.actors.memory_views import moments_of
 from everlog.actors.ports.agent_constants import PAGE_RESULTS
 from everlog.actors.ports.effects import ANYTHING, ArchiveClient, Filters, Page
 from everlog.actors.ports.ports import Ports
@@ -82,11 +80,16 @@ class AgentSystem:
         self._stream = name_of if exact_names else store.stream_of
         """Function that returns the stream of the agent of a name."""
         self._aside = ports.aside
-        self._known_prices = KnownPrices(store.root, limits, ports.aside)
+        self.prices = KnownPrices(store.root, limits, ports.aside)
+        """Function that returns the prices of tokens, or the error for which they are not known."""
         tools = capabilities.tools if capabilities else ()
         self._reading = LocalSystem(store, tools=tools, ports=ports, services=AgentServices(archive=archive))
         self._capabilities = capabilities
         self._ports = ports
+        self._handles = AgentHandles(
+            runtime, self._reading, store, capabilities=capabilities, ports=ports, prices=self.prices,
+            rename=self.rename,
+        )  # fmt: skip
         blocks = SharedBlockService(store, runtime.blocks, clock=ports.clock, ids=ports.ids)
         self.shared = SharedBlocks(blocks, ports.aside)
         """The memory blocks that agents share."""
@@ -109,6 +112,7 @@ class AgentSystem:
         placement: Placement | None = None,
         on_commit: CommitListener | None = None,
         command: str = "everlog",
+        by: str = "",
     ) -> AgentRef:
         """Open an agent, create it if it does not exist, and return a handle on it.
 
@@ -123,6 +127,7 @@ class AgentSystem:
           default of this system. The placement of an existing agent stays.
         - `on_commit`: called with the records of each commit that a `Run` of the returned handle receives.
         - `command`: text that other processes show while this process has the agent's log open.
+        - `by`: see `handle`.
 
         Raises UnknownAgent; PartitionBusy if another process has the log open; BadInput for an unusable name, setting
         or function; UsageError if the agent is at work with other functions or another endpoint; HostLost; StoreError.
@@ -137,7 +142,7 @@ class AgentSystem:
             await self._aside(partial(self.store.register, name, shared=shared))
         else:
             await self._aside(self._reading.check_exists, name)
-        sender = self._sender(name, on_commit)
+        sender = self._handles.sender(name, on_commit, by=by)
         # None keeps the capabilities that other callers gave the agent: this caller runs no turn and needs none.
         capabilities = self._capabilities if keep_configuration else self._capabilities or SessionCapabilities()
         opened = await sender.perform(
@@ -146,26 +151,23 @@ class AgentSystem:
         )  # fmt: skip
         for warning in opened.warnings:
             self._ports.note(warning)
-        every, kept = (partial(self._search, one, name) for one in (AgentState.search, AgentState.search_archive))
-        return AgentRef(
-            sender, opened, searches=AgentSearches(every, kept, moments_of(self._reading, name, self._aside)),
-            where=str(self.store.root),
-            naming=AgentNaming(self.rename, partial(self._aside, self._reading.check_no_forks),
-                               partial(self._aside, self.store.aliases.remove_of)),
-        )  # fmt: skip
+        return self._handles.handle(sender, opened)
 
-    def _sender(self, agent_id: str, on_commit: CommitListener | None = None) -> CommandSender:
-        return CommandSender(
-            agent_id, self.runtime, capabilities=self._capabilities, ports=self._ports, on_commit=on_commit,
-            prices=self._known_prices,
-        )  # fmt: skip
+    def handle(self, name: str, *, by: str = "", first_id: str = "") -> AgentRef:
+        """Return a handle on an agent without opening it: a call raises UnknownAgent if there is no such agent.
+
+        For a server, whose requests are single calls. `by`: id of the key of the caller, which the log names beside
+        what the call writes. `first_id`: UUIDv7 of the first call that writes, which makes the call idempotent; empty:
+        a new id. `opened` of the handle is empty.
+        """
+        return self._handles.handle(self._handles.sender(self._stream(name), by=by, first_id=first_id))
 
     async def cancel(self, name: str, *, all_turns: bool = False) -> Sequence[int]:
         """Cancel the turn that an agent runs. Return the numbers of the cancelled turns, none if no turn is open.
 
         `all_turns`: cancel the queued turns too. Events that a turn has committed stay in the log. Raises UnknownAgent.
         """
-        ended: Sequence[int] = await self._sender(self._stream(name)).perform(
+        ended: Sequence[int] = await self._handles.sender(self._stream(name)).perform(
             commands.CancelTurn, capabilities=None, every=all_turns
         )
         return ended
@@ -190,7 +192,7 @@ class AgentSystem:
             commands.OpenAgent(id=self._new_id(), capabilities=self._capabilities, settings=settings, command="everlog")
             for _ in wanted
         ]
-        async for sent in outcomes_of(self.runtime, list(zip(wanted, opens, strict=True)), self._known_prices):
+        async for sent in outcomes_of(self.runtime, list(zip(wanted, opens, strict=True)), self.prices):
             yield sent
 
     async def send_many(self, messages: Iterable[tuple[str, str | Event]]) -> AsyncIterator[SendOutcome]:
@@ -205,7 +207,7 @@ class AgentSystem:
         for name, words in messages:
             send = commands.SendInput(id=self._new_id(), capabilities=self._capabilities, event=input_of(words))
             say.append((self._stream(name), send))
-        async for sent in outcomes_of(self.runtime, say, self._known_prices):
+        async for sent in outcomes_of(self.runtime, say, self.prices):
             yield sent
 
     async def search(
@@ -223,10 +225,6 @@ class AgentSystem:
         names = None if agents is None else [self._stream(name) for name in agents]
         wanted = FleetQuery(query, page, count, filters, until)
         return await search_fleet(self._reading, self.store, names, wanted, self._ports)
-
-    async def _search(self, search: Callable[..., Awaitable[Page]], agent_id: str, *how: Any) -> Page:
-        async with await self._exact().view(agent_id) as state:
-            return await search(state, *how)
 
     def _new_id(self) -> str:
         return self._ports.ids.new(self._ports.clock.now())

@@ -29,8 +29,12 @@ class CommandSender:
         ports: Ports,
         on_commit: CommitListener | None,
         prices: PriceLookup = no_prices,
+        by: str = "",
+        first_id: str = "",
     ) -> None:
-        """`on_commit`: called with the records of each commit that a `Run` receives. `prices`: of tokens."""
+        """`on_commit`: called with the records of each commit that a `Run` receives. `prices`: of tokens. `by`: id of
+        the key of the caller; see `Command.by`. `first_id`: id of the first command; empty: a new one.
+        """
         self.agent_id = agent_id
         self.runtime = runtime
         self.capabilities = capabilities
@@ -39,14 +43,19 @@ class CommandSender:
         self.head = 0
         """Largest seq that was received."""
         self._prices = prices
+        self._by = by
+        self._first_id = first_id
 
     def new_id(self) -> str:
         """Return the id of a new command."""
-        return self.ports.ids.new(self.ports.clock.now())
+        first, self._first_id = self._first_id, ""
+        return first or self.ports.ids.new(self.ports.clock.now())
 
     def command(self, kind: type[Command], /, **arguments: Any) -> Command:
         """Make a command. `arguments`: its fields; a new id and the capabilities of this caller unless they say so."""
-        return kind(**{"id": self.new_id(), "capabilities": self.capabilities, **arguments})
+        if "id" not in arguments:
+            arguments["id"] = self.new_id()
+        return kind(**{"capabilities": self.capabilities, "by": self._by, **arguments})
 
     def run(self, command: Command, preview: PreviewCallback | None = None) -> Run:
         """Return the `Run` of a command, which is not sent yet."""

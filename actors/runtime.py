@@ -119,7 +119,7 @@ class Run:
         Joined, the parts are the text of the reply, unless a reply was withdrawn and written again.
         """
         answer = AnswerText()
-        async for received in self._items():
+        async for received in self.items():
             if isinstance(received, Preview):
                 parts = [answer.preview(received)]
             else:
@@ -129,13 +129,13 @@ class Run:
                     yield part
 
     async def __aiter__(self) -> AsyncIterator[Record]:
-        async for received in self._items():
+        async for received in self.items():
             if not isinstance(received, Preview):
                 for record in received:
                     yield record
 
-    async def _items(self) -> AsyncIterator[Sequence[Record] | Preview]:
-        """Yield commits and previews after the callbacks have had them."""
+    async def items(self) -> AsyncIterator[Sequence[Record] | Preview]:
+        """Yield each commit as it becomes durable, and the previews in between, after the callbacks have had them."""
         if self._used:
             raise UsageError("This Run was used already: it can be awaited or iterated over once. Send again for more.")
         self._used = True

@@ -28,6 +28,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
 
     text: str = ""
     """The human words of the event; empty if it has none. Stored in the envelope, not in the payload."""
+    by: str = ""
+    """Id of the key with which the event was asked for over HTTP; empty if it was not, and on all that follows from
+    the event.
+    """
 
 
 class UnknownEvent(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@
     ├── UsageError          the request is invalid (fix the request)
     │   ├── UnknownAgent    no such agent; similar names are in the message
     │   ├── Busy            a queue is full; the same request can be sent again later
+    │   ├── EditConflict    the text was changed by somebody else since it was read
     │   └── BadInput        a file, argument or value does not have the expected shape
     ├── StoreError          the log could not carry out the request (nothing of it is kept)
     │   ├── WrongSequence   another commit came first: expected_seq is not the head
@@ -71,6 +72,18 @@ class UnknownAgent(UsageError):
 
 class BadInput(UsageError):
     """A value, line or file does not have the expected shape; nothing of it is kept."""
+
+
+class EditConflict(UsageError):
+    """An edit was made from a text that has changed since: nothing was changed. `seq` is the record of the text that is
+    there now, `current` that text, and `wanted` the text of the edit.
+    """
+
+    def __init__(self, message: str, *, seq: int, current: str, wanted: str) -> None:
+        super().__init__(message)
+        self.seq = seq
+        self.current = current
+        self.wanted = wanted
 
 
 class Busy(UsageError):

@@ -17,7 +17,7 @@ import msgspec
 from everlog.actors.agent import agent_setup, model_pool
 from everlog.actors.agent.activation_state import ActivationState, activation_state_of
 from everlog.actors.agent.conversation_import import ImportedMessage, ImportReport
-from everlog.actors.agent.event_writer import CommitListener, EventWriter, ids_of
+from everlog.actors.agent.event_writer import CommitListener, EventWriter, ids_of, signed
 from everlog.actors.agent.model_step import ModelCaller
 from everlog.actors.agent.orphaned_turns import end_orphaned_turns
 from everlog.actors.agent.turn_runner import TurnRunner
@@ -39,6 +39,7 @@ from everlog.events import (
     AgentDeleted,
     BadInput,
     DuplicateId,
+    EditConflict,
     Event,
     EverlogError,
     ModelError,
@@ -146,6 +147,7 @@ class Agent(EventWriter):
         create: bool = True,
         unattended: bool = False,
         keep_configuration: bool = False,
+        by: str = "",
     ) -> None:
         """Create the agent if it does not exist, record a changed configuration, and find the unfinished turns.
 
@@ -173,7 +175,7 @@ class Agent(EventWriter):
         else:
             facts = await prompt_sections.template_facts(self, settings.sections, None)
             configured = agent_setup.configuration(settings, None, self._tools, self.schemas, self._known, facts)
-            await self.commit(agent_setup.birth(self.agent_id, settings, configured), turn=0, step=0)
+            await self.commit(signed(agent_setup.birth(self.agent_id, settings, configured), by), turn=0, step=0)
             self.models.ledger.begin()
             self._follow(configured)
 
@@ -355,7 +357,7 @@ class Agent(EventWriter):
         async with self._running:
             try:
                 return await write()
-            except (BadInput, DuplicateId):
+            except (BadInput, DuplicateId, EditConflict):
                 known = await self.known(event_id, *kinds)
                 if not known:
                     raise

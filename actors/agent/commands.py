@@ -47,6 +47,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     capabilities: SessionCapabilities | None = None
     """None: the capabilities that were granted last."""
+    by: str = ""
+    """Id of the key whose holder sent the command over HTTP; the first event that the command leaves names it."""
 
     def __post_init__(self) -> None:
         """Raise BadInput if a field for text or a whole number has a value of another type."""
@@ -108,6 +110,8 @@ class CancelTurn(Command, frozen=True, kw_only=True):
 
     every: bool = False
     """True: cancel all unfinished turns."""
+    turn: int = 0
+    """Number of the turn to cancel, if it is unfinished; 0: the running one."""
 
 
 class WatchAgent(Command, frozen=True, kw_only=True):
@@ -213,6 +217,10 @@ class ChangeBlock(Command, frozen=True, kw_only=True):
     limit: int | None = None
     description: str | None = None
     read_only: bool | None = None
+    base: int | None = None
+    """Seq of the record whose value the edit was made from; None: any. If the block has another value by now, the
+    command raises EditConflict.
+    """
 
 
 class RemoveBlock(Command, frozen=True, kw_only=True):

@@ -7,7 +7,10 @@ turn can follow the record that ends the turn.
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
+
+import msgspec
 
 from everlog.actors.agent.cancellation import STOPPED, CancellableTurn
 from everlog.actors.agent.undo import PositionedEvent, cancelled, endings_of
@@ -31,8 +34,8 @@ class EventWriter:
     """Writer of one agent's log, one commit after the other. Tracks the turns that are not finished."""
 
     __slots__ = (
-        "_clock", "_ids", "_journal", "_on_commit", "_runs", "_timed", "_turn", "_waiting", "_writing", "agent_id",
-        "head", "repeats",
+        "_clock", "_ids", "_journal", "_keys", "_on_commit", "_runs", "_timed", "_turn", "_waiting", "_writing",
+        "agent_id", "head", "repeats",
     )  # fmt: skip
 
     def __init__(
@@ -45,6 +48,8 @@ class EventWriter:
         self._turn, self._timed = 0, False  # last opened turn; True if a timer was ever set in this incarnation
         self._waiting: list[tuple[int, str]] = []
         """Unfinished turns, oldest first: number, and id of the opening input (empty: resume from the log)."""
+        self._keys: dict[str, str] = {}
+        """Ids of the keys of commands in progress, by command id."""
         self._writing = asyncio.Lock()
         self._runs = CancellableTurn()
         self.repeats: str | None = None
@@ -97,6 +102,8 @@ class EventWriter:
             raise Busy(waits, retry_after_s=BUSY_S)
         now = self._clock.now() if at is None else at
         names = [*ids, *(self._ids.new(now) for _ in events[len(ids) :])]
+        if ids and self._keys:
+            events = signed(events, self._keys.get(ids[0], ""))
         first = self.repeats if turn is None else cause
         drafts = _drafts_of(
             events, turn=self._turn + 1 if turn is None else turn, step=step, names=names, said_at=said_at, at=now,
@@ -114,6 +121,18 @@ class EventWriter:
                 self._turn += 1
                 self._waiting.append((self._turn, names[0]))
         return commit
+
+    @contextmanager
+    def signing(self, command_id: str, key_id: str) -> Iterator[None]:
+        """While the block runs, the first event of the commit with the id `command_id` names the key `key_id`."""
+        if not key_id:
+            yield
+            return
+        self._keys[command_id] = key_id
+        try:
+            yield
+        finally:
+            self._keys.pop(command_id, None)
 
     def now(self) -> int:
         """Return the time of the agent's clock, microseconds UTC."""
@@ -134,8 +153,9 @@ class EventWriter:
         """Numbers of the unfinished turns, oldest first."""
         return [turn for turn, _ in self._waiting]
 
-    async def cancel(self, event_id: str | None = None, *, every: bool = False) -> Sequence[int]:
-        """Cancel the running turn, else the oldest unfinished one; `every`: all of them. Return their numbers, rising.
+    async def cancel(self, event_id: str | None = None, *, every: bool = False, turn: int = 0) -> Sequence[int]:
+        """Cancel the running turn, else the oldest unfinished one; `every`: all of them; `turn`: only that one, if it
+        is unfinished (0: any). Return their numbers, rising.
 
         Returns an empty list if no turn is open. Committed records stay, nothing else of the turn is kept, and its
         waiting is abandoned. A call that had started outside gets a result that says so. Idempotent by `event_id`
@@ -143,7 +163,8 @@ class EventWriter:
         """
         try:
             async with self._writing:  # no commit of the turn is in progress, and none follows
-                turns = self.open_turns if every else self.open_turns[:1]
+                unfinished = [number for number in self.open_turns if turn in {0, number}]
+                turns = unfinished if every else unfinished[:1]
                 left = endings_of(await self.rows("turn_records"), turns, TurnCancelled(text=STOPPED)) if turns else []
                 commit = await self._append(left, self._turn, 0, ids=ids_of(event_id)) if left else None
                 if commit is not None and not commit.repeated:
@@ -198,6 +219,16 @@ def _drafts_of(
         )
         for number, one in enumerate(placed)
     ]
+
+
+def signed(events: NewEvents, key_id: str) -> NewEvents:
+    """Return the events of a commit, the first with the id of the key that it was asked for with; empty: unchanged."""
+    if not key_id:
+        return events
+    first, *rest = events
+    if isinstance(first, PositionedEvent):
+        return [msgspec.structs.replace(first, event=msgspec.structs.replace(first.event, by=key_id)), *rest]
+    return [msgspec.structs.replace(first, by=key_id), *rest]
 
 
 def ids_of(event_id: str | None) -> list[str]:

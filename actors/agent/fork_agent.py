@@ -71,6 +71,14 @@ def fork(store: Store, reader: LogReader, parent: str, at: int, name: str, *, cl
     return NewFork(left[0].agent_id, parent, at, left[-1].seq, woken.open_turns)
 
 
+def open_turns_of(records: Sequence[Record]) -> Sequence[int]:
+    """Return the numbers of the turns that are unfinished after some records of one incarnation, oldest first.
+
+    The records hold all of each turn that counts.
+    """
+    return activation_state_of([_row(record) for record in records]).open_turns
+
+
 def tail(reader: LogReader, agent_id: str, at: int) -> Sequence[Record]:
     """Return the last records of an incarnation up to `at`, enough to tell which turns are open there.
 

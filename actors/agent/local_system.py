@@ -181,10 +181,12 @@ class LocalSystem:
         take_over: bool = False,
         unattended: bool = False,
         keep_configuration: bool = False,
+        by: str = "",
     ) -> AsyncIterator[Agent]:
         """Hold the agent open, as the owner of its log. Its unfinished turns wait: `run` finishes them.
 
-        `unattended`: no caller is there to grant functions; `keep_configuration`: the agent is not configured again.
+        `unattended`: no caller is there to grant functions; `keep_configuration`: the agent is not configured again;
+        `by`: id of the key with which a new agent was asked for over HTTP.
         """
         check_not_reserved(agent_id)
         if create:
@@ -228,8 +230,9 @@ class LocalSystem:
                 )
                 agent.cut, agent.unsealed = seat.cut, seat.unsealed
                 await agent.activate(
-                    settings or Settings(), create=create, unattended=unattended, keep_configuration=keep_configuration
-                )
+                    settings or Settings(), create=create, unattended=unattended,
+                    keep_configuration=keep_configuration, by=by,
+                )  # fmt: skip
                 if self._services.archive is not None:
                     self._services.archive.begin(agent_id, seat.head)
                 yield agent

@@ -10,7 +10,7 @@ from typing import Any
 from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.commands import AddBlock, ChangeBlock, RemoveBlock
 from everlog.actors.prompt.setting_limits import check_block, check_blocks
-from everlog.events import BadInput, BlockRemoved, Event, MemoryEdited, Record
+from everlog.events import BadInput, BlockRemoved, EditConflict, Event, MemoryEdited, Record
 
 KINDS = AddBlock | ChangeBlock | RemoveBlock
 
@@ -71,6 +71,12 @@ def _replace_rows(command: ChangeBlock, row: Mapping[str, Any]) -> MemoryEdited:
         raise BadInput(
             f"{command.label!r} follows the shared block {row['origin']!r}: change that one, or remove this."
         )
+    if command.base is not None and command.base != row["seq"]:
+        raise EditConflict(
+            f"The memory block {command.label!r} was changed by record {row['seq']}, and the edit was made from record "
+            f"{command.base}. Nothing was changed: look at both texts, and edit again.",
+            seq=row["seq"], current=row["value"], wanted=command.value or "",
+        )  # fmt: skip
     names = ("value", "limit", "description", "read_only")
     left = {name: row[name] if (given := getattr(command, name)) is None else given for name in names}
     if all(left[name] == row[name] for name in names):

@@ -46,8 +46,8 @@ async def edit(agent: Agent, command: Command) -> Any:
             return await agent.summarize()
         case commands.ExpandSummary():
             return await agent.expand()
-        case commands.CancelTurn(every=every):
-            return await agent.cancel(command.id, every=every)
+        case commands.CancelTurn(every=every, turn=turn):
+            return await agent.cancel(command.id, every=every, turn=turn)
         case commands.HideTurns(turns=turns):
             return await agent.hide(turns, event_id=command.id)
         case commands.RethinkReply(text=text):

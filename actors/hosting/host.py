@@ -185,7 +185,8 @@ class Host:
             assert worker is not None
             if isinstance(command, OpenAgent) and (opened is not None or command.settings == Settings()):
                 return opened or open_report(agent, born=False)
-            return await self._do(agent, worker, command, caller, seen)
+            with agent.signing(command.id, command.by):
+                return await self._do(agent, worker, command, caller, seen)
         finally:
             await self._rest()
 
@@ -286,6 +287,7 @@ class Host:
             take_over=take_over,
             unattended=unattended,
             keep_configuration=wanted.keep_configuration,
+            by=wanted.by,
         )
         agent = await opening.__aenter__()
         self._seat = opening

@@ -60,6 +60,11 @@ def make_store(root: Path, clock: Clock, ids: Ids, shards: int | None = None) ->
     return FileStore.create(root, clock.now, ids.new(clock.now()), shards=shards, shards_new=new)
 
 
+def secret() -> str:
+    """Return a new secret of 256 bits, in 43 characters that fit into an address."""
+    return secrets.token_urlsafe(32)
+
+
 def chance() -> float:
     """Return a random number from 0 (inclusive) to 1 (exclusive)."""
     return secrets.randbits(53) / 2**53

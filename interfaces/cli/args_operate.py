@@ -1,4 +1,5 @@
-"""Arguments and help of the commands that look after an installation: config, doctor, ping, completion, help.
+"""Arguments and help of the commands that look after an installation and teach everlog: config, doctor, ping,
+completion, help, tour, explain.
 
 Used by `command_parser`, which is loaded at each start of `everlog`: import nothing heavy here.
 """
@@ -28,6 +29,15 @@ bash: add `eval "$(everlog completion bash)"` to ~/.bashrc. zsh: write the
 script to a file _everlog in a folder of $fpath. fish: write it to
 ~/.config/fish/completions/everlog.fish. Names are read when Tab is pressed."""
 
+_TOUR = """\
+Ten minutes. Each step explains something, shows a command, and waits until you
+type it; you see its true output. The tour needs no key and no network. It has a
+store of its own, which is removed at the end, and touches nothing of yours."""
+_EXPLAIN = """\
+Every error has a page: what failed, why, how to fix it, and an example. The
+last line of an error names its page: `more: everlog explain bad-input`. Without
+CODE: a list of all errors."""
+
 
 def _completing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shell", metavar="SHELL", nargs="?", choices=SHELLS, help="shell: bash, zsh or fish")
@@ -40,6 +50,22 @@ def _diagnosing(parser: argparse.ArgumentParser) -> None:
 
 def _helping(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", metavar="COMMAND", nargs="*", help="command to explain (default: all commands)")
+
+
+def _touring(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--list", action="store_true", help="list the steps, and run nothing")
+    parser.add_argument("--from", dest="first", metavar="STEP", help="name or number of the first step (default: 1)")
+    parser.add_argument(
+        "--plain",
+        action="store_true",
+        help="run every step without a reader and print all of it (default: if stdin or stdout is no terminal)",
+    )
+    parser.add_argument("--keep", metavar="DIR", help="keep the store of the tour in this new or empty folder")
+
+
+def _explaining(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("code", metavar="CODE", nargs="?", help="code of the error, for example bad-input")
+    parser.add_argument("--all", action="store_true", help="print every page")
 
 
 COMMANDS = (
@@ -89,6 +115,24 @@ COMMANDS = (
         "everlog help send",
         (_helping,),
         reads_only=True,
+        reads_defaults=False,
+    ),
+    CommandSpec(
+        "tour",
+        "tour.tour_command:tour",
+        "learn everlog in ten minutes, step by step in the terminal",
+        "everlog tour",
+        (_touring,),
+        _TOUR,
+        reads_defaults=False,
+    ),
+    CommandSpec(
+        "explain",
+        "explain.explain_command:explain",
+        "explain an error: why it happens and how to fix it",
+        "everlog explain unknown-agent",
+        (_explaining,),
+        _EXPLAIN,
         reads_defaults=False,
     ),
 )

@@ -14,11 +14,11 @@ from everlog.interfaces.cli import (
     args_archive,
     args_derived,
     args_fleet,
-    args_learn,
     args_manage,
     args_memory,
     args_operate,
     args_presets,
+    args_serve,
     args_show,
     args_talk,
 )
@@ -78,8 +78,8 @@ COMMANDS = (
     *args_archive.COMMANDS,
     *args_derived.COMMANDS,
     *args_fleet.COMMANDS,
+    *args_serve.COMMANDS,
     *args_operate.COMMANDS,
-    *args_learn.COMMANDS,
 )
 """Every command, in the order of the help. A name of two words belongs to a group."""
 
@@ -87,6 +87,7 @@ GROUPS = {
     "archive": "search and edit archival memory, and maintain its index",
     "block": "add, change and remove memory blocks",
     "cluster": "show the state of a cluster",
+    "keys": "create, list and revoke the keys of a server",
     "log": "check, measure and seal the files of a log",
     "preset": "list, add and remove personas and humans for new agents",
     "prompt": "show and change the sections of a system prompt",

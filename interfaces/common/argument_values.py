@@ -156,6 +156,11 @@ def count(text: str) -> int:
     return _number(text, 1, COUNT_MAX)
 
 
+def port(text: str) -> int:
+    """Return the number of a port; 0 stands for a free one."""
+    return _number(text, 0, 65_535)
+
+
 def rows(text: str) -> int:
     """Return a number of rows, from 0; 0 stands for all rows."""
     return _number(text, 0, 10**9)

@@ -1,6 +1,6 @@
 """The command `explain`: pages about errors, in the terminal.
 
-Loaded by name from `interfaces/cli/args_learn.py`; `docs/make_errors.py` uses its pages. A test requires one page for
+Loaded by name from `interfaces/cli/args_operate.py`; `docs/make_errors.py` uses its pages. A test requires one page for
 each error type.
 """
 

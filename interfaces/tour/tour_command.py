@@ -1,6 +1,6 @@
 """The command `tour`.
 
-Loaded by name from `interfaces/cli/args_learn.py`. The shell is closed however the tour ends, so that no process
+Loaded by name from `interfaces/cli/args_operate.py`. The shell is closed however the tour ends, so that no process
 outlives it.
 """
 

@@ -52,6 +52,15 @@ class LogFollower:
                 return True
             return self._open is not None and self._length(self._open) > self._offset
 
+    def skip_to_end(self) -> int:
+        """Move to the end of the log without reading closed files, and return the number of its last commit."""
+        while True:
+            self._begin(load(self._where))
+            for _ in self._appended():
+                pass
+            if self._manifest_in_force():
+                return self._commit
+
     def since(self, commit: int, mark: str = "") -> Iterator[pa.Table]:
         """Yield the records of all commits after `commit`, in order, in tables of `store.SCHEMA` that hold whole
         commits.

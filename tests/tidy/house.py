@@ -17,11 +17,11 @@ SUB_ROOMS: Mapping[str, Sequence[str]] = {
     "projections": ("search", "hot"),
     "actors": (
         "ports", "models", "prompt", "formats", "recollection", "memory", "derivation", "functions", "agent",
-        "deriving", "replay", "rerun", "reports", "archive", "erasure", "gateway", "hosting", "cluster",
+        "deriving", "replay", "rerun", "reports", "feed", "archive", "erasure", "gateway", "hosting", "cluster",
     ),
     "interfaces": (
-        "defaults", "common", "line_editor", "output", "documents", "imports", "show", "talk", "manage",
-        "memories", "replay_console", "fleet", "operate", "explain", "cli", "tour", "testing",
+        "defaults", "wire", "common", "line_editor", "output", "documents", "imports", "show", "talk", "manage",
+        "memories", "replay_console", "fleet", "operate", "http", "explain", "cli", "tour", "testing",
     ),
 }  # fmt: skip
 """The sub-rooms of each room, lowest first: a sub-room may import itself and those before it. The top of a room comes

@@ -1,0 +1,67 @@
+"""Arguments and help of the commands that answer HTTP, and of those that look after a server's keys. Imports nothing
+heavy.
+
+Used by `command_parser`, which is loaded at each start of `everlog`.
+"""
+
+import argparse
+
+from everlog.interfaces.cli.args_shared import base_url, json, placement, runtime, shards, tools
+from everlog.interfaces.cli.command_spec import CommandSpec
+from everlog.interfaces.common import argument_values
+
+_SERVE = """\
+Answers HTTP in front of the agents of the store: /api/v1, described at
+/openapi.json and /docs. Several servers can stand in front of one cluster; none
+has state of its own. Listens on this machine only, and then needs no key as
+long as the store has none. With another --host it needs keys: see `everlog keys
+create`. SIGTERM and Ctrl-C stop it: streams end with a position to resume at,
+and turns are finished where their agents run. docs/how_to/serve.md has the
+steps to a server on the internet."""
+_KEYS = """\
+A key is shown once; the store has its SHA-256 only. Roles: `read` reads
+agents; `talk` also talks to them and edits their memory; `admin` also creates,
+deletes and erases them. With --tenant the key sees only agents, sources and
+shared blocks of that tenant, which are named TENANT~NAME in the store."""
+
+
+def _serving(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", metavar="ADDRESS", default="127.0.0.1",
+                        help="address to listen on; others need keys (default: 127.0.0.1)")  # fmt: skip
+    parser.add_argument("--port", metavar="N", type=argument_values.port, default=8284,
+                        help="port to listen on; 0 chooses a free one (default: 8284)")  # fmt: skip
+    parser.add_argument("--hostname", metavar="NAME", action="append", default=[],
+                        help="name by which clients reach the server; repeatable")  # fmt: skip
+    parser.add_argument("--origin", metavar="URL", action="append", default=[],
+                        help="origin of pages that may call the server from a browser; repeatable")  # fmt: skip
+    parser.add_argument("--rate", metavar="N", type=argument_values.decimal, default=1000.0,
+                        help="requests of one key in a second; 0: no limit (default: 1000)")  # fmt: skip
+    placement(parser)
+    shards(parser)
+
+
+def _creating(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("label", metavar="NAME", help="what the key is for")
+    parser.add_argument("--role", metavar="ROLE", choices=("read", "talk", "admin"), default="talk",
+                        help="what the key allows: read, talk or admin (default: talk)")  # fmt: skip
+    parser.add_argument("--tenant", metavar="TENANT", default="",
+                        help="tenant whose agents the key sees (default: all agents)")  # fmt: skip
+    parser.add_argument("--expires", metavar="DURATION", type=argument_values.duration,
+                        help="time after which the key is refused, such as 90d (default: never)")  # fmt: skip
+
+
+def _revoking(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("id", metavar="ID", help="id of the key, or its beginning")
+
+
+COMMANDS = (
+    CommandSpec("serve", "http.serve_command:serve", "answer HTTP in front of the agents of the store",
+                "everlog serve --port 8284", (_serving, runtime, tools, base_url, json), _SERVE),
+    CommandSpec("keys create", "http.keys_commands:create", "create a key of a server, and show it once",
+                "everlog keys create phone --role talk", (_creating, json), _KEYS),
+    CommandSpec("keys list", "http.keys_commands:list_all", "list the keys of a server", "everlog keys list",
+                (json,), reads_only=True),
+    CommandSpec("keys revoke", "http.keys_commands:revoke", "revoke a key, at once and for ever",
+                "everlog keys revoke 019b8d2e", (_revoking, json)),
+)  # fmt: skip
+"""In the order of the help."""

@@ -1,0 +1,1 @@
+"""What every surface of the server shares: routes, guards, keys, tenants, errors, streams and the OpenAPI document."""

@@ -1,0 +1,176 @@
+"""Build the ASGI application from the table of routes: guards, decoding, the handler, and the answer or the problem.
+
+Paths are matched before they are decoded, so that a name may hold any character: `/` in a name is sent as %2F.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, get_origin
+from urllib.parse import unquote
+
+import msgspec
+from starlette.middleware.errors import ServerErrorMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route as PathRoute
+from starlette.routing import Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from everlog.actors.ports.loggers import logger_of
+from everlog.actors.ports.real_clock import monotonic_us
+from everlog.events import EverlogError
+from everlog.events.times import MICROSECONDS
+from everlog.interfaces.http.core import guards
+from everlog.interfaces.http.core.refusals import Refusal
+from everlog.interfaces.http.core.routes import Call, JsonResponse, Route, RouteTable
+from everlog.interfaces.http.core.service import HttpService
+from everlog.interfaces.wire.problems import Problem, problem_of
+
+_log = logger_of("http")
+_ALLOWED = "Authorization, Content-Type, Idempotency-Key, If-Match, Last-Event-ID"
+SECURITY = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
+"""Headers of every answer that does not set them itself."""
+
+
+def application(table: RouteTable, service: HttpService) -> ASGIApp:
+    """Return the application that serves the routes of a table."""
+    by_path: dict[str, list[Route]] = {}
+    for route in table:
+        by_path.setdefault(route.path, []).append(route)
+    routes = [PathRoute(path, _Address(routes, service)) for path, routes in by_path.items()]
+    router = Router(routes, redirect_slashes=False, default=_Address((), service))
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            # The router splits the path at each `/`: those of names are still encoded here.
+            raw: bytes = scope.get("raw_path") or scope["path"].encode()
+            await router({**scope, "path": raw.decode("ascii", "replace")}, receive, send)
+
+    return ServerErrorMiddleware(app, handler=_bug_answer)
+
+
+async def _bug_answer(_request: Request, error: Exception) -> Response:
+    """Answer a request that met a bug of everlog; the exception then goes on to the server, which logs it."""
+    message = "everlog failed: this is a bug of the server, whose log has the details."
+    _log.error("bug: %s", type(error).__name__)
+    return JsonResponse(Problem(code="bug", message=message, status=500), 500)
+
+
+class _Address:
+    """Everything that is served at one path."""
+
+    def __init__(self, routes: Sequence[Route], service: HttpService) -> None:
+        self._routes = {route.method: route for route in routes}
+        self._path = routes[0].path if routes else "unknown"
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began = monotonic_us()
+        request, origin = Request(scope, receive), ""
+        try:
+            guards.check_host(request, self._service)
+            origin = guards.check_origin(request, self._service)
+            response = await self._answer(request)
+        except Refusal as refusal:
+            response = _problem_response(refusal.problem, refusal.headers)
+        except EverlogError as error:
+            response = _problem_response(problem_of(error))
+        for name, value in {**SECURITY, **_cors(origin)}.items():
+            response.headers.setdefault(name, value)
+        await response(scope, receive, send)
+        seconds = (monotonic_us() - began) / MICROSECONDS
+        self._service.metrics.answered(scope["method"], self._path, response.status_code, seconds)
+        if _log.isEnabledFor(logging.INFO):
+            _log.info("%s %s: %d", scope["method"], self._path, response.status_code)
+
+    async def _answer(self, request: Request) -> Response:
+        method = "GET" if request.method == "HEAD" else request.method
+        route = self._routes.get(method)  # type: ignore[call-overload]
+        if route is None:
+            return self._without_route(request)
+        caller = guards.OPERATOR if route.is_open else guards.caller_of(request, self._service)
+        guards.check_allowed(route, caller)
+        guards.check_rate(caller, self._service)
+        guards.check_body_type(request, route)
+        call = Call(
+            self._service, caller, request,
+            params={name: _decoded(text) for name, text in request.path_params.items()},
+            query=_query(request, route.query),
+        )  # fmt: skip
+        if route.body is not None:
+            call.body = _body(await guards.read_body(request, self._service, route.body_max), route.body)
+        answer = await route.handler(call)
+        if isinstance(answer, Response):
+            return answer
+        return Response(status_code=204) if route.answer is None else JsonResponse(answer, route.status)
+
+    def _without_route(self, request: Request) -> Response:
+        if not self._routes:
+            raise Refusal(404, "not-found", "There is nothing at this address. /openapi.json lists what there is.")
+        allowed = ", ".join(sorted({*self._routes, "OPTIONS"}))
+        if request.method == "OPTIONS":
+            return Response(status_code=204, headers={"Allow": allowed})
+        raise Refusal(
+            405, "method-not-allowed", f"This address takes {allowed}, not {request.method}.",
+            headers={"Allow": allowed},
+        )  # fmt: skip
+
+
+def _problem_response(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
+    more = dict(headers or {})
+    if problem.retry_after_s:
+        more["Retry-After"] = str(max(1, round(problem.retry_after_s)))
+    # Clients of other makers repeat requests after some statuses by themselves: tell them when that cannot help.
+    more["X-Should-Retry"] = "true" if problem.status in {429, 503} else "false"
+    return JsonResponse(problem, problem.status, more)
+
+
+def _cors(origin: str) -> Mapping[str, str]:
+    if not origin:
+        return {}
+    return {
+        "Access-Control-Allow-Origin": origin,
+        "Access-Control-Allow-Headers": _ALLOWED,
+        "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE",
+        "Access-Control-Expose-Headers": "Location, Retry-After, ETag",
+        "Vary": "Origin",
+    }
+
+
+def _decoded(text: str) -> str:
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError as error:
+        raise _bad_input(f"{text[:80]!r} in the address is not UTF-8") from error
+
+
+def _query(request: Request, kind: type[msgspec.Struct]) -> msgspec.Struct:
+    lists = {field.encode_name for field in msgspec.structs.fields(kind) if get_origin(field.type) in {list, tuple}}
+    values: dict[str, Any] = {}
+    for name, value in request.query_params.multi_items():
+        if name in lists:
+            values.setdefault(name, []).append(value)
+        elif name in values:
+            raise _bad_input(f"The parameter {name[:80]!r} is given twice")
+        else:
+            values[name] = value
+    known = [field.encode_name for field in msgspec.structs.fields(kind)]
+    unknown = values.keys() - set(known)
+    if unknown:
+        listed = f"there are {', '.join(known)}" if known else "there are none here"
+        raise _bad_input(f"There is no parameter {min(unknown)[:80]!r}: {listed}")
+    try:
+        return msgspec.convert(values, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise _bad_input(f"A parameter is not what it should be: {error}") from error
+
+
+def _body(body: bytes, kind: Any) -> Any:
+    try:
+        return msgspec.json.decode(body or b"{}", type=kind)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise _bad_input(f"The body is not what it should be: {error}") from error
+
+
+def _bad_input(message: str) -> Refusal:
+    return Refusal(400, "bad-input", f"{message}. Nothing was done.")

@@ -1,0 +1,159 @@
+"""Keys of a server: who may do what, and whose agents they see. A file in the store holds the SHA-256 of each key.
+
+The key itself is shown once, when it is created. Servers read the file again when it changes, so a key that was revoked
+is refused at the next request, by every server in front of the store.
+
+Used by the guards of every surface and by `everlog keys`.
+"""
+
+import fcntl
+import hashlib
+import hmac
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from everlog.events import BadInput
+from everlog.store import open_private
+
+Role = Literal["read", "talk", "admin"]
+"""What a key allows: `read` agents; `talk` to them and change them; `admin`: also create, delete and erase agents, and
+what concerns the whole tenant.
+"""
+ROLES: Sequence[Role] = ("read", "talk", "admin")
+PREFIX = "evl_"
+"""Beginning of every key, so that scanners of published code recognize one."""
+TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
+NAME_CHARS_MAX = 100
+FILE = "keys.json"
+
+
+class KeyEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One key, without the key itself."""
+
+    id: str
+    """Id that records name: see `Event.by`."""
+    name: str
+    """What the key is for, in words of its owner."""
+    sha256: str
+    role: Role
+    tenant: str = ""
+    """Tenant whose agents the key sees; empty: the operator, who sees all."""
+    created_at: int
+    """Microseconds UTC."""
+    expires_at: int | None = None
+    """Time from which the key is refused, microseconds UTC; None: never."""
+    revoked_at: int | None = None
+
+    def is_valid(self, now: int) -> bool:
+        """Return True if the key counts at a time, microseconds UTC."""
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+
+class _KeyFile(msgspec.Struct, forbid_unknown_fields=True):
+    keys: list[KeyEntry] = []
+
+
+class KeyRing:
+    """The keys of one store."""
+
+    def __init__(self, root: Path) -> None:
+        self._path = root / FILE
+        self._lock_path = root / f"{FILE}.lock"
+        self._read: tuple[int, int] | None = None
+        self._keys: dict[str, KeyEntry] = {}
+
+    def all(self) -> list[KeyEntry]:
+        """Return all keys, revoked and expired ones too, oldest first. Raises BadInput for a damaged file."""
+        self._refresh()
+        return sorted(self._keys.values(), key=lambda entry: (entry.created_at, entry.id))
+
+    def find(self, key: str, now: int) -> KeyEntry | None:
+        """Return the entry of a key that counts at a time, microseconds UTC; None if there is none."""
+        self._refresh()
+        digest = digest_of(key)
+        found: KeyEntry | None = None
+        # Every entry is compared, in constant time: the answer's time tells nothing about the keys.
+        for entry in self._keys.values():
+            if hmac.compare_digest(entry.sha256, digest) and entry.is_valid(now):
+                found = entry
+        return found
+
+    def create(
+        self, name: str, role: Role, *, key: str, key_id: str, now: int, tenant: str = "", expires_at: int | None = None
+    ) -> KeyEntry:
+        """Add a key and return its entry. `key`: the key, from `PREFIX` and a secret. Raises BadInput."""
+        if role not in ROLES:
+            raise BadInput(f"A key's role is {', '.join(ROLES)}, not {role!r}. No key was created.")
+        if tenant and not TENANT.fullmatch(tenant):
+            raise BadInput(
+                f"A tenant is named by up to 32 of a-z, 0-9 and -, beginning with a letter or digit, not {tenant!r}. "
+                "No key was created."
+            )
+        if not name.strip() or len(name) > NAME_CHARS_MAX:
+            raise BadInput(f"A key's name has 1 to {NAME_CHARS_MAX} characters. No key was created.")
+        entry = KeyEntry(
+            id=key_id, name=name, sha256=digest_of(key), role=role, tenant=tenant, created_at=now, expires_at=expires_at
+        )
+        with self._changing() as keys:
+            keys.append(entry)
+        return entry
+
+    def revoke(self, key_id: str, now: int, owns: Callable[[KeyEntry], bool] = lambda _: True) -> KeyEntry:
+        """Revoke a key, at once and for ever, and return its entry. `owns`: the keys that the caller may revoke.
+
+        `key_id` may be the beginning of an id, if only one key has it. Raises BadInput for an unknown key.
+        """
+        with self._changing() as keys:
+            places = [place for place, entry in enumerate(keys) if entry.id.startswith(key_id) and owns(entry)]
+            if len(places) != 1 or not key_id:
+                found = "there is none" if not places else f"there are {len(places)}"
+                raise BadInput(
+                    f"A key whose id begins with {key_id!r} is needed, and {found}: see `everlog keys list`."
+                )
+            entry = keys[places[0]]
+            if entry.revoked_at is None:
+                keys[places[0]] = entry = msgspec.structs.replace(entry, revoked_at=now)
+        return entry
+
+    @contextmanager
+    def _changing(self) -> Iterator[list[KeyEntry]]:
+        """Lock the file against other processes, yield its keys, and write what the block made of them."""
+        with open_private(self._lock_path, "ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            keys = self._load()
+            yield keys
+            temporary = self._path.with_suffix(".new")
+            with open_private(temporary, "wb") as file:
+                file.write(msgspec.json.format(msgspec.json.encode(_KeyFile(keys)), indent=1) + b"\n")
+            temporary.replace(self._path)
+
+    def _refresh(self) -> None:
+        try:
+            status = self._path.stat()
+        except FileNotFoundError:
+            self._read, self._keys = None, {}
+            return
+        seen = (status.st_mtime_ns, status.st_ino)
+        if seen != self._read:
+            self._keys = {entry.id: entry for entry in self._load()}
+            self._read = seen
+
+    def _load(self) -> list[KeyEntry]:
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=_KeyFile).keys
+        except FileNotFoundError:
+            return []
+        except msgspec.MsgspecError as error:
+            raise BadInput(
+                f"{self._path} is no file of keys ({error}): restore it, or remove it and create the keys again."
+            ) from error
+
+
+def digest_of(key: str) -> str:
+    """Return the SHA-256 of a key, in hexadecimal."""
+    return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,0 +1,106 @@
+"""What the routes of a server share: the agents of the store, the keys, limits, streams and figures.
+
+One server has one service, and the service has no state that another server in front of the same store would need:
+everything that lasts is in the logs and in the files of the store.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from everlog.actors.agent_system import AgentSystem
+from everlog.actors.feed.log_tails import LogTails
+from everlog.actors.feed.run_lookup import RunRecords, find_input, find_run
+from everlog.actors.ports.ports import Ports
+from everlog.interfaces.http.core.http_metrics import HttpMetrics
+from everlog.interfaces.http.core.keys import KeyRing
+from everlog.interfaces.http.core.rate_limit import RateLimits
+
+LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
+"""Names of this machine in the header Host."""
+
+
+class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits of one server."""
+
+    requests_per_s: float = 1000.0
+    """Requests of one key in a second, on average; 0: no limit. Twice as many may come at once."""
+    streams_max: int = 5000
+    """Streams that are open at once."""
+    streams_per_key_max: int = 1000
+    body_s: float = 30.0
+    """Seconds in which a body arrives."""
+    send_s: float = 30.0
+    """Seconds in which a reader takes what was sent to it."""
+    keep_alive_s: float = 15.0
+    """Seconds of silence after which a stream sends a comment."""
+
+
+class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of one server."""
+
+    hosts: Sequence[str] = ()
+    """Names, beside those of this machine, by which clients reach the server: what the header Host may say."""
+    origins: Sequence[str] = ()
+    """Origins of pages, such as https://app.example.com, that may call the server from a browser."""
+    keys_required: bool = False
+    """True: a request without a key is refused, also if the store has no keys."""
+    limits: HttpLimits = HttpLimits()
+
+
+class HttpService:
+    """The shared parts of one server. Belongs to one event loop."""
+
+    def __init__(
+        self,
+        system: AgentSystem,
+        ports: Ports,
+        options: HttpOptions,
+        *,
+        secret: Callable[[], str],
+        chance: Callable[[], float],
+    ) -> None:
+        """`system`: opened with exact names. `secret` makes a secret of 256 bits, and `chance` a number from 0 to 1."""
+        self.system = system
+        self.ports = ports
+        self.options = options
+        self.secret = secret
+        self.chance = chance
+        self.keys = KeyRing(system.store.root)
+        self.tails = LogTails(system.store, ports)
+        self.metrics = HttpMetrics()
+        self.rates = RateLimits(options.limits.requests_per_s, ports.clock)
+        self.stopping = asyncio.Event()
+        """Set when the server is about to stop: streams end with a cursor."""
+        self.readers: dict[str, int] = {}
+        """Number of open streams, by key."""
+        self.tasks: set[asyncio.Task[object]] = set()
+        """Work that goes on after its request was answered."""
+
+    async def is_known(self, stream: str, event_id: str) -> bool:
+        """Return True if the log of an agent has a record with an event id."""
+        reader = await self.ports.aside(self.system.store.reader, stream)
+        return await self.ports.aside(find_input, reader, stream, event_id) is not None
+
+    async def run_of(self, stream: str, run: str) -> RunRecords | None:
+        """Return a run of an agent, from its log; None if there is none. Raises UnknownAgent."""
+        reader = await self.ports.aside(self.system.store.reader, stream)
+        found: RunRecords | None = await self.ports.aside(partial(find_run, reader, stream, run))
+        return found
+
+    def detach(self, work: Coroutine[Any, Any, object]) -> None:
+        """Let work go on after its request was answered."""
+        task = asyncio.get_running_loop().create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def close(self) -> None:
+        """Stop following logs, and wait for the work that goes on."""
+        self.stopping.set()
+        await self.tails.close()
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)

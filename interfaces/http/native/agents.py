@@ -1,0 +1,164 @@
+"""Create, list, configure, fork, move, rename and delete agents."""
+
+from typing import Any
+
+import msgspec
+
+from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.models.model_types import is_gguf
+from everlog.actors.reports.fleet_listing import list_agents
+from everlog.events import AgentConfigured
+from everlog.events.times import microseconds_of, moment
+from everlog.interfaces.http.core.moments import moment_of, time_of_parameter
+from everlog.interfaces.http.core.refusals import Refusal
+from everlog.interfaces.http.core.routes import Call, JsonResponse
+from everlog.interfaces.wire.agents import (
+    AgentPage,
+    AgentQuery,
+    AgentReport,
+    AgentRow,
+    AgentShape,
+    ConfigureAgent,
+    CreateAgent,
+    DeletedAgents,
+    Done,
+    ForkAgent,
+    ForkShape,
+    MoveAgent,
+    RenameAgent,
+    settings_of,
+)
+
+LIMIT_MAX = 1000
+
+
+async def list_all(call: Call) -> AgentPage:
+    """List agents by name, page by page."""
+    query: AgentQuery = call.query
+    if not 1 <= query.limit <= LIMIT_MAX:
+        raise Refusal(400, "bad-input", f"`limit` is from 1 to {LIMIT_MAX}, not {query.limit}.")
+    when = time_of_parameter(query.as_of, "as_of")
+    until = None if when is None else microseconds_of(when, "as_of")
+    store, names = call.service.system.store, call.names
+
+    def listed() -> Any:
+        mine = {stream for stream in store.register_files.scan().routes if names.owns(stream)}
+        return list_agents(store, mine, until=until, deleted=query.deleted), store.aliases.shown()
+
+    listing, given = await call.service.ports.aside(listed)
+    rows = [row for row in listing.rows if call.shown(row["agent_id"]) > query.cursor]
+    page = [
+        AgentRow(
+            agent=call.shown(row["agent_id"]),
+            name=call.shown(given.get(row["agent_id"], row["agent_id"])),
+            events=row["events"],
+            messages=row["messages"],
+            turns=row["turns"],
+            head=row["head"],
+            last_active=None if row["last_active"] is None else moment(row["last_active"]),
+            deleted=row["deleted"],
+            parent=None if row["parent"] is None else call.shown(row["parent"]),
+            parent_seq=row["parent_seq"],
+        )
+        for row in rows[: query.limit]
+    ]
+    damaged = [] if names.tenant else listing.damaged
+    return AgentPage(agents=page, next=page[-1].agent if len(rows) > query.limit else None, damaged=damaged)
+
+
+async def create(call: Call) -> Any:
+    """Create an agent, or configure one that exists. 201: it is new; 200: it existed."""
+    body: CreateAgent = call.body
+    settings = _settings(call, body.settings)
+    stream = call.service.system.store.stream_of(call.names.inner(body.name))
+    agent = await call.service.system.agent(
+        stream, settings, placement=body.placement, by=call.caller.key_id, command="everlog serve"
+    )
+    return JsonResponse(_report(call, agent.agent_id, agent.opened), 201 if agent.opened.born else 200)
+
+
+async def show(call: Call) -> AgentShape:
+    """Return an agent at a moment: its settings and figures."""
+    async with await call.service.system.view(call.stream, as_of=moment_of(call.query.as_of)) as view:
+        messages, memories = await view.counts()
+        deleted = bool((await view.rows("standing"))[0]["deleted"])
+        config = (await view.context()).config
+        return AgentShape(
+            agent=call.shown(view.agent_id), as_of=view.seq, head=view.head, messages=messages, memories=memories,
+            deleted=deleted, settings=_shown_settings(config),
+            functions=[function.name for function in config.functions],
+        )  # fmt: skip
+
+
+async def configure(call: Call) -> AgentReport:
+    """Change settings of an agent."""
+    body: ConfigureAgent = call.body
+    agent = await call.agent()
+    return _report(call, agent.agent_id, await agent.configure(_settings(call, body.settings)))
+
+
+async def delete(call: Call) -> DeletedAgents:
+    """Delete an agent: its name can be used again, and its records stay until they are erased."""
+    ended = await call.service.system.delete(call.stream, with_forks=call.query.with_forks)
+    return DeletedAgents(deleted=[call.shown(stream) for stream in ended])
+
+
+async def fork(call: Call) -> ForkShape:
+    """Create an agent that continues from a moment of this one. The cost does not depend on the length of the log."""
+    body: ForkAgent = call.body
+    at = body.at if isinstance(body.at, int) else moment_of(body.at)
+    name = call.names.inner(body.name)
+    made = await call.service.system.fork(call.stream, name, at=at, placement=body.placement)
+    return ForkShape(
+        agent=call.shown(made.agent_id), parent=call.shown(made.parent), parent_seq=made.parent_seq, head=made.head,
+        closed=made.closed,
+    )  # fmt: skip
+
+
+async def move(call: Call) -> Done:
+    """Move an agent to a log of its own, or to one with other agents."""
+    body: MoveAgent = call.body
+    await (await call.agent()).move(body.placement)
+    return Done()
+
+
+async def rename(call: Call) -> Done:
+    """Give an agent another name. The names that it had stay usable."""
+    body: RenameAgent = call.body
+    await call.service.system.rename(call.stream, call.names.inner(body.name))
+    return Done()
+
+
+async def unload(call: Call) -> Done:
+    """Unload an agent from memory. `done` is false if it is at work."""
+    return Done(done=await call.service.system.unload(call.stream))
+
+
+def _settings(call: Call, given: dict[str, Any]) -> Settings:
+    try:
+        settings = settings_of(given)
+    except KeyError as error:
+        raise Refusal(400, "bad-input", f"There is no setting {error.args[0][:80]!r}. Nothing was changed.") from error
+    except msgspec.ValidationError as error:
+        raise Refusal(400, "bad-input", f"A setting is not what it should be: {error}. Nothing was changed.") from error
+    if call.names.tenant:
+        for model in (settings.model, settings.summarizer, settings.fallback, settings.deriver):
+            if model and is_gguf(model):
+                raise Refusal(403, "forbidden", "Only the operator may name a model by a file. Nothing was changed.")
+    return settings
+
+
+def _shown_settings(config: AgentConfigured) -> dict[str, Any]:
+    left_out = {"functions", "schemas", "renderer", "by"}
+    return {name: value for name, value in msgspec.to_builtins(_whole(config)).items() if name not in left_out}
+
+
+def _whole(config: AgentConfigured) -> dict[str, Any]:
+    return {name: getattr(config, name) for name in config.__struct_fields__}
+
+
+def _report(call: Call, stream: str, opened: Any) -> AgentReport:
+    return AgentReport(
+        agent=call.shown(stream), created=opened.born, model=opened.model, zone=opened.zone, head=opened.head,
+        turn=opened.turn, waiting=opened.waiting,
+    )  # fmt: skip

@@ -1,0 +1,327 @@
+"""Send messages to agents, and read, stream, cancel and repeat the runs that follow.
+
+A run is in the log from its first moment: a connection only reads it. Closing a connection cancels nothing.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from starlette.responses import Response
+
+from everlog.actors.feed.run_lookup import RunRecords
+from everlog.actors.formats.reply_preview import Preview
+from everlog.actors.reply import Reply
+from everlog.actors.runtime import Run
+from everlog.events import (
+    BadInput,
+    DuplicateId,
+    Event,
+    EverlogError,
+    Heartbeat,
+    ModelError,
+    Record,
+    SystemAlert,
+    UserLogin,
+    UserMessage,
+    event_of,
+)
+from everlog.interfaces.http.core.event_streams import EventStreamResponse, event, last_event_id
+from everlog.interfaces.http.core.moments import moment_of
+from everlog.interfaces.http.core.refusals import Refusal
+from everlog.interfaces.http.core.routes import EVENT_STREAM, Call, JsonResponse, check_run_id, not_found
+from everlog.interfaces.wire.problems import problem_of
+from everlog.interfaces.wire.records import preview_shape, shape_of
+from everlog.interfaces.wire.runs import (
+    CallShape,
+    Changed,
+    RewriteThought,
+    RunOptions,
+    RunRecordsShape,
+    RunShape,
+    SendInput,
+    SendMessage,
+    StreamEnd,
+    TokenShape,
+    TurnNumbers,
+    UndoTurns,
+)
+
+
+class RunPosition(msgspec.Struct, frozen=True):
+    """Parameters of a stream."""
+
+    after: str | None = None
+    """Seq after which the stream begins; the header Last-Event-ID counts before it."""
+
+
+def ignore_preview(_: Preview) -> None:
+    """Ignore a preview: the stream of the run has it."""
+
+
+async def send_message(call: Call) -> Any:
+    """Send a message. The answer is the run, a stream of events, or with `wait: false` an address to look at.
+
+    The id of the run is the Idempotency-Key if that is a UUIDv7. A repeat of a request with the same key answers what
+    the first one did, and never sends twice; the same key with another message is refused with 422.
+    """
+    body: SendMessage = call.body
+    return await _answer(call, UserMessage(text=body.text, name=body.speaker), body)
+
+
+async def send_input(call: Call) -> Any:
+    """Run the agent once, without a message of a user: a heartbeat, a login, or an alert."""
+    body: SendInput = call.body
+    said: Event
+    if body.type == "heartbeat":
+        said = Heartbeat(text=body.text, reason="manual")
+    elif body.type == "user_login":
+        said = UserLogin(text=body.text, last_login=body.last_login)
+    else:
+        said = SystemAlert(text=body.text, source=body.source)
+    return await _answer(call, said, body)
+
+
+async def retry_run(call: Call) -> Any:
+    """Exclude the newest message of a user and all that followed from the context, and send the message again."""
+    handle = await call.agent()
+    return await _run_answer(call, handle.retry(preview=ignore_preview), call.body)
+
+
+async def resume_runs(call: Call) -> Any:
+    """Finish the turns that are not finished, and return the last one."""
+    handle = await call.agent()
+    return await _run_answer(call, handle.resume(preview=ignore_preview), call.body)
+
+
+async def _answer(call: Call, said: Event, options: SendMessage | SendInput) -> Any:
+    handle = await call.agent()
+    run = handle.send(said, preview=ignore_preview if _streams(call, options) else None)
+    return await _run_answer(call, run, options)
+
+
+def _streams(call: Call, options: Any) -> bool:
+    return bool(options.stream) or EVENT_STREAM in call.request.headers.get("accept", "")
+
+
+async def _run_answer(call: Call, run: Run, options: SendMessage | SendInput | RunOptions) -> Any:
+    items = run.items()
+    if _streams(call, options):
+        first = await anext(items, None)  # an error of the beginning has a status of its own
+        return EventStreamResponse(
+            call.service, call.caller, _events(call, run, items, first), {"Location": _address(call, run.event_id)}
+        )
+    if not options.wait:
+        await anext(items, None)
+        call.service.tails.nudge(run.agent_id)
+        call.service.detach(_drained(items))
+        accepted = RunShape(
+            run=run.event_id, agent=call.shown(run.agent_id), status="running", turn=_turn(run), text="", calls=(),
+            tokens=TokenShape(input=0, output=0, cached=0), cost=None, stopped="",
+            first_seq=run.records[0].seq if run.records else 0, last_seq=run.records[-1].seq if run.records else 0,
+        )  # fmt: skip
+        return JsonResponse(accepted, 202, {"Location": _address(call, run.event_id)})
+    try:
+        async for _ in items:
+            pass
+    except EverlogError as error:
+        vars(error)["run"] = run.event_id  # the answer's details: the message may be in the log all the same
+        raise
+    call.service.tails.nudge(run.agent_id)
+    return _shape(call, await run.reply(), "done")
+
+
+def _turn(run: Run) -> int:
+    return run.records[0].turn if run.records else 0
+
+
+async def _drained(items: AsyncIterator[Any]) -> None:
+    """Receive the rest of a run that nobody waits for. Its failure is in the log."""
+    try:
+        async for _ in items:
+            pass
+    except EverlogError:
+        return
+
+
+async def _events(
+    call: Call, run: Run, items: AsyncIterator[Any], first: Sequence[Record] | Preview | None, after: int = 0
+) -> AsyncIterator[bytes]:
+    """Yield the events of a run that is at work, and its end."""
+    last, received = after, first
+    try:
+        while received is not None:
+            if isinstance(received, Preview):
+                yield event("preview", preview_shape(received))
+            else:
+                fresh = [record for record in received if record.seq > after]
+                last = max((record.seq for record in fresh), default=last)
+                if fresh:
+                    yield b"".join(_record_event(call, record) for record in fresh)
+                    call.service.metrics.counters["everlog_stream_records"] += len(fresh)
+            received = await anext(items, None)
+    except ModelError as error:  # the failure is in the log, and the run has ended by it
+        yield event("error", problem_of(error))
+        yield event("end", StreamEnd(run=run.event_id, status="failed", last_seq=last))
+        return
+    except EverlogError as error:  # the run goes on elsewhere, or will: the reader comes back
+        yield event("close", problem_of(error))
+        return
+    found = await call.service.run_of(run.agent_id, run.event_id)
+    yield event("end", StreamEnd(run=run.event_id, status=found.status if found else "done", last_seq=last))
+
+
+def _record_event(call: Call, record: Record) -> bytes:
+    return event("record", shape_of(record, call.shown(record.agent_id)), record.seq)
+
+
+def _address(call: Call, run: str) -> str:
+    base = call.request.url.path.partition("/agents/")[0]
+    return f"{base}/agents/{quote(call.params['agent'], safe='')}/runs/{run}"
+
+
+async def show_run(call: Call) -> RunShape:
+    """Return a run: its status, and the answer so far."""
+    found = await _found(call)
+    prices = await call.service.system.prices()
+    reply = Reply(found.input.agent_id, call.params["run"], found.records, found.input, prices)
+    return _shape(call, reply, found.status)
+
+
+async def run_records(call: Call) -> RunRecordsShape:
+    """Return the records of a run."""
+    found = await _found(call)
+    records = [shape_of(record, call.shown(record.agent_id)) for record in found.records]
+    return RunRecordsShape(run=call.params["run"], status=found.status, records=records)
+
+
+async def stream_run(call: Call) -> Response:
+    """Stream a run: its records so far, then those to come, and previews of replies that are streamed.
+
+    The id of each event is the seq of its record. A reader that comes back with `Last-Event-ID`, or with `after`, gets
+    what follows, each record once, from any server. If the host of the run has died, the run continues.
+    """
+    found = await _found(call)
+    after = _after(call)
+    events = _ended(call, found, after) if found.status != "running" else _live(call, found, after)
+    return EventStreamResponse(call.service, call.caller, events)
+
+
+def _after(call: Call) -> int:
+    position = last_event_id(call.request.headers, call.query.after)
+    seq = moment_of(position or "0")
+    if not isinstance(seq, int):
+        raise Refusal(400, "bad-input", f"A stream of records goes on after a seq, not after {position[:80]!r}.")
+    return seq
+
+
+async def _ended(call: Call, found: RunRecords, after: int) -> AsyncIterator[bytes]:
+    fresh = [record for record in found.records if record.seq > after]
+    if fresh:
+        yield b"".join(_record_event(call, record) for record in fresh)
+    yield event("end", StreamEnd(run=call.params["run"], status=found.status, last_seq=found.records[-1].seq))
+
+
+async def _live(call: Call, found: RunRecords, after: int) -> AsyncIterator[bytes]:
+    """Yield the events of a run that has not ended. The same input sent again is what joins its run."""
+    said, run_id = event_of(found.input), call.params["run"]
+    assert isinstance(said, Event)
+    handle = call.service.system.handle(call.stream)
+    run = handle.send(said, event_id=run_id, preview=ignore_preview)
+    items = run.items()
+    try:
+        first = await anext(items, None)
+    except ModelError as error:  # it failed since it was looked up
+        async for sent in _ended(call, await _found(call), after):
+            yield sent if not sent.startswith(b"event: end") else event("error", problem_of(error)) + sent
+        return
+    except DuplicateId:  # a timer's heartbeat was written together with the next time of the timer
+        async for sent in _followed(call, found, after):
+            yield sent
+        return
+    async for sent in _events(call, run, items, first, after):
+        yield sent
+
+
+async def _followed(call: Call, found: RunRecords, after: int) -> AsyncIterator[bytes]:
+    """Yield the records of a run from the log, until the run has ended."""
+    async for records in call.service.tails.follow(found.input.agent_id, after or found.input.seq - 1):
+        fresh = [record for record in records if record.turn == found.input.turn]
+        if fresh:
+            yield b"".join(_record_event(call, record) for record in fresh)
+        now = await _found(call)
+        if now.status != "running":
+            async for sent in _ended(call, now, records[-1].seq):
+                yield sent
+            return
+
+
+async def _found(call: Call) -> RunRecords:
+    check_run_id(call.params["run"])
+    found = await call.service.run_of(call.stream, call.params["run"])
+    if found is None:
+        raise not_found(f"run {call.params['run']!r} of the agent {call.params['agent']!r}")
+    return found
+
+
+async def cancel_runs(call: Call) -> TurnNumbers:
+    """Cancel the run that is at work, or all that are not finished. What they have committed stays."""
+    handle = await call.agent()
+    return TurnNumbers(turns=await handle.cancel(all_turns=call.body.all))
+
+
+async def cancel_run(call: Call) -> TurnNumbers:
+    """Cancel a run that is at work, or waits. A run that has ended stays as it is."""
+    found = await _found(call)
+    if found.status != "running":
+        return TurnNumbers(turns=[])
+    return TurnNumbers(turns=await (await call.agent()).cancel(turn=found.input.turn))
+
+
+async def undo_turns(call: Call) -> TurnNumbers:
+    """Exclude the newest turns from the context. Nothing is deleted."""
+    body: UndoTurns = call.body
+    return TurnNumbers(turns=await (await call.agent()).undo_turns(body.turns))
+
+
+async def rewrite_thought(call: Call) -> Changed:
+    """Replace the agent's newest thought in the context."""
+    body: RewriteThought = call.body
+    await (await call.agent()).edit_last_thought(body.text)
+    return Changed(changed=True)
+
+
+async def summarize(call: Call) -> Changed:
+    """Summarize the oldest part of the context now."""
+    return Changed(changed=await (await call.agent()).summarize())
+
+
+async def undo_summary(call: Call) -> Changed:
+    """Undo the newest summary."""
+    return Changed(changed=await (await call.agent()).undo_summary())
+
+
+def _shape(call: Call, reply: Reply, status: Any) -> RunShape:
+    tokens = reply.tokens
+    stopped = reply.stopped
+    return RunShape(
+        run=reply.event_id,
+        agent=call.shown(reply.agent_id),
+        status="cancelled" if stopped and status == "done" else status,
+        turn=reply.turn,
+        text=reply.text,
+        calls=[CallShape(name=m.name, arguments=m.arguments, result=m.result, ok=m.ok) for m in reply.calls],
+        tokens=TokenShape(input=tokens.input, output=tokens.output, cached=tokens.cached),
+        cost=_cost(reply),
+        stopped=stopped,
+        first_seq=reply.records[0].seq if reply.records else 0,
+        last_seq=reply.records[-1].seq if reply.records else 0,
+    )
+
+
+def _cost(reply: Reply) -> float | None:
+    try:
+        return reply.cost
+    except BadInput:  # the file of prices cannot be read, which changes nothing about the answer
+        return None

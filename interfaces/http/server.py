@@ -1,0 +1,94 @@
+"""Run the HTTP server in the event loop of a system: start, readiness, and a stop that lets streams end with a cursor.
+
+Used by `everlog serve` and by tests, which serve on a free port.
+"""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from everlog.events import BadInput
+from everlog.interfaces.http.core.application import application
+from everlog.interfaces.http.core.open_routes import described_by
+from everlog.interfaces.http.core.routes import RouteTable
+from everlog.interfaces.http.core.service import HttpService
+from everlog.interfaces.http.native.table import NATIVE
+
+STOP_S = 20
+"""Seconds in which requests in progress finish when the server stops."""
+HEADER_BYTES_MAX = 32 * 1024
+BACKLOG = 2048
+
+
+def full_table(version: str) -> RouteTable:
+    """Return all routes of a server. `version`: of everlog."""
+    table: list[RouteTable] = []
+    routes = (*NATIVE, *described_by(lambda: table[0], version))
+    table.append(routes)
+    return routes
+
+
+def app_of(service: HttpService, version: str) -> ASGIApp:
+    """Return the application with all routes."""
+    return application(full_table(version), service)
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """Return a listening socket; port 0 is a free one. Raises BadInput."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
+    except (OSError, OverflowError) as error:
+        listener.close()
+        raise BadInput(
+            f"The server cannot listen on {host}, port {port}: {error}. Choose another --port, or stop what has it."
+        ) from error
+    listener.setblocking(False)
+    return listener
+
+
+@asynccontextmanager
+async def serving(
+    app: ASGIApp, service: HttpService, listener: socket.socket, notify: Callable[[str], None]
+) -> AsyncIterator[str]:
+    """Serve while the block runs, and yield the address. At the end streams are closed with a cursor, and requests in
+    progress finish.
+
+    `notify`: called with a line if requests did not finish in time.
+    """
+    host, port = listener.getsockname()[:2]
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, lifespan="off", server_header=False, proxy_headers=False, ws="none",
+        timeout_keep_alive=75, timeout_graceful_shutdown=STOP_S, h11_max_incomplete_event_size=HEADER_BYTES_MAX,
+    )  # fmt: skip
+    server = _Server(config)
+    work = asyncio.get_running_loop().create_task(server.serve([listener]))
+    try:
+        while not server.started and not work.done():
+            await asyncio.sleep(0)
+            await asyncio.wait((work,), timeout=0.005)
+        yield f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    finally:
+        service.stopping.set()
+        server.should_exit = True
+        done, _ = await asyncio.wait((work,), timeout=STOP_S + 5)
+        if not done:
+            notify("some requests did not finish in time")
+            work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        await service.close()
+
+
+class _Server(uvicorn.Server):
+    """Server that leaves signals to the program around it."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield

@@ -1,0 +1,169 @@
+"""Agents and their settings, as they go over HTTP."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+from everlog.actors.agent.agent_setup import Settings
+
+PlacementName = Literal["dedicated", "shared"]
+
+
+class AgentQuery(msgspec.Struct, frozen=True):
+    """Which agents to list."""
+
+    limit: int = 100
+    """Number of agents on a page, from 1 to 1,000."""
+    cursor: str = ""
+    """`next` of the page before; empty: the first page."""
+    as_of: str | None = None
+    """Time with a zone: only records up to then count."""
+    deleted: bool = False
+    """True: deleted agents too."""
+
+
+class AgentRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One agent of a listing."""
+
+    agent: str
+    """Name of the agent in its log."""
+    name: str
+    """Newest name of the agent."""
+    events: int
+    messages: int
+    turns: int
+    head: int
+    """Seq of the last record."""
+    last_active: datetime | None
+    deleted: bool
+    parent: str | None
+    """Agent that a fork was made from."""
+    parent_seq: int | None
+    """Last record that a fork shares with its parent."""
+
+
+class AgentPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Some agents, sorted by name."""
+
+    agents: Sequence[AgentRow]
+    next: str | None
+    """Cursor of the next page; null: this is the last."""
+    damaged: Sequence[str] = ()
+    """Errors of logs that could not be read, whose agents are left out."""
+
+
+class CreateAgent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A new agent."""
+
+    name: str
+    settings: dict[str, Any] = {}
+    """Settings, by name; those that are left out have their defaults."""
+    placement: PlacementName | None = None
+    """`shared`: in a log with other agents, for fleets; `dedicated`: in a log of its own. null: as the server says."""
+
+
+class ConfigureAgent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings to change."""
+
+    settings: dict[str, Any]
+    """Settings, by name; those that are left out stay."""
+
+
+class AgentReport(msgspec.Struct, frozen=True, kw_only=True):
+    """State of an agent after it was created or configured."""
+
+    agent: str
+    created: bool
+    """True if this request created the agent."""
+    model: str
+    zone: str
+    head: int
+    turn: int
+    waiting: int
+    """Number of unfinished turns."""
+
+
+class AgentShape(msgspec.Struct, frozen=True, kw_only=True):
+    """One agent at a moment."""
+
+    agent: str
+    as_of: int
+    """Seq of the moment."""
+    head: int
+    messages: int
+    memories: int
+    """Texts in archival memory."""
+    deleted: bool
+    settings: Mapping[str, Any]
+    functions: Sequence[str]
+
+
+class MomentQuery(msgspec.Struct, frozen=True):
+    """When to look."""
+
+    as_of: str | None = None
+    """Seq, or time with a zone; left out: now."""
+
+
+class DeleteQuery(msgspec.Struct, frozen=True):
+    """What to delete."""
+
+    with_forks: bool = False
+    """True: the forks of the agent too."""
+
+
+class DeletedAgents(msgspec.Struct, frozen=True, kw_only=True):
+    """Agents that were deleted. Their records stay until they are erased."""
+
+    deleted: Sequence[str]
+
+
+class ForkAgent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A fork to make."""
+
+    name: str
+    at: str | int | None = None
+    """Seq, or time with a zone, from which the fork continues; null: now."""
+    placement: PlacementName = "dedicated"
+
+
+class ForkShape(msgspec.Struct, frozen=True, kw_only=True):
+    """A fork that was made."""
+
+    agent: str
+    parent: str
+    parent_seq: int
+    head: int
+    closed: Sequence[int]
+    """Turns that were open at the fork point; the fork does not run them again."""
+
+
+class MoveAgent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where an agent is to run."""
+
+    placement: PlacementName
+
+
+class RenameAgent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Another name for an agent."""
+
+    name: str
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """Outcome of a request that returns nothing else."""
+
+    done: bool = True
+
+
+def settings_of(given: Mapping[str, Any]) -> Settings:
+    """Return settings by their names. Raises msgspec.ValidationError for values of other types, KeyError for a name
+    that is none.
+    """
+    known = {field.encode_name for field in msgspec.structs.fields(Settings)}
+    for name in given:
+        if name not in known:
+            raise KeyError(name)
+    return msgspec.convert(dict(given), Settings)

@@ -1,0 +1,129 @@
+"""Messages to an agent, and what follows from them, as they go over HTTP."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from everlog.interfaces.wire.records import RecordShape
+
+RunStatusName = Literal["running", "done", "failed", "cancelled", "abandoned"]
+
+
+class SendMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Message of a user."""
+
+    text: str
+    speaker: str = ""
+    """Name of the user, if the agent has several."""
+    stream: bool = False
+    """True: the answer is a stream of events, as with `Accept: text/event-stream`."""
+    wait: bool = True
+    """False: the answer comes as soon as the message is durable, with status 202."""
+
+
+class SendInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Input that is no message: the agent runs once."""
+
+    type: Literal["heartbeat", "user_login", "system_alert"] = "heartbeat"
+    text: str = ""
+    """Words that go to the model."""
+    source: Literal["memory_pressure", "user_event", "manual"] = "manual"
+    """Source of a `system_alert`."""
+    last_login: int | None = None
+    """Login before a `user_login`, microseconds UTC."""
+    stream: bool = False
+    wait: bool = True
+
+
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How to answer."""
+
+    stream: bool = False
+    wait: bool = True
+
+
+class CallShape(msgspec.Struct, frozen=True, kw_only=True):
+    """Function that the agent called, with its result."""
+
+    name: str
+    arguments: str
+    """JSON text as the model wrote it."""
+    result: str
+    ok: bool
+
+
+class TokenShape(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens of model calls, as the endpoint counted them."""
+
+    input: int
+    output: int
+    cached: int
+
+
+class RunShape(msgspec.Struct, frozen=True, kw_only=True):
+    """A run: what one input brought. Its id is the event id of the input."""
+
+    run: str
+    agent: str
+    status: RunStatusName
+    turn: int
+    text: str
+    """Messages that the agent sent, one per line."""
+    calls: Sequence[CallShape]
+    """Functions that the agent called, without those that send messages."""
+    tokens: TokenShape
+    cost: float | None
+    """Price in USD; null if a price is not known."""
+    stopped: str
+    """Reason for which the turn ended before the agent was done; empty: it was done."""
+    first_seq: int
+    last_seq: int
+    """Last record of the run so far."""
+
+
+class RunRecordsShape(msgspec.Struct, frozen=True, kw_only=True):
+    """Records of a run."""
+
+    run: str
+    status: RunStatusName
+    records: Sequence[RecordShape]
+
+
+class CancelRuns(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which runs to cancel."""
+
+    all: bool = False
+    """True: the waiting ones too, not only the one that runs."""
+
+
+class UndoTurns(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many of the newest turns to exclude from the context."""
+
+    turns: int = 1
+
+
+class TurnNumbers(msgspec.Struct, frozen=True, kw_only=True):
+    """Numbers of turns that a request has changed, rising."""
+
+    turns: Sequence[int]
+
+
+class RewriteThought(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Text that replaces the agent's newest thought in the context."""
+
+    text: str
+
+
+class Changed(msgspec.Struct, frozen=True, kw_only=True):
+    """Outcome of a request that may find nothing to do."""
+
+    changed: bool
+
+
+class StreamEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """Last event of the stream of a run."""
+
+    run: str
+    status: RunStatusName
+    last_seq: int
