@@ -1,6 +1,6 @@
-"""Tell readers in one event loop of the records that are appended to logs, whoever writes them.
+"""Deliver records that any process appends to logs to the readers of one event loop.
 
-One task for each partition that somebody follows reads what is new and hands it to all its readers: a thousand readers
+One task for each partition that has readers reads what is new and hands it to all its readers: a thousand readers
 of one shard cost one read. A partition is looked at every `BUSY_S` seconds while it grows, and less and less often
 while it rests; `nudge` has it looked at now. Nothing is locked, and no host is asked.
 
@@ -64,7 +64,7 @@ class _Queue:
 
 
 class _PartitionTail:
-    """What is new in one partition, and who reads it."""
+    """Delivery of the new records of one partition to its readers."""
 
     def __init__(self, name: str, store: FileStore, ports: Ports) -> None:
         self.readers: dict[str, set[_Queue]] = {}
@@ -155,6 +155,7 @@ class LogTails:
             records = await aside(_read, reader, agent_id, after + 1, min(head, after + READ_RECORDS))
             after = records[-1].seq
             yield records
+        del reader  # it holds what it has read, and a reader may wait for days
         while not queue.overflowed:
             new = [record for record in await queue.take() if record.seq > after]
             if new and new[0].seq != after + 1:  # the log has what is missing

@@ -1,11 +1,12 @@
 """Check a request before a route sees it: Host, Origin, the type and size of the body, the key, and the rate.
 
-The order matters: whoever may not ask learns nothing, and a body is read only after its sender may send it.
+The order matters: a sender without permission learns nothing, and a body is read only if its sender may send it.
 
 Used by `application`, for the routes of every surface.
 """
 
 import asyncio
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from starlette.requests import ClientDisconnect, Request
@@ -18,6 +19,10 @@ from everlog.interfaces.http.core.tenants import TenantNames
 
 OPERATOR = HttpCaller(key_id="", role="admin", names=TenantNames(""))
 """Caller on this machine while the store has no keys."""
+DROP_BYTES_MAX = 16 * 1024 * 1024
+"""Bytes of a refused body that are received."""
+DROP_S = 2.0
+"""Seconds in which they are."""
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="everlog"'}
 
 
@@ -124,6 +129,17 @@ async def read_body(request: Request, service: HttpService, limit: int) -> bytes
     except ClientDisconnect as error:
         raise Refusal(400, "cut-off", "The connection ended within the body. Nothing was done.") from error
     return b"".join(parts)
+
+
+async def drop_body(request: Request) -> None:
+    """Receive a part of a body that was refused, so that its sender can read the answer instead of an error."""
+    size = 0
+    with suppress(TimeoutError, ClientDisconnect, RuntimeError):
+        async with asyncio.timeout(DROP_S):
+            async for part in request.stream():
+                size += len(part)
+                if size > DROP_BYTES_MAX:
+                    return
 
 
 def _too_large(limit: int) -> Refusal:

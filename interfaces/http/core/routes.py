@@ -16,6 +16,7 @@ from everlog.interfaces.http.core.idempotency import CommandIds, ids_of_key
 from everlog.interfaces.http.core.keys import Role
 from everlog.interfaces.http.core.refusals import Refusal
 from everlog.interfaces.http.core.tenants import TenantNames
+from everlog.store import LogReader
 
 if TYPE_CHECKING:
     from everlog.interfaces.http.core.service import HttpService
@@ -40,7 +41,7 @@ class NoQuery(msgspec.Struct, frozen=True):
     """No parameters."""
 
 
-class Call:
+class HttpCall:
     """One request, with everything that a handler needs."""
 
     __slots__ = ("body", "caller", "params", "query", "request", "service")
@@ -75,6 +76,13 @@ class Call:
         """Names of the caller's tenant."""
         return self.caller.names
 
+    def reader(self, stream: str) -> LogReader:
+        """Return a reader of the log of an agent. Reads the disk. Raises the refusal for an agent that does not exist."""
+        reader = self.service.system.store.reader(stream)
+        if not reader.head(stream).seq:
+            raise not_found(f"agent {self.params['agent']!r}")
+        return reader
+
     def shown(self, stream: str) -> str:
         """Return the name that the caller uses for a stream of its tenant."""
         return self.names.outer(stream)
@@ -97,7 +105,7 @@ class Call:
         return self.service.system.handle(stream, by=self.caller.key_id, first_id=ids.id)
 
 
-Handler = Callable[[Call], Awaitable[Any]]
+Handler = Callable[[HttpCall], Awaitable[Any]]
 """Answers a call: with a struct of the route's `answer`, or with a response of its own for any other media type."""
 
 

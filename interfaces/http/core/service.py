@@ -1,4 +1,4 @@
-"""What the routes of a server share: the agents of the store, the keys, limits, streams and figures.
+"""Hold what the routes of a server share: the agents of the store, the keys, limits, streams and figures.
 
 One server has one service, and the service has no state that another server in front of the same store would need:
 everything that lasts is in the logs and in the files of the store.
@@ -78,7 +78,7 @@ class HttpService:
         self.readers: dict[str, int] = {}
         """Number of open streams, by key."""
         self.tasks: set[asyncio.Task[object]] = set()
-        """Work that goes on after its request was answered."""
+        """Work that continues after its request was answered."""
 
     async def is_known(self, stream: str, event_id: str) -> bool:
         """Return True if the log of an agent has a record with an event id."""
@@ -92,13 +92,13 @@ class HttpService:
         return found
 
     def detach(self, work: Coroutine[Any, Any, object]) -> None:
-        """Let work go on after its request was answered."""
+        """Continue work after its request was answered."""
         task = asyncio.get_running_loop().create_task(work)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
     async def close(self) -> None:
-        """Stop following logs, and wait for the work that goes on."""
+        """Stop following logs, and end the work that continues after its request."""
         self.stopping.set()
         await self.tails.close()
         for task in self.tasks:
