@@ -78,7 +78,7 @@ def test_a_refusal_without_end_is_read_in_part() -> None:
 
     async def main() -> None:
         model = ChatEndpoint("m", "http://127.0.0.1:1/v1")
-        model._connections._pools[0].client._client._transport = Server()
+        model._connections._client._client._transport = Server()
         with pytest.raises(ModelError) as refused:
             await model.ask(REQUEST)
         assert refused.value.kind == "server"
