@@ -61,6 +61,29 @@ class _HttpClient(httpx2.AsyncClient):
 class _Client(openai.AsyncOpenAI):
     """openai's client, without the headers that describe this machine."""
 
+    def _build_request(self, options: FinalRequestOptions, *, retries_taken: int = 0) -> httpx2.Request:
+        """Return the request for `options`. The first one to an address is openai's. Later ones take all but their
+        content from it, because nothing else differs: to build each one is a third of a request's CPU.
+
+        A version of openai without this method would build each request itself.
+        """
+        # A cookie, which a load balancer may set, goes into a request while it is built.
+        if not isinstance(options.content, bytes) or self._client.cookies:
+            return super()._build_request(options, retries_taken=retries_taken)
+        known = self._known.get(options.url)
+        if known is None:
+            first = super()._build_request(options, retries_taken=retries_taken)
+            self._known[options.url] = (first.method, first.url, first.headers, dict(first.extensions))
+            return first
+        method, url, headers, extensions = known
+        headers["Content-Length"] = str(len(options.content))
+        return httpx2.Request(method, url, headers=headers, content=options.content, extensions=extensions)
+
+    @cached_property
+    def _known(self) -> dict[str, tuple[str, httpx2.URL, httpx2.Headers, dict[str, Any]]]:
+        """Method, address, headers and extensions of the first request to each address."""
+        return {}
+
     @cached_property
     def default_headers(self) -> dict[str, str | openai.Omit]:
         """Headers of every request, besides the key's."""
