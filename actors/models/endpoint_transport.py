@@ -132,7 +132,10 @@ class EndpointConnection(asyncio.Protocol):
         """Begin an exchange."""
         self._forget()
         self._complete = False
-        self._transport.write(request)
+        if self._closed:  # since it was made: no event will follow
+            self._end(None)
+        else:
+            self._transport.write(request)
 
     async def head(self, silence_s: float | None) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         """Wait for the head of the answer. Return its status, headers and version. Raise httpx2.TransportError."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from everlog.actors.models.endpoint_transport import BUFFERED_BYTES_MAX, EndpointTransport
+from everlog.actors.models.endpoint_transport import BUFFERED_BYTES_MAX, EndpointConnection, EndpointTransport
 from everlog.actors.models.openai_client import ChatEndpoint
 from tests.support.models.raw_web_server import certificate
 from tests.support.models.raw_web_server import serving as serving_tls
@@ -124,6 +124,22 @@ def test_what_happens_to_an_idle_connection_costs_no_request(late: bytes) -> Non
             assert len(writers) == 2
 
     asyncio.run(served(serve, main))
+
+
+def test_a_request_over_a_connection_that_was_closed_at_once_fails() -> None:
+    """A server may close a new connection before the request begins. The request then fails and does not wait."""
+
+    async def main() -> None:
+        mine, its = socket.socketpair()
+        _, connection = await asyncio.get_running_loop().create_connection(EndpointConnection, sock=mine)
+        its.close()
+        while not connection._closed:
+            await asyncio.sleep(0)
+        connection.send(b"GET / HTTP/1.1\r\n\r\n")
+        with pytest.raises(httpx2.RemoteProtocolError, match="without an answer"):
+            await connection.head(None)
+
+    asyncio.run(main())
 
 
 def test_a_cancelled_request_closes_its_connection_and_makes_room() -> None:
