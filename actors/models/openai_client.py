@@ -73,7 +73,7 @@ class _Client(openai.AsyncOpenAI):
         known = self._known.get(options.url)
         if known is None:
             first = super()._build_request(options, retries_taken=retries_taken)
-            self._known[options.url] = (first.method, first.url, first.headers, dict(first.extensions))
+            self._known[options.url] = (first.method, first.url, first.headers.copy(), first.extensions)
             return first
         method, url, headers, extensions = known
         headers["Content-Length"] = str(len(options.content))

@@ -71,6 +71,22 @@ def test_each_request_has_its_own_content_and_the_headers_of_the_first() -> None
     assert server.headers[0]["authorization"] == "Bearer sk-very-secret-0123456789"
 
 
+def test_requests_that_begin_together_keep_their_own_lengths() -> None:
+    """The first request is still on its way when the next ones take their headers from it."""
+    requests = [b'{"model":"%s"}' % (b"m" * size) for size in range(20)]
+
+    async def main(url: str) -> None:
+        model = ChatEndpoint("m", url)
+        try:
+            await asyncio.gather(*map(model.ask, requests))
+        finally:
+            await model.close()
+
+    with serving((200, say("Hello."))) as server:
+        asyncio.run(main(server.url))
+    assert sorted(server.bodies) == sorted(requests)
+
+
 def test_a_cookie_of_the_endpoint_comes_back_to_it() -> None:
     """A load balancer finds its server again by a cookie; requests before the cookie had none."""
     answer = Answer((whole(say("Hello.").encode(), b"Set-Cookie: server=7"),))
