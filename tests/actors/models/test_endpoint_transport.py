@@ -133,8 +133,9 @@ def test_a_request_over_a_connection_that_was_closed_at_once_fails() -> None:
         mine, its = socket.socketpair()
         _, connection = await asyncio.get_running_loop().create_connection(EndpointConnection, sock=mine)
         its.close()
-        while not connection._closed:
+        for _ in range(10):  # until the loop has read the end and called connection_lost
             await asyncio.sleep(0)
+        assert connection._closed
         connection.send(b"GET / HTTP/1.1\r\n\r\n")
         with pytest.raises(httpx2.RemoteProtocolError, match="without an answer"):
             await connection.head(None)
