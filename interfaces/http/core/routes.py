@@ -77,7 +77,7 @@ class HttpCall:
         return self.caller.names
 
     def reader(self, stream: str) -> LogReader:
-        """Return a reader of the log of an agent. Reads the disk. Raises the refusal for an agent that does not exist."""
+        """Return a reader of an agent's log, from the disk. Raises the refusal for an agent that does not exist."""
         reader = self.service.system.store.reader(stream)
         if not reader.head(stream).seq:
             raise not_found(f"agent {self.params['agent']!r}")
