@@ -85,9 +85,11 @@ def _batches(tables: Sequence[pa.Table]) -> Iterator[pa.Array]:
     for table in tables:
         texts = pc.coalesce(pc.binary_length(table.column("text")), int_value(0))
         words = pc.add(pc.binary_length(table.column("payload")), texts)
-        weighed = pa.table({"agent_id": table.column("agent_id"), "words": words}).group_by("agent_id")
-        for row in weighed.aggregate([("words", "sum")]).to_pylist():
-            sizes[row["agent_id"]] += row["words_sum"]
+        # Not summed by Arrow, whose `group_by` and `to_numpy` import pandas, if it is installed.
+        agents = table.column("agent_id").combine_chunks().dictionary_encode()
+        names = agents.dictionary.to_pylist()
+        for place, size in zip(agents.indices.to_pylist(), words.to_pylist(), strict=True):
+            sizes[names[place]] += size
     batch: list[str] = []
     weight = 0
     for name, size in sorted(sizes.items()):
