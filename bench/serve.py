@@ -20,6 +20,7 @@ from typing import Self
 
 import msgspec
 
+from bench.cold_start import FLOOR, process
 from bench.support.harness import ROOT, Figure, Line, Noise, among, line, median, noise, options, show, workspace
 from everlog.actors.api import open_system
 from everlog.actors.ports.real_clock import RealClock, RealIds
@@ -32,6 +33,12 @@ KEYS = (
 )  # fmt: skip
 GOALS = ("< 1.0", "> 700", "< 40", "< 0.02", "< 30", "< 1.5")
 SAID = "Hi, I sail"
+CORE_STEP = 0.001
+"""Smallest part of a core that the figures tell apart."""
+SETTLE_S = 60
+"""Seconds in which the server settles after streams were opened."""
+SETTLED_CORE = 0.1
+"""Part of a core that a settled server uses at most."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -68,7 +75,9 @@ class Seen(msgspec.Struct, frozen=True):
     stream_kb: float
     stream_core: float
     first_byte_ms: list[float]
+    live_ms: list[float]
     start_s: list[float]
+    bare_start_s: list[float]
 
 
 class Server:
@@ -112,11 +121,11 @@ class Connection:
     async def open(cls, port: int) -> "Connection":
         return cls(*await asyncio.open_connection("127.0.0.1", port))
 
-    def ask(self, method: str, path: str, body: object = None) -> None:
-        """Send a request."""
+    def ask(self, method: str, path: str, body: object = None, below: str = "/api/v1") -> None:
+        """Send a request. `below`: beginning of the path."""
         content = b"" if body is None else msgspec.json.encode(body)
         kind = "Content-Type: application/json\r\n" if content else ""
-        head = f"{method} /api/v1{path} HTTP/1.1\r\nHost: localhost\r\n{kind}Content-Length: {len(content)}\r\n\r\n"
+        head = f"{method} {below}{path} HTTP/1.1\r\nHost: localhost\r\n{kind}Content-Length: {len(content)}\r\n\r\n"
         self.writer.write(head.encode() + content)
 
     async def answer(self) -> bytes:
@@ -199,7 +208,7 @@ async def idle_streams(server: Server, names: Sequence[str], plan: Plan) -> tupl
         open_ones.append(connection)
     for connection in open_ones:
         await connection.reader.readuntil(b"retry: ")
-    await asyncio.sleep(2)
+    await _settled(server)
     kb = (server.rss_kb() - before) / plan.streams
     cpu = server.cpu_s()
     await asyncio.sleep(plan.idle_s)
@@ -209,16 +218,31 @@ async def idle_streams(server: Server, names: Sequence[str], plan: Plan) -> tupl
     return kb, core
 
 
-async def resumed(port: int, plan: Plan) -> list[float]:
-    """Resume the stream of an agent with a long log near its end. Return the milliseconds until the first record."""
-    found = []
+async def _settled(server: Server) -> None:
+    """Wait until the server has done all that opening the streams takes."""
+    for _ in range(SETTLE_S):
+        cpu = server.cpu_s()
+        await asyncio.sleep(1)
+        if server.cpu_s() - cpu < SETTLED_CORE:
+            return
+
+
+async def resumed(port: int, plan: Plan) -> tuple[list[float], list[float]]:
+    """Resume the stream of an agent with a long log near its end, and look at the server's health, in turns. Return the
+    milliseconds until the first record, and until the answer about health.
+    """
+    found: tuple[list[float], list[float]] = ([], [])
     for number in range(plan.resumes):
-        connection = await Connection.open(port)
-        begun = time.perf_counter()
-        connection.ask("GET", f"/agents/old/stream?after={plan.records - 10 - number}")
-        await connection.reader.readuntil(b"event: record")
-        found.append((time.perf_counter() - begun) * 1000)
-        connection.writer.close()
+        for waits, path, sign in (
+            (found[0], f"/api/v1/agents/old/stream?after={plan.records - 10 - number}", b"event: record"),
+            (found[1], "/livez", b"ok"),
+        ):
+            connection = await Connection.open(port)
+            begun = time.perf_counter()
+            connection.ask("GET", path, below="")
+            await connection.reader.readuntil(sign)
+            waits.append((time.perf_counter() - begun) * 1000)
+            connection.writer.close()
     return found
 
 
@@ -252,12 +276,13 @@ def measure(plan: Plan) -> Seen:
             took = asyncio.run(talk(server.port, names, plan.messages))
             http.append(Cost((server.cpu_s() - cpu) / count * 1000, count / took))
         kb, core = asyncio.run(idle_streams(server, names, plan))
-        first = asyncio.run(resumed(server.port, plan))
-        starts = []
+        first, live = asyncio.run(resumed(server.port, plan))
+        starts, bare = [], []
         for number in range(plan.starts):
             with Server(folder / f"start-{number}") as fresh:
                 starts.append(fresh.start_s)
-    return Seen(machine, http, api, kb, core, first, starts)
+            bare.append(process(*FLOOR).end_s)
+    return Seen(machine, http, api, kb, core, first, live, starts, bare)
 
 
 def figures(seen: Seen) -> list[Figure]:
@@ -267,10 +292,10 @@ def figures(seen: Seen) -> list[Figure]:
     values = (
         (added, "ms", api_cpu),
         (median([one.per_s for one in seen.http]), "/s", api_rate),
-        (seen.stream_kb, "kB", 0.0),
-        (seen.stream_core, "cores", 0.0),
-        (median(seen.first_byte_ms), "ms", 0.0),
-        (median(seen.start_s), "s", 0.0),
+        (seen.stream_kb, "kB", 1.0),
+        (max(seen.stream_core, CORE_STEP), "cores", CORE_STEP),
+        (median(seen.first_byte_ms), "ms", median(seen.live_ms)),
+        (median(seen.start_s), "s", median(seen.bare_start_s)),
     )
     return [Figure(key, *value) for key, value in zip(KEYS, values, strict=True)]
 
