@@ -18,11 +18,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from everlog.actors.ports.loggers import logger_of
 from everlog.actors.ports.real_clock import monotonic_us
-from everlog.events import EverlogError
+from everlog.events import EverlogError, UnknownAgent
 from everlog.events.times import MICROSECONDS
 from everlog.interfaces.http.core import guards
 from everlog.interfaces.http.core.refusals import Refusal
-from everlog.interfaces.http.core.routes import Call, JsonResponse, Route, RouteTable
+from everlog.interfaces.http.core.routes import Call, JsonResponse, Route, RouteTable, not_found
 from everlog.interfaces.http.core.service import HttpService
 from everlog.interfaces.wire.problems import Problem, problem_of
 
@@ -99,7 +99,11 @@ class _Address:
         )  # fmt: skip
         if route.body is not None:
             call.body = _body(await guards.read_body(request, self._service, route.body_max), route.body)
-        answer = await route.handler(call)
+        try:
+            answer = await route.handler(call)
+        except UnknownAgent as error:
+            # The store's own message suggests similar names, which may be those of other tenants.
+            raise (not_found("agent of this name") if caller.names.tenant else error) from error
         if isinstance(answer, Response):
             return answer
         return Response(status_code=204) if route.answer is None else JsonResponse(answer, route.status)
