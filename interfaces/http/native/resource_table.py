@@ -3,12 +3,13 @@
 Used by `table`, which has the routes of runs, agents, records and memory blocks.
 """
 
-from everlog.interfaces.http.core.routes import Route, RouteTable
+from everlog.interfaces.http.core.routes import JSON, Route, RouteTable
 from everlog.interfaces.http.core.uploads import UPLOAD_BYTES_MAX
-from everlog.interfaces.http.native import archive, derived, shared, sources, timers
+from everlog.interfaces.http.native import archive, derived, figures, shared, sources, sql, timers
 from everlog.interfaces.wire import archive as archive_shapes
 from everlog.interfaces.wire import derived as derived_shapes
 from everlog.interfaces.wire import shared as shared_shapes
+from everlog.interfaces.wire import sql as sql_shapes
 from everlog.interfaces.wire import timers as timer_shapes
 from everlog.interfaces.wire.agents import Done, MomentQuery
 from everlog.interfaces.wire.runs import Changed
@@ -109,4 +110,18 @@ SOURCES: RouteTable = (
     Route("DELETE", f"{AGENT}/sources/{{source}}", sources.detach_source, "Detach a source", "admin", answer=Changed),
 )  # fmt: skip
 
-RESOURCES: RouteTable = (*ARCHIVE, *TIMERS, *DERIVED, *SHARED_BLOCKS, *SOURCES)
+FLEET: RouteTable = (
+    Route("POST", f"{API}/sql", sql.run_sql, "Query all agents", body=sql_shapes.SqlBody, answer=sql_shapes.SqlAnswer,
+          media=(JSON, sql.CSV, sql.ARROW)),
+    Route("GET", f"{API}/cost", figures.show_cost, "Sum costs by day and model", query=sql_shapes.CostQuery,
+          answer=sql_shapes.CostShape),
+    Route("GET", f"{API}/cost/agents", figures.show_cost_of_agents, "Sum costs by agent",
+          query=sql_shapes.CostAgentsQuery, answer=sql_shapes.CostOfAgents),
+    Route("GET", f"{API}/report", figures.show_report, "Report figures of all agents", query=sql_shapes.ReportQuery,
+          answer=sql_shapes.ReportShape),
+    Route("GET", f"{API}/models", figures.list_models, "List models", answer=sql_shapes.ModelsShape),
+    Route("GET", f"{API}/cluster", figures.show_cluster, "Show the state of the cluster",
+          answer=sql_shapes.ClusterShape, operator=True),
+)  # fmt: skip
+
+RESOURCES: RouteTable = (*ARCHIVE, *TIMERS, *DERIVED, *SHARED_BLOCKS, *SOURCES, *FLEET)
