@@ -381,14 +381,16 @@ class Agent(EventWriter):
         async with self._running:
             return await self._model_caller.expand(self._turn)
 
-    async def import_messages(self, said: Sequence[ImportedMessage]) -> ImportReport:
+    async def import_messages(self, said: Sequence[ImportedMessage], event_id: str = "") -> ImportReport:
         """Import a past conversation as one commit without a turn, then make the summaries that a live overflow would
         make.
 
         The conversation stays imported even if no model can be reached for summaries; the next turn then makes them.
+        `event_id`: of the first message, so that a repeated import imports once; empty: a new one.
         """
         times = [microseconds_of(message.said_at, "said_at") for message in said]
-        records = await self.commit([message.event for message in said], turn=self._turn, step=0, said_at=times)
+        events, ids = [message.event for message in said], [event_id] if event_id else []
+        records = await self.commit(events, turn=self._turn, step=0, ids=ids, said_at=times)
         try:
             async with self._running:
                 if await self._model_caller.fitted(self._turn, 0) is None:

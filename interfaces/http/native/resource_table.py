@@ -5,16 +5,18 @@ Used by `table`, which has the routes of runs, agents, records and memory blocks
 
 from everlog.interfaces.http.core.routes import JSON, Route, RouteTable
 from everlog.interfaces.http.core.uploads import UPLOAD_BYTES_MAX
-from everlog.interfaces.http.native import archive, derived, figures, shared, sources, sql, timers
+from everlog.interfaces.http.native import archive, derived, figures, shared, sources, sql, timers, transfer
 from everlog.interfaces.wire import archive as archive_shapes
 from everlog.interfaces.wire import derived as derived_shapes
 from everlog.interfaces.wire import shared as shared_shapes
 from everlog.interfaces.wire import sql as sql_shapes
 from everlog.interfaces.wire import timers as timer_shapes
+from everlog.interfaces.wire import transfer as transfer_shapes
 from everlog.interfaces.wire.agents import Done, MomentQuery
 from everlog.interfaces.wire.runs import Changed
 
 API = "/api/v1"
+IMPORT_BYTES_MAX = 16 * 1024 * 1024
 AGENTS = f"{API}/agents"
 AGENT = f"{AGENTS}/{{agent}}"
 TEXTS = f"{AGENT}/archive"
@@ -124,4 +126,17 @@ FLEET: RouteTable = (
           answer=sql_shapes.ClusterShape, operator=True),
 )  # fmt: skip
 
-RESOURCES: RouteTable = (*ARCHIVE, *TIMERS, *DERIVED, *SHARED_BLOCKS, *SOURCES, *FLEET)
+TRANSFER: RouteTable = (
+    Route("GET", f"{AGENT}/export", transfer.export_agent, "Export an agent", "admin",
+          query=transfer_shapes.ExportQuery, media=(transfer.EXPORT,)),
+    Route("POST", f"{API}/restores", transfer.restore_agent, "Restore an export", "admin",
+          body_media=transfer.EXPORT, answer=transfer_shapes.RestoredShape, status=201, body_max=UPLOAD_BYTES_MAX),
+    Route("POST", f"{AGENT}/imports", transfer.import_conversation, "Import a past conversation", "admin",
+          body=transfer_shapes.ImportBody, answer=transfer_shapes.ImportedShape, status=201, body_max=IMPORT_BYTES_MAX),
+    Route("GET", f"{AGENT}/dataset", transfer.write_dataset, "Write a data set", query=transfer_shapes.DatasetQuery,
+          media=(transfer.LINES,)),
+    Route("GET", f"{AGENT}/diff", transfer.compare_moments, "Compare two moments", query=transfer_shapes.DiffQuery,
+          answer=transfer_shapes.DiffShape),
+)  # fmt: skip
+
+RESOURCES: RouteTable = (*ARCHIVE, *TIMERS, *DERIVED, *SHARED_BLOCKS, *SOURCES, *FLEET, *TRANSFER)

@@ -8,7 +8,7 @@ from tests.support.http.served_store import served
 
 
 def test_costs_and_reports_are_of_the_agents_of_the_caller(tmp_path: Path) -> None:
-    """Each tenant's sums are of its own calls, the operator's of all, and the sums of agents add up to those of days."""
+    """Each tenant has the sums of its own calls, the operator those of all, and agents add up to days."""
 
     async def main() -> None:
         async with served(tmp_path, Script([says("One"), says("Two"), says("Three")])) as server:
