@@ -16,7 +16,7 @@ import msgspec
 
 from everlog.actors.agent import agent_setup, model_pool
 from everlog.actors.agent.activation_state import ActivationState, activation_state_of
-from everlog.actors.agent.conversation_import import ImportedMessage, ImportReport
+from everlog.actors.agent.conversation_import import ImportedMessage, ImportReport, ids_of_import
 from everlog.actors.agent.event_writer import CommitListener, EventWriter, ids_of, signed
 from everlog.actors.agent.model_step import ModelCaller
 from everlog.actors.agent.orphaned_turns import end_orphaned_turns
@@ -389,7 +389,7 @@ class Agent(EventWriter):
         `event_id`: of the first message, so that a repeated import imports once; empty: a new one.
         """
         times = [microseconds_of(message.said_at, "said_at") for message in said]
-        events, ids = [message.event for message in said], [event_id] if event_id else []
+        events, ids = [message.event for message in said], ids_of_import(event_id, len(said))
         records = await self.commit(events, turn=self._turn, step=0, ids=ids, said_at=times)
         try:
             async with self._running:
