@@ -5,9 +5,10 @@ Used by `table`, which has the routes of runs, agents, records and memory blocks
 
 from everlog.interfaces.http.core.routes import JSON, Route, RouteTable
 from everlog.interfaces.http.core.uploads import UPLOAD_BYTES_MAX
-from everlog.interfaces.http.native import archive, derived, figures, shared, sources, sql, timers, transfer
+from everlog.interfaces.http.native import archive, derived, figures, jobs, shared, sources, sql, timers, transfer
 from everlog.interfaces.wire import archive as archive_shapes
 from everlog.interfaces.wire import derived as derived_shapes
+from everlog.interfaces.wire import jobs as job_shapes
 from everlog.interfaces.wire import shared as shared_shapes
 from everlog.interfaces.wire import sql as sql_shapes
 from everlog.interfaces.wire import timers as timer_shapes
@@ -139,4 +140,25 @@ TRANSFER: RouteTable = (
           answer=transfer_shapes.DiffShape),
 )  # fmt: skip
 
-RESOURCES: RouteTable = (*ARCHIVE, *TIMERS, *DERIVED, *SHARED_BLOCKS, *SOURCES, *FLEET, *TRANSFER)
+JOBS: RouteTable = (
+    Route("POST", f"{AGENT}/verify", jobs.verify_agent, "Verify an agent", body=job_shapes.VerifyBody,
+          answer=job_shapes.JobShape, status=202),
+    Route("POST", f"{AGENT}/reruns", jobs.rerun_agent, "Rerun inputs in a fork", "admin", body=job_shapes.RerunBody,
+          answer=job_shapes.JobShape, status=202),
+    Route("GET", f"{AGENT}/compare", jobs.compare_fork, "Compare an agent with a fork", query=job_shapes.CompareQuery,
+          answer=job_shapes.CompareShape),
+    Route("POST", f"{AGENT}/erasures/plan", jobs.plan_agent_erasure, "Plan an erasure", "admin",
+          body=transfer_shapes.EraseBody, answer=transfer_shapes.ErasurePlanShape),
+    Route("POST", f"{AGENT}/erasures", jobs.erase_agent_records, "Erase records of an agent", "admin",
+          body=transfer_shapes.EraseBody, answer=job_shapes.JobShape, status=202),
+    Route("POST", f"{SHARED}/erasures", jobs.erase_block_records, "Erase edits of a shared block", "admin",
+          body=transfer_shapes.EraseBody, answer=job_shapes.JobShape, status=202),
+    Route("POST", f"{SOURCE}/erasures", jobs.erase_source_records, "Erase documents of a source", "admin",
+          body=transfer_shapes.EraseBody, answer=job_shapes.JobShape, status=202),
+    Route("GET", f"{API}/jobs", jobs.list_jobs, "List jobs", query=job_shapes.JobsQuery, answer=job_shapes.JobList),
+    Route("GET", f"{API}/jobs/{{job}}", jobs.show_job, "Show a job", answer=job_shapes.JobShape),
+)  # fmt: skip
+
+RESOURCES: RouteTable = (
+    *ARCHIVE, *TIMERS, *DERIVED, *SHARED_BLOCKS, *SOURCES, *FLEET, *TRANSFER, *JOBS,
+)  # fmt: skip
