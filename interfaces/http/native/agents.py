@@ -131,6 +131,7 @@ async def rename(call: Call) -> Done:
 
 async def unload(call: Call) -> Done:
     """Unload an agent from memory. `done` is false if it is at work."""
+    await call.service.ports.aside(call.service.system.store.partition_of, call.stream)  # raises for an unknown name
     return Done(done=await call.service.system.unload(call.stream))
 
 

@@ -77,7 +77,7 @@ async def search_memories(call: Call) -> RankedShape:
 
 async def show_memory(call: Call) -> MemoryTreeShape:
     """Return a memory with all that it rests on, down to messages, at a moment."""
-    seq = _seq_of(call, "memory")
+    seq = _seq_of(call, "seq")
     agent = await call.agent()
     as_of = moment_of(call.query.as_of)
     try:
@@ -210,7 +210,7 @@ def _seq_of(call: Call, part: str) -> int:
     """Return the seq in the path. Raises the refusal of anything else."""
     given = call.params[part]
     if not given.isascii() or not given.isdecimal() or len(given) > SEQ_DIGITS_MAX:
-        raise not_found(f"{part} {given[:20]!r} of the agent {call.params['agent']!r}")
+        raise not_found(f"memory {given[:20]!r} of the agent {call.params['agent']!r}")
     return int(given)
 
 

@@ -56,7 +56,7 @@ DERIVED: RouteTable = (
           answer=derived_shapes.MemoryPage),
     Route("GET", f"{AGENT}/memories/search", derived.search_memories, "Rank memories",
           query=derived_shapes.MemorySearchQuery, answer=derived_shapes.RankedShape),
-    Route("GET", f"{AGENT}/memories/{{memory}}", derived.show_memory, "Show what a memory rests on", query=MomentQuery,
+    Route("GET", f"{AGENT}/memories/{{seq}}", derived.show_memory, "Show what a memory rests on", query=MomentQuery,
           answer=derived_shapes.MemoryTreeShape),
     Route("GET", f"{AGENT}/facts", derived.list_facts, "List facts", query=derived_shapes.FactQuery,
           answer=derived_shapes.DerivedRowsShape),
