@@ -2,15 +2,13 @@
 
 from everlog.interfaces.http.core.routes import EVENT_STREAM, JSON, Route, RouteTable
 from everlog.interfaces.http.native import agents, memory, records, runs
+from everlog.interfaces.http.native.resource_table import AGENT, AGENTS, RESOURCES
 from everlog.interfaces.wire import agents as agent_shapes
 from everlog.interfaces.wire import memory as memory_shapes
 from everlog.interfaces.wire import runs as run_shapes
 from everlog.interfaces.wire.agents import DeleteQuery, Done, MomentQuery
 from everlog.interfaces.wire.records import HttpRecord
 
-API = "/api/v1"
-AGENTS = f"{API}/agents"
-AGENT = f"{AGENTS}/{{agent}}"
 RUN = f"{AGENT}/runs/{{run}}"
 BLOCK = f"{AGENT}/blocks/{{label}}"
 
@@ -84,5 +82,5 @@ BLOCKS: RouteTable = (
     Route("DELETE", BLOCK, memory.remove_block, "Remove a memory block", "talk", answer=Done),
 )  # fmt: skip
 
-NATIVE: RouteTable = (*RUNS, *OF_AGENTS, *READING, *BLOCKS)
+NATIVE: RouteTable = (*RUNS, *OF_AGENTS, *READING, *BLOCKS, *RESOURCES)
 """All routes of the native API; those that are asked most often come first."""
