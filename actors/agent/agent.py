@@ -1,5 +1,4 @@
-"""The agent: a plain class that turns inputs into events. Its only state, apart from its log, is its position in the
-log.
+"""Turn inputs into events: the agent, whose only state, apart from its log, is its position in the log.
 
 An input is one commit, durable before anything else happens. Then turns run one after the other (`turn_runner.py`).
 

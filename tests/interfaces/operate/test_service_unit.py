@@ -52,7 +52,7 @@ def test_the_container_runs_the_server_as_a_user_without_rights() -> None:
     lines = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8").splitlines()
     words = json.loads(next(line for line in lines if line.startswith("CMD ")).removeprefix("CMD "))
     assert parser(words).parse_args(words).command == "serve"
-    assert lines.index("USER everlog") < next(at for at, line in enumerate(lines) if line.startswith("ENTRYPOINT"))
+    assert lines.index("USER 10001") < next(at for at, line in enumerate(lines) if line.startswith("ENTRYPOINT"))
     service_of = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8"))["services"]["everlog"]
     assert parser(service_of["command"]).parse_args(service_of["command"]).hostname == ["agents.example.com"]
     assert service_of["read_only"] is True
