@@ -207,7 +207,7 @@ async def idle_streams(server: Server, names: Sequence[str], plan: Plan) -> tupl
         connection.ask("GET", f"/agents/{names[number % len(names)]}/stream")
         open_ones.append(connection)
     for connection in open_ones:
-        await connection.reader.readuntil(b"retry: ")
+        await connection.reader.readuntil(b"\nretry: ")  # the first line of a stream
     await _settled(server)
     kb = (server.rss_kb() - before) / plan.streams
     cpu = server.cpu_s()

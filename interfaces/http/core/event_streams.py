@@ -50,7 +50,7 @@ class EventStreamResponse(Response):
         super().__init__(None, 200, {**HEADERS, **headers})
         self._service, self._key, self._events = service, caller.key_id, events
         limits = service.options.limits
-        mine = service.readers.get(self._key, 0)
+        mine = service.readers.get(self._key, 0) if self._key else 0
         if sum(service.readers.values()) >= limits.streams_max or mine >= limits.streams_per_key_max:
             wait_s = (RETRY_MS + RETRY_SPREAD_MS * service.chance()) / 1000
             raise Refusal(503, "too-many-streams", "Too many streams are open. Come back later.", retry_after_s=wait_s)
