@@ -1,6 +1,6 @@
-"""Tell readers in one event loop of the records that are appended to logs, whoever writes them.
+"""Tell readers in one event loop of the records that are appended to logs, by any process.
 
-One task for each partition that somebody follows reads what is new and hands it to all its readers: a thousand readers
+One task for each followed partition reads what is new and hands it to all its readers: a thousand readers
 of one shard cost one read. A partition is looked at every `BUSY_S` seconds while it grows, and less and less often
 while it rests; `nudge` has it looked at now. Nothing is locked, and no host is asked.
 
@@ -65,7 +65,7 @@ class _Queue:
 
 
 class _PartitionTail:
-    """What is new in one partition, and who reads it."""
+    """New records of one partition, and their readers."""
 
     def __init__(self, name: str, store: FileStore, ports: Ports) -> None:
         self.readers: dict[str, set[_Queue]] = {}

@@ -68,7 +68,7 @@ def test_a_follower_gets_each_record_once_and_in_order(seed: int, slow: bool) ->
 
         virtual_time.run(main, collect=False)
         for (agent, after), seen in found.items():
-            assert [(r.seq, r.event_id) for r in seen] == [(r.seq, r.event_id) for r in world.log_of(agent)[after:]], agent
+            assert [(r.seq, r.event_id) for r in seen] == [(r.seq, r.event_id) for r in world.log_of(agent)[after:]]
         world.close()
 
 

@@ -86,7 +86,7 @@ def test_what_was_read_is_not_read_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_follower_that_skips_to_the_end_reads_only_what_comes_later(tmp_path: Path, seed: int) -> None:
-    """`skip_to_end` returns the last commit of the log, however it is stored, and `since` goes on after it: whatever
+    """`skip_to_end` returns the last commit of the log, however it is stored, and `since` continues after it: whatever
     the owner does, later records are read once and earlier ones never.
     """
     chance = random.Random(seed)

@@ -1,4 +1,4 @@
-"""A store whose agents write, move, fork and are sealed while somebody reads it: between any two steps of the reader."""
+"""A store whose agents write, move, fork and are sealed while a reader follows it, between any two steps of that."""
 
 import random
 from collections.abc import Callable
