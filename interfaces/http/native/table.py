@@ -1,8 +1,9 @@
 """The table of the native API: every route, with its role and shapes."""
 
 from everlog.interfaces.http.core.routes import EVENT_STREAM, JSON, Route, RouteTable
-from everlog.interfaces.http.native import agents, memory, records, runs
+from everlog.interfaces.http.native import agents, feed, memory, records, runs, webhooks
 from everlog.interfaces.wire import agents as agent_shapes
+from everlog.interfaces.wire import feed as feed_shapes
 from everlog.interfaces.wire import memory as memory_shapes
 from everlog.interfaces.wire import runs as run_shapes
 from everlog.interfaces.wire.agents import DeleteQuery, Done, MomentQuery
@@ -13,6 +14,7 @@ AGENTS = f"{API}/agents"
 AGENT = f"{AGENTS}/{{agent}}"
 RUN = f"{AGENT}/runs/{{run}}"
 BLOCK = f"{AGENT}/blocks/{{label}}"
+WEBHOOK = f"{API}/webhooks/{{webhook}}"
 
 _BOTH = (JSON, EVENT_STREAM)
 
@@ -84,5 +86,19 @@ BLOCKS: RouteTable = (
     Route("DELETE", BLOCK, memory.remove_block, "Remove a memory block", "talk", answer=Done),
 )  # fmt: skip
 
-NATIVE: RouteTable = (*RUNS, *OF_AGENTS, *READING, *BLOCKS)
+FEED: RouteTable = (
+    Route("GET", f"{API}/feed", feed.stream_feed, "Stream the records of all agents", query=feed_shapes.FeedQuery,
+          media=(EVENT_STREAM,)),
+    Route("POST", f"{API}/feed", feed.open_feed, "Stream the records of all agents from a long position",
+          body=feed_shapes.FeedRequest, media=(EVENT_STREAM,)),
+    Route("GET", f"{API}/webhooks", webhooks.list_webhooks, "List webhooks", "admin", answer=feed_shapes.WebhookList),
+    Route("POST", f"{API}/webhooks", webhooks.create_webhook, "Create a webhook", "admin",
+          body=feed_shapes.CreateWebhook, answer=feed_shapes.CreatedWebhook, status=201),
+    Route("GET", WEBHOOK, webhooks.show_webhook, "Show a webhook", "admin", answer=feed_shapes.WebhookShape),
+    Route("DELETE", WEBHOOK, webhooks.remove_webhook, "Remove a webhook", "admin", answer=Done),
+    Route("POST", f"{WEBHOOK}/resume", webhooks.resume_webhook, "Resume a parked webhook", "admin",
+          answer=feed_shapes.WebhookShape),
+)  # fmt: skip
+
+NATIVE: RouteTable = (*RUNS, *OF_AGENTS, *READING, *BLOCKS, *FEED)
 """All routes of the native API; those that are asked most often come first."""
