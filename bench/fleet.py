@@ -40,7 +40,6 @@ from bench.support.harness import (
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import open_system
-from everlog.actors.ports.agent_constants import SHARD_TEND_S
 from everlog.actors.ports.real_clock import RealClock, monotonic_us
 from everlog.interfaces.fleet import fleet_command
 from everlog.interfaces.fleet import load_generator as load
@@ -65,10 +64,6 @@ PLAIN = (
 """Messages that the offline model answers in one step, without any function but `send_message`."""
 
 
-REST_S = SHARD_TEND_S + 1
-"""Seconds after which an idle host has returned the memory that it does not need."""
-
-
 class Plan(msgspec.Struct, frozen=True):
     """Scale of the measurement. The claim is about the default."""
 
@@ -79,8 +74,9 @@ class Plan(msgspec.Struct, frozen=True):
     worded: int = 5
     """Number of messages of real text that each agent gets, once."""
     few: int = 50
-    """Number of agents in memory at the first reading of the hosts' memory, so that one-time allocations are not
-    counted.
+    """Number of agents at the first reading of the hosts' memory. They do everything once (plain and real words, and
+    enough of both that each host seals its log), so that one-time allocations are not counted. Before they did,
+    `kb_per_agent` changed with where packages were imported: what the first seal imports was 25 MB in each host.
     """
     registered: int = 10_000
     cold: int = 100
@@ -107,7 +103,7 @@ class Seen(msgspec.Struct):
     worded: fleet_rig.Round | None = None
     """Round with real text, in which agents search and edit their memory."""
     few_bytes: int = 0
-    """Memory of the hosts with few agents; `all_bytes` is that with all of them."""
+    """Memory of the hosts at rest with few agents; `all_bytes` is that with all of them."""
     all_bytes: int = 0
     worded_bytes: int = 0
     """Memory of the hosts with all agents after the real text, at rest."""
@@ -200,22 +196,21 @@ async def _many(system: AgentSystem, plan: Plan, lines: Sequence[str], seen: See
     few, rest = names[: plan.few], names[plan.few :]
     with seen.part("few"):
         await fleet_rig.make(system, few)
-        await fleet_rig.talk(system, few, PLAIN, plan.messages)
-        await asyncio.sleep(REST_S)
-    seen.few_bytes = await fleet_rig.hosts_bytes(system)
+        await fleet_rig.warm(system, few, PLAIN, lines)
+        seen.few_bytes = await fleet_rig.rested_bytes(system)
     before = load.store_bytes(system.store, names)
     with seen.part("making"):
         await fleet_rig.make(system, rest)
     with seen.part("plain talk"):
         for _ in range(plan.rounds):
             seen.rounds.append(await fleet_rig.talk(system, names, PLAIN, plan.messages))
-        await asyncio.sleep(REST_S)
-    seen.all_bytes = await fleet_rig.hosts_bytes(system)
+    with seen.part("rest"):
+        seen.all_bytes = await fleet_rig.rested_bytes(system)
     seen.log_bytes = load.store_bytes(system.store, names) - before
     with seen.part("real words"):
         seen.worded = await fleet_rig.talk(system, names, lines, plan.worded)
-        await asyncio.sleep(REST_S)
-    seen.worded_bytes = await fleet_rig.hosts_bytes(system)
+    with seen.part("rest after it"):
+        seen.worded_bytes = await fleet_rig.rested_bytes(system)
     with seen.part("registering"):
         there = len(system.store.agents())
         system.store.register_many(_names("other", max(0, plan.registered - there)), shared=True)
@@ -282,6 +277,7 @@ def lines_of(seen: Seen, found: Sequence[Figure]) -> list[Line]:
     percents = [100 * getattr(words, what) / words.answered for what in ("searched", "acted")]
     latency = fleet_command.latencies([taken for tally in tallies for taken in tally.latencies_us])
     cpu = " + ".join(f"{median([getattr(r, who) for r in seen.rounds]):.2f}" for who in ("hosts_ms", "driver_ms"))
+    memory = ", ".join(f"{used / 2**20:,.0f}" for used in (seen.few_bytes, seen.all_bytes, seen.worded_bytes))
     return [
         *(line(figure, goal(figure.key, figure.value), runs.get(figure.key, "")) for figure in found),
         Line("latency", ", ".join(f"{part} {ms:,.0f} ms" for part, ms in latency.items())),
@@ -292,6 +288,7 @@ def lines_of(seen: Seen, found: Sequence[Figure]) -> list[Line]:
         Line(
             "CPU by the gateway", f"{seen.gateway.hosts_ms:.2f} + {seen.gateway.driver_ms:.2f} ms", "", "", "a message"
         ),
+        Line("memory of the hosts", f"{memory} MiB", "", "", "at rest: few agents, all, all after real text"),
         Line("lost", f"{seen.check.lost} of {seen.check.acknowledged:,}", "", "", f"doubled: {seen.check.doubled}"),
         Line("took", ", ".join(f"{part} {seconds:.1f} s" for part, seconds in seen.took_s.items())),
         *(Line(key, others) for key, others in PEERS.items()),

@@ -4,7 +4,7 @@
     ├── UsageError          the request is invalid (fix the request)
     │   ├── UnknownAgent    no such agent; similar names are in the message
     │   ├── Busy            a queue is full; the same request can be sent again later
-    │   ├── EditConflict    the text was changed by somebody else since it was read
+    │   ├── EditConflict    another edit came first: the text has changed since it was read
     │   └── BadInput        a file, argument or value does not have the expected shape
     ├── StoreError          the log could not carry out the request (nothing of it is kept)
     │   ├── WrongSequence   another commit came first: expected_seq is not the head

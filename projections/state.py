@@ -85,9 +85,11 @@ def _batches(tables: Sequence[pa.Table]) -> Iterator[pa.Array]:
     for table in tables:
         texts = pc.coalesce(pc.binary_length(table.column("text")), int_value(0))
         words = pc.add(pc.binary_length(table.column("payload")), texts)
-        weighed = pa.table({"agent_id": table.column("agent_id"), "words": words}).group_by("agent_id")
-        for row in weighed.aggregate([("words", "sum")]).to_pylist():
-            sizes[row["agent_id"]] += row["words_sum"]
+        # Not summed by Arrow, whose `group_by` and `to_numpy` import pandas, if it is installed.
+        agents = table.column("agent_id").combine_chunks().dictionary_encode()
+        names = agents.dictionary.to_pylist()
+        for place, size in zip(agents.indices.to_pylist(), words.to_pylist(), strict=True):
+            sizes[names[place]] += size
     batch: list[str] = []
     weight = 0
     for name, size in sorted(sizes.items()):
@@ -111,21 +113,38 @@ def activate(projections: Projections, reader: LogReader, agent_id: str, as_of: 
 
 
 def activate_many(projections: Projections, reader: LogReader, agents: Sequence[str], as_of: int | None = None) -> None:
-    """Fill `projections` with agents of one partition, each once. A batch costs hardly more than one agent.
+    """Fill `projections` with agents of one partition, each once. A batch costs hardly more than one agent: each part
+    of a file is read once, whatever the number of its agents, and there is one insert of states and one of records.
 
     `as_of`: a seq after which nothing is read, for all of them. Everything is read before anything is added, so that an
     error while reading (CorruptLog, NewerFormat) leaves `projections` unchanged.
     """
-    states = {name: state for name in agents if (state := reader.state(name, DERIVER.maker, as_of)) is not None}
-    later = [reader.table(name, states[name].seq + 1 if name in states else 1, as_of) for name in agents]
+    rows, later = _together(reader, agents) if as_of is None and len(agents) > 1 else _each(reader, agents, as_of)
     try:
-        if states:
-            rows = pa.concat_tables([state.rows for state in states.values()])
-            projections.resume(rows, {name: _history(reader, name) for name in states})
+        if rows:
+            states = pa.concat_tables(rows)
+            names = states.column("agent_id").unique().to_pylist()
+            projections.resume(states, {name: _history(reader, name) for name in names})
         projections.load(pa.concat_tables(later) if later else empty_table(SCHEMA))
     except duckdb.Error:
         projections.forget_many(agents)
         raise
+
+
+def _together(reader: LogReader, agents: Sequence[str]) -> tuple[list[pa.Table], list[pa.Table]]:
+    """Return the newest states of agents, and the records after them, in tables for some hundred agents each."""
+    found = list(reader.states(DERIVER.maker, agents))
+    return [one.rows for one in found if one.rows is not None], [one.after for one in found]
+
+
+def _each(reader: LogReader, agents: Sequence[str], as_of: int | None) -> tuple[list[pa.Table], list[pa.Table]]:
+    """Return the state of each agent that has one, and the records after it up to `as_of`, in a table for each agent.
+
+    Unlike `_together`, this finds checkpoints before `as_of`, and for one agent it decodes no rows of others.
+    """
+    states = {name: state for name in agents if (state := reader.state(name, DERIVER.maker, as_of)) is not None}
+    later = [reader.table(name, states[name].seq + 1 if name in states else 1, as_of) for name in agents]
+    return [state.rows for state in states.values()], later
 
 
 def _history(reader: LogReader, agent_id: str) -> HistoryLoader:

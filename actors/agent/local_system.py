@@ -8,12 +8,13 @@ import difflib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from everlog.actors.agent import erase_agent, fork_agent
-from everlog.actors.agent.activation import ActivationFactory, separate_logs
+from everlog.actors.agent.activation import Activation, ActivationFactory, separate_logs
 from everlog.actors.agent.agent import Agent, AgentResources
 from everlog.actors.agent.agent_setup import ModelDefaultsLookup, Settings
 from everlog.actors.agent.agent_view import AgentView
@@ -199,15 +200,6 @@ class LocalSystem:
                 if not create and not seat.head:
                     raise self.unknown(agent_id)
 
-                def searcher(context: Context | None, turn: int) -> "AgentSearcher":
-                    from everlog.actors.memory.agent_search import AgentSearcher
-
-                    if context is None:
-                        return AgentSearcher(seat.projections, agent_id, HEAD, "UTC")
-                    return AgentSearcher.during(
-                        seat.projections, context, turn, self._services.archive, seat.journal.talk
-                    )
-
                 async def ask(question: str) -> str:
                     own = agent.model_name if agent else OFFLINE
                     return await answer(models, self.grants.helper or own, question)
@@ -216,7 +208,7 @@ class LocalSystem:
                 resources = AgentResources(
                     models=models,
                     tools=self._refit({**self.tools, own_helper.name: own_helper}),
-                    searcher=searcher,
+                    searcher=partial(self._searcher, agent_id, seat),
                     blocks=self.blocks,
                     known=self._services.known,
                 )
@@ -241,6 +233,14 @@ class LocalSystem:
                     await agent.close()
         # Closing the log seals it, which may fail only now.
         agent.unsealed = seat.unsealed
+
+    def _searcher(self, agent_id: str, seat: Activation, context: Context | None, turn: int) -> "AgentSearcher":
+        """Return the searcher of an open agent; `context` is that of the turn, None outside of one."""
+        from everlog.actors.memory.agent_search import AgentSearcher
+
+        if context is None:
+            return AgentSearcher(seat.projections, agent_id, HEAD, "UTC")
+        return AgentSearcher.during(seat.projections, context, turn, self._services.archive, seat.journal.talk)
 
     def fork(self, agent_id: str, name: str, *, at: int | datetime | None = None) -> fork_agent.NewFork:
         """Create the agent `name` as this agent was at a seq or a time (None: its head).

@@ -1,1 +1,1 @@
-"""Readers of committed records: runs looked up by the id of their input, and records followed as they are written."""
+"""Read what was committed: look up runs by the id of their input, and follow records as they are written."""

@@ -1,6 +1,6 @@
 """Tell readers in one event loop of the records that are appended to logs, by any process.
 
-One task for each followed partition reads what is new and hands it to all its readers: a thousand readers
+One task for each partition that has readers reads what is new and hands it to all its readers: a thousand readers
 of one shard cost one read. A partition is looked at every `BUSY_S` seconds while it grows, and less and less often
 while it rests; `nudge` has it looked at now. Nothing is locked, and no host is asked.
 
@@ -165,6 +165,7 @@ class LogTails:
                 return
             after = records[-1].seq
             yield records
+        del reader  # it holds what it has read, and a reader may wait for days
         away = head.away
         while not queue.overflowed:
             if away:  # the register names the new partition a moment later, or when the agent is opened next

@@ -11,7 +11,6 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import cached_property
-from operator import attrgetter
 from typing import Any, cast
 
 import httpx2
@@ -20,6 +19,7 @@ from openai._models import FinalRequestOptions
 
 from everlog.actors.models.classify_failure import KEPT, refusal
 from everlog.actors.models.endpoint_address import check_address, split_query
+from everlog.actors.models.endpoint_transport import EndpointTransport
 from everlog.actors.models.failure_classes import cure_of
 from everlog.actors.models.model_types import DEFAULT_LIMITS, OPENAI_KEY, CallLimits
 from everlog.actors.models.response_body import SECRET_CHARS_MIN, KeyRedactor, ResponseReader, redact_key
@@ -27,11 +27,6 @@ from everlog.actors.ports.agent_constants import ASKS_MAX, CONNECT_S, ENDPOINT_I
 from everlog.actors.ports.effects import NOTHING, DeltaCallback, ModelResponse, Spent
 from everlog.actors.ports.real_clock import monotonic_us
 from everlog.events import ModelError
-
-POOL_CONNECTIONS = 1
-"""Connections in one pool of the HTTP package, which looks at each connection of a pool twice for each request: with
-four of them an eighth of a request's CPU. A pool takes 0.4 ms to make, and 3 kB.
-"""
 
 REFUSAL_BYTES_MAX = 64 << 10
 """Maximum bytes of a refusal's body that are read."""
@@ -50,8 +45,44 @@ _FAULTS = (openai.APIConnectionError, httpx2.HTTPError)
 """Errors of a connection: before the head of an answer those of openai, in the answer's body those below it."""
 
 
+class _HttpClient(httpx2.AsyncClient):
+    """httpx2's client, with our transport where no proxy is set. The transport of a proxy is httpx2's."""
+
+    def _init_transport(self, *_: Any, **made: Any) -> httpx2.AsyncBaseTransport:
+        """Return the transport of all requests that no proxy carries.
+
+        openai's own client for aiohttp overrides this method, too. A `transport` that is passed would turn off the
+        proxies of the environment. A version of httpx2 without this method would use its own transport.
+        """
+        limits: httpx2.Limits = made["limits"]
+        return EndpointTransport(made["verify"], limits.max_connections or ASKS_MAX, limits.keepalive_expiry or 0)
+
+
 class _Client(openai.AsyncOpenAI):
     """openai's client, without the headers that describe this machine."""
+
+    def _build_request(self, options: FinalRequestOptions, *, retries_taken: int = 0) -> httpx2.Request:
+        """Return the request for `options`. The first one to an address is openai's. Later ones take all but their
+        content from it, because nothing else differs: to build each one is a third of a request's CPU.
+
+        A version of openai without this method would build each request itself.
+        """
+        # A cookie, which a load balancer may set, goes into a request while it is built.
+        if not isinstance(options.content, bytes) or self._client.cookies:
+            return super()._build_request(options, retries_taken=retries_taken)
+        known = self._known.get(options.url)
+        if known is None:
+            first = super()._build_request(options, retries_taken=retries_taken)
+            self._known[options.url] = (first.method, first.url, first.headers.copy(), first.extensions)
+            return first
+        method, url, headers, extensions = known
+        headers["Content-Length"] = str(len(options.content))
+        return httpx2.Request(method, url, headers=headers, content=options.content, extensions=extensions)
+
+    @cached_property
+    def _known(self) -> dict[str, tuple[str, httpx2.URL, httpx2.Headers, dict[str, Any]]]:
+        """Method, address, headers and extensions of the first request to each address."""
+        return {}
 
     @cached_property
     def default_headers(self) -> dict[str, str | openai.Omit]:
@@ -88,17 +119,6 @@ async def _bound_refusal(response: httpx2.Response) -> None:
         response.stream = _RefusalBody(response)
 
 
-class _Pool:
-    """Some connections to one endpoint."""
-
-    __slots__ = ("client", "free")
-
-    def __init__(self, client: _Client, connections: int) -> None:
-        self.client = client
-        self.free = connections
-        """Number of further requests that can be sent at the same time."""
-
-
 class ConnectionPool:
     """Connections to one endpoint with one key. The key goes into requests only."""
 
@@ -115,20 +135,27 @@ class ConnectionPool:
         base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
         check_address(name, self._key, base_url, key_name or OPENAI_KEY)
         base_url, query = split_query(base_url)
-        self._connections_max = connections_max
-        self._pools_max = max(1, connections_max // POOL_CONNECTIONS)
-        self._pools: list[_Pool] = []
-        self._base_url = base_url
+        limits = httpx2.Limits(
+            max_connections=connections_max, max_keepalive_connections=connections_max, keepalive_expiry=ENDPOINT_IDLE_S
+        )
+        timeout = httpx2.Timeout(None, connect=CONNECT_S)
         try:
-            self._trust = httpx2.create_ssl_context()  # takes a tenth of a second, so it is shared
-            self._add_pool()
+            http = _HttpClient(
+                verify=httpx2.create_ssl_context(),
+                timeout=timeout,
+                limits=limits,
+                event_hooks={"response": [_bound_refusal]},
+            )
         except (ImportError, OSError, ValueError) as error:
             raise ModelError(
                 f"No connection to {name!r} can be made ({error}). Check the variables HTTP_PROXY, HTTPS_PROXY, "
                 "ALL_PROXY (a SOCKS proxy is not supported), SSL_CERT_FILE and SSL_CERT_DIR.",
                 kind="address",
             ) from error
-        self.url = str(self._pools[0].client.base_url)
+        self._client = _Client(
+            api_key=self._key or "none", base_url=base_url, http_client=http, max_retries=0, timeout=timeout
+        )
+        self.url = str(self._client.base_url)
         self._list = self.url + "models" + query
         # Made once: `post` would make them for each request, at an eighth of the request's CPU.
         self._options = {
@@ -144,47 +171,23 @@ class ConnectionPool:
         Raises openai.APIStatusError for a refusal, and one of _FAULTS for a connection that failed.
         """
         path = "completions" if request.startswith(b'{"prompt":') else "chat/completions"
-        if len(self._pools) < self._pools_max and all(pool.free <= 0 for pool in self._pools):
-            self._add_pool()
-        pool = max(self._pools, key=attrgetter("free"))
-        pool.free -= 1
+        options = self._options[path].model_copy()
+        options.content = request
+        sent = await self._client.request(httpx2.Response, options, stream=True, stream_cls=openai.AsyncStream[Any])
+        response = cast(httpx2.Response, sent)  # the unread answer that was asked for, and no stream of objects
         try:
-            options = self._options[path].model_copy()
-            options.content = request
-            sent = await pool.client.request(httpx2.Response, options, stream=True, stream_cls=openai.AsyncStream[Any])
-            response = cast(httpx2.Response, sent)  # the unread answer that was asked for, and no stream of objects
-            try:
-                yield response
-            finally:
-                await _drop_if_more_came(response, response.stream)
-                await response.aclose()
+            yield response
         finally:
-            pool.free += 1
+            await _drop_if_more_came(response, response.stream)
+            await response.aclose()
 
     async def listed(self) -> None:
         """Ask the endpoint for its list of models. Raises what `sent` raises."""
-        client = self._pools[0].client
-        await client.get(self._list, cast_to=httpx2.Response, options={"headers": _NO_COUNT, "timeout": CHECK_S})
+        await self._client.get(self._list, cast_to=httpx2.Response, options={"headers": _NO_COUNT, "timeout": CHECK_S})
 
     async def close(self) -> None:
         """Close all connections. Idempotent."""
-        for pool in self._pools:
-            await pool.client.close()
-
-    def _add_pool(self) -> None:
-        # This spreads connections_max over the pools: sizes differ by one at most.
-        connections = (self._connections_max + len(self._pools)) // self._pools_max
-        limits = httpx2.Limits(
-            max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=ENDPOINT_IDLE_S
-        )
-        timeout = httpx2.Timeout(None, connect=CONNECT_S)
-        http = httpx2.AsyncClient(
-            verify=self._trust, timeout=timeout, limits=limits, event_hooks={"response": [_bound_refusal]}
-        )
-        client = _Client(
-            api_key=self._key or "none", base_url=self._base_url, http_client=http, max_retries=0, timeout=timeout
-        )
-        self._pools.append(_Pool(client, connections))
+        await self._client.close()
 
     def clean(self, text: str) -> str:
         """Return `text` without the key, which an endpoint may have repeated."""
@@ -196,9 +199,12 @@ class ConnectionPool:
 
 
 async def _drop_if_more_came(response: httpx2.Response, body: object) -> None:
-    """Close the connection of a response if it holds bytes after the end of the response: the pool drops it then."""
-    if _more_came(body):
-        await response.extensions["network_stream"].aclose()
+    """Close the connection to a proxy if it holds bytes after the end of the response: the pool drops it then.
+    `EndpointTransport`, which has no such extension, sees to it itself.
+    """
+    stream = response.extensions.get("network_stream")
+    if stream is not None and _more_came(body):
+        await stream.aclose()
 
 
 def _more_came(body: object) -> bool:

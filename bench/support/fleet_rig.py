@@ -3,6 +3,7 @@
 Used by `bench.fleet`.
 """
 
+import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -18,12 +19,18 @@ from everlog.actors.agent_system import AgentSystem
 from everlog.actors.cluster.os_processes import descendants
 from everlog.actors.cluster.ray_address import prepare
 from everlog.actors.hosting.cluster_status import HostStatus, StatusSource
+from everlog.actors.ports.agent_constants import SHARD_TEND_S
 from everlog.actors.ports.ports import Ports
 from everlog.actors.ports.real_clock import monotonic_us
 from everlog.interfaces.fleet import load_generator as load
-from everlog.store import FileStore
+from everlog.store import SEAL_BYTES_MIN, FileStore
 
 IDLE_S = 3600
+REST_S = SHARD_TEND_S + 1
+"""Seconds in which an idle host begins to rest."""
+REST_S_MAX = 180
+STEADY = 0.01
+"""Part of its memory by which a host at rest may differ between two looks."""
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -63,9 +70,36 @@ async def hosts(system: AgentSystem) -> Sequence[HostStatus]:
     return (await system.runtime.status()).hosts
 
 
-async def hosts_bytes(system: AgentSystem) -> int:
-    """Return the private memory of the processes of all hosts, in bytes."""
-    return sum(host.memory_bytes for host in await hosts(system))
+async def rested_bytes(system: AgentSystem) -> int:
+    """Wait until the hosts are at rest. Return their private memory, in bytes.
+
+    A host at rest seals first, which takes seconds and much memory, and gives back afterwards. It is at rest when
+    nothing is left to seal, and its memory has been steady for REST_S. Raises AssertionError after REST_S_MAX seconds.
+    """
+    before: list[int] = []
+    steady_s = 0
+    for _ in range(REST_S_MAX):
+        await asyncio.sleep(1)
+        found = await hosts(system)
+        now = [host.memory_bytes for host in found]
+        steady = len(now) == len(before) and all(
+            host.unsealed_bytes < SEAL_BYTES_MIN and abs(host.memory_bytes - earlier) <= STEADY * earlier
+            for host, earlier in zip(found, before, strict=True)
+        )
+        steady_s = steady_s + 1 if steady else 0
+        if steady_s >= REST_S:
+            return sum(now)
+        before = now
+    raise AssertionError(f"the hosts do not come to rest: {before} bytes")
+
+
+async def warm(system: AgentSystem, names: Sequence[str], plain: Sequence[str], lines: Sequence[str]) -> None:
+    """Have each host do once what allocates memory once: answer plain and real words, and seal its log."""
+    await talk(system, names, lines, 1)
+    due: set[int] = set()
+    while len(due) < len(found := await hosts(system)):
+        due.update(host.pid for host in found if host.unsealed_bytes >= SEAL_BYTES_MIN)
+        await talk(system, names, plain, 5)
 
 
 def actors_mib() -> float:

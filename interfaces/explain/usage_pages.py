@@ -90,6 +90,28 @@ $ everlog create sam --window 100
         "UsageError",
     ),
     ErrorPage(
+        "EditConflict",
+        "A text was edited from an older state of it: another edit came first. Nothing was changed. In Python "
+        "`error.current` is the text that is there now, `error.wanted` that of the edit, and `error.seq` the record to "
+        "edit from.",
+        (
+            "Two people, or a person and the agent itself, edited the same memory block.",
+            "A program read a block, waited, and wrote the block with the `base` that it had read.",
+        ),
+        (
+            "Look at both texts, and edit again with `base` set to the new `seq`.",
+            "Leave `base` out to edit the block whatever it is now.",
+        ),
+        """\
+import everlog
+
+with everlog.open("store") as system:
+    sam = system.agent("sam")
+    sam.update_block("human", "Sails.", base=1)
+""",
+        "UsageError",
+    ),
+    ErrorPage(
         "Busy",
         "A queue is full, or the agent is in the middle of a turn and the request has to wait until the turn ends. "
         "Nothing of the request was kept. In Python `error.retry_after_s` is the time to wait, in seconds.",

@@ -1,1 +1,1 @@
-"""How a program in any language reaches agents: the HTTP server, its native API, and the command that starts it."""
+"""Answer HTTP: the server, its native API, and the commands that start it and look after its keys."""

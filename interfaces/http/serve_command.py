@@ -22,7 +22,7 @@ from everlog.interfaces.output import json_shapes
 if TYPE_CHECKING:
     from everlog.interfaces.http.core.service import HttpOptions
 
-NEEDED = ("starlette", "uvicorn", "httptools")
+NEEDED = ("starlette", "uvicorn")
 """Packages of the extra `serve`."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 

@@ -12,6 +12,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from everlog.events import BadInput
+from everlog.interfaces.http.bounded_http import BoundedHttpProtocol
 from everlog.interfaces.http.core.application import application
 from everlog.interfaces.http.core.open_routes import described_by
 from everlog.interfaces.http.core.routes import RouteTable
@@ -21,7 +22,6 @@ from everlog.interfaces.http.pages.docs_page import docs_pages
 
 STOP_S = 20
 """Seconds in which requests in progress finish when the server stops."""
-HEADER_BYTES_MAX = 32 * 1024
 BACKLOG = 2048
 
 
@@ -67,7 +67,7 @@ async def serving(
     host, port = listener.getsockname()[:2]
     config = uvicorn.Config(
         app, log_config=None, access_log=False, lifespan="off", server_header=False, proxy_headers=False, ws="none",
-        timeout_keep_alive=75, timeout_graceful_shutdown=STOP_S, h11_max_incomplete_event_size=HEADER_BYTES_MAX,
+        timeout_keep_alive=75, timeout_graceful_shutdown=STOP_S, http=BoundedHttpProtocol,
     )  # fmt: skip
     server = _Server(config)
     work = asyncio.get_running_loop().create_task(server.serve([listener]))

@@ -1,1 +1,1 @@
-"""What goes over HTTP: the structs of requests and answers, which the server and the client share."""
+"""Define what is sent over HTTP: the structs of requests and answers, which the server and the client share."""

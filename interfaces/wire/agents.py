@@ -12,7 +12,7 @@ PlacementName = Literal["dedicated", "shared"]
 
 
 class AgentQuery(msgspec.Struct, frozen=True):
-    """Which agents to list."""
+    """Selection and page of a listing of agents."""
 
     limit: int = 100
     """Number of agents on a page, from 1 to 1,000."""
@@ -54,7 +54,7 @@ class AgentPage(msgspec.Struct, frozen=True, kw_only=True):
     """Errors of logs that could not be read, whose agents are left out."""
 
 
-class CreateAgent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CreateAgentBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A new agent."""
 
     name: str
@@ -64,7 +64,7 @@ class CreateAgent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """`shared`: in a log with other agents, for fleets; `dedicated`: in a log of its own. null: as the server says."""
 
 
-class ConfigureAgent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ConfigureBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings to change."""
 
     settings: dict[str, Any]
@@ -101,14 +101,14 @@ class AgentShape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MomentQuery(msgspec.Struct, frozen=True):
-    """When to look."""
+    """Moment of a reading request."""
 
     as_of: str | None = None
     """Seq, or time with a zone; left out: now."""
 
 
 class DeleteQuery(msgspec.Struct, frozen=True):
-    """What to delete."""
+    """Extent of a deletion."""
 
     with_forks: bool = False
     """True: the forks of the agent too."""
@@ -120,7 +120,7 @@ class DeletedAgents(msgspec.Struct, frozen=True, kw_only=True):
     deleted: Sequence[str]
 
 
-class ForkAgent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ForkBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A fork to make."""
 
     name: str
@@ -140,13 +140,13 @@ class ForkShape(msgspec.Struct, frozen=True, kw_only=True):
     """Turns that were open at the fork point; the fork does not run them again."""
 
 
-class MoveAgent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where an agent is to run."""
+class MoveBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """New placement of an agent."""
 
     placement: PlacementName
 
 
-class RenameAgent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RenameBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Another name for an agent."""
 
     name: str

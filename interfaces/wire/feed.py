@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from everlog.interfaces.wire.records import RecordShape
+from everlog.interfaces.wire.records import HttpRecord
 
 
 class FeedQuery(msgspec.Struct, frozen=True):
@@ -31,7 +31,7 @@ class FeedRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class FeedRecords(msgspec.Struct, frozen=True, kw_only=True):
     """Event of a feed: whole commits. The event's id is the position after them."""
 
-    records: Sequence[RecordShape]
+    records: Sequence[HttpRecord]
 
 
 class CreateWebhook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -84,7 +84,7 @@ class WebhookData(msgspec.Struct, frozen=True, kw_only=True):
     """Content of a delivery."""
 
     webhook: str
-    records: Sequence[RecordShape]
+    records: Sequence[HttpRecord]
 
 
 class WebhookBody(msgspec.Struct, frozen=True, kw_only=True):

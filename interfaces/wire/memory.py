@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 
-from everlog.interfaces.wire.records import RecordShape
+from everlog.interfaces.wire.records import HttpRecord
 
 
 class RecordQuery(msgspec.Struct, frozen=True):
-    """Which records to read."""
+    """Selection and page of records."""
 
     after: int = 0
     """Seq after which the page begins."""
@@ -27,13 +27,13 @@ class RecordPage(msgspec.Struct, frozen=True, kw_only=True):
     agent: str
     as_of: int
     """Seq of the last record that the request could read."""
-    records: Sequence[RecordShape]
+    records: Sequence[HttpRecord]
     next: int | None
     """`after` of the next page; null: this is the last."""
 
 
 class StreamQuery(msgspec.Struct, frozen=True):
-    """Where a stream of an agent begins."""
+    """Beginning and selection of a stream of records."""
 
     after: str | None = None
     """Seq after which the stream begins; the header Last-Event-ID counts before it. Left out: after the last record."""
@@ -65,7 +65,7 @@ class BlocksShape(msgspec.Struct, frozen=True, kw_only=True):
     blocks: Sequence[BlockShape]
 
 
-class AddBlock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AddBlockBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A new memory block."""
 
     label: str
@@ -75,7 +75,7 @@ class AddBlock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     read_only: bool = False
 
 
-class EditBlock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EditBlockBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Change of a memory block; what is left out stays."""
 
     value: str | None = None
@@ -89,7 +89,7 @@ class EditBlock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class ContextShape(msgspec.Struct, frozen=True, kw_only=True):
-    """What the model would see at a moment."""
+    """Context that the model would see at a moment."""
 
     agent: str
     as_of: int
@@ -101,7 +101,7 @@ class ContextShape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PressureShape(msgspec.Struct, frozen=True, kw_only=True):
-    """How full the context window is at a moment."""
+    """Memory pressure at a moment."""
 
     agent: str
     as_of: int

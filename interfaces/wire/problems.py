@@ -62,12 +62,12 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     code: str
     """Type of the error, in words with hyphens; `everlog explain CODE` has a page for those of agents and stores."""
     message: str
-    """Whose fault it is, what was expected and found, and what to do."""
+    """Sentence that says what was expected, what was found, and what to do."""
     status: int
     retry_after_s: float = 0.0
     """Seconds after which the same request can succeed; 0: not known, or never."""
     details: dict[str, Any] = {}
-    """Values that a program needs to go on, such as both texts of an edit that met another one."""
+    """Values for a program, such as both texts of an edit that met another one."""
 
 
 def status_of(error: EverlogError) -> int:

@@ -13,7 +13,7 @@ from everlog.events import Call, Record
 from everlog.events.times import moment, since_epoch
 
 
-class RecordShape(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class HttpRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One record: an event at its place in the log."""
 
     agent: str
@@ -52,10 +52,10 @@ class PreviewShape(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     call: Call | None = None
 
 
-def shape_of(record: Record, agent: str | None = None) -> RecordShape:
+def shape_of(record: Record, agent: str | None = None) -> HttpRecord:
     """Return a record for HTTP. `agent`: name to show for the agent; None: the name in the log."""
     said = record.said_at
-    return RecordShape(
+    return HttpRecord(
         agent=record.agent_id if agent is None else agent,
         seq=record.seq,
         commit=record.commit,
@@ -72,7 +72,7 @@ def shape_of(record: Record, agent: str | None = None) -> RecordShape:
     )
 
 
-def record_of(shape: RecordShape) -> Record:
+def record_of(shape: HttpRecord) -> Record:
     """Return the record that a server sent."""
     return Record(
         agent_id=shape.agent,

@@ -5,12 +5,12 @@ from typing import Literal
 
 import msgspec
 
-from everlog.interfaces.wire.records import RecordShape
+from everlog.interfaces.wire.records import HttpRecord
 
 RunStatusName = Literal["running", "done", "failed", "cancelled", "abandoned"]
 
 
-class SendMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SendMessageBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Message of a user."""
 
     text: str
@@ -22,7 +22,7 @@ class SendMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """False: the answer comes as soon as the message is durable, with status 202."""
 
 
-class SendInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SendInputBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Input that is no message: the agent runs once."""
 
     type: Literal["heartbeat", "user_login", "system_alert"] = "heartbeat"
@@ -36,8 +36,8 @@ class SendInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     wait: bool = True
 
 
-class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How to answer."""
+class RunOptionsBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Form of the answer."""
 
     stream: bool = False
     wait: bool = True
@@ -87,18 +87,18 @@ class RunRecordsShape(msgspec.Struct, frozen=True, kw_only=True):
 
     run: str
     status: RunStatusName
-    records: Sequence[RecordShape]
+    records: Sequence[HttpRecord]
 
 
-class CancelRuns(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which runs to cancel."""
+class CancelBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Selection of the runs to cancel."""
 
     all: bool = False
     """True: the waiting ones too, not only the one that runs."""
 
 
-class UndoTurns(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How many of the newest turns to exclude from the context."""
+class UndoBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Number of the newest turns to exclude from the context."""
 
     turns: int = 1
 
@@ -109,7 +109,7 @@ class TurnNumbers(msgspec.Struct, frozen=True, kw_only=True):
     turns: Sequence[int]
 
 
-class RewriteThought(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RewriteThoughtBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Text that replaces the agent's newest thought in the context."""
 
     text: str
@@ -121,7 +121,7 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
     changed: bool
 
 
-class StreamEnd(msgspec.Struct, frozen=True, kw_only=True):
+class RunEnd(msgspec.Struct, frozen=True, kw_only=True):
     """Last event of the stream of a run."""
 
     run: str

@@ -11,7 +11,7 @@ from everlog.events import Record, UnknownAgent
 from everlog.store.archive.archive_metadata import FollowPosition
 from everlog.store.archive.row_fold import ERASED, KINDS, MOVED
 from everlog.store.base.arrow_schema import SCHEMA, records_of
-from everlog.store.base.arrow_values import empty_table
+from everlog.store.base.arrow_values import empty_table, text_array
 from everlog.store.base.lazy_pyarrow import pc
 from everlog.store.log.log_follower import LogFollower, event_id_of
 from everlog.store.log.partition_reader import PartitionReader
@@ -19,7 +19,7 @@ from everlog.store.stores.file_store import FileStore
 
 _ONE_BY_ONE_MAX = 8
 """Number of agents up to which records are read agent by agent; for more, partitions are read as a whole."""
-_KINDS = pa.array(KINDS, pa.string())
+_KINDS = text_array(KINDS)
 
 
 def relevant(table: pa.Table) -> pa.Table:
@@ -46,7 +46,7 @@ def histories(store: FileStore, agents: Iterable[str], seen: Callable[[str], str
                 table = PartitionReader(store.partition(partition)).table(agent_id)
                 found[agent_id] += records_of(relevant(table))
     else:
-        names = pa.array(list(routes), pa.string())
+        names = text_array(routes)
         for partition in sorted({partition for route in routes.values() for partition in route}):
             for table in LogFollower(store.partition(partition)).since(0):
                 mine = relevant(table.filter(pc.is_in(table.column("agent_id"), names)))

@@ -153,9 +153,10 @@ def state_of(rows: pa.Table) -> pa.Table:
 def places_of(rows: pa.Table) -> dict[str, list[int]]:
     """Return the seqs of the checkpoints in `rows`, by agent."""
     found: dict[str, list[int]] = defaultdict(list)
-    places = rows.select(["agent_id", "seq"]).group_by(["agent_id", "seq"]).aggregate([])
-    for row in places.sort_by([("agent_id", "ascending"), ("seq", "ascending")]).to_pylist():
-        found[row["agent_id"]].append(row["seq"])
+    # Not by `group_by` of Arrow, which imports pandas, if it is installed.
+    pairs = set(zip(rows.column("agent_id").to_pylist(), rows.column("seq").to_pylist(), strict=True))
+    for agent_id, seq in sorted(pairs):
+        found[agent_id].append(seq)
     return dict(found)
 
 

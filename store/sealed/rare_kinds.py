@@ -9,6 +9,7 @@ Used by `seal_pass`, which writes the answer into the manifest, and by the fleet
 import pyarrow as pa
 
 from everlog.events import AgentCreated, AgentForked, RecordsErased
+from everlog.store.base.arrow_values import text_value
 from everlog.store.base.lazy_pyarrow import pc
 
 RARE_KINDS = (AgentCreated.kind, AgentForked.kind, RecordsErased.kind)
@@ -19,7 +20,7 @@ def rare_kinds(table: pa.Table) -> list[str]:
     """Return the kinds of rare records among the records of `table`, sorted."""
     found = set(table.column("type").unique().to_pylist()).intersection(RARE_KINDS)
     if AgentCreated.kind in found:
-        born = table.column("seq").filter(pc.equal(table.column("type"), AgentCreated.kind))
+        born = table.column("seq").filter(pc.equal(table.column("type"), text_value(AgentCreated.kind)))
         if max(born.to_pylist()) <= 1:
             found.remove(AgentCreated.kind)
     return sorted(found)

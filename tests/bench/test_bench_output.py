@@ -27,6 +27,7 @@ from bench import (  # fmt: skip
     replay,
     replay_agent,
     retrieval,
+    serve,
     step,
 )
 from bench.support import harness, hosted, peers
@@ -49,10 +50,12 @@ TINY = {
     "replay": "replay.report(replay.Plan(runs=2, turns=12, window=4096))",
     "replay_agent": "replay_agent.report(replay_agent.Plan(calls=40, window=4096, runs=2, long=replay_agent.as_of.Plan("
     "events=2000, turns=60, looks=2)))",
+    "serve": "serve.report(serve.Plan(agents=4, messages=2, rounds=1, streams=8, idle_s=0.2, records=2000, resumes=2, "
+    "starts=1))",
 }
 SLOW = ("dedicated", "fleet", "gateway")
 """Benchmarks that start a Ray of their own, which takes longer than all the others together."""
-DIFFERENCES = {"single_extra_us", "kb_per_agent"}
+DIFFERENCES = {"single_extra_us", "kb_per_agent", "http_added_cpu_ms", "idle_stream_kb"}
 """Differences of measurements: in a few runs on a busy machine, a difference may come out below zero."""
 NO_PEER = importlib.util.find_spec(peers.EVENTSOURCING) is None
 KEYS = {
@@ -67,6 +70,7 @@ KEYS = {
     "gateway": ("gateway_ratio_1", "gateway_ratio_2", gateway.KEYS[3]),
     "listing": listing.KEYS,
     "replay_agent": replay_agent.KEYS,
+    "serve": serve.KEYS,
     "replay": tuple(key for key in replay.KEYS if not (NO_PEER and peers.EVENTSOURCING in key)),
 }
 

@@ -1,5 +1,7 @@
 """Laws of an engine for many agents: its rows of each agent equal those of an engine for that agent alone."""
 
+from collections.abc import Iterator, Sequence
+
 import pyarrow as pa
 import pytest
 from hypothesis import strategies as st
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from everlog.events import CorruptLog, Record
 from everlog.projections import DERIVER, HEAD, PROJECTIONS, Projections, RecallSearch, activate_many
 from everlog.projections.projection_constants import FEW_AGENTS, MANY_AGENTS
-from everlog.store import SCHEMA, State, batch_of
+from everlog.store import SCHEMA, State, States, batch_of
 from tests.laws.test_projections import BIRTH, STREAMS, loaded, many, place_again, small_life
 from tests.support import event_strategies
 from tests.support.law import law
@@ -48,6 +50,12 @@ class Shelf:
             raise CorruptLog("damaged")
         self.whole_reads += from_seq == 1
         return table_of(self.of(agent_id)[from_seq - 1 : to_seq])
+
+    def states(self, maker: str, agents: Sequence[str]) -> Iterator[States]:
+        known = {name: state for name in agents if (state := self.state(name, maker)) is not None}
+        rows = pa.concat_tables([state.rows for state in known.values()]) if known else None
+        after = [self.table(name, known[name].seq + 1 if name in known else 1) for name in agents]
+        yield States(agents, rows, pa.concat_tables(after))
 
 
 def told(engine: Projections, agent_id: str) -> dict[str, list[str]]:

@@ -1,1 +1,1 @@
-"""What every surface of the server shares: routes, guards, keys, tenants, errors, streams and the OpenAPI document."""
+"""Share among all surfaces of the server: routes, guards, keys, tenants, errors, streams and the OpenAPI document."""

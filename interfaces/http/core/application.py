@@ -22,8 +22,9 @@ from everlog.events import EverlogError
 from everlog.events.times import MICROSECONDS
 from everlog.interfaces.http.core import guards
 from everlog.interfaces.http.core.refusals import Refusal
-from everlog.interfaces.http.core.routes import Call, JsonResponse, Route, RouteTable
+from everlog.interfaces.http.core.routes import HttpCall, JsonResponse, Route, RouteTable
 from everlog.interfaces.http.core.service import HttpService
+from everlog.interfaces.http.core.tenant_problems import problem_for
 from everlog.interfaces.wire.problems import Problem, problem_of
 
 _log = logger_of("http")
@@ -44,13 +45,14 @@ def application(table: RouteTable, service: HttpService) -> ASGIApp:
         if scope["type"] == "http":
             # The router splits the path at each `/`: those of names are still encoded here.
             raw: bytes = scope.get("raw_path") or scope["path"].encode()
-            await router({**scope, "path": raw.decode("ascii", "replace")}, receive, send)
+            scope["path"] = raw.decode("ascii", "replace")
+            await router(scope, receive, send)
 
     return ServerErrorMiddleware(app, handler=_bug_answer)
 
 
 async def _bug_answer(_request: Request, error: Exception) -> Response:
-    """Answer a request that met a bug of everlog; the exception then goes on to the server, which logs it."""
+    """Answer a request that met a bug of everlog; the server then gets the exception and logs it."""
     message = "everlog failed: this is a bug of the server, whose log has the details."
     _log.error("bug: %s", type(error).__name__)
     return JsonResponse(Problem(code="bug", message=message, status=500), 500)
@@ -73,6 +75,8 @@ class _Address:
             response = await self._answer(request)
         except Refusal as refusal:
             response = _problem_response(refusal.problem, refusal.headers)
+            if request.method not in {"GET", "HEAD", "OPTIONS"}:
+                await guards.drop_body(request)
         except EverlogError as error:
             response = _problem_response(problem_of(error))
         for name, value in {**SECURITY, **_cors(origin)}.items():
@@ -92,14 +96,17 @@ class _Address:
         guards.check_allowed(route, caller)
         guards.check_rate(caller, self._service)
         guards.check_body_type(request, route)
-        call = Call(
+        call = HttpCall(
             self._service, caller, request,
             params={name: _decoded(text) for name, text in request.path_params.items()},
             query=_query(request, route.query),
         )  # fmt: skip
         if route.body is not None:
             call.body = _body(await guards.read_body(request, self._service, route.body_max), route.body)
-        answer = await route.handler(call)
+        try:
+            answer = await route.handler(call)
+        except EverlogError as error:
+            return _problem_response(problem_for(error, caller.names))
         if isinstance(answer, Response):
             return answer
         return Response(status_code=204) if route.answer is None else JsonResponse(answer, route.status)

@@ -27,13 +27,13 @@ HEADERS = {
 
 
 def event(kind: str, data: object, id: str | int = "") -> bytes:
-    """Return one event. `id`: position after which a reader goes on; empty: the event changes no position."""
+    """Return one event. `id`: position after which a reader continues; empty: the event changes no position."""
     number = b"id: %s\n" % str(id).encode() if id != "" else b""
     return b"%sevent: %s\ndata: %s\n\n" % (number, kind.encode(), encode(data))
 
 
 def last_event_id(headers: Mapping[str, str], given: str | None) -> str:
-    """Return the position after which a reader goes on: the header Last-Event-ID, else the parameter; empty: neither.
+    """Return the position after which a reader continues: the header Last-Event-ID, else the parameter; empty: neither.
 
     A browser repeats the header by itself, and the address with the parameter stays as it was: the header counts.
     """
@@ -107,7 +107,7 @@ class EventStreamResponse(Response):
         await self._send(send, {"type": "http.response.body", "body": body, "more_body": True})
 
     async def _send(self, send: Send, message: Message) -> None:
-        """Send a part of the answer. Raises TimeoutError if the reader takes nothing: it goes on from its last id."""
+        """Send a part of the answer. Raises TimeoutError if the reader takes nothing: it continues from its last id."""
         async with asyncio.timeout(self._service.options.limits.send_s):
             await send(message)
 

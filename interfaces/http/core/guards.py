@@ -1,11 +1,12 @@
 """Check a request before a route sees it: Host, Origin, the type and size of the body, the key, and the rate.
 
-The order matters: whoever may not ask learns nothing, and a body is read only after its sender may send it.
+The order matters: a sender without permission learns nothing, and a body is read only if its sender may send it.
 
 Used by `application`, for the routes of every surface.
 """
 
 import asyncio
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from starlette.requests import ClientDisconnect, Request
@@ -18,6 +19,10 @@ from everlog.interfaces.http.core.tenants import TenantNames
 
 OPERATOR = HttpCaller(key_id="", role="admin", names=TenantNames(""))
 """Caller on this machine while the store has no keys."""
+DROP_BYTES_MAX = 16 * 1024 * 1024
+"""Bytes of a refused body that are received."""
+DROP_S = 2.0
+"""Seconds in which they are."""
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="everlog"'}
 
 
@@ -98,10 +103,11 @@ def check_body_type(request: Request, route: Route) -> None:
     """Raise the refusal of a body of another type: no form of a page can send what a route takes."""
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     has_body = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
-    if (has_body or given) and given != route.body_media:
+    taken = route.body_types or (route.body_media,)
+    if (has_body or given) and given not in taken:
         raise Refusal(
             415, "unsupported-media-type",
-            f"The body is {route.body_media}, and the request says {given or 'nothing'!r} (Content-Type).",
+            f"The body is {' or '.join(taken)}, and the request says {given or 'nothing'!r} (Content-Type).",
         )  # fmt: skip
 
 
@@ -109,7 +115,7 @@ async def read_body(request: Request, service: HttpService, limit: int) -> bytes
     """Return the body of a request. Raises the refusal of one that is too large or too slow."""
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > limit:
-        raise _too_large(limit)
+        raise too_large(limit)
     parts: list[bytes] = []
     size = 0
     try:
@@ -117,7 +123,7 @@ async def read_body(request: Request, service: HttpService, limit: int) -> bytes
             async for part in request.stream():
                 size += len(part)
                 if size > limit:
-                    raise _too_large(limit)
+                    raise too_large(limit)
                 parts.append(part)
     except TimeoutError as error:
         raise Refusal(408, "too-slow", "The body did not arrive in time. Nothing was done.") from error
@@ -126,7 +132,19 @@ async def read_body(request: Request, service: HttpService, limit: int) -> bytes
     return b"".join(parts)
 
 
-def _too_large(limit: int) -> Refusal:
+async def drop_body(request: Request) -> None:
+    """Receive a part of a body that was refused, so that its sender can read the answer instead of an error."""
+    size = 0
+    with suppress(TimeoutError, ClientDisconnect, RuntimeError):
+        async with asyncio.timeout(DROP_S):
+            async for part in request.stream():
+                size += len(part)
+                if size > DROP_BYTES_MAX:
+                    return
+
+
+def too_large(limit: int) -> Refusal:
+    """Return the refusal of a body that is larger than a limit, in bytes."""
     return Refusal(
         413, "too-large", f"The body is larger than {limit:,} bytes. Nothing was done.", headers={"Connection": "close"}
     )

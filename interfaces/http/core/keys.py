@@ -21,8 +21,8 @@ from everlog.events import BadInput
 from everlog.store import open_private
 
 Role = Literal["read", "talk", "admin"]
-"""What a key allows: `read` agents; `talk` to them and change them; `admin`: also create, delete and erase agents, and
-what concerns the whole tenant.
+"""Permission of a key: `read` agents; `talk` to them and edit their memory; `admin`: also create, delete and erase
+them, and what concerns the whole tenant.
 """
 ROLES: Sequence[Role] = ("read", "talk", "admin")
 PREFIX = "evl_"
@@ -38,7 +38,7 @@ class KeyEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     id: str
     """Id that records name: see `Event.by`."""
     name: str
-    """What the key is for, in words of its owner."""
+    """Purpose of the key, in words of its owner."""
     sha256: str
     role: Role
     tenant: str = ""

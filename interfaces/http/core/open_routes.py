@@ -1,6 +1,6 @@
 """Routes that need no key: health, and the description of the API.
 
-`/metrics` needs the key of the operator once there are keys: figures of a fleet are nobody else's business.
+`/metrics` needs the key of the operator once there are keys: the figures of a fleet are for the operator alone.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import msgspec
 from starlette.responses import Response
 
 from everlog.interfaces.http.core.openapi import openapi
-from everlog.interfaces.http.core.routes import JSON, Call, Route, RouteTable, encode
+from everlog.interfaces.http.core.routes import JSON, HttpCall, Route, RouteTable, encode
 
 METRICS_TYPE = "text/plain; version=0.0.4"
 
@@ -24,24 +24,24 @@ def described_by(table: Callable[[], RouteTable], version: str) -> RouteTable:
     """Return the routes that describe a server. `table`: all its routes, these included."""
     document: list[bytes] = []
 
-    async def show_openapi(_: Call) -> Response:
+    async def show_openapi(_: HttpCall) -> Response:
         """Return this document."""
         if not document:
             document.append(encode(openapi(table(), version)))
         return Response(document[0], media_type=JSON)
 
-    async def live(_: Call) -> Health:
+    async def live(_: HttpCall) -> Health:
         """Say that the process answers."""
         return Health("ok")
 
-    async def ready(call: Call) -> Health:
+    async def ready(call: HttpCall) -> Health:
         """Say that the server takes requests: the store can be read, and the server is not about to stop."""
         if call.service.stopping.is_set():
             return Health("stopping")
         await call.service.ports.aside(call.service.system.store.agents)
         return Health("ok")
 
-    async def metrics(call: Call) -> Response:
+    async def metrics(call: HttpCall) -> Response:
         """Return figures of the server for Prometheus."""
         call.service.take_figures()
         return Response(call.service.metrics.text(version), media_type=METRICS_TYPE)

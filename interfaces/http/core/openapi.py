@@ -16,10 +16,10 @@ _PART = re.compile(r"\{(\w+)\}")
 _PROBLEMS = (400, 404, 408, 409, 412, 413, 415, 421, 422, 429, 500, 502, 503)
 """Statuses that any route may answer with a problem."""
 
-JsonObject = dict[str, Any]
+SchemaObject = dict[str, Any]
 
 
-def openapi(table: RouteTable, version: str) -> JsonObject:
+def openapi(table: RouteTable, version: str) -> SchemaObject:
     """Return the document, as an object to encode as JSON. `version`: of everlog."""
     shown = [route for route in table if not route.hidden]
     kinds: list[Any] = [Problem]
@@ -30,7 +30,7 @@ def openapi(table: RouteTable, version: str) -> JsonObject:
     unique = list(dict.fromkeys(kinds))
     schemas, components = msgspec.json.schema_components(unique, ref_template=_REFS)
     named = dict(zip(unique, schemas, strict=True))
-    paths: dict[str, JsonObject] = {}
+    paths: dict[str, SchemaObject] = {}
     for route in shown:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, named, components)
     for kind in {route.query for route in shown} - {NoQuery}:
@@ -49,9 +49,11 @@ def openapi(table: RouteTable, version: str) -> JsonObject:
     }
 
 
-def _operation(route: Route, schemas: Mapping[Any, JsonObject], components: Mapping[str, JsonObject]) -> JsonObject:
+def _operation(
+    route: Route, schemas: Mapping[Any, SchemaObject], components: Mapping[str, SchemaObject]
+) -> SchemaObject:
     described = cleandoc(route.handler.__doc__ or "")
-    operation: JsonObject = {
+    operation: SchemaObject = {
         "operationId": route.handler.__name__.strip("_"),
         "summary": route.summary,
         "tags": [_tag(route)],
@@ -63,17 +65,18 @@ def _operation(route: Route, schemas: Mapping[Any, JsonObject], components: Mapp
         operation["description"] = described
     if route.body is not None:
         operation["requestBody"] = {"required": True, "content": {JSON: {"schema": schemas[route.body]}}}
-    elif route.body_media != JSON:
-        operation["requestBody"] = {"required": True, "content": {route.body_media: {}}}
+    elif route.body_types or route.body_media != JSON:
+        types = route.body_types or (route.body_media,)
+        operation["requestBody"] = {"required": True, "content": {media: {} for media in types}}
     return operation
 
 
-def _path_parameters(route: Route) -> Iterator[JsonObject]:
+def _path_parameters(route: Route) -> Iterator[SchemaObject]:
     for name in _PART.findall(route.path):
         yield {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
 
 
-def _query_parameters(route: Route, components: Mapping[str, JsonObject]) -> Iterator[JsonObject]:
+def _query_parameters(route: Route, components: Mapping[str, SchemaObject]) -> Iterator[SchemaObject]:
     if route.query is NoQuery:
         return
     schema = components[route.query.__name__]
@@ -87,12 +90,12 @@ def _query_parameters(route: Route, components: Mapping[str, JsonObject]) -> Ite
         }
 
 
-def _responses(route: Route, schemas: Mapping[Any, JsonObject]) -> JsonObject:
-    content: JsonObject = {}
+def _responses(route: Route, schemas: Mapping[Any, SchemaObject]) -> SchemaObject:
+    content: SchemaObject = {}
     for media in route.media:
         has_shape = media == JSON and route.answer is not None
         content[media] = {"schema": schemas[route.answer]} if has_shape else {}
-    found: JsonObject = {}
+    found: SchemaObject = {}
     for status in (route.status, *route.statuses):
         status = 204 if route.answer is None and route.media == (JSON,) else status
         found[str(status)] = {"description": HTTPStatus(status).phrase}

@@ -16,6 +16,7 @@ from everlog.interfaces.http.core.idempotency import CommandIds, ids_of_key
 from everlog.interfaces.http.core.keys import Role
 from everlog.interfaces.http.core.refusals import Refusal
 from everlog.interfaces.http.core.tenants import TenantNames
+from everlog.store import LogReader
 
 if TYPE_CHECKING:
     from everlog.interfaces.http.core.service import HttpService
@@ -40,7 +41,7 @@ class NoQuery(msgspec.Struct, frozen=True):
     """No parameters."""
 
 
-class Call:
+class HttpCall:
     """One request, with everything that a handler needs."""
 
     __slots__ = ("body", "caller", "params", "query", "request", "service")
@@ -75,17 +76,26 @@ class Call:
         """Names of the caller's tenant."""
         return self.caller.names
 
+    def reader(self, stream: str) -> LogReader:
+        """Return a reader of an agent's log, from the disk. Raises the refusal for an agent that does not exist."""
+        reader = self.service.system.store.reader(stream)
+        if not reader.head(stream).seq:
+            raise not_found(f"agent {self.params['agent']!r}")
+        return reader
+
     def shown(self, stream: str) -> str:
         """Return the name that the caller uses for a stream of its tenant."""
         return self.names.outer(stream)
 
-    async def command_ids(self, stream: str) -> CommandIds:
-        """Return the ids of the command of this request: those of its Idempotency-Key, or a new id."""
+    def new_ids(self, stream: str) -> CommandIds:
+        """Return the ids that the command of this request may have: those of its Idempotency-Key, or a new id."""
         key = self.request.headers.get("idempotency-key")
         now = self.service.ports.clock.now()
-        if key is None:
-            return CommandIds(self.service.ports.ids.new(now))
-        ids = ids_of_key(key, stream, now)
+        return CommandIds(self.service.ports.ids.new(now)) if key is None else ids_of_key(key, stream, now)
+
+    async def command_ids(self, stream: str) -> CommandIds:
+        """Return the ids of the command of this request, without the one that an earlier try does not have."""
+        ids = self.new_ids(stream)
         if ids.earlier and await self.service.is_known(stream, ids.earlier):
             return CommandIds(ids.earlier)
         return ids
@@ -97,7 +107,7 @@ class Call:
         return self.service.system.handle(stream, by=self.caller.key_id, first_id=ids.id)
 
 
-Handler = Callable[[Call], Awaitable[Any]]
+Handler = Callable[[HttpCall], Awaitable[Any]]
 """Answers a call: with a struct of the route's `answer`, or with a response of its own for any other media type."""
 
 
@@ -122,6 +132,8 @@ class Route(NamedTuple):
     media: Sequence[str] = (JSON,)
     """Media types of the answer."""
     body_media: str = JSON
+    body_types: Sequence[str] = ()
+    """Media types of a body that the route reads itself, if there are several. Only for PUT, which no form can send."""
     body_max: int = BODY_BYTES_MAX
     operator: bool = False
     """True: the route concerns the whole store, and keys of tenants get 404."""

@@ -1,4 +1,4 @@
-"""What the routes of a server share: the agents of the store, the keys, limits, streams and figures.
+"""Hold what the routes of a server share: the agents of the store, the keys, limits, streams and figures.
 
 One server has one service, and the service has no state that another server in front of the same store would need:
 everything that lasts is in the logs and in the files of the store.
@@ -42,6 +42,13 @@ class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds in which a reader takes what was sent to it."""
     keep_alive_s: float = 15.0
     """Seconds of silence after which a stream sends a comment."""
+    queries_max: int = 2
+    """Queries over all agents that run at once; others wait."""
+    query_s: float = 30.0
+    """Seconds that such a query may take, its waiting included."""
+    query_memory_mb: int = 512
+    answer_bytes_max: int = 256 * 1024 * 1024
+    """Size of the answer of such a query."""
 
 
 class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,10 +93,12 @@ class HttpService:
         self.rates = RateLimits(options.limits.requests_per_s, ports.clock)
         self.stopping = asyncio.Event()
         """Set when the server is about to stop: streams end with a cursor."""
+        self.queries = asyncio.Semaphore(options.limits.queries_max)
+        """Places for queries over all agents."""
         self.readers: dict[str, int] = {}
         """Number of open streams, by key."""
         self.tasks: set[asyncio.Task[object]] = set()
-        """Work that goes on after its request was answered."""
+        """Work that continues after its request was answered."""
 
     async def is_known(self, stream: str, event_id: str) -> bool:
         """Return True if the log of an agent has a record with an event id."""
@@ -112,13 +121,13 @@ class HttpService:
         self.metrics.counters["everlog_webhook_failures"] = counts.failed
 
     def detach(self, work: Coroutine[Any, Any, object]) -> None:
-        """Let work go on after its request was answered."""
+        """Continue work after its request was answered."""
         task = asyncio.get_running_loop().create_task(work)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
     async def close(self) -> None:
-        """Stop following logs, and wait for the work that goes on."""
+        """Stop following logs, and end the work that continues after its request."""
         self.stopping.set()
         await self.webhooks.close()
         await self.tails.close()

@@ -11,28 +11,28 @@ from everlog.events import AgentConfigured
 from everlog.events.times import microseconds_of, moment
 from everlog.interfaces.http.core.moments import moment_of, time_of_parameter
 from everlog.interfaces.http.core.refusals import Refusal
-from everlog.interfaces.http.core.routes import Call, JsonResponse
+from everlog.interfaces.http.core.routes import HttpCall, JsonResponse
 from everlog.interfaces.wire.agents import (
     AgentPage,
     AgentQuery,
     AgentReport,
     AgentRow,
     AgentShape,
-    ConfigureAgent,
-    CreateAgent,
+    ConfigureBody,
+    CreateAgentBody,
     DeletedAgents,
     Done,
-    ForkAgent,
+    ForkBody,
     ForkShape,
-    MoveAgent,
-    RenameAgent,
+    MoveBody,
+    RenameBody,
     settings_of,
 )
 
 LIMIT_MAX = 1000
 
 
-async def list_all(call: Call) -> AgentPage:
+async def list_all(call: HttpCall) -> AgentPage:
     """List agents by name, page by page."""
     query: AgentQuery = call.query
     if not 1 <= query.limit <= LIMIT_MAX:
@@ -66,10 +66,10 @@ async def list_all(call: Call) -> AgentPage:
     return AgentPage(agents=page, next=page[-1].agent if len(rows) > query.limit else None, damaged=damaged)
 
 
-async def create(call: Call) -> Any:
+async def create(call: HttpCall) -> Any:
     """Create an agent, or configure one that exists. 201: it is new; 200: it existed."""
-    body: CreateAgent = call.body
-    settings = _settings(call, body.settings)
+    body: CreateAgentBody = call.body
+    settings = settings_in(call, body.settings)
     stream = call.service.system.store.stream_of(call.names.inner(body.name))
     agent = await call.service.system.agent(
         stream, settings, placement=body.placement, by=call.caller.key_id, command="everlog serve"
@@ -77,7 +77,7 @@ async def create(call: Call) -> Any:
     return JsonResponse(_report(call, agent.agent_id, agent.opened), 201 if agent.opened.born else 200)
 
 
-async def show(call: Call) -> AgentShape:
+async def show(call: HttpCall) -> AgentShape:
     """Return an agent at a moment: its settings and figures."""
     async with await call.service.system.view(call.stream, as_of=moment_of(call.query.as_of)) as view:
         messages, memories = await view.counts()
@@ -90,22 +90,22 @@ async def show(call: Call) -> AgentShape:
         )  # fmt: skip
 
 
-async def configure(call: Call) -> AgentReport:
+async def configure(call: HttpCall) -> AgentReport:
     """Change settings of an agent."""
-    body: ConfigureAgent = call.body
+    body: ConfigureBody = call.body
     agent = await call.agent()
-    return _report(call, agent.agent_id, await agent.configure(_settings(call, body.settings)))
+    return _report(call, agent.agent_id, await agent.configure(settings_in(call, body.settings)))
 
 
-async def delete(call: Call) -> DeletedAgents:
+async def delete(call: HttpCall) -> DeletedAgents:
     """Delete an agent: its name can be used again, and its records stay until they are erased."""
     ended = await call.service.system.delete(call.stream, with_forks=call.query.with_forks)
     return DeletedAgents(deleted=[call.shown(stream) for stream in ended])
 
 
-async def fork(call: Call) -> ForkShape:
+async def fork(call: HttpCall) -> ForkShape:
     """Create an agent that continues from a moment of this one. The cost does not depend on the length of the log."""
-    body: ForkAgent = call.body
+    body: ForkBody = call.body
     at = body.at if isinstance(body.at, int) else moment_of(body.at)
     name = call.names.inner(body.name)
     made = await call.service.system.fork(call.stream, name, at=at, placement=body.placement)
@@ -115,26 +115,29 @@ async def fork(call: Call) -> ForkShape:
     )  # fmt: skip
 
 
-async def move(call: Call) -> Done:
+async def move(call: HttpCall) -> Done:
     """Move an agent to a log of its own, or to one with other agents."""
-    body: MoveAgent = call.body
+    body: MoveBody = call.body
     await (await call.agent()).move(body.placement)
     return Done()
 
 
-async def rename(call: Call) -> Done:
+async def rename(call: HttpCall) -> Done:
     """Give an agent another name. The names that it had stay usable."""
-    body: RenameAgent = call.body
+    body: RenameBody = call.body
     await call.service.system.rename(call.stream, call.names.inner(body.name))
     return Done()
 
 
-async def unload(call: Call) -> Done:
+async def unload(call: HttpCall) -> Done:
     """Unload an agent from memory. `done` is false if it is at work."""
-    return Done(done=await call.service.system.unload(call.stream))
+    stream = call.stream
+    await call.service.ports.aside(call.reader, stream)
+    return Done(done=await call.service.system.unload(stream))
 
 
-def _settings(call: Call, given: dict[str, Any]) -> Settings:
+def settings_in(call: HttpCall, given: dict[str, Any]) -> Settings:
+    """Return settings by their names. Raises the refusal of settings that are none, or that the caller may not give."""
     try:
         settings = settings_of(given)
     except KeyError as error:
@@ -157,7 +160,7 @@ def _whole(config: AgentConfigured) -> dict[str, Any]:
     return {name: getattr(config, name) for name in config.__struct_fields__}
 
 
-def _report(call: Call, stream: str, opened: Any) -> AgentReport:
+def _report(call: HttpCall, stream: str, opened: Any) -> AgentReport:
     return AgentReport(
         agent=call.shown(stream), created=opened.born, model=opened.model, zone=opened.zone, head=opened.head,
         turn=opened.turn, waiting=opened.waiting,

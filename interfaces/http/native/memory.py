@@ -8,15 +8,15 @@ from everlog.actors.agent.agent_view import AgentView
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.interfaces.http.core.moments import moment_of
 from everlog.interfaces.http.core.refusals import Refusal
-from everlog.interfaces.http.core.routes import Call, JsonResponse, not_found
+from everlog.interfaces.http.core.routes import HttpCall, JsonResponse, not_found
 from everlog.interfaces.show import show_commands
 from everlog.interfaces.wire.agents import Done
 from everlog.interfaces.wire.memory import (
-    AddBlock,
+    AddBlockBody,
     BlockShape,
     BlocksShape,
     ContextShape,
-    EditBlock,
+    EditBlockBody,
     PressureShape,
     RowsShape,
 )
@@ -29,7 +29,7 @@ PROJECTIONS = (
 """Projections that can be read by name."""
 
 
-async def read_view(call: Call, read: Callable[[AgentView], Any]) -> Any:
+async def read_view(call: HttpCall, read: Callable[[AgentView], Any]) -> Any:
     """Return what `read` makes, in a thread, of the agent of the path at the moment of the parameter `as_of`."""
     reading = LocalSystem(call.service.system.store, ports=call.service.ports)
 
@@ -40,23 +40,23 @@ async def read_view(call: Call, read: Callable[[AgentView], Any]) -> Any:
     return await call.service.ports.aside(looked, call.stream)
 
 
-async def list_blocks(call: Call) -> BlocksShape:
+async def list_blocks(call: HttpCall) -> BlocksShape:
     """Return core memory at a moment."""
 
     def read(view: AgentView) -> BlocksShape:
-        blocks = [_block(row) for row in show_commands.block_rows(view)]
+        blocks = [_block(call, row) for row in show_commands.block_rows(view)]
         return BlocksShape(agent=call.shown(view.agent_id), as_of=view.seq, blocks=blocks)
 
     shape: BlocksShape = await read_view(call, read)
     return shape
 
 
-async def show_block(call: Call) -> BlockShape:
+async def show_block(call: HttpCall) -> BlockShape:
     """Return one memory block at a moment."""
     label = call.params["label"]
 
     def read(view: AgentView) -> BlockShape | None:
-        return next((_block(row) for row in view.rows("core_memory") if row["label"] == label), None)
+        return next((_block(call, row) for row in view.rows("core_memory") if row["label"] == label), None)
 
     found: BlockShape | None = await read_view(call, read)
     if found is None:
@@ -64,18 +64,18 @@ async def show_block(call: Call) -> BlockShape:
     return found
 
 
-async def add_block(call: Call) -> Any:
+async def add_block(call: HttpCall) -> Any:
     """Add a memory block to core memory."""
-    body: AddBlock = call.body
+    body: AddBlockBody = call.body
     await (await call.agent()).add_block(
         body.label, body.value, limit=body.limit, description=body.description, read_only=body.read_only
     )
     return JsonResponse(Done(), 201)
 
 
-async def edit_block(call: Call) -> Changed:
+async def edit_block(call: HttpCall) -> Changed:
     """Change a memory block. With `base`, only if it has not changed since: else 412, with both texts."""
-    body: EditBlock = call.body
+    body: EditBlockBody = call.body
     label = call.params["label"]
     agent = await call.agent()
     changed = await agent.update_block(
@@ -84,13 +84,13 @@ async def edit_block(call: Call) -> Changed:
     return Changed(changed=changed)
 
 
-async def remove_block(call: Call) -> Done:
+async def remove_block(call: HttpCall) -> Done:
     """Remove a memory block from core memory. Its edits stay in the log."""
     await (await call.agent()).remove_block(call.params["label"])
     return Done()
 
 
-async def show_context(call: Call) -> ContextShape:
+async def show_context(call: HttpCall) -> ContextShape:
     """Return what the model would see at a moment."""
 
     def read(view: AgentView) -> ContextShape:
@@ -101,7 +101,7 @@ async def show_context(call: Call) -> ContextShape:
     return found
 
 
-async def show_pressure(call: Call) -> PressureShape:
+async def show_pressure(call: HttpCall) -> PressureShape:
     """Return how full the context window is at a moment."""
 
     def read(view: AgentView) -> PressureShape:
@@ -112,7 +112,7 @@ async def show_pressure(call: Call) -> PressureShape:
     return found
 
 
-async def show_rows(call: Call) -> RowsShape:
+async def show_rows(call: HttpCall) -> RowsShape:
     """Return the rows of a projection at a moment, such as `turns`, `memory_history` or `model_calls`."""
     name = call.params["projection"]
     if name not in PROJECTIONS:
@@ -125,6 +125,6 @@ async def show_rows(call: Call) -> RowsShape:
     return found
 
 
-def _block(row: Any) -> BlockShape:
-    keys = ("label", "value", "limit", "seq", "description", "read_only", "origin")
-    return BlockShape(**{key: row[key] for key in keys})
+def _block(call: HttpCall, row: Any) -> BlockShape:
+    keys = ("label", "value", "limit", "seq", "description", "read_only")
+    return BlockShape(**{key: row[key] for key in keys}, origin=call.shown(row["origin"]))

@@ -9,15 +9,14 @@ from everlog.events import Record
 from everlog.interfaces.http.core.event_streams import EventStreamResponse, event, last_event_id
 from everlog.interfaces.http.core.moments import moment_of
 from everlog.interfaces.http.core.refusals import Refusal
-from everlog.interfaces.http.core.routes import Call, not_found
+from everlog.interfaces.http.core.routes import HttpCall, not_found
 from everlog.interfaces.wire.memory import RecordPage, RecordQuery, StreamQuery
-from everlog.interfaces.wire.records import RecordShape, shape_of
-from everlog.store import LogReader
+from everlog.interfaces.wire.records import HttpRecord, shape_of
 
 LIMIT_MAX = 1000
 
 
-async def list_records(call: Call) -> RecordPage:
+async def list_records(call: HttpCall) -> RecordPage:
     """Return records of an agent in order, page by page."""
     query: RecordQuery = call.query
     if not 1 <= query.limit <= LIMIT_MAX or query.after < 0:
@@ -25,7 +24,7 @@ async def list_records(call: Call) -> RecordPage:
     stream, moment = call.stream, moment_of(query.as_of)
 
     def read() -> tuple[int, Sequence[Record]]:
-        reader = _reader(call, stream)
+        reader = call.reader(stream)
         head = reader.head(stream).seq
         as_of = head if moment is None else seq_of(reader, stream, moment)
         last = min(as_of, query.after + query.limit)
@@ -40,14 +39,14 @@ async def list_records(call: Call) -> RecordPage:
     )  # fmt: skip
 
 
-async def show_record(call: Call) -> RecordShape:
+async def show_record(call: HttpCall) -> HttpRecord:
     """Return one record."""
     given = call.params["seq"]
     seq = moment_of(given) if given.isdecimal() else 0
     stream = call.stream
 
     def read() -> Record | None:
-        reader = _reader(call, stream)
+        reader = call.reader(stream)
         within = isinstance(seq, int) and 1 <= seq <= reader.head(stream).seq
         return next(iter(reader.read(stream, seq, seq)), None) if within and isinstance(seq, int) else None
 
@@ -57,14 +56,14 @@ async def show_record(call: Call) -> RecordShape:
     return _shape(call, found)
 
 
-async def stream_records(call: Call) -> Response:
+async def stream_records(call: HttpCall) -> Response:
     """Stream all records of an agent: those after a seq, then new ones as they are written, for ever.
 
     The id of each event is the seq of its record: a reader that comes back with `Last-Event-ID`, after any time and to
     any server, gets what it missed, each record once.
     """
     stream = call.stream
-    head = (await call.service.ports.aside(_reader(call, stream).head, stream)).seq
+    head = (await call.service.ports.aside(call.reader(stream).head, stream)).seq
     position = last_event_id(call.request.headers, call.query.after)
     after = moment_of(position) if position else head
     if not isinstance(after, int) or after > head:
@@ -73,7 +72,7 @@ async def stream_records(call: Call) -> Response:
     return EventStreamResponse(call.service, call.caller, _events(call, stream, after, query.type))
 
 
-async def _events(call: Call, stream: str, after: int, types: Sequence[str]) -> AsyncIterator[bytes]:
+async def _events(call: HttpCall, stream: str, after: int, types: Sequence[str]) -> AsyncIterator[bytes]:
     async for records in call.service.tails.follow(stream, after):
         wanted = [record for record in records if not types or record.type in types]
         call.service.metrics.counters["everlog_stream_records"] += len(wanted)
@@ -81,12 +80,5 @@ async def _events(call: Call, stream: str, after: int, types: Sequence[str]) -> 
             yield b"".join(event("record", _shape(call, record), record.seq) for record in wanted)
 
 
-def _reader(call: Call, stream: str) -> LogReader:
-    reader = call.service.system.store.reader(stream)
-    if not reader.head(stream).seq:
-        raise not_found(f"agent {call.params['agent']!r}")
-    return reader
-
-
-def _shape(call: Call, record: Record) -> RecordShape:
+def _shape(call: HttpCall, record: Record) -> HttpRecord:
     return shape_of(record, call.shown(record.agent_id) if call.names.owns(record.agent_id) else None)

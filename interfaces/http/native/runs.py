@@ -30,22 +30,22 @@ from everlog.events import (
 from everlog.interfaces.http.core.event_streams import EventStreamResponse, event, last_event_id
 from everlog.interfaces.http.core.moments import moment_of
 from everlog.interfaces.http.core.refusals import Refusal
-from everlog.interfaces.http.core.routes import EVENT_STREAM, Call, JsonResponse, check_run_id, not_found
-from everlog.interfaces.wire.problems import problem_of
+from everlog.interfaces.http.core.routes import EVENT_STREAM, HttpCall, JsonResponse, check_run_id, not_found
+from everlog.interfaces.http.core.tenant_problems import problem_for
 from everlog.interfaces.wire.records import preview_shape, shape_of
 from everlog.interfaces.wire.runs import (
     CallShape,
     Changed,
-    RewriteThought,
-    RunOptions,
+    RewriteThoughtBody,
+    RunEnd,
+    RunOptionsBody,
     RunRecordsShape,
     RunShape,
-    SendInput,
-    SendMessage,
-    StreamEnd,
+    SendInputBody,
+    SendMessageBody,
     TokenShape,
     TurnNumbers,
-    UndoTurns,
+    UndoBody,
 )
 
 
@@ -60,19 +60,19 @@ def ignore_preview(_: Preview) -> None:
     """Ignore a preview: the stream of the run has it."""
 
 
-async def send_message(call: Call) -> Any:
+async def send_message(call: HttpCall) -> Any:
     """Send a message. The answer is the run, a stream of events, or with `wait: false` an address to look at.
 
     The id of the run is the Idempotency-Key if that is a UUIDv7. A repeat of a request with the same key answers what
     the first one did, and never sends twice; the same key with another message is refused with 422.
     """
-    body: SendMessage = call.body
+    body: SendMessageBody = call.body
     return await _answer(call, UserMessage(text=body.text, name=body.speaker), body)
 
 
-async def send_input(call: Call) -> Any:
+async def send_input(call: HttpCall) -> Any:
     """Run the agent once, without a message of a user: a heartbeat, a login, or an alert."""
-    body: SendInput = call.body
+    body: SendInputBody = call.body
     said: Event
     if body.type == "heartbeat":
         said = Heartbeat(text=body.text, reason="manual")
@@ -83,29 +83,29 @@ async def send_input(call: Call) -> Any:
     return await _answer(call, said, body)
 
 
-async def retry_run(call: Call) -> Any:
+async def retry_run(call: HttpCall) -> Any:
     """Exclude the newest message of a user and all that followed from the context, and send the message again."""
     handle = await call.agent()
     return await _run_answer(call, handle.retry(preview=ignore_preview), call.body)
 
 
-async def resume_runs(call: Call) -> Any:
+async def resume_runs(call: HttpCall) -> Any:
     """Finish the turns that are not finished, and return the last one."""
     handle = await call.agent()
     return await _run_answer(call, handle.resume(preview=ignore_preview), call.body)
 
 
-async def _answer(call: Call, said: Event, options: SendMessage | SendInput) -> Any:
+async def _answer(call: HttpCall, said: Event, options: SendMessageBody | SendInputBody) -> Any:
     handle = await call.agent()
     run = handle.send(said, preview=ignore_preview if _streams(call, options) else None)
     return await _run_answer(call, run, options)
 
 
-def _streams(call: Call, options: Any) -> bool:
+def _streams(call: HttpCall, options: Any) -> bool:
     return bool(options.stream) or EVENT_STREAM in call.request.headers.get("accept", "")
 
 
-async def _run_answer(call: Call, run: Run, options: SendMessage | SendInput | RunOptions) -> Any:
+async def _run_answer(call: HttpCall, run: Run, options: SendMessageBody | SendInputBody | RunOptionsBody) -> Any:
     items = run.items()
     if _streams(call, options):
         first = await anext(items, None)  # an error of the beginning has a status of its own
@@ -137,7 +137,7 @@ def _turn(run: Run) -> int:
 
 
 async def _drained(items: AsyncIterator[Any]) -> None:
-    """Receive the rest of a run that nobody waits for. Its failure is in the log."""
+    """Receive the rest of a run whose caller does not wait. A failure is in the log."""
     try:
         async for _ in items:
             pass
@@ -146,7 +146,7 @@ async def _drained(items: AsyncIterator[Any]) -> None:
 
 
 async def _events(
-    call: Call, run: Run, items: AsyncIterator[Any], first: Sequence[Record] | Preview | None, after: int = 0
+    call: HttpCall, run: Run, items: AsyncIterator[Any], first: Sequence[Record] | Preview | None, after: int = 0
 ) -> AsyncIterator[bytes]:
     """Yield the events of a run that is at work, and its end."""
     last, received = after, first
@@ -162,26 +162,26 @@ async def _events(
                     call.service.metrics.counters["everlog_stream_records"] += len(fresh)
             received = await anext(items, None)
     except ModelError as error:  # the failure is in the log, and the run has ended by it
-        yield event("error", problem_of(error))
-        yield event("end", StreamEnd(run=run.event_id, status="failed", last_seq=last))
+        yield event("error", problem_for(error, call.names))
+        yield event("end", RunEnd(run=run.event_id, status="failed", last_seq=last))
         return
-    except EverlogError as error:  # the run goes on elsewhere, or will: the reader comes back
-        yield event("close", problem_of(error))
+    except EverlogError as error:  # the run continues elsewhere, or will: the reader comes back
+        yield event("close", problem_for(error, call.names))
         return
     found = await call.service.run_of(run.agent_id, run.event_id)
-    yield event("end", StreamEnd(run=run.event_id, status=found.status if found else "done", last_seq=last))
+    yield event("end", RunEnd(run=run.event_id, status=found.status if found else "done", last_seq=last))
 
 
-def _record_event(call: Call, record: Record) -> bytes:
+def _record_event(call: HttpCall, record: Record) -> bytes:
     return event("record", shape_of(record, call.shown(record.agent_id)), record.seq)
 
 
-def _address(call: Call, run: str) -> str:
+def _address(call: HttpCall, run: str) -> str:
     base = call.request.url.path.partition("/agents/")[0]
     return f"{base}/agents/{quote(call.params['agent'], safe='')}/runs/{run}"
 
 
-async def show_run(call: Call) -> RunShape:
+async def show_run(call: HttpCall) -> RunShape:
     """Return a run: its status, and the answer so far."""
     found = await _found(call)
     prices = await call.service.system.prices()
@@ -189,14 +189,14 @@ async def show_run(call: Call) -> RunShape:
     return _shape(call, reply, found.status)
 
 
-async def run_records(call: Call) -> RunRecordsShape:
+async def run_records(call: HttpCall) -> RunRecordsShape:
     """Return the records of a run."""
     found = await _found(call)
     records = [shape_of(record, call.shown(record.agent_id)) for record in found.records]
     return RunRecordsShape(run=call.params["run"], status=found.status, records=records)
 
 
-async def stream_run(call: Call) -> Response:
+async def stream_run(call: HttpCall) -> Response:
     """Stream a run: its records so far, then those to come, and previews of replies that are streamed.
 
     The id of each event is the seq of its record. A reader that comes back with `Last-Event-ID`, or with `after`, gets
@@ -208,7 +208,7 @@ async def stream_run(call: Call) -> Response:
     return EventStreamResponse(call.service, call.caller, events)
 
 
-def _after(call: Call) -> int:
+def _after(call: HttpCall) -> int:
     position = last_event_id(call.request.headers, call.query.after)
     seq = moment_of(position or "0")
     if not isinstance(seq, int):
@@ -216,14 +216,14 @@ def _after(call: Call) -> int:
     return seq
 
 
-async def _ended(call: Call, found: RunRecords, after: int) -> AsyncIterator[bytes]:
+async def _ended(call: HttpCall, found: RunRecords, after: int) -> AsyncIterator[bytes]:
     fresh = [record for record in found.records if record.seq > after]
     if fresh:
         yield b"".join(_record_event(call, record) for record in fresh)
-    yield event("end", StreamEnd(run=call.params["run"], status=found.status, last_seq=found.records[-1].seq))
+    yield event("end", RunEnd(run=call.params["run"], status=found.status, last_seq=found.records[-1].seq))
 
 
-async def _live(call: Call, found: RunRecords, after: int) -> AsyncIterator[bytes]:
+async def _live(call: HttpCall, found: RunRecords, after: int) -> AsyncIterator[bytes]:
     """Yield the events of a run that has not ended. The same input sent again is what joins its run."""
     said, run_id = event_of(found.input), call.params["run"]
     assert isinstance(said, Event)
@@ -234,7 +234,7 @@ async def _live(call: Call, found: RunRecords, after: int) -> AsyncIterator[byte
         first = await anext(items, None)
     except ModelError as error:  # it failed since it was looked up
         async for sent in _ended(call, await _found(call), after):
-            yield sent if not sent.startswith(b"event: end") else event("error", problem_of(error)) + sent
+            yield sent if not sent.startswith(b"event: end") else event("error", problem_for(error, call.names)) + sent
         return
     except DuplicateId:  # a timer's heartbeat was written together with the next time of the timer
         async for sent in _followed(call, found, after):
@@ -244,7 +244,7 @@ async def _live(call: Call, found: RunRecords, after: int) -> AsyncIterator[byte
         yield sent
 
 
-async def _followed(call: Call, found: RunRecords, after: int) -> AsyncIterator[bytes]:
+async def _followed(call: HttpCall, found: RunRecords, after: int) -> AsyncIterator[bytes]:
     """Yield the records of a run from the log, until the run has ended."""
     async for records in call.service.tails.follow(found.input.agent_id, after or found.input.seq - 1):
         fresh = [record for record in records if record.turn == found.input.turn]
@@ -257,7 +257,7 @@ async def _followed(call: Call, found: RunRecords, after: int) -> AsyncIterator[
             return
 
 
-async def _found(call: Call) -> RunRecords:
+async def _found(call: HttpCall) -> RunRecords:
     check_run_id(call.params["run"])
     found = await call.service.run_of(call.stream, call.params["run"])
     if found is None:
@@ -265,13 +265,13 @@ async def _found(call: Call) -> RunRecords:
     return found
 
 
-async def cancel_runs(call: Call) -> TurnNumbers:
+async def cancel_runs(call: HttpCall) -> TurnNumbers:
     """Cancel the run that is at work, or all that are not finished. What they have committed stays."""
     handle = await call.agent()
     return TurnNumbers(turns=await handle.cancel(all_turns=call.body.all))
 
 
-async def cancel_run(call: Call) -> TurnNumbers:
+async def cancel_run(call: HttpCall) -> TurnNumbers:
     """Cancel a run that is at work, or waits. A run that has ended stays as it is."""
     found = await _found(call)
     if found.status != "running":
@@ -279,30 +279,30 @@ async def cancel_run(call: Call) -> TurnNumbers:
     return TurnNumbers(turns=await (await call.agent()).cancel(turn=found.input.turn))
 
 
-async def undo_turns(call: Call) -> TurnNumbers:
+async def undo_turns(call: HttpCall) -> TurnNumbers:
     """Exclude the newest turns from the context. Nothing is deleted."""
-    body: UndoTurns = call.body
+    body: UndoBody = call.body
     return TurnNumbers(turns=await (await call.agent()).undo_turns(body.turns))
 
 
-async def rewrite_thought(call: Call) -> Changed:
+async def rewrite_thought(call: HttpCall) -> Changed:
     """Replace the agent's newest thought in the context."""
-    body: RewriteThought = call.body
+    body: RewriteThoughtBody = call.body
     await (await call.agent()).edit_last_thought(body.text)
     return Changed(changed=True)
 
 
-async def summarize(call: Call) -> Changed:
+async def summarize(call: HttpCall) -> Changed:
     """Summarize the oldest part of the context now."""
     return Changed(changed=await (await call.agent()).summarize())
 
 
-async def undo_summary(call: Call) -> Changed:
+async def undo_summary(call: HttpCall) -> Changed:
     """Undo the newest summary."""
     return Changed(changed=await (await call.agent()).undo_summary())
 
 
-def _shape(call: Call, reply: Reply, status: Any) -> RunShape:
+def _shape(call: HttpCall, reply: Reply, status: Any) -> RunShape:
     tokens = reply.tokens
     stopped = reply.stopped
     return RunShape(

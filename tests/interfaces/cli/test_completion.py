@@ -36,7 +36,7 @@ def test_bash_completes_what_is_typed(cli: Line, tmp_path: Path) -> None:
     script.write_text(cli.ok("completion", "bash"))
     driver.write_text(BASH)
     typed = {
-        "everlog se": ["send", "search"],
+        "everlog se": ["send", "search", "serve"],
         "everlog archive se": ["search"],
         "everlog send sa": ["sam", "sandra"],
         "everlog log check t": ["tom"],

@@ -131,7 +131,7 @@ def test_only_the_parser_of_the_command_is_made(command, monkeypatch):
         (["sned", "sam", "hi"], "did you mean `everlog send`?"),
         (["archive", "serch", "sam"], "did you mean `everlog archive search`?"),
         (["insert", "sam", "hi"], "did you mean `everlog archive insert`?"),
-        (["creat"], "did you mean `everlog create` or `everlog shared create`?"),
+        (["creat"], "did you mean `everlog create` or `everlog shared create` or `everlog keys create`?"),
         (["archve"], "did you mean `everlog archive`?"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
