@@ -8,7 +8,7 @@ from everlog.actors.feed.feed_position import FeedPosition
 from everlog.actors.feed.store_feed import BYTES_MAX, NOW, RECORDS_MAX, FeedFilter, FeedReader
 from everlog.events import EverlogError, Record
 from everlog.interfaces.http.core.event_streams import EventStreamResponse, event, last_event_id
-from everlog.interfaces.http.core.routes import Call
+from everlog.interfaces.http.core.routes import HttpCall
 from everlog.interfaces.http.core.service import HttpService
 from everlog.interfaces.http.core.tenants import TenantNames
 from everlog.interfaces.wire.feed import FeedQuery, FeedRecords, FeedRequest
@@ -19,7 +19,7 @@ SCANNED_MAX = 5000
 """Records that are passed over before a reader is told the position."""
 
 
-async def stream_feed(call: Call) -> Response:
+async def stream_feed(call: HttpCall) -> Response:
     """Stream the records of all agents, from a position on and then as they are committed, for ever.
 
     An event has whole commits, and its id is the position after them: a reader that comes back with `Last-Event-ID`,
@@ -31,13 +31,13 @@ async def stream_feed(call: Call) -> Response:
     return _streamed(call, after, FeedFilter(agents=query.agent, types=query.type))
 
 
-async def open_feed(call: Call) -> Response:
+async def open_feed(call: HttpCall) -> Response:
     """Stream the records of all agents from a position that is too long for an address or a header."""
     body: FeedRequest = call.body
     return _streamed(call, body.after, FeedFilter(agents=body.agents, types=body.types))
 
 
-def _streamed(call: Call, after: str, wanted: FeedFilter) -> Response:
+def _streamed(call: HttpCall, after: str, wanted: FeedFilter) -> Response:
     position = call.service.feed.parse(after)
     return EventStreamResponse(call.service, call.caller, _events(call.service, call.names, position, wanted))
 

@@ -6,7 +6,7 @@ from everlog.actors.feed.store_feed import FeedFilter
 from everlog.events import BadInput, DuplicateId
 from everlog.events.times import moment
 from everlog.interfaces.http.core.idempotency import ids_of_key
-from everlog.interfaces.http.core.routes import Call, JsonResponse, not_found
+from everlog.interfaces.http.core.routes import HttpCall, JsonResponse, not_found
 from everlog.interfaces.http.webhooks.webhook_files import Webhook, WebhookState
 from everlog.interfaces.http.webhooks.webhook_sender import secret_of
 from everlog.interfaces.wire.agents import Done
@@ -16,7 +16,7 @@ WEBHOOKS_MAX = 100
 """Webhooks of one tenant."""
 
 
-async def create_webhook(call: Call) -> JsonResponse:
+async def create_webhook(call: HttpCall) -> JsonResponse:
     """Create a webhook. The secret of its signatures is in this answer and in no other."""
     body: CreateWebhook = call.body
     service, now = call.service, call.service.ports.clock.now()
@@ -42,24 +42,24 @@ async def create_webhook(call: Call) -> JsonResponse:
     return await _created(call, webhook)
 
 
-async def list_webhooks(call: Call) -> WebhookList:
+async def list_webhooks(call: HttpCall) -> WebhookList:
     """List webhooks, oldest first."""
     return WebhookList(webhooks=[await _shape(call, webhook) for webhook in await _mine(call)])
 
 
-async def show_webhook(call: Call) -> WebhookShape:
+async def show_webhook(call: HttpCall) -> WebhookShape:
     """Return a webhook: its state, and the reason of the last failure."""
     return await _shape(call, await _found(call))
 
 
-async def remove_webhook(call: Call) -> Done:
+async def remove_webhook(call: HttpCall) -> Done:
     """Remove a webhook. A delivery that is under way may still arrive."""
     webhook = await _found(call)
     await call.service.ports.aside(call.service.webhook_files.remove, webhook.id)
     return Done()
 
 
-async def resume_webhook(call: Call) -> WebhookShape:
+async def resume_webhook(call: HttpCall) -> WebhookShape:
     """Deliver again for a webhook that was parked, from where its receiver is."""
     webhook, files = await _found(call), call.service.webhook_files
 
@@ -73,12 +73,12 @@ async def resume_webhook(call: Call) -> WebhookShape:
     return await _shape(call, webhook)
 
 
-async def _mine(call: Call) -> list[Webhook]:
+async def _mine(call: HttpCall) -> list[Webhook]:
     every: list[Webhook] = await call.service.ports.aside(call.service.webhook_files.all)
     return [webhook for webhook in every if webhook.tenant == call.names.tenant]
 
 
-async def _found(call: Call) -> Webhook:
+async def _found(call: HttpCall) -> Webhook:
     webhook_id = call.params["webhook"]
     webhook: Webhook | None = await call.service.ports.aside(call.service.webhook_files.find, webhook_id)
     if webhook is None or webhook.tenant != call.names.tenant:
@@ -86,7 +86,7 @@ async def _found(call: Call) -> Webhook:
     return webhook
 
 
-async def _shape(call: Call, webhook: Webhook) -> WebhookShape:
+async def _shape(call: HttpCall, webhook: Webhook) -> WebhookShape:
     state: WebhookState | None = await call.service.ports.aside(call.service.webhook_files.state, webhook.id)
     if state is None:
         raise not_found(f"webhook {webhook.id!r}")
@@ -99,6 +99,6 @@ async def _shape(call: Call, webhook: Webhook) -> WebhookShape:
     )  # fmt: skip
 
 
-async def _created(call: Call, webhook: Webhook) -> JsonResponse:
+async def _created(call: HttpCall, webhook: Webhook) -> JsonResponse:
     shape = await _shape(call, webhook)
     return JsonResponse(CreatedWebhook(**msgspec.structs.asdict(shape), secret=webhook.secret), 201)

@@ -11,8 +11,10 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import Response
 
-from everlog.interfaces.http.core.openapi import JsonObject, openapi
-from everlog.interfaces.http.core.routes import Call, Route, RouteTable
+from everlog.interfaces.http.core.openapi import openapi
+from everlog.interfaces.http.core.routes import HttpCall, Route, RouteTable
+
+OpenApiObject = dict[str, Any]
 
 FOLDER = Path(__file__).parent
 POLICY = (
@@ -30,17 +32,17 @@ def docs_pages(table: Callable[[], RouteTable], version: str) -> RouteTable:
     """Return the routes of the page and of what it loads. `table`: all routes of the server."""
     made: list[str] = []
 
-    async def show_docs(_: Call) -> Response:
+    async def show_docs(_: HttpCall) -> Response:
         """Show the description of the API."""
         if not made:
             made.append(rendered(openapi(table(), version)))
         return Response(made[0], headers=HEADERS, media_type="text/html")
 
-    async def show_script(_: Call) -> Response:
+    async def show_script(_: HttpCall) -> Response:
         """Return the script of the page."""
         return Response((FOLDER / "docs.js").read_bytes(), headers=HEADERS, media_type="text/javascript")
 
-    async def show_style(_: Call) -> Response:
+    async def show_style(_: HttpCall) -> Response:
         """Return the style of the page."""
         return Response((FOLDER / "docs.css").read_bytes(), headers=HEADERS, media_type="text/css")
 
@@ -51,7 +53,7 @@ def docs_pages(table: Callable[[], RouteTable], version: str) -> RouteTable:
     )
 
 
-def rendered(document: JsonObject) -> str:
+def rendered(document: OpenApiObject) -> str:
     """Return an OpenAPI document as a page."""
     environment = Environment(
         loader=FileSystemLoader(FOLDER),
@@ -71,7 +73,7 @@ def rendered(document: JsonObject) -> str:
     return environment.get_template("docs.html").render(info=document["info"], tags=tags, schemas=schemas)
 
 
-def _operations(document: JsonObject) -> list[JsonObject]:
+def _operations(document: OpenApiObject) -> list[OpenApiObject]:
     found = []
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
@@ -107,11 +109,11 @@ def _operations(document: JsonObject) -> list[JsonObject]:
     return found
 
 
-def _paragraphs(described: JsonObject) -> list[str]:
+def _paragraphs(described: OpenApiObject) -> list[str]:
     return [" ".join(part.split()) for part in described.get("description", "").split("\n\n") if part.strip()]
 
 
-def _fields(schema: JsonObject) -> list[JsonObject]:
+def _fields(schema: OpenApiObject) -> list[OpenApiObject]:
     required = schema.get("required", ())
     return [
         {"name": name, "type": _type(field), "about": field.get("description", ""), "required": name in required}
