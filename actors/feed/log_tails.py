@@ -1,4 +1,4 @@
-"""Deliver records that any process appends to logs to the readers of one event loop.
+"""Tell readers in one event loop of the records that are appended to logs, by any process.
 
 One task for each partition that has readers reads what is new and hands it to all its readers: a thousand readers
 of one shard cost one read. A partition is looked at every `BUSY_S` seconds while it grows, and less and less often
@@ -16,8 +16,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 
 from everlog.actors.ports.ports import Ports
-from everlog.events import AgentMoved, EverlogError, Record
+from everlog.events import EverlogError, Record
 from everlog.store import FileStore, LogReader, records_of
+from everlog.store.base.move_records import is_departure
 from everlog.store.log.log_follower import CommitRewritten, LogFollower
 
 BUSY_S = 0.05
@@ -64,7 +65,7 @@ class _Queue:
 
 
 class _PartitionTail:
-    """Delivery of the new records of one partition to its readers."""
+    """New records of one partition, and their readers."""
 
     def __init__(self, name: str, store: FileStore, ports: Ports) -> None:
         self.readers: dict[str, set[_Queue]] = {}
@@ -121,6 +122,8 @@ class LogTails:
     def __init__(self, store: FileStore, ports: Ports) -> None:
         self._store, self._ports = store, ports
         self._tails: dict[str, tuple[_PartitionTail, asyncio.Task[None]]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        """Tasks of all tails, also of those that end."""
 
     def nudge(self, agent_id: str) -> None:
         """Have the partition of an agent looked at now, because this process knows that it has grown."""
@@ -140,53 +143,76 @@ class LogTails:
             tail = self._join(partition, agent_id, queue)
             try:
                 await tail.ready.wait()
-                async for records in self._followed(agent_id, after, queue):
+                async for records in self._followed(agent_id, after, partition, queue):
                     after = records[-1].seq
                     yield records
             finally:
-                self._leave(partition, agent_id, queue)
+                self._leave(partition, tail, agent_id, queue)
 
-    async def _followed(self, agent_id: str, after: int, queue: _Queue) -> AsyncIterator[Sequence[Record]]:
-        """Yield the records after a seq until the queue overflows or the agent moves to another partition."""
+    async def _followed(
+        self, agent_id: str, after: int, partition: str, queue: _Queue
+    ) -> AsyncIterator[Sequence[Record]]:
+        """Yield the records after a seq until the queue overflows or the agent is in another partition."""
         aside = self._ports.aside
         reader: LogReader = await aside(self._store.reader, agent_id)
-        head = (await aside(reader.head, agent_id)).seq
-        while after < head:
-            records = await aside(_read, reader, agent_id, after + 1, min(head, after + READ_RECORDS))
+        head = await aside(reader.head, agent_id)
+        # What is written after this head comes through the queue, unless the agent had already moved when it was read.
+        if await aside(self._store.partition_of, agent_id) != partition:
+            return
+        while after < head.seq:
+            records = await aside(_read, reader, agent_id, after + 1, min(head.seq, after + READ_RECORDS))
+            if not _continue(records, after):  # the agent moved while its log was opened: open it again
+                return
             after = records[-1].seq
             yield records
         del reader  # it holds what it has read, and a reader may wait for days
+        away = head.away
         while not queue.overflowed:
+            if away:  # the register names the new partition a moment later, or when the agent is opened next
+                await self._until_moved(agent_id, partition, queue)
+                return
             new = [record for record in await queue.take() if record.seq > after]
-            if new and new[0].seq != after + 1:  # the log has what is missing
+            if new and not _continue(new, after):  # the agent was elsewhere, or the queue overflowed: see the log
                 return
             if new:
                 after = new[-1].seq
                 yield new
-                if any(record.type == AgentMoved.kind for record in new):
-                    return
+                away = is_departure(new[-1])
+
+    async def _until_moved(self, agent_id: str, partition: str, queue: _Queue) -> None:
+        """Wait until the register says that an agent is in another partition, or the agent comes back to this one."""
+        wait = BUSY_S
+        while not queue.arrived.is_set() and await self._ports.aside(self._store.partition_of, agent_id) == partition:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(queue.arrived.wait(), wait)
+            wait = min(wait * SLOWER, REST_S)
+        if queue.error is not None:
+            raise queue.error
 
     def _join(self, partition: str, agent_id: str, queue: _Queue) -> _PartitionTail:
         if partition not in self._tails or self._tails[partition][1].done():
             tail = _PartitionTail(partition, self._store, self._ports)
-            self._tails[partition] = (tail, asyncio.get_running_loop().create_task(tail.run()))
+            task = asyncio.get_running_loop().create_task(tail.run())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            self._tails[partition] = (tail, task)
         tail, _ = self._tails[partition]
         tail.readers.setdefault(agent_id, set()).add(queue)
         return tail
 
-    def _leave(self, partition: str, agent_id: str, queue: _Queue) -> None:
-        tail, task = self._tails[partition]
-        queues = tail.readers.get(agent_id, set())
+    def _leave(self, partition: str, tail: _PartitionTail, agent_id: str, queue: _Queue) -> None:
+        queues = tail.readers[agent_id]
         queues.discard(queue)
         if not queues:
-            tail.readers.pop(agent_id, None)
-        if not tail.readers:
+            del tail.readers[agent_id]
+        current, task = self._tails.get(partition, (None, None))
+        if current is tail and task is not None and not tail.readers:  # one that an error ended may have been replaced
             del self._tails[partition]
             task.cancel()
 
     async def close(self) -> None:
-        """Stop following."""
-        tasks = [task for _, task in self._tails.values()]
+        """Stop following, and wait until nothing is read any more."""
+        tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -194,3 +220,8 @@ class LogTails:
 
 def _read(reader: LogReader, agent_id: str, first: int, last: int) -> Sequence[Record]:
     return list(reader.read(agent_id, first, last))
+
+
+def _continue(records: Sequence[Record], after: int) -> bool:
+    """Return True if records follow a seq without a gap."""
+    return [record.seq for record in records] == list(range(after + 1, after + 1 + len(records)))

@@ -1,6 +1,6 @@
 """Decide which hosts may be sent requests, and parse URLs. Names and addresses are compared in one normal form. Pure.
 
-Used by `http_function.py` and `http_transport.py`.
+Used by `http_function.py`, `http_transport.py` and the server's webhooks.
 """
 
 import re
@@ -71,6 +71,22 @@ def _entry(entry: str) -> tuple[str, int | None]:
 
 def target(url: str, allowed: AllowedHosts) -> RequestTarget:
     """Parse a URL. Raise FunctionError for an invalid URL, or a host and port that are not allowed."""
+    goal = any_target(url)
+    if not is_allowed(goal, allowed):
+        raise FunctionError(
+            f"{goal.host}:{goal.port} is not among the hosts that you may ask: {_hosts(allowed)}. The user can allow "
+            "more: --allow-host HOST[:PORT]."
+        )
+    return goal
+
+
+def is_allowed(goal: RequestTarget, allowed: AllowedHosts) -> bool:
+    """Return True if an allow-list has the host and port of a target."""
+    return goal.port in allowed.get(goal.host, ())
+
+
+def any_target(url: str) -> RequestTarget:
+    """Parse a URL, of any host. Raise FunctionError for one that is invalid, or not of a web server."""
     if len(url) > URL_CHARS_MAX or not _PLAIN.fullmatch(url):
         raise FunctionError(
             f"A URL has at most {URL_CHARS_MAX} characters of ASCII, none of them a space or a backslash; write others "
@@ -88,11 +104,6 @@ def target(url: str, allowed: AllowedHosts) -> RequestTarget:
     if "@" in parts.netloc:
         raise FunctionError("A URL may hold no name or password: it is kept in the log.")
     port = PORTS[parts.scheme] if port is None else port
-    if port not in allowed.get(host, ()):
-        raise FunctionError(
-            f"{host}:{port} is not among the hosts that you may ask: {_hosts(allowed)}. The user can allow more: "
-            "--allow-host HOST[:PORT]."
-        )
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return RequestTarget(parts.scheme, host, port, path)
 

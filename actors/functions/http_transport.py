@@ -3,7 +3,7 @@
 The connection goes to the address, so that a second look-up cannot lead elsewhere. The name of the host goes into the
 `Host` header and into TLS, where the certificate must match it. Proxies of the environment are ignored. The caller
 limits the time. Importing this file loads the HTTP client, so it is imported for the first request only. Used by
-`http_function.py` alone.
+`http_function.py`, and by the server's webhooks.
 """
 
 import ssl
@@ -51,9 +51,10 @@ async def exchange(
     payload: bytes | None,
     sending: Callable[[], None],
     bytes_max: int = BODY_BYTES_MAX,
+    headers: Mapping[str, str] | None = None,
 ) -> HttpResponse:
     """Send a request to the first of the addresses that accepts a connection, and return the response with the first
-    `bytes_max` bytes of its body.
+    `bytes_max` bytes of its body. `headers`: further ones.
 
     `sending` is called before the first byte of the request leaves. Raises OSError if the network failed, ValueError
     (MalformedResponse) if the response is invalid.
@@ -62,7 +63,9 @@ async def exchange(
     async with httpx2.AsyncHTTPTransport(verify=_secured(target), trust_env=False) as transport:
         for address in addresses:
             try:
-                answer = await transport.handle_async_request(_request(target, address, method, payload, sending))
+                answer = await transport.handle_async_request(
+                    _request(target, address, method, payload, sending, headers or {})
+                )
                 return await _response(answer, bytes_max)
             except httpx2.ConnectError as error:
                 failed = _failure(error)
@@ -81,7 +84,12 @@ def _secured(target: RequestTarget) -> ssl.SSLContext:
 
 
 def _request(
-    target: RequestTarget, address: Address, method: str, payload: bytes | None, sending: Callable[[], None]
+    target: RequestTarget,
+    address: Address,
+    method: str,
+    payload: bytes | None,
+    sending: Callable[[], None],
+    headers: Mapping[str, str],
 ) -> httpx2.Request:
     async def trace(event: str, _: object) -> None:
         if event == "http11.send_request_headers.started":
@@ -91,7 +99,7 @@ def _request(
     return httpx2.Request(
         method,
         httpx2.URL(scheme=target.scheme, host=str(address), port=target.port),
-        headers={"Host": target.name, **_HEADERS, **typed},
+        headers={"Host": target.name, **_HEADERS, **typed, **headers},
         content=payload,
         extensions={"target": target.path.encode("ascii"), "sni_hostname": target.host, "trace": trace},
     )

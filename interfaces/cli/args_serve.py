@@ -34,6 +34,8 @@ def _serving(parser: argparse.ArgumentParser) -> None:
                         help="name by which clients reach the server; repeatable")  # fmt: skip
     parser.add_argument("--origin", metavar="URL", action="append", default=[],
                         help="origin of pages that may call the server from a browser; repeatable")  # fmt: skip
+    parser.add_argument("--webhook-host", metavar="HOST", action="append", default=[],
+                        help="host[:port] that webhooks may be sent to at any address; repeatable")  # fmt: skip
     parser.add_argument("--rate", metavar="N", type=argument_values.decimal, default=1000.0,
                         help="requests of one key in a second; 0: no limit (default: 1000)")  # fmt: skip
     placement(parser)

@@ -56,6 +56,11 @@ their own price. For one agent also the rest of its budget for today. A pattern,
 or an option of lists such as --sort, gives a row for each agent. Prices
 come from models.toml, from EVERLOG_GATEWAY_PRICE_IN and _OUT, or from the list
 that everlog ships; `everlog sql "FROM prices"` lists them."""
+_FOLLOW = """\
+Runs until Ctrl-C, and then prints on stderr how to continue after the last record
+that was shown. Each record is shown once, in the order of its agent's log;
+records of sources and shared blocks too. Reads the store directly: no server is
+needed."""
 AGENT_SORTS = ("agent", "events", "messages", "turns", "last_active")
 PRESSURE_SORTS = ("agent", "used", "tokens", "window", "summaries")
 COST_SORTS = ("agent", "cost", "tokens", "calls")
@@ -87,6 +92,23 @@ def _types(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="show only records of this type; repeatable",
+    )
+
+
+def _following(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--agent",
+        dest="agents",
+        metavar="PATTERN",
+        action="append",
+        default=[],
+        help="show only records of agents whose name matches, such as 'fleet-*'; repeatable",
+    )
+    _types(parser)
+    parser.add_argument(
+        "--after",
+        metavar="TOKEN|start",
+        help="begin after the position that an earlier run printed, or at the start (default: now)",
     )
 
 
@@ -247,6 +269,15 @@ READERS = (
         "print the log of an agent",
         "everlog events sam --type memory_edited",
         (name, records, _types, follow, as_of, json),
+    ),
+    CommandSpec(
+        "follow",
+        "show.follow_command:follow",
+        "print the records of all agents as they are committed",
+        "everlog follow --agent 'fleet-*' --type message_sent",
+        (_following, json),
+        _FOLLOW,
+        reads_only=True,
     ),
     CommandSpec(
         "show",

@@ -46,6 +46,7 @@ def serve(args: Namespace, world: CommandEnvironment) -> int:
         hosts=tuple(name.lower() for name in args.hostname),
         origins=tuple(args.origin),
         keys_required=is_public,
+        webhook_hosts=tuple(args.webhook_host),
         limits=HttpLimits(requests_per_s=args.rate),
     )
     return asyncio.run(_serve(args, world, options, _until_signal))

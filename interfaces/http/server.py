@@ -18,6 +18,7 @@ from everlog.interfaces.http.core.open_routes import described_by
 from everlog.interfaces.http.core.routes import RouteTable
 from everlog.interfaces.http.core.service import HttpService
 from everlog.interfaces.http.native.table import NATIVE
+from everlog.interfaces.http.pages.docs_page import docs_pages
 
 STOP_S = 20
 """Seconds in which requests in progress finish when the server stops."""
@@ -27,7 +28,7 @@ BACKLOG = 2048
 def full_table(version: str) -> RouteTable:
     """Return all routes of a server. `version`: of everlog."""
     table: list[RouteTable] = []
-    routes = (*NATIVE, *described_by(lambda: table[0], version))
+    routes = (*NATIVE, *described_by(lambda: table[0], version), *docs_pages(lambda: table[0], version))
     table.append(routes)
     return routes
 
@@ -70,6 +71,7 @@ async def serving(
     )  # fmt: skip
     server = _Server(config)
     work = asyncio.get_running_loop().create_task(server.serve([listener]))
+    service.webhooks.start()
     try:
         while not server.started and not work.done():
             await asyncio.sleep(0)

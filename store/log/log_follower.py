@@ -4,7 +4,7 @@ A follower remembers its position in the open file and reads on from there. When
 (after sealing, or when a new owner began a file) the follower looks its commit up in the new files. It sees whole
 frames only, and never locks or writes.
 
-Used by the archive (`archive`, `log_source`, `rebuild_table`).
+Used by the archive (`archive`, `log_source`, `rebuild_table`), and by what follows logs for readers (`actors/feed`).
 """
 
 from collections.abc import Iterator, Sequence

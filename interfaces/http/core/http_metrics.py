@@ -12,10 +12,14 @@ BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 
 
 GAUGES: Mapping[str, str] = {
     "everlog_stream_readers": "Streams that are open",
+    "everlog_webhooks": "Webhooks of the store",
+    "everlog_webhooks_parked": "Webhooks of the store that are parked, after a day without success",
 }
 COUNTERS: Mapping[str, str] = {
     "everlog_stream_records": "Records that were sent to streams",
     "everlog_streams_dropped": "Streams that were closed because their reader was too slow",
+    "everlog_webhook_deliveries": "Deliveries that receivers of webhooks have acknowledged",
+    "everlog_webhook_failures": "Tries of deliveries that failed",
 }
 
 

@@ -43,6 +43,7 @@ def described_by(table: Callable[[], RouteTable], version: str) -> RouteTable:
 
     async def metrics(call: HttpCall) -> Response:
         """Return figures of the server for Prometheus."""
+        call.service.take_figures()
         return Response(call.service.metrics.text(version), media_type=METRICS_TYPE)
 
     return (

@@ -14,10 +14,15 @@ import msgspec
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.feed.log_tails import LogTails
 from everlog.actors.feed.run_lookup import RunRecords, find_input, find_run
+from everlog.actors.feed.store_feed import StoreFeed
+from everlog.actors.functions.allowed_hosts import hosts
 from everlog.actors.ports.ports import Ports
 from everlog.interfaces.http.core.http_metrics import HttpMetrics
 from everlog.interfaces.http.core.keys import KeyRing
 from everlog.interfaces.http.core.rate_limit import RateLimits
+from everlog.interfaces.http.webhooks.webhook_delivery import WebhookDeliveries
+from everlog.interfaces.http.webhooks.webhook_files import WebhookFiles
+from everlog.interfaces.http.webhooks.webhook_sender import WebhookSender
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 """Names of this machine in the header Host."""
@@ -55,6 +60,8 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Origins of pages, such as https://app.example.com, that may call the server from a browser."""
     keys_required: bool = False
     """True: a request without a key is refused, also if the store has no keys."""
+    webhook_hosts: Sequence[str] = ()
+    """Hosts, as HOST or HOST:PORT, that webhooks may be sent to at any address; others only at public ones."""
     limits: HttpLimits = HttpLimits()
 
 
@@ -78,6 +85,10 @@ class HttpService:
         self.chance = chance
         self.keys = KeyRing(system.store.root)
         self.tails = LogTails(system.store, ports)
+        self.feed = StoreFeed(system.store, ports)
+        self.webhook_files = WebhookFiles(system.store.root)
+        self.webhook_sender = WebhookSender(hosts(options.webhook_hosts))
+        self.webhooks = WebhookDeliveries(self.webhook_files, self.feed, ports, self.webhook_sender.send, chance)
         self.metrics = HttpMetrics()
         self.rates = RateLimits(options.limits.requests_per_s, ports.clock)
         self.stopping = asyncio.Event()
@@ -100,6 +111,15 @@ class HttpService:
         found: RunRecords | None = await self.ports.aside(partial(find_run, reader, stream, run))
         return found
 
+    def take_figures(self) -> None:
+        """Copy the figures of the parts into the metrics."""
+        counts = self.webhooks.counts
+        self.metrics.gauges["everlog_stream_readers"] = sum(self.readers.values())
+        self.metrics.gauges["everlog_webhooks"] = counts.total
+        self.metrics.gauges["everlog_webhooks_parked"] = counts.parked
+        self.metrics.counters["everlog_webhook_deliveries"] = counts.delivered
+        self.metrics.counters["everlog_webhook_failures"] = counts.failed
+
     def detach(self, work: Coroutine[Any, Any, object]) -> None:
         """Continue work after its request was answered."""
         task = asyncio.get_running_loop().create_task(work)
@@ -109,7 +129,9 @@ class HttpService:
     async def close(self) -> None:
         """Stop following logs, and end the work that continues after its request."""
         self.stopping.set()
+        await self.webhooks.close()
         await self.tails.close()
+        await self.feed.close()
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)

@@ -9,6 +9,7 @@ Used by every route: a name of a request goes in through `inner`, and a name of 
 from typing import NamedTuple
 
 from everlog.events import BadInput
+from everlog.store import BLOCK_PREFIX, SOURCE_PREFIX
 
 SEPARATOR = "~"
 
@@ -33,6 +34,14 @@ class TenantNames(NamedTuple):
     def owns(self, stored: str) -> bool:
         """Return True if a name of the store is the tenant's."""
         return stored.startswith(self.prefix) and len(stored) > len(self.prefix)
+
+    def stream_name(self, stream: str) -> str | None:
+        """Return the name that the tenant says for a stream: of an agent, or `source:NAME` or `block:NAME`. None for
+        a stream of another tenant.
+        """
+        kind = next((kind for kind in (SOURCE_PREFIX, BLOCK_PREFIX) if stream.startswith(kind)), "")
+        stored = stream.removeprefix(kind)
+        return kind + self.outer(stored) if self.owns(stored) else None
 
     def outer(self, stored: str) -> str:
         """Return the name that the tenant says. The name must be the tenant's."""

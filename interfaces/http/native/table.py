@@ -2,6 +2,7 @@
 
 from everlog.interfaces.http.core.routes import EVENT_STREAM, JSON, Route, RouteTable
 from everlog.interfaces.http.native import agents, memory, records, runs
+from everlog.interfaces.http.native.feed_table import FEED
 from everlog.interfaces.http.native.resource_table import AGENT, AGENTS, RESOURCES
 from everlog.interfaces.wire import agents as agent_shapes
 from everlog.interfaces.wire import memory as memory_shapes
@@ -82,5 +83,5 @@ BLOCKS: RouteTable = (
     Route("DELETE", BLOCK, memory.remove_block, "Remove a memory block", "talk", answer=Done),
 )  # fmt: skip
 
-NATIVE: RouteTable = (*RUNS, *OF_AGENTS, *READING, *BLOCKS, *RESOURCES)
+NATIVE: RouteTable = (*RUNS, *OF_AGENTS, *READING, *BLOCKS, *RESOURCES, *FEED)
 """All routes of the native API; those that are asked most often come first."""

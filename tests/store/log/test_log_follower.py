@@ -84,6 +84,57 @@ def test_what_was_read_is_not_read_again(tmp_path: Path) -> None:
     log.close()
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_follower_that_skips_to_the_end_reads_only_what_comes_later(tmp_path: Path, seed: int) -> None:
+    """`skip_to_end` returns the last commit of the log, however it is stored, and `since` continues after it: whatever
+    the owner does, later records are read once and earlier ones never.
+    """
+    chance = random.Random(seed)
+    store = FileStore.create(tmp_path / "store", now, "tests", segment_bytes_max=3000)
+    store.register("sam")
+    follower = LogFollower(store.partition(store.reader("sam").partition))
+    assert follower.skip_to_end() == 0
+    log, drafts = store.open("sam", "test"), Drafts()
+    for _ in range(12):
+        for _ in range(chance.randint(0, 4)):
+            act = chance.choice(["append", "append", "seal", "reopen"])
+            if act == "append":
+                log.append("sam", log.head("sam").seq, drafts.some(2))
+            elif act == "seal":
+                log.seal()
+            else:
+                log.close()
+                log = store.open("sam", "again")
+        if chance.random() < 0.3:
+            follower = LogFollower(store.partition(log.partition))
+        table = store.reader("sam").table()
+        end = table.column("commit")[-1].as_py() if table.num_rows else 0
+        assert follower.skip_to_end() == end
+        assert not follower.has_more(end)
+        assert read(follower, end) == []
+        (later,) = {record.commit for record in log.append("sam", log.head("sam").seq, drafts.some(2)).records}
+        if chance.random() < 0.5:
+            log.seal()
+        assert follower.has_more(end)
+        assert {commit for _, _, commit in read(follower, end)} == {later}
+    log.close()
+
+
+def test_skipping_reads_no_closed_file(tmp_path: Path) -> None:
+    """The end of a log is found without reading what is sealed."""
+    disk = Counting()
+    store = FileStore.create(tmp_path / "store", now, "tests", disk=disk)
+    store.register("sam")
+    log, drafts = store.open("sam", "test"), Drafts()
+    for number in range(20):
+        log.append("sam", number, drafts.some(1))
+    log.seal()
+    disk.bytes = 0
+    assert LogFollower(store.partition(log.partition)).skip_to_end() == 20
+    assert disk.bytes == 0
+    log.close()
+
+
 def test_a_torn_tail_is_passed_over_until_it_is_whole(
     store: FileStore, where: Partition, filled: object, open_path
 ) -> None:

@@ -1,0 +1,1 @@
+"""Webhooks: records of the feed that are sent to receivers, signed, until they acknowledge them."""

@@ -1,0 +1,146 @@
+"""Keep the webhooks of a store: what each is, and how far its receiver is.
+
+    <root>/webhooks/<id>.json     what was asked for, and the secret; never changes
+    <root>/webhooks/<id>.state    position, and the portion that is being delivered
+    <root>/webhooks/<id>.lock     held by the server that delivers
+
+Only the holder of the lock writes the state. All files are private to the owner of the store, as its other secrets are.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from everlog.events import CorruptLog
+from everlog.store import open_private
+from everlog.store.base.disk import storage
+from everlog.store.base.permissions import create_file, make_folders
+
+FOLDER = "webhooks"
+T = TypeVar("T")
+
+
+class Webhook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A receiver of records."""
+
+    id: str
+    url: str
+    secret: str
+    """`whsec_` and the key in base64."""
+    tenant: str = ""
+    agents: Sequence[str] = ()
+    types: Sequence[str] = ()
+    created_at: int
+    """Microseconds UTC."""
+
+
+class PendingPortion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A portion that is being delivered: every try sends the same records under the same id."""
+
+    partition: str
+    commit: int
+    id: str
+
+
+class WebhookState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Progress of the receiver of a webhook."""
+
+    position: str
+    """Token of the feed up to which the receiver has acknowledged everything."""
+    pending: PendingPortion | None = None
+    delivered: int = 0
+    """Deliveries that were acknowledged."""
+    failing_since: int | None = None
+    """Time of the first failure since the last success, microseconds UTC."""
+    last_error: str = ""
+    parked: bool = False
+
+
+class WebhookFiles:
+    """The webhooks of one store."""
+
+    def __init__(self, root: Path) -> None:
+        self._folder = root / FOLDER
+
+    def add(self, webhook: Webhook, position: str) -> None:
+        """Add a webhook, durably. Raises StoreError."""
+        with storage("create a webhook in", self._folder):
+            make_folders(self._folder)
+        self.save(webhook.id, WebhookState(position=position))
+        self._write(self._folder / f"{webhook.id}.json", webhook)
+
+    def all(self) -> list[Webhook]:
+        """Return all webhooks, oldest first. Raises StoreError, CorruptLog."""
+        with storage("list the webhooks in", self._folder):
+            names = sorted(path.name for path in self._folder.glob("*.json"))
+        found = (self._read(self._folder / name, Webhook) for name in names)
+        return sorted((webhook for webhook in found if webhook is not None), key=lambda one: (one.created_at, one.id))
+
+    def find(self, webhook_id: str) -> Webhook | None:
+        """Return a webhook by its id; None if there is none."""
+        if not webhook_id.replace("-", "").isalnum():  # nothing that could lead out of the folder
+            return None
+        return self._read(self._folder / f"{webhook_id}.json", Webhook)
+
+    def exists(self, webhook_id: str) -> bool:
+        """Return True unless the webhook was removed."""
+        return (self._folder / f"{webhook_id}.json").exists()
+
+    def state(self, webhook_id: str) -> WebhookState | None:
+        """Return the state of a webhook; None if it was removed."""
+        return self._read(self._folder / f"{webhook_id}.state", WebhookState)
+
+    def save(self, webhook_id: str, state: WebhookState) -> None:
+        """Write the state of a webhook, durably. The caller holds its lock. Raises StoreError."""
+        self._write(self._folder / f"{webhook_id}.state", state)
+
+    def remove(self, webhook_id: str) -> None:
+        """Remove a webhook: no server begins another delivery."""
+        with storage("remove a webhook in", self._folder):
+            for ending in ("json", "state", "lock"):  # the id is never used again, so the lock's file can go too
+                (self._folder / f"{webhook_id}.{ending}").unlink(missing_ok=True)
+
+    @contextmanager
+    def held(self, webhook_id: str, *, wait: bool = False) -> Iterator[bool]:
+        """Hold the lock of a webhook while the block runs. Yield False if another server holds it."""
+        with storage("lock a webhook in", self._folder):
+            fd = create_file(self._folder / f"{webhook_id}.lock", os.O_RDWR)
+        try:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+                mine = True
+            except BlockingIOError:
+                mine = False
+            yield mine
+        finally:
+            os.close(fd)
+
+    def _read(self, path: Path, kind: type[T]) -> T | None:
+        with storage("read", path):
+            try:
+                content = path.read_bytes()
+            except FileNotFoundError:
+                return None
+        try:
+            return msgspec.json.decode(content, type=kind)
+        except msgspec.MsgspecError as error:
+            raise CorruptLog(f"{path} is damaged ({error}): restore it, or remove the webhook.") from error
+
+    def _write(self, path: Path, value: object) -> None:
+        temporary = path.with_name(f"{path.name}.new")
+        with storage("write", path):
+            with open_private(temporary, "wb") as file:
+                file.write(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+            fd = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
