@@ -13,10 +13,14 @@ import socket
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from everlog.actors.ports.real_clock import RealClock, RealIds
+from tests.soak.chaos_readers import FeedCopy, failing, until, whole
+from tests.support.http.served_store import body_of
+from tests.support.http.webhook_receiver import Receiver, receiving
 
 ROOT = Path(__file__).parents[2]
 AGENTS = 5
@@ -24,6 +28,8 @@ BYTES_MAX = 6000
 """Bytes of a stream after which a connection is cut at the latest."""
 KILLED = 0.15
 """Part of the rounds in which the server is killed."""
+READERS_S = 120.0
+"""Seconds in which the readers receive the last records."""
 TRIES_MAX = 200
 """Connections that one round may take."""
 
@@ -31,8 +37,8 @@ TRIES_MAX = 200
 class Killable:
     """An `everlog serve` on a port that stays the same, which can be killed and started again."""
 
-    def __init__(self, store: Path) -> None:
-        self._store = store
+    def __init__(self, store: Path, options: Sequence[str] = ()) -> None:
+        self._store, self._options = store, options
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = int(free.getsockname()[1])
@@ -41,7 +47,8 @@ class Killable:
     def start(self) -> None:
         """Start the server, and wait until it answers."""
         command = [sys.executable, "-m", "everlog.interfaces.cli.main", "--store", str(self._store), "serve",
-                   "--port", str(self.port), "--runtime", "local", "--placement", "shared", "--json"]  # fmt: skip
+                   "--port", str(self.port), "--runtime", "local", "--placement", "shared", "--json",
+                   *self._options]  # fmt: skip
         self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         assert json.loads(self.process.stdout.readline())["address"].endswith(f":{self.port}")
@@ -79,32 +86,16 @@ async def ask(
         while part := await reader.read(2**16):
             received += part
             if cut_after is not None and len(received) >= cut_after:
-                return 0, _body(received[:cut_after])
+                return 0, body_of(received[:cut_after])
     except OSError as error:
         if cut_after is None:
             raise Cut from error
-        return 0, _body(received)
+        return 0, body_of(received)
     finally:
         writer.close()
     if b"\r\n\r\n" not in received:
         raise Cut
-    return int(received.split(b" ", 2)[1]), _body(received)
-
-
-def _body(received: bytes) -> bytes:
-    """Return the body of an answer, as far as it arrived."""
-    head, _, body = received.partition(b"\r\n\r\n")
-    if b"transfer-encoding: chunked" not in head.lower():
-        return body
-    whole = b""
-    while body:
-        size, found, rest = body.partition(b"\r\n")
-        if not found or not size:
-            break
-        length = int(size, 16)
-        whole += rest[:length]
-        body = rest[length + 2 :]
-    return whole
+    return int(received.split(b" ", 2)[1]), body_of(received)
 
 
 def events(body: bytes) -> list[tuple[str, dict[str, Any], int]]:
@@ -122,6 +113,7 @@ class Chaos:
 
     def __init__(self, store: Path, chance: random.Random) -> None:
         self.server = Killable(store)
+        self._store = store
         self.counts: Counter[str] = Counter()
         self.sent: dict[str, tuple[str, str]] = {}
         """Agent and text of each message, by run."""
@@ -129,15 +121,35 @@ class Chaos:
         self._clock, self._ids = RealClock(), RealIds()
 
     async def run(self, rounds: int) -> None:
-        """Run the rounds, one after the other, and stop the server."""
+        """Run the rounds, one after the other, with a reader of the feed and one behind a webhook; stop the server."""
+        async with receiving() as receiver:
+            failing(receiver, random.Random(self._chance.random()))
+            self.server = Killable(self._store, ("--webhook-host", f"127.0.0.1:{receiver.port}"))
+            copy = FeedCopy(self.server.port, random.Random(self._chance.random()))
+            reading = asyncio.ensure_future(copy.run())
+            try:
+                await self._run(rounds, receiver)
+                heads = await self.check()
+                await until(lambda: whole(copy.seqs, heads) and whole(receiver.received(), heads), READERS_S)
+            finally:
+                reading.cancel()
+                await asyncio.wait([reading])
+            assert whole(copy.seqs, heads), f"the feed had {copy.seqs} and the logs end at {heads}"
+            assert whole(receiver.received(), heads), f"the webhook had {receiver.received()}, the logs end at {heads}"
+            self.counts["connections of the feed"] = copy.connections
+            self.counts["deliveries of the webhook"] = len(receiver.deliveries)
+        self.server.kill(signal.SIGTERM)
+
+    async def _run(self, rounds: int, receiver: Receiver) -> None:
         self.server.start()
+        hook = {"url": f"http://127.0.0.1:{receiver.port}/hook", "after": "start"}
+        status, body = await ask(self.server.port, "POST", "/webhooks", hook)
+        assert status == 201, body
         for number in range(AGENTS):
             status, body = await ask(self.server.port, "POST", "/agents", {"name": f"agent-{number}"})
             assert status == 201, body
         for number in range(rounds):
             await self._round(number)
-        await self.check()
-        self.server.kill(signal.SIGTERM)
 
     async def _round(self, number: int) -> None:
         agent, text = f"agent-{self._chance.randrange(AGENTS)}", f"Message {number}: I like book {number}."
@@ -213,7 +225,7 @@ class Chaos:
             raise Cut from error
         finally:
             writer.close()
-        return _body(received)
+        return body_of(received)
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         try:
@@ -227,8 +239,9 @@ class Chaos:
         assert [record["seq"] for record in json.loads(body)["records"]] == seen, "the stream had other records"
         self.counts["complete streams"] += 1
 
-    async def check(self) -> None:
-        """Check that the logs have each message once, under its own id."""
+    async def check(self) -> dict[str, int]:
+        """Check that the logs have each message once, under its own id. Return the last seq of each agent."""
+        heads: dict[str, int] = {}
         found: dict[str, tuple[str, str]] = {}
         for number in range(AGENTS):
             after = 0
@@ -241,8 +254,10 @@ class Chaos:
                     if record["type"] == "user_message":
                         assert record["event_id"] not in found, "a message is in the log twice"
                         found[record["event_id"]] = (record["agent"], record["text"])
+                heads[f"agent-{number}"] = page["as_of"]
                 if page["next"] is None:
                     break
                 after = page["next"]
         assert found == self.sent, "the logs have other messages than those that were sent"
         self.counts["messages in the logs, each once"] = len(found)
+        return heads

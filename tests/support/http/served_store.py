@@ -86,6 +86,22 @@ async def sse(body: AsyncIterator[bytes]) -> AsyncIterator[SseEvent]:
                 yield SseEvent(fields.get("event", "message"), msgspec.json.decode(fields["data"]), last)
 
 
+def body_of(received: bytes) -> bytes:
+    """Return the body of an HTTP answer, as far as it arrived."""
+    head, _, body = received.partition(b"\r\n\r\n")
+    if b"transfer-encoding: chunked" not in head.lower():
+        return body
+    whole = b""
+    while body:
+        size, found, rest = body.partition(b"\r\n")
+        if not found or not size:
+            break
+        length = int(size, 16)
+        whole += rest[:length]
+        body = rest[length + 2 :]
+    return whole
+
+
 @asynccontextmanager
 async def served(
     root: Path,
