@@ -44,7 +44,7 @@ def _as_bytes(_: Any, value: Any) -> bytes:
 @pytest.mark.commands
 @pytest.mark.parametrize("tenant", ["acme", ""])
 def test_random_requests_meet_no_bug_and_get_what_the_document_says(tmp_path: Path, tenant: str) -> None:
-    """Whatever is sent to an operation, with names that exist and with others, the answer is one of the document's."""
+    """An answer to a random request, with names that exist or with others, is one that the document describes."""
     faults: dict[str, str] = {}
     with _server(tmp_path, tenant) as (address, headers, values):
         document = schemathesis.openapi.from_url(f"{address}/openapi.json")
@@ -63,7 +63,10 @@ def _try(operation: Any, headers: dict[str, str], values: dict[str, Any]) -> Non
     """Send random requests to one operation. Raises what is wrong with an answer."""
 
     @settings(
-        max_examples=EXAMPLES, deadline=None, database=None, derandomize=True,
+        max_examples=EXAMPLES,
+        deadline=None,
+        database=None,
+        derandomize=True,
         suppress_health_check=list(HealthCheck),
     )
     @given(case=operation.as_strategy(), known=strategies.booleans())
