@@ -20,13 +20,13 @@ import msgspec
 import pyarrow as pa
 
 from everlog.events import BadInput, CorruptLog, EverlogError, StoreError
-from everlog.projections.columns import as_texts, cast, is_odd, plain
-from everlog.projections.fleet_lineage import forks_table, lineage_table, lives_table, names_table
+from everlog.projections.fleet.columns import ArrowRows, as_texts, cast, is_odd, plain
+from everlog.projections.fleet.lineage_tables import forks_table, lineage_table, lives_table, names_table
+from everlog.projections.fleet.tenant_records import names_of_tenant, stopper, tenant_records
 from everlog.projections.price_sql import COST, VIEW, ListedPrice, price_list, price_of
 from everlog.projections.projection_constants import FLEET_MEMORY_MB, FLEET_SCRATCH_MB
 from everlog.projections.query_hints import hinted
 from everlog.projections.sql_catalogue import fleet_view, sql
-from everlog.projections.tenant_records import names_of_tenant, stopper, tenant_records
 from everlog.store import FIGURES, SCHEMA
 
 VIEWS = (
@@ -105,19 +105,6 @@ DamageCheck = Callable[[], CorruptLog | None]
 """Function that returns the damage of a file, if reading failed because of it."""
 
 
-class _Rows:
-    """Arrow table as a relation that can be read any number of times."""
-
-    def __init__(self, table: pa.Table) -> None:
-        self._table = table
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._table.__arrow_c_stream__(requested_schema)
-
-    def __arrow_c_schema__(self) -> object:
-        return self._table.schema.__arrow_c_schema__()
-
-
 class QueryLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of the resources of a query over the fleet."""
 
@@ -184,12 +171,12 @@ class FleetViews:
         try:
             if tenant:
                 names = names_of_tenant(names or {}, tenant)
-                with tenant_records(paths, _Rows(fresh), tenant, config, opened) as records:
+                with tenant_records(paths, ArrowRows(fresh), tenant, config, opened) as records:
                     self._keep(records)
                 paths, rare = (), ()
             else:
-                self._db.register("fresh", _Rows(fresh))
-            self._db.register("given_names", _Rows(names_table(names or {})))
+                self._db.register("fresh", ArrowRows(fresh))
+            self._db.register("given_names", ArrowRows(names_table(names or {})))
             self._make(paths, paths if rare is None else rare, upto, agent_id)
         except _FAILED as error:
             self.close()
@@ -238,9 +225,9 @@ class FleetViews:
         forks = {name: (parent, cut) for name, parent, cut in found}
         births = dict(run(_BIRTHS.format(wanted=by_then if forks else wanted)).fetchall())
         mine = {name: cut for name, cut in forks.items() if agent_id in (None, name)}
-        self._db.register("lives", _Rows(lives_table(births)))
-        self._db.register("forks", _Rows(forks_table(mine)))
-        self._db.register("lineage", _Rows(lineage_table(forks, births, mine)))
+        self._db.register("lives", ArrowRows(lives_table(births)))
+        self._db.register("forks", ArrowRows(forks_table(mine)))
+        self._db.register("lineage", ArrowRows(lineage_table(forks, births, mine)))
         lived = partial((_LIVED if births else _LIVED_ONCE).format, erased=_IS_ERASED if erased else "false")
         run(f"CREATE VIEW lived AS {lived(source=f'FROM everything WHERE {wanted}')}")
         source = lived(source=f"FROM everything WHERE {by_then}")

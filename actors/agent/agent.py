@@ -381,11 +381,10 @@ class Agent(EventWriter):
             return await self._model_caller.expand(self._turn)
 
     async def import_messages(self, said: Sequence[ImportedMessage], event_id: str = "") -> ImportReport:
-        """Import a past conversation as one commit without a turn, then make the summaries that a live overflow would
-        make.
+        """Import a past conversation as one commit without a turn, then make summaries as an overflow would.
 
-        The conversation stays imported even if no model can be reached for summaries; the next turn then makes them.
-        `event_id`: of the first message, so that a repeated import imports once; empty: a new one.
+        It stays imported if no model can be reached: the next turn then makes the summaries. `event_id`: see
+        `ids_of_import`.
         """
         times = [microseconds_of(message.said_at, "said_at") for message in said]
         events, ids = [message.event for message in said], ids_of_import(event_id, len(said))

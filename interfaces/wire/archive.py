@@ -11,8 +11,8 @@ PageNumber = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
 ResultCount = Annotated[int, msgspec.Meta(ge=1, le=100)]
 
 
-class ArchiveQuery(msgspec.Struct, frozen=True):
-    """Which texts of archival memory to list."""
+class TextsQuery(msgspec.Struct, frozen=True):
+    """Choice of texts of archival memory."""
 
     page: PageNumber = 1
     count: ResultCount = 20
@@ -28,7 +28,7 @@ class ArchiveQuery(msgspec.Struct, frozen=True):
 
 
 class SearchQuery(msgspec.Struct, frozen=True):
-    """What to search in one agent."""
+    """Search in one agent."""
 
     query: str
     page: PageNumber = 1
@@ -55,7 +55,7 @@ class SearchQuery(msgspec.Struct, frozen=True):
 
 
 class FleetSearchQuery(msgspec.Struct, frozen=True):
-    """What to search in many agents."""
+    """Search in many agents."""
 
     query: str
     page: PageNumber = 1

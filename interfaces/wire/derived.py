@@ -1,4 +1,4 @@
-"""What an agent remembers, concluded, believes and plans, as it goes over HTTP."""
+"""Memories, conclusions, facts and plans of an agent, as they go over HTTP."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -15,7 +15,7 @@ PrecisionName = Literal["unknown", "moment", "day", "month", "year"]
 
 
 class MemoryQuery(msgspec.Struct, frozen=True):
-    """Which memories to list."""
+    """Choice of memories."""
 
     kind: list[MemoryKindName] = []
     """Kinds of memories; none: insights, facts and plans."""
@@ -29,13 +29,13 @@ class MemoryQuery(msgspec.Struct, frozen=True):
 
 
 class MemorySearchQuery(msgspec.Struct, frozen=True):
-    """How to rank all memories of an agent."""
+    """Ranking of the memories of an agent."""
 
     query: str = ""
     """Words; empty: all memories are equally relevant."""
     count: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10
     mode: Literal["default", "combined", "paper", "embedding"] = "default"
-    """How relevance, recency and importance make the order; docs/reference/python_api.md explains the modes."""
+    """Order that relevance, recency and importance make; docs/reference/python_api.md explains the modes."""
     kind: list[MemoryKindName] = []
     """Kinds of memories; none: all."""
     about: str = ""
@@ -52,7 +52,7 @@ class MemorySearchQuery(msgspec.Struct, frozen=True):
 
 
 class FactQuery(msgspec.Struct, frozen=True):
-    """Which facts to list."""
+    """Choice of facts."""
 
     about: str = ""
     at: str | None = None
@@ -64,7 +64,7 @@ class FactQuery(msgspec.Struct, frozen=True):
 
 
 class PlanQuery(msgspec.Struct, frozen=True):
-    """Which items of plans to list."""
+    """Choice of items of plans."""
 
     all: bool = False
     """True: items that are done, cancelled, failed or replaced, too."""
@@ -143,7 +143,7 @@ class DerivedRowsShape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeriveBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to derive from what was said since the last derivation."""
+    """Derivations from what was said since the last ones."""
 
     kinds: Annotated[tuple[DerivationKind, ...], msgspec.Meta(min_length=1, max_length=4)] = ("facts", "reflection")
     """Kinds of derivations, in their order; the default is what `everlog reflect` does."""

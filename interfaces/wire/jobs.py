@@ -1,4 +1,4 @@
-"""Jobs: work that goes on after its request was answered, as it goes over HTTP and is kept in the store."""
+"""Jobs: work that continues after its request was answered, as it goes over HTTP."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ JobState = Literal["running", "done", "failed", "lost"]
 
 
 class JobProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a job is."""
+    """Progress of a job."""
 
     done: int
     total: int
@@ -27,21 +27,21 @@ class JobShape(msgspec.Struct, frozen=True, kw_only=True):
     """Id of the job."""
     kind: JobKind
     agent: str
-    """What the job is about."""
+    """Name that the job is about."""
     state: JobState
     """`lost`: its server died, and nothing is known of it. Send the request again, with another Idempotency-Key."""
     started: datetime
     beat: datetime
-    """Time at which its server said last that it goes on."""
+    """Time at which its server said last that it continues."""
     progress: JobProgress
     result: Mapping[str, Any] | None
-    """What came of it; null until it is done."""
+    """Result; null until it is done."""
     problem: Problem | None
     """Reason for which it failed; null unless it did."""
 
 
 class JobsQuery(msgspec.Struct, frozen=True):
-    """Which jobs to list."""
+    """Choice of jobs."""
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
 
@@ -53,7 +53,7 @@ class JobList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VerifyBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How to replay an agent's model calls."""
+    """Replay of the model calls of an agent."""
 
     sample: Annotated[int, msgspec.Meta(ge=1, le=2**53)] | None = None
     """Number of calls to replay; null: all."""
@@ -79,7 +79,7 @@ class RerunBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class CompareQuery(msgspec.Struct, frozen=True):
-    """Which fork to compare an agent with."""
+    """Fork to compare an agent with."""
 
     fork: str
 

@@ -104,7 +104,7 @@ class BlockHistoryShape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AttachBlock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How an agent sees a shared block."""
+    """Place of a shared block in an agent's core memory."""
 
     label: str = ""
     """Label in core memory; empty: the block's name."""

@@ -39,7 +39,7 @@ class SqlAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CostQuery(msgspec.Struct, frozen=True):
-    """Which costs to sum."""
+    """Choice of costs."""
 
     agent: str = ""
     """Only this agent; empty: all."""

@@ -7,12 +7,12 @@ import msgspec
 
 from everlog.actors.agent.conversation_import import ImportLine
 
-SeqRange = Annotated[list[Annotated[int, msgspec.Meta(ge=1, le=2**53)]], msgspec.Meta(min_length=2, max_length=2)]
-Words = Annotated[list[str], msgspec.Meta(max_length=100)]
+SpanOfSeqs = Annotated[list[Annotated[int, msgspec.Meta(ge=1, le=2**53)]], msgspec.Meta(min_length=2, max_length=2)]
+ErasedWords = Annotated[list[str], msgspec.Meta(max_length=100)]
 
 
 class ExportQuery(msgspec.Struct, frozen=True):
-    """What to export."""
+    """Contents of an export."""
 
     with_sources: bool = False
     """True: the documents that the agent can search, too."""
@@ -63,7 +63,7 @@ class ImportedShape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DatasetQuery(msgspec.Struct, frozen=True):
-    """Which lines to write."""
+    """Choice of lines."""
 
     view: Literal["people", "models"] = "people"
     """`people`: what user and agent said; `models`: each recorded request with its reply."""
@@ -76,7 +76,7 @@ class DatasetQuery(msgspec.Struct, frozen=True):
 
 
 class DiffQuery(msgspec.Struct, frozen=True):
-    """Which moments to compare."""
+    """Two moments of an agent."""
 
     before: str
     """Seq, or time with a zone."""
@@ -99,19 +99,19 @@ class EraseBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Records whose content is erased for good; the kinds of selection add up."""
 
     everything: bool = False
-    seqs: Annotated[list[SeqRange], msgspec.Meta(max_length=1000)] = []
+    seqs: Annotated[list[SpanOfSeqs], msgspec.Meta(max_length=1000)] = []
     """Ranges: first and last seq, inclusive."""
-    match: Words = []
+    match: ErasedWords = []
     """Each record that says one of these texts."""
     turns: Annotated[list[Annotated[int, msgspec.Meta(ge=1, le=2**53)]], msgspec.Meta(max_length=1000)] = []
-    persons: Words = []
+    persons: ErasedWords = []
     """Messages of these users, and what the agent said to them."""
     derived: bool = False
     """True: records that say the same, too."""
 
 
 class ErasurePlanShape(msgspec.Struct, frozen=True, kw_only=True):
-    """What an erasure would take."""
+    """Plan of an erasure."""
 
     agent: str
     records: Sequence[Mapping[str, Any]]

@@ -14,7 +14,7 @@ FILES_MAX = 20
 
 SUB_ROOMS: Mapping[str, Sequence[str]] = {
     "store": ("base", "partition", "sealed", "log", "streams", "backup", "stores", "check", "embedding", "archive"),
-    "projections": ("search", "hot"),
+    "projections": ("search", "hot", "fleet"),
     "actors": (
         "ports", "models", "prompt", "formats", "recollection", "memory", "derivation", "functions", "agent",
         "deriving", "replay", "rerun", "reports", "feed", "archive", "erasure", "gateway", "hosting", "cluster",

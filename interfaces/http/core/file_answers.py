@@ -6,7 +6,7 @@ Used by routes whose answers may be larger than memory: queries, exports, data s
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from starlette.responses import StreamingResponse
 
@@ -26,6 +26,14 @@ class AnswerFolder:
     def remove(self) -> None:
         """Remove the folder. Idempotent."""
         self._folder.cleanup()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Remove the folder if the answer could not be made."""
+        if kind is not None:
+            self.remove()
 
 
 class FileAnswer(StreamingResponse):

@@ -1,7 +1,7 @@
 """Keep jobs in files of the store, so that every server in front of it can tell how far a job is.
 
-A job runs in the server that took its request, and says every few seconds in its file that it goes on. A job whose file
-says `running` and has not been written for a while is lost: its server died.
+A job runs in the server that took its request, and says every few seconds in its file that it continues. A job whose
+file says `running` and has not been written for a while is lost: its server died.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class JobFile(msgspec.Struct, frozen=True, kw_only=True):
     request: str
     """Digest of the request: the same id with another one is refused."""
     agent: str
-    """What it is about, as the caller says it."""
+    """Name that it is about, as the caller says it."""
     started: int
     beat: int
     """Time of the last sign of life, microseconds UTC."""
@@ -110,7 +110,7 @@ JobWork = Callable[[Callable[[int, int], None]], Awaitable[Mapping[str, Any]]]
 
 
 async def start_job(service: HttpService, job: JobFile, work: JobWork) -> JobFile:
-    """Begin a job that goes on by itself, and return it; return the one of the same id if it was begun before.
+    """Begin a job that continues by itself, and return it; return the one of the same id if it was begun before.
 
     Raises the refusal of an id that another request had.
     """
@@ -149,7 +149,7 @@ async def _carried_out(service: HttpService, folder: JobFolder, job: JobFile, wo
     try:
         while not (await asyncio.wait((task,), timeout=BEAT_S))[0]:
             await service.ports.aside(folder.write, written())
-    except asyncio.CancelledError:  # the server stops: no other one goes on with the job
+    except asyncio.CancelledError:  # the server stops: no other one continues the job
         task.cancel()
         folder.write(written(state="lost"))
         raise

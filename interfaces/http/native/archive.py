@@ -17,7 +17,6 @@ from everlog.interfaces.http.core.routes import HttpCall, JsonResponse, not_foun
 from everlog.interfaces.http.native.memory import read_view
 from everlog.interfaces.wire.agents import Done
 from everlog.interfaces.wire.archive import (
-    ArchiveQuery,
     FleetSearchQuery,
     HitPage,
     HitShape,
@@ -26,13 +25,14 @@ from everlog.interfaces.wire.archive import (
     SearchQuery,
     StoredText,
     StoredTexts,
+    TextsQuery,
     UpdateText,
 )
 
 
 async def list_texts(call: HttpCall) -> HitPage:
     """List what archival memory holds at a moment, the newest first."""
-    query: ArchiveQuery = call.query
+    query: TextsQuery = call.query
     filters = Filters(tags=tuple(query.tag), start=query.since, end=query.until)
 
     def read(view: AgentView) -> Page:

@@ -1,4 +1,4 @@
-"""What an agent remembers, concluded, believes and plans: read at any moment, derive, note and correct."""
+"""Read, derive, note and correct the memories, conclusions, facts and plans of an agent."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

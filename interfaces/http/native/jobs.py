@@ -1,4 +1,4 @@
-"""Jobs: verify, rerun and erase, which go on after their request was answered, and how far they are."""
+"""Jobs: verify, rerun and erase, which continue after their request was answered, and how far they are."""
 
 import hashlib
 from collections.abc import Callable, Mapping

@@ -26,7 +26,7 @@ SHARED = f"{API}/blocks/{{block}}"
 SOURCE = f"{API}/sources/{{source}}"
 
 ARCHIVE: RouteTable = (
-    Route("GET", TEXTS, archive.list_texts, "List archival memory", query=archive_shapes.ArchiveQuery,
+    Route("GET", TEXTS, archive.list_texts, "List archival memory", query=archive_shapes.TextsQuery,
           answer=archive_shapes.HitPage),
     Route("POST", TEXTS, archive.insert_text, "Insert a text into archival memory", "talk",
           body=archive_shapes.InsertText, answer=archive_shapes.StoredText, status=201),

@@ -43,12 +43,9 @@ async def run_sql(call: HttpCall) -> Response:
                 sql_output.write(form, schema, batches, out)
         return True
 
-    try:
+    with folder:
         await over_fleet(call, answer, as_of=body.as_of, agent=body.agent)
         return FileAnswer(call.service, folder, MEDIA[body.format])
-    except BaseException:
-        folder.remove()
-        raise
 
 
 def _count(views: FleetViews) -> int:

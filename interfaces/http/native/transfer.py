@@ -53,16 +53,13 @@ KINDS = ("source:", "block:")
 
 async def export_agent(call: HttpCall) -> Response:
     """Export an agent, and the ancestors of a fork, with checksums into one file, which `restores` takes."""
-    stream, folder = call.stream, AnswerFolder()
-    try:
+    stream = call.stream
+    with AnswerFolder() as folder:
         header = await call.service.system.export(stream, folder.path, with_sources=call.query.with_sources)
         for each in header.streams:
             if not owns_stream(call.names, each.agent_id):
                 raise Refusal(409, "not-exportable", "The agent's records are shared with one that is not yours.")
         return FileAnswer(call.service, folder, EXPORT, {"Content-Disposition": 'attachment; filename="agent.everlog"'})
-    except BaseException:
-        folder.remove()
-        raise
 
 
 async def restore_agent(call: HttpCall) -> Any:
@@ -116,12 +113,9 @@ async def write_dataset(call: HttpCall) -> Response:
                 if size > limit:
                     raise BadInput(f"The data set has more than {limit:,} bytes: ask for a shorter time.")
 
-    try:
+    with folder:
         await call.service.ports.aside(write)
         return FileAnswer(call.service, folder, LINES)
-    except BaseException:
-        folder.remove()
-        raise
 
 
 async def compare_moments(call: HttpCall) -> DiffShape:
@@ -160,7 +154,7 @@ def shown_stream(names: TenantNames, stream: str) -> str:
 
 
 def _check_restorable(path: Path, names: TenantNames) -> None:
-    """Raise the refusal of an export with anything that is not the tenant's. A file is made by whoever sends it: its
+    """Raise the refusal of an export with anything that is not the tenant's. The sender has made the file: its
     records could name blocks and sources of others, or files of the server.
     """
     try:

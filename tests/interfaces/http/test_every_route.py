@@ -21,7 +21,7 @@ PIN = {"match": ["pin"]}
 
 
 class Entry(NamedTuple):
-    """How a route is exercised."""
+    """Request that exercises a route."""
 
     body: object = None
     """Body as JSON, or bytes of `media`."""
@@ -148,8 +148,8 @@ def test_every_route_has_an_entry_and_an_operation_of_its_own() -> None:
 
 
 def test_every_route_answers_in_its_shape_and_another_tenant_gets_404(tmp_path: Path) -> None:
-    """Every route answers its owner with a status and in a shape of the document; whoever names the same agent, block,
-    source or job with the key of another tenant gets 404, and a route of the operator is not there for tenants.
+    """Every route answers its owner with a status and in a shape of the document; the key of another tenant gets 404
+    for the same agent, block, source or job, and a route of the operator is not there for tenants.
     """
     routes = {_key(route): route for route in full_table("test")}
 

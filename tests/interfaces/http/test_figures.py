@@ -39,7 +39,7 @@ def test_costs_and_reports_are_of_the_agents_of_the_caller(tmp_path: Path) -> No
 
 
 def test_models_are_listed_and_the_cluster_is_the_operators_business(tmp_path: Path) -> None:
-    """Everybody sees which models there are; the state of the cluster is shown to the operator only."""
+    """Every caller sees which models there are; the state of the cluster is shown to the operator only."""
 
     async def main() -> None:
         async with served(tmp_path) as server:

@@ -1,4 +1,4 @@
-"""Jobs over HTTP: they go on after their request was answered, and every server can tell how far they are."""
+"""Jobs over HTTP: they continue after their request was answered, and every server can tell how far they are."""
 
 import asyncio
 from pathlib import Path

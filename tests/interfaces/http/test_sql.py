@@ -111,8 +111,8 @@ READERS = (
 
 
 def test_no_query_of_a_tenant_returns_a_byte_of_another(tmp_path: Path) -> None:
-    """However a tenant asks - views, what they are made of, the catalogue, readers of files and of open files of the
-    process - no answer and no error has a word of another tenant, sealed or not, forked or renamed.
+    """No answer and no error has a word of another tenant, sealed or not, forked or renamed: of views, of the tables
+    inside of them, of the catalogue, of readers of files and of open files of the process.
     """
 
     async def main() -> None:

@@ -64,7 +64,7 @@ def test_a_tenant_restores_only_what_is_its_own(tmp_path: Path) -> None:
             assert (done["agent"], done["streams"][0]["stream"]) == ("sam", "sam")
             await two.call("GET", "/agents/sam", headers=acme, status=200)
             await two.call("GET", "/agents/sam", headers=beta, status=404)
-            # Its owner would have attached it with the operator's key: nobody can send such a file as a tenant.
+            # Its operator has attached a source of another tenant: no tenant can send such a file.
             operator = one.key()
             body = {"content": b"x", "headers": {"Content-Type": "text/plain", **operator}}
             await one.client.put("/api/v1/sources/beta~books/documents/x", **body)

@@ -1,4 +1,4 @@
-"""Convert columns of an answer that other tools have no type for: they are returned as DuckDB's own texts.
+"""Pass Arrow to DuckDB and back: columns that other tools have no type for are returned as DuckDB's own texts.
 
 Used by `fleet_views`.
 """
@@ -13,6 +13,19 @@ from everlog.events import BadInput
 _ODD = frozenset({"bignum", "bit", "geometry", "interval", "time with time zone", "union", "variant"})
 _HOLDS = frozenset({"array", "list", "map", "struct", "tuple"})
 """Types whose children are types, or sizes."""
+
+
+class ArrowRows:
+    """Arrow table as a relation that can be read any number of times."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        return self._table.schema.__arrow_c_schema__()
 
 
 def is_odd(kind: DuckDBPyType) -> bool:
