@@ -1,0 +1,128 @@
+"""The agents of a server: the API of `AgentSystem`, over HTTP.
+
+Whatever reads one agent at a moment reads a copy of its log; see `MirrorStore`. The rest are requests of their own.
+"""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
+
+from everlog.actors.agent import commands
+from everlog.actors.agent.agent_setup import Settings, check_settings
+from everlog.actors.agent.agent_view import AgentView
+from everlog.actors.agent.commands import SessionCapabilities
+from everlog.actors.agent.event_writer import CommitListener
+from everlog.actors.agent.fork_agent import NewFork
+from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.agent_ref import AgentRef
+from everlog.actors.agent_system import AgentSystem
+from everlog.actors.batch_outcomes import outcomes_with
+from everlog.actors.ports.ports import Ports
+from everlog.actors.reply import SendOutcome
+from everlog.actors.runtime import Placement
+from everlog.actors.short_tracebacks import short_tracebacks
+from everlog.events import UsageError
+from everlog.interfaces.client.mirror_store import MirrorStore
+from everlog.interfaces.client.remote_runtime import RemoteRuntime
+from everlog.interfaces.client.server_address import WireRequest, path_of
+from everlog.interfaces.wire import agents as agent_shapes
+from everlog.projections import Projections
+
+
+class MirrorReading(LocalSystem):
+    """Agents of a server for reading, by any of their names."""
+
+    store: MirrorStore
+
+    def view(
+        self, agent_id: str, projections: Projections | None = None, *, as_of: int | datetime | None = None
+    ) -> AgentView:
+        """Open an agent for reading; see `LocalSystem.view`."""
+        return super().view(self.store.stream_of(agent_id), projections, as_of=as_of)
+
+    def check_exists(self, agent_id: str) -> None:
+        """Raise UnknownAgent for a name that the server does not have."""
+        super().check_exists(self.store.stream_of(agent_id))
+
+    def check_no_forks(self, agent_id: str) -> None:
+        """Accept every agent: the server checks."""
+
+
+@short_tracebacks
+class RemoteSystem(AgentSystem):
+    """The agents of the store of a server. `connect_system` makes it."""
+
+    runtime: RemoteRuntime
+    store: MirrorStore
+
+    def __init__(self, runtime: RemoteRuntime, mirror: MirrorStore, ports: Ports, *, placement: Placement | None) -> None:
+        reading = MirrorReading(mirror, ports=ports)
+        super().__init__(
+            runtime, mirror, capabilities=None, ports=ports, ask=_no_model, archive=None, exact_names=True,
+            reading=reading, where=runtime.channel.address.url,
+        )  # fmt: skip
+        self._own_placement = placement
+
+    def __repr__(self) -> str:
+        return f"<RemoteSystem {self.runtime.channel.address.url}>"
+
+    async def agent(
+        self,
+        name: str,
+        settings: Settings | None = None,
+        *,
+        create: bool = True,
+        take_over: bool = False,
+        keep_configuration: bool = False,
+        placement: Placement | None = None,
+        on_commit: CommitListener | None = None,
+        command: str = "everlog",
+        by: str = "",
+    ) -> AgentRef:
+        """Open an agent, create it if it does not exist, and return a handle on it; see `AgentSystem.agent`.
+
+        Without settings an agent that exists stays as it is. Raises UsageError for `take_over`: the server has the logs
+        open.
+        """
+        if take_over:
+            raise UsageError("A log is taken over where it is, not through a server. Nothing was done.")
+        settings = Settings() if settings is None else check_settings(settings)
+        first = self._handles.sender(name, by=by).command(
+            commands.OpenAgent, settings=settings, create=create, keep_configuration=keep_configuration,
+            command=command,
+        )  # fmt: skip
+        assert isinstance(first, commands.OpenAgent)
+        opened = await self.runtime.opened(name, first, placement or self._own_placement)
+        return self._handles.handle(self._handles.sender(name, on_commit, by=by), opened)
+
+    async def create_many(
+        self, names: Iterable[str], settings: Settings | None = None, *, placement: Placement | None = None
+    ) -> AsyncIterator[SendOutcome]:
+        """Create many agents at once, and open those that exist; see `AgentSystem.create_many`."""
+        settings = Settings() if settings is None else check_settings(settings)
+        runtime = self.runtime.placing(placement or self._own_placement)
+        opens = [(name, commands.OpenAgent(id=self._new_id(), settings=settings)) for name in names]
+        async for sent in outcomes_of(runtime, opens, self.prices):
+            yield sent
+
+    async def fork(
+        self, name: str, new_name: str, *, at: int | datetime | None = None, placement: Placement = "dedicated"
+    ) -> NewFork:
+        """Create an agent from the state of another one at a moment; see `AgentSystem.fork`."""
+        moment = at.isoformat() if isinstance(at, datetime) else at
+        body = agent_shapes.ForkAgent(name=new_name, at=moment, placement=placement)
+        made = await self._call(("POST", f"/agents{path_of(name)}/forks", body), agent_shapes.ForkShape)
+        return NewFork(made.agent, made.parent, made.parent_seq, made.head, made.closed)
+
+    async def rename(self, name: str, new_name: str) -> None:
+        """Give an agent another name; see `AgentSystem.rename`."""
+        body = agent_shapes.RenameAgent(name=new_name)
+        await self._call(("POST", f"/agents{path_of(name)}/rename", body), agent_shapes.Done)
+
+    async def delete(self, name: str, *, with_forks: bool = False) -> Sequence[str]:
+        """Delete an agent, and with `with_forks` its forks and theirs; see `AgentSystem.delete`."""
+        query = [("with_forks", "true")] if with_forks else []
+        request = WireRequest("DELETE", f"/agents{path_of(name)}", query=query)
+        return (await self.runtime.channel.call(request, agent_shapes.DeletedAgents, repeats=False)).deleted
