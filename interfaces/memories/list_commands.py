@@ -1,6 +1,6 @@
 """`everlog memories`, `facts` and `plans`: what an agent concluded, what it believes and what it plans, and why.
 
-Called by `cli.command_run`. They read the projections of one agent as of one moment, and write nothing.
+Called by `cli.command_run`; the server uses the choice and the shapes of rows. They read the projections of one agent as of one moment, and write nothing.
 """
 
 import asyncio
@@ -21,6 +21,8 @@ from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.output import json_shapes
 
 DERIVED_KINDS = ("insight", "fact", "plan")
+OPEN_ITEMS = ("planned", "postponed", "continued")
+"""Status of the items of plans that are still to be done."""
 _TIMES = ("time", "at", "noted_at", "said_at", "made_at", "start", "valid_from", "valid_to")
 
 MemoryRow = dict[str, Any]
@@ -31,12 +33,12 @@ def memories(args: Namespace, world: CommandEnvironment) -> int:
     if args.because is not None:
         return _because(args, world)
     with opened_view(args, world) as view:
-        rows = _about(view, view.rows("memories"), args.about)
+        rows = rows_about(view, view.rows("memories"), args.about)
         found = [row for row in rows if row["kind"] in (args.kinds or DERIVED_KINDS)]
         shown = sorted(found, key=lambda row: (row["time"], row["seq"], row["part"]))
         reasons = _reasons(view)
     if args.json:
-        print(json_shapes.line([_shape(row) for row in shown]))
+        print(json_shapes.line([row_shape(row) for row in shown]))
         return 0
     from everlog.interfaces.output import memory_pages, show_pages
 
@@ -47,14 +49,14 @@ def memories(args: Namespace, world: CommandEnvironment) -> int:
 def facts(args: Namespace, world: CommandEnvironment) -> int:
     """Run `everlog facts` and return its exit code."""
     with opened_view(args, world) as view:
-        rows = _about(view, view.rows("facts"), args.about)
+        rows = rows_about(view, view.rows("facts"), args.about)
         shown = sorted(
-            (row for row in rows if _holds(row, args.at, every=args.all)),
+            (row for row in rows if fact_holds(row, args.at, every=args.all)),
             key=lambda row: (row["subject"], row["predicate"], row["valid_from"] or 0, row["seq"]),
         )
         zone = view.searcher().zone
     if args.json:
-        print(json_shapes.line([_shape(row) for row in shown]))
+        print(json_shapes.line([row_shape(row) for row in shown]))
         return 0
     from everlog.interfaces.output import memory_pages, show_pages
 
@@ -65,12 +67,11 @@ def facts(args: Namespace, world: CommandEnvironment) -> int:
 def plans(args: Namespace, world: CommandEnvironment) -> int:
     """Run `everlog plans` and return its exit code."""
     with opened_view(args, world) as view:
-        open_items = ("planned", "postponed", "continued")
-        rows = [row for row in view.rows("plan_items") if args.all or row["status"] in open_items]
+        rows = [row for row in view.rows("plan_items") if args.all or row["status"] in OPEN_ITEMS]
         shown = sorted(rows, key=lambda row: (row["start"], row["plan"], row["item"]))
         zone = view.searcher().zone
     if args.json:
-        print(json_shapes.line([_shape(row) for row in shown]))
+        print(json_shapes.line([row_shape(row) for row in shown]))
         return 0
     from everlog.interfaces.output import memory_pages, show_pages
 
@@ -88,7 +89,7 @@ def _because(args: Namespace, world: CommandEnvironment) -> int:
         tree = asyncio.run(MemoryViews(view.agent_id, opened).tree(args.because))
         reasons = _reasons(view)
     if args.json:
-        nodes = [_shape(msgspec.structs.asdict(node)) for _, node in tree.down()]
+        nodes = [row_shape(msgspec.structs.asdict(node)) for _, node in tree.down()]
         print(json_shapes.line({"agent": view.agent_id, "memory": tree.seq, "nodes": nodes}))
         return 0
     from everlog.interfaces.output import memory_pages, show_pages
@@ -97,7 +98,7 @@ def _because(args: Namespace, world: CommandEnvironment) -> int:
     return 0
 
 
-def _about(view: AgentView, rows: Sequence[MemoryRow], name: str | None) -> list[MemoryRow]:
+def rows_about(view: AgentView, rows: Sequence[MemoryRow], name: str | None) -> list[MemoryRow]:
     """Return the rows that mention an entity by any of its names, or that contain the text; all rows without a name."""
     if not name:
         return list(rows)
@@ -116,7 +117,7 @@ def _about(view: AgentView, rows: Sequence[MemoryRow], name: str | None) -> list
     ]
 
 
-def _holds(row: Mapping[str, Any], moment: int | None, *, every: bool) -> bool:
+def fact_holds(row: Mapping[str, Any], moment: int | None, *, every: bool) -> bool:
     """Return True if a fact is believed, or holds at a moment (microseconds UTC)."""
     if moment is None:
         return every or row["believed"]
@@ -132,7 +133,7 @@ def _reasons(view: AgentView) -> Mapping[int, Sequence[int]]:
     return found
 
 
-def _shape(row: Mapping[str, Any]) -> json_shapes.JsonObject:
+def row_shape(row: Mapping[str, Any]) -> json_shapes.JsonObject:
     """Return a row with its times in ISO 8601, and without the agent and the moment, which the caller knows."""
     return {
         {"at": "time"}.get(name, name): time_text.iso(value) if name in _TIMES and value is not None else value

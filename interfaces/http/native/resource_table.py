@@ -4,9 +4,12 @@ Used by `table`, which has the routes of runs, agents, records and memory blocks
 """
 
 from everlog.interfaces.http.core.routes import Route, RouteTable
-from everlog.interfaces.http.native import archive
+from everlog.interfaces.http.native import archive, derived, timers
 from everlog.interfaces.wire import archive as archive_shapes
+from everlog.interfaces.wire import derived as derived_shapes
+from everlog.interfaces.wire import timers as timer_shapes
 from everlog.interfaces.wire.agents import Done, MomentQuery
+from everlog.interfaces.wire.runs import Changed
 
 API = "/api/v1"
 AGENTS = f"{API}/agents"
@@ -32,4 +35,41 @@ ARCHIVE: RouteTable = (
           answer=archive_shapes.HitPage),
 )  # fmt: skip
 
-RESOURCES: RouteTable = (*ARCHIVE,)
+TIMERS: RouteTable = (
+    Route("GET", f"{AGENT}/timers", timers.list_timers, "List timers", query=MomentQuery,
+          answer=timer_shapes.TimersShape),
+    Route("POST", f"{AGENT}/timers", timers.set_timer, "Set a timer", "talk", body=timer_shapes.SetTimerBody,
+          answer=timer_shapes.TimerShape, status=201),
+    Route("DELETE", f"{AGENT}/timers/{{timer}}", timers.cancel_timer, "Cancel a timer", "talk", answer=Done),
+)  # fmt: skip
+
+DERIVED: RouteTable = (
+    Route("GET", f"{AGENT}/memories", derived.list_memories, "List memories", query=derived_shapes.MemoryQuery,
+          answer=derived_shapes.MemoryPage),
+    Route("GET", f"{AGENT}/memories/search", derived.search_memories, "Rank memories",
+          query=derived_shapes.MemorySearchQuery, answer=derived_shapes.RankedShape),
+    Route("GET", f"{AGENT}/memories/{{memory}}", derived.show_memory, "Show what a memory rests on", query=MomentQuery,
+          answer=derived_shapes.MemoryTreeShape),
+    Route("GET", f"{AGENT}/facts", derived.list_facts, "List facts", query=derived_shapes.FactQuery,
+          answer=derived_shapes.DerivedRowsShape),
+    Route("POST", f"{AGENT}/facts", derived.note_fact, "Note a fact", "talk", body=derived_shapes.FactBody,
+          answer=derived_shapes.NotedSeq, status=201),
+    Route("POST", f"{AGENT}/facts/{{fact}}/end", derived.end_fact, "End a fact", "talk",
+          body=derived_shapes.EndFactBody, answer=Changed),
+    Route("GET", f"{AGENT}/plans", derived.list_plans, "List items of plans", query=derived_shapes.PlanQuery,
+          answer=derived_shapes.DerivedRowsShape),
+    Route("POST", f"{AGENT}/plans", derived.make_plan, "Make a plan", "talk", body=derived_shapes.PlanBody,
+          answer=derived_shapes.NotedSeq, status=201),
+    Route("POST", f"{AGENT}/plans/{{plan}}/changes", derived.change_plan, "Change an item of a plan", "talk",
+          body=derived_shapes.PlanChangeBody, answer=derived_shapes.NotedSeq),
+    Route("POST", f"{AGENT}/names", derived.name_entity, "Note another name of an entity", "talk",
+          body=derived_shapes.NameBody, answer=Changed),
+    Route("POST", f"{AGENT}/derivations", derived.derive_memories, "Derive memories", "talk",
+          body=derived_shapes.DeriveBody, answer=derived_shapes.DerivationsShape),
+    Route("POST", f"{AGENT}/withdrawals", derived.withdraw_memories, "Withdraw derived memories", "talk",
+          body=derived_shapes.WithdrawBody, answer=Changed),
+    Route("PUT", f"{AGENT}/generation", derived.choose_generation, "Choose a generation of derived memories", "talk",
+          body=derived_shapes.GenerationBody, answer=Changed),
+)  # fmt: skip
+
+RESOURCES: RouteTable = (*ARCHIVE, *TIMERS, *DERIVED)
