@@ -4,7 +4,7 @@ Used by `RemoteRuntime`. A command whose answer is a run is streamed; its value 
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -12,35 +12,13 @@ from everlog.actors.agent import commands
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.commands import Command, OpenReport
 from everlog.events import BadInput, Event, Heartbeat, SystemAlert, UserLogin, UserMessage
-from everlog.interfaces.client.server_address import WireRequest, encoded, path_of
+from everlog.interfaces.client.command_route import CommandRoute, changes, is_changed, is_done
+from everlog.interfaces.client.memory_routes import MEMORY_ROUTES
+from everlog.interfaces.client.server_address import path_of
 from everlog.interfaces.wire import agents as agent_shapes
 from everlog.interfaces.wire import memory as memory_shapes
 from everlog.interfaces.wire import runs as run_shapes
 
-
-
-class CommandRoute(NamedTuple):
-    """Request for a command."""
-
-    method: str
-    path: str
-    """Path below the agent."""
-    body: Any = None
-    answer: Any = None
-    """Shape of the answer; None: a stream of the run."""
-    value: Callable[[Any], Any] = lambda _: None
-    """Makes the value of the command from the answer."""
-
-    @property
-    def streams(self) -> bool:
-        """True if the answer is the stream of a run."""
-        return self.answer is None
-
-    def request(self, agent_id: str, id: str) -> WireRequest:
-        """Return the request. `id`: of the command."""
-        return WireRequest(
-            self.method, f"/agents/{encoded(agent_id)}{self.path}", self.body, id, streams=self.streams
-        )
 
 
 def route_of(command: Command) -> CommandRoute:
@@ -95,22 +73,8 @@ def _check_same(event: Event, sent: Event) -> None:
         raise BadInput(f"A server does not take every field of {event!r}. Nothing was sent.")
 
 
-def _changes(command: Command, *left_out: str) -> dict[str, Any]:
-    """Return the fields of a command itself that are not None."""
-    names = [name for name in command.__struct_fields__ if name not in Command.__struct_fields__ + left_out]
-    return {name: value for name in names if (value := getattr(command, name)) is not None}
-
-
 def _turns(answer: run_shapes.TurnNumbers) -> list[int]:
     return list(answer.turns)
-
-
-def _changed(answer: run_shapes.Changed) -> bool:
-    return answer.changed
-
-
-def _done(answer: agent_shapes.Done) -> bool:
-    return answer.done
 
 
 _STREAM = run_shapes.RunOptions(stream=True)
@@ -125,26 +89,27 @@ _ROUTES: Mapping[type[Command], Callable[[Any], CommandRoute]] = {
         "POST", "/undo", run_shapes.UndoTurns(turns=sent.turns), run_shapes.TurnNumbers, _turns
     ),
     commands.RethinkReply: lambda sent: CommandRoute(
-        "POST", "/thought", run_shapes.RewriteThought(text=sent.text), run_shapes.Changed, _changed
+        "POST", "/thought", run_shapes.RewriteThought(text=sent.text), run_shapes.Changed, is_changed
     ),
-    commands.SummarizeContext: lambda _: CommandRoute("POST", "/summarize", None, run_shapes.Changed, _changed),
-    commands.ExpandSummary: lambda _: CommandRoute("POST", "/undo_summary", None, run_shapes.Changed, _changed),
+    commands.SummarizeContext: lambda _: CommandRoute("POST", "/summarize", None, run_shapes.Changed, is_changed),
+    commands.ExpandSummary: lambda _: CommandRoute("POST", "/undo_summary", None, run_shapes.Changed, is_changed),
     commands.ConfigureAgent: lambda sent: CommandRoute(
         "PATCH", "", agent_shapes.ConfigureAgent(settings=settings_shape(sent.settings)), agent_shapes.AgentReport,
         opened_of,
     ),
     commands.AddBlock: lambda sent: CommandRoute(
-        "POST", "/blocks", memory_shapes.AddBlock(**_changes(sent)), agent_shapes.Done, _done
+        "POST", "/blocks", memory_shapes.AddBlock(**changes(sent)), agent_shapes.Done, is_done
     ),
     commands.ChangeBlock: lambda sent: CommandRoute(
-        "PATCH", f"/blocks{path_of(sent.label)}", _changes(sent, "label"), run_shapes.Changed, _changed
+        "PATCH", f"/blocks{path_of(sent.label)}", changes(sent, "label"), run_shapes.Changed, is_changed
     ),
     commands.RemoveBlock: lambda sent: CommandRoute(
-        "DELETE", f"/blocks{path_of(sent.label)}", None, agent_shapes.Done, _done
+        "DELETE", f"/blocks{path_of(sent.label)}", None, agent_shapes.Done, is_done
     ),
     commands.MoveAgent: lambda sent: CommandRoute(
         "POST", "/move", agent_shapes.MoveAgent(placement="shared" if sent.shared else "dedicated"),
-        agent_shapes.Done, _done,
+        agent_shapes.Done, is_done,
     ),
+    **MEMORY_ROUTES,
     commands.DeleteAgent: lambda _: CommandRoute("DELETE", "", None, agent_shapes.DeletedAgents),
 }  # fmt: skip

@@ -6,7 +6,7 @@ records are added. The folder is removed with the object.
 """
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from threading import RLock
@@ -22,6 +22,7 @@ from everlog.interfaces.wire.memory import RecordPage
 from everlog.projections import DERIVER
 from everlog.store import ExportedStream, FileStore, LogReader, States
 from everlog.store.backup.export_file import ExportReader
+from everlog.store.streams.register import Register, RegisterScan
 
 PAGE = 1000
 """Agents of one request of a listing."""
@@ -55,6 +56,7 @@ class MirrorStore(FileStore):
         self.states, self.reader_groups = self._all_states, self._all_groups  # type: ignore[method-assign]
         self.partitions, self.assigned = self._partitions, self._assigned  # type: ignore[method-assign]
         self.agents = self._agents  # type: ignore[method-assign]
+        self.register_files = _FetchedRegister(self.register_files, self.fetch_all)  # type: ignore[assignment]
 
     def close(self) -> None:
         """Remove the copies."""
@@ -163,3 +165,15 @@ class MirrorStore(FileStore):
     def _assigned(self) -> dict[str, str]:
         self.fetch_all()
         return self._all_assigned()
+
+
+class _FetchedRegister:
+    """Register of the copies, which downloads all agents before it lists them."""
+
+    def __init__(self, register: Register, fetch_all: Callable[[], None]) -> None:
+        self._register, self._fetch_all = register, fetch_all
+
+    def scan(self) -> RegisterScan:
+        """Return what the register holds."""
+        self._fetch_all()
+        return self._register.scan()

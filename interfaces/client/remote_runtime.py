@@ -7,7 +7,8 @@ a stream that breaks is resumed after the last record that arrived, each record 
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 from everlog.actors.agent import commands
 from everlog.actors.agent.commands import Command, CommandResult, SessionCapabilities, StreamItem
@@ -15,8 +16,10 @@ from everlog.actors.formats.reply_preview import Preview
 from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, outcomes
 from everlog.actors.memory.shared_block_rules import BlockClient
 from everlog.actors.ports.ports import Ports
+from everlog.actors.runtime import Placement
 from everlog.events import BadInput, ClusterError, EverlogError, Heartbeat, HostLost, Record, event_of
-from everlog.interfaces.client.command_routes import CommandRoute, opened_of, route_of, settings_shape
+from everlog.interfaces.client.command_route import CommandRoute
+from everlog.interfaces.client.command_routes import opened_of, route_of, settings_shape
 from everlog.interfaces.client.remote_blocks import RemoteBlocks
 from everlog.interfaces.client.run_stream import RunStream
 from everlog.interfaces.client.server_address import WireRequest, decoded, is_missing, path_of
@@ -36,9 +39,16 @@ class RemoteRuntime:
 
     def __init__(self, channel: ServerChannel, ports: Ports) -> None:
         self.channel = channel
+        self._placement: Placement | None = None
         self._ports = ports
-        self.blocks: BlockClient = RemoteBlocks(channel)
-        """Client of the shared blocks of the store."""
+        self.blocks: BlockClient = RemoteBlocks()
+        """Client that refuses: shared blocks have routes of their own."""
+
+    def placing(self, placement: Placement | None) -> Self:
+        """Return this runtime with a placement for the agents that it creates; None: the server decides."""
+        other = copy(self)
+        other._placement = placement  # noqa: SLF001 - its own class
+        return other
 
     def check_capabilities(self, capabilities: SessionCapabilities | None) -> None:
         """Raise BadInput for functions of this process: agents run where the server runs."""
@@ -66,9 +76,7 @@ class RemoteRuntime:
                 answer = await self.channel.call(request, route.answer, repeats=command.repeats)
                 yield CommandResult(route.value(answer))
 
-    async def opened(
-        self, agent_id: str, command: commands.OpenAgent, placement: str | None = None
-    ) -> commands.OpenReport:
+    async def opened(self, agent_id: str, command: commands.OpenAgent) -> commands.OpenReport:
         """Open an agent, or create it. Settings are sent only if there are any: an agent that exists stays as it is.
 
         So a key with the role `talk` opens the agents that there are.
@@ -88,7 +96,7 @@ class RemoteRuntime:
                         turn=shape.turn, waiting=shape.waiting,
                     )  # fmt: skip
         if command.create:
-            body: Any = {"name": agent_id, "settings": settings, "placement": placement}
+            body: Any = {"name": agent_id, "settings": settings, "placement": self._placement}
             request = WireRequest("POST", "/agents", body, command.id)
         else:
             request = WireRequest("PATCH", path, agent_shapes.ConfigureAgent(settings=settings), command.id)

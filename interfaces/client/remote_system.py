@@ -5,20 +5,17 @@ Whatever reads one agent at a moment reads a copy of its log; see `MirrorStore`.
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import datetime
-from functools import partial
-from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from everlog.actors.agent import commands
 from everlog.actors.agent.agent_setup import Settings, check_settings
 from everlog.actors.agent.agent_view import AgentView
-from everlog.actors.agent.commands import SessionCapabilities
 from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.agent.fork_agent import NewFork
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.agent_system import AgentSystem
-from everlog.actors.batch_outcomes import outcomes_with
+from everlog.actors.batch_outcomes import outcomes_of
 from everlog.actors.ports.ports import Ports
 from everlog.actors.reply import SendOutcome
 from everlog.actors.runtime import Placement
@@ -26,7 +23,7 @@ from everlog.actors.short_tracebacks import short_tracebacks
 from everlog.events import UsageError
 from everlog.interfaces.client.mirror_store import MirrorStore
 from everlog.interfaces.client.remote_runtime import RemoteRuntime
-from everlog.interfaces.client.server_address import WireRequest, path_of
+from everlog.interfaces.client.server_address import ValueT, WireRequest, path_of
 from everlog.interfaces.wire import agents as agent_shapes
 from everlog.projections import Projections
 
@@ -94,7 +91,7 @@ class RemoteSystem(AgentSystem):
             command=command,
         )  # fmt: skip
         assert isinstance(first, commands.OpenAgent)
-        opened = await self.runtime.opened(name, first, placement or self._own_placement)
+        opened = await self.runtime.placing(placement or self._own_placement).opened(name, first)
         return self._handles.handle(self._handles.sender(name, on_commit, by=by), opened)
 
     async def create_many(
@@ -113,16 +110,32 @@ class RemoteSystem(AgentSystem):
         """Create an agent from the state of another one at a moment; see `AgentSystem.fork`."""
         moment = at.isoformat() if isinstance(at, datetime) else at
         body = agent_shapes.ForkAgent(name=new_name, at=moment, placement=placement)
-        made = await self._call(("POST", f"/agents{path_of(name)}/forks", body), agent_shapes.ForkShape)
+        made = await self._call(WireRequest("POST", f"/agents{path_of(name)}/forks", body, self._new_id()), agent_shapes.ForkShape)
         return NewFork(made.agent, made.parent, made.parent_seq, made.head, made.closed)
 
     async def rename(self, name: str, new_name: str) -> None:
         """Give an agent another name; see `AgentSystem.rename`."""
         body = agent_shapes.RenameAgent(name=new_name)
-        await self._call(("POST", f"/agents{path_of(name)}/rename", body), agent_shapes.Done)
+        await self._call(WireRequest("POST", f"/agents{path_of(name)}/rename", body, self._new_id()), agent_shapes.Done)
 
     async def delete(self, name: str, *, with_forks: bool = False) -> Sequence[str]:
         """Delete an agent, and with `with_forks` its forks and theirs; see `AgentSystem.delete`."""
         query = [("with_forks", "true")] if with_forks else []
         request = WireRequest("DELETE", f"/agents{path_of(name)}", query=query)
-        return (await self.runtime.channel.call(request, agent_shapes.DeletedAgents, repeats=False)).deleted
+        return (await self._call(request, agent_shapes.DeletedAgents, repeats=False)).deleted
+
+    async def _call(self, request: WireRequest, kind: type[ValueT], *, repeats: bool = True) -> ValueT:
+        return await self.runtime.channel.call(request, kind, repeats=repeats)
+
+    async def agents(self) -> list[str]:
+        """Return the names of all agents that have a log, sorted."""
+        names: list[str] = await self._aside(self.store.agents)
+        return names
+
+    async def unload(self, name: str) -> bool:
+        """Unload an agent. Return False if it is at work."""
+        return await self.runtime.unload(name)
+
+
+async def _no_model(*_: Any, **__: Any) -> NoReturn:
+    raise UsageError("Models are asked by the server.")

@@ -20,7 +20,7 @@ SUB_ROOMS: Mapping[str, Sequence[str]] = {
         "deriving", "replay", "rerun", "reports", "feed", "archive", "erasure", "gateway", "hosting", "cluster",
     ),
     "interfaces": (
-        "defaults", "wire", "common", "line_editor", "output", "documents", "imports", "show", "talk", "manage",
+        "defaults", "wire", "client", "common", "line_editor", "output", "documents", "imports", "show", "talk", "manage",
         "memories", "replay_console", "fleet", "operate", "http", "explain", "cli", "tour", "testing",
     ),
 }  # fmt: skip
