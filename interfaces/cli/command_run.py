@@ -110,6 +110,7 @@ def _run(args: Namespace, world: "CommandEnvironment | None") -> int:
     module, name = args.handler.split(":")
     handler = cast("CommandHandler", getattr(importlib.import_module(f"everlog.interfaces.{module}"), name))
     world = world or CommandEnvironment()
+    args.chosen_server = _server(args, world)
     defaults = applied(args) if args.reads_defaults else nullcontext()
     try:
         with interruptible(), defaults, logged(args, world.clock):
@@ -120,6 +121,18 @@ def _run(args: Namespace, world: "CommandEnvironment | None") -> int:
             raise
         raise KeyboardInterrupt(NOTHING_LOST) from error
     return code
+
+
+def _server(args: Namespace, world: "CommandEnvironment") -> object:
+    """Return the server that the command talks to; None if it works on a folder. The usual command imports nothing for
+    that.
+    """
+    if not (args.server or os.environ.get("EVERLOG_SERVER")):
+        return None
+    from everlog.interfaces.common.bootstrap import ports_of
+    from everlog.interfaces.common.server_choice import choose_server
+
+    return choose_server(args, ports_of(world))
 
 
 def _logged_call(handler: CommandHandler, args: Namespace, world: "CommandEnvironment") -> int:

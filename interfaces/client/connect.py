@@ -49,13 +49,25 @@ async def connect_system(
     address = ServerAddress(url, key)
     if address.sends_key_in_clear:
         ports.note(f"the key is sent to {address.url} without encryption: use https://, or a tunnel")
-    async with mirrored(address, ports) as mirror:
-        await ports.aside(mirror.channel.call, _FIRST, AgentPage)  # a wrong address or key is found at once
-        runtime = RemoteRuntime(ServerChannel(address, ports, chance), ports)
-        try:
-            yield RemoteSystem(runtime, mirror, ports, placement=placement)
-        finally:
-            await runtime.close()
+    async with mirrored(address, ports) as mirror, connected(address, mirror, ports, placement, chance) as system:
+        yield system
+
+
+@asynccontextmanager
+async def connected(
+    address: ServerAddress,
+    mirror: MirrorStore,
+    ports: Ports,
+    placement: Placement | None,
+    chance: Callable[[], float] = chance,
+) -> AsyncIterator[RemoteSystem]:
+    """Connect to a server while the block runs, with copies of agents that outlive the block."""
+    await ports.aside(mirror.channel.call, _FIRST, AgentPage)  # a wrong address or key is found at once
+    runtime = RemoteRuntime(ServerChannel(address, ports, chance), ports)
+    try:
+        yield RemoteSystem(runtime, mirror, ports, placement=placement)
+    finally:
+        await runtime.close()
 
 
 _FIRST = WireRequest("GET", "/agents", query=[("limit", "1")])
