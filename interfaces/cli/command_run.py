@@ -19,6 +19,7 @@ from everlog.interfaces.common.exits import FAILED, PIPE_CLOSED, USAGE_ERROR, in
 
 if TYPE_CHECKING:
     from everlog.interfaces.common.front_end import CommandEnvironment
+    from everlog.interfaces.common.server_choice import ChosenServer
 
 NOTHING_LOST = "nothing is lost."
 """Message for Ctrl-C during a command that writes, if the command itself has none."""
@@ -120,10 +121,13 @@ def _run(args: Namespace, world: "CommandEnvironment | None") -> int:
         if args.reads_only or str(error):
             raise
         raise KeyboardInterrupt(NOTHING_LOST) from error
+    finally:
+        if args.chosen_server is not None:
+            args.chosen_server.close()
     return code
 
 
-def _server(args: Namespace, world: "CommandEnvironment") -> object:
+def _server(args: Namespace, world: "CommandEnvironment") -> "ChosenServer | None":
     """Return the server that the command talks to; None if it works on a folder. The usual command imports nothing for
     that.
     """

@@ -64,6 +64,13 @@ class ChosenServer:
         _check_options(args)
         return connected(self._address, self.mirror, self._ports, placement)
 
+    def close(self) -> None:
+        """Remove the copies, and close the connections for reading."""
+        mirror = vars(self).pop("mirror", None)
+        if mirror is not None:
+            mirror.channel.close()
+            mirror.close()
+
     def __repr__(self) -> str:
         return f"<ChosenServer {self._address.url}>"
 
