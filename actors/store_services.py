@@ -111,28 +111,37 @@ class SharedBlocks:
         return found
 
     async def create(
-        self, name: str, value: str = "", *, limit: int = BLOCK_CHARS, description: str = "", read_only: bool = False
-    ) -> SharedBlock:
-        """Create a block, or one that was deleted again. Raise BadInput if the block exists, StoreError."""
-        return await self._service.create(name, value, limit=limit, description=description, read_only=read_only)
+        self, name: str, value: str = "", *, limit: int = BLOCK_CHARS, description: str = "", read_only: bool = False,
+        event_id: str = "",
+    ) -> SharedBlock:  # fmt: skip
+        """Create a block, or one that was deleted again. Raise BadInput if the block exists, StoreError.
 
-    async def set(self, name: str, value: str, *, base: int | None = None) -> SharedBlock:
-        """Rewrite a block; `base`: only if it still has that version. Raise BadInput, StoreError."""
-        return await self._service.set(name, value, base=base)
+        `event_id` of this and of the next methods: UUIDv7 that makes the edit idempotent; empty: a new id.
+        """
+        return await self._service.create(
+            name, value, limit=limit, description=description, read_only=read_only, event_id=event_id
+        )
 
-    async def append(self, name: str, content: str) -> SharedBlock:
+    async def set(self, name: str, value: str, *, base: int | None = None, event_id: str = "") -> SharedBlock:
+        """Rewrite a block; `base`: only if it still has that version. Raise EditConflict, BadInput, StoreError."""
+        return await self._service.set(name, value, base=base, event_id=event_id)
+
+    async def append(self, name: str, content: str, *, event_id: str = "") -> SharedBlock:
         """Add a line to a block. Raises BadInput, StoreError."""
-        return await self._service.append(name, content)
+        return await self._service.append(name, content, event_id=event_id)
 
     async def change(
-        self, name: str, *, limit: int | None = None, description: str | None = None, read_only: bool | None = None
-    ) -> SharedBlock:
+        self, name: str, *, limit: int | None = None, description: str | None = None, read_only: bool | None = None,
+        event_id: str = "",
+    ) -> SharedBlock:  # fmt: skip
         """Change the attributes of a block; None: unchanged. Raise BadInput, StoreError."""
-        return await self._service.change(name, limit=limit, description=description, read_only=read_only)
+        return await self._service.change(
+            name, limit=limit, description=description, read_only=read_only, event_id=event_id
+        )
 
-    async def delete(self, name: str) -> SharedBlock:
+    async def delete(self, name: str, *, event_id: str = "") -> SharedBlock:
         """Delete a block. Its log stays; agents keep their copy of it, and cannot edit it. Raise BadInput."""
-        return await self._service.delete(name)
+        return await self._service.delete(name, event_id=event_id)
 
     def __repr__(self) -> str:
         return "<SharedBlocks: names(), show(name), history(name), create(name, value), set, append, change, delete>"

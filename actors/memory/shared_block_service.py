@@ -15,7 +15,7 @@ from everlog.actors.memory.shared_block_rules import BlockClient, BlockEdit, Blo
 from everlog.actors.ports.agent_constants import BLOCK_CHARS
 from everlog.actors.ports.effects import Clock, Ids
 from everlog.actors.ports.moments import seq_of
-from everlog.events import BadInput, BlockRemoved, MemoryEdited, StoreError, UnknownAgent, event_of
+from everlog.events import BadInput, BlockRemoved, EditConflict, MemoryEdited, StoreError, UnknownAgent, event_of
 from everlog.events.times import moment
 from everlog.store import LogReader, Store, block_of, stream_of_block
 
@@ -104,40 +104,51 @@ class SharedBlockService:
         return {name: sorted(each, key=lambda one: (one.agent, one.label)) for name, each in sorted(found.items())}
 
     async def create(
-        self, name: str, value: str = "", *, limit: int = BLOCK_CHARS, description: str = "", read_only: bool = False
-    ) -> SharedBlock:
-        """Create a block, or one that was deleted again. Raise BadInput if the block exists, StoreError."""
+        self, name: str, value: str = "", *, limit: int = BLOCK_CHARS, description: str = "", read_only: bool = False,
+        event_id: str = "",
+    ) -> SharedBlock:  # fmt: skip
+        """Create a block, or one that was deleted again. Raise BadInput if the block exists, StoreError.
+
+        `event_id` of each edit: UUIDv7 that makes it idempotent; empty: a new id.
+        """
         if not name.isprintable():
             raise BadInput(
                 f"A shared block's name is one line without control characters, not {name[:80]!r}. Nothing was made."
             )
         return await self._edit(
-            name, "created", content=value, limit=limit, description=description, read_only=read_only
+            name, "created", event_id, content=value, limit=limit, description=description, read_only=read_only
         )
 
-    async def set(self, name: str, value: str, *, base: int | None = None) -> SharedBlock:
-        """Rewrite a block; `base`: only if it still has that version. Raise BadInput, StoreError."""
-        return await self._edit(name, "set", content=value, base=base)
+    async def set(self, name: str, value: str, *, base: int | None = None, event_id: str = "") -> SharedBlock:
+        """Rewrite a block; `base`: only if it still has that version. Raise EditConflict, BadInput, StoreError."""
+        return await self._edit(name, "set", event_id, content=value, base=base)
 
-    async def append(self, name: str, content: str) -> SharedBlock:
+    async def append(self, name: str, content: str, *, event_id: str = "") -> SharedBlock:
         """Add a line to a block. Raises BadInput, StoreError."""
-        return await self._edit(name, "appended", content=content)
+        return await self._edit(name, "appended", event_id, content=content)
 
     async def change(
-        self, name: str, *, limit: int | None = None, description: str | None = None, read_only: bool | None = None
-    ) -> SharedBlock:
+        self, name: str, *, limit: int | None = None, description: str | None = None, read_only: bool | None = None,
+        event_id: str = "",
+    ) -> SharedBlock:  # fmt: skip
         """Change the attributes of a block; None: unchanged. Raise BadInput, StoreError."""
-        return await self._edit(name, "changed", limit=limit, description=description, read_only=read_only)
+        return await self._edit(name, "changed", event_id, limit=limit, description=description, read_only=read_only)
 
-    async def delete(self, name: str) -> SharedBlock:
+    async def delete(self, name: str, *, event_id: str = "") -> SharedBlock:
         """Delete a block. Its log stays; agents keep their copy of it, and cannot edit it. Raise BadInput."""
-        return await self._edit(name, "deleted")
+        return await self._edit(name, "deleted", event_id)
 
-    async def _edit(self, name: str, operation: BlockOperation, **what: str | int | bool | None) -> SharedBlock:
+    async def _edit(
+        self, name: str, operation: BlockOperation, event_id: str, **what: str | int | bool | None
+    ) -> SharedBlock:
         name = block_of(stream_of_block(name))
-        edit_id = self._ids.new(self._clock.now())
-        made = await self._blocks.edit(BlockEdit(name=name, operation=operation, id=edit_id, **what))  # type: ignore[arg-type]
+        edit_id = event_id or self._ids.new(self._clock.now())
+        edit = BlockEdit(name=name, operation=operation, id=edit_id, **what)  # type: ignore[arg-type]
+        made = await self._blocks.edit(edit)
         if made.error:
+            now = made.newest
+            if edit.base is not None and now is not None and not now.deleted and now.version != edit.base:
+                raise EditConflict(made.error, seq=now.version, current=now.value, wanted=edit.content)
             raise (StoreError if made.busy or made.unknown else BadInput)(made.error)
         assert made.newest is not None, "an edit was made"
         return made.newest

@@ -98,10 +98,11 @@ def check_body_type(request: Request, route: Route) -> None:
     """Raise the refusal of a body of another type: no form of a page can send what a route takes."""
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     has_body = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
-    if (has_body or given) and given != route.body_media:
+    taken = route.body_types or (route.body_media,)
+    if (has_body or given) and given not in taken:
         raise Refusal(
             415, "unsupported-media-type",
-            f"The body is {route.body_media}, and the request says {given or 'nothing'!r} (Content-Type).",
+            f"The body is {' or '.join(taken)}, and the request says {given or 'nothing'!r} (Content-Type).",
         )  # fmt: skip
 
 
@@ -109,7 +110,7 @@ async def read_body(request: Request, service: HttpService, limit: int) -> bytes
     """Return the body of a request. Raises the refusal of one that is too large or too slow."""
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > limit:
-        raise _too_large(limit)
+        raise too_large(limit)
     parts: list[bytes] = []
     size = 0
     try:
@@ -117,7 +118,7 @@ async def read_body(request: Request, service: HttpService, limit: int) -> bytes
             async for part in request.stream():
                 size += len(part)
                 if size > limit:
-                    raise _too_large(limit)
+                    raise too_large(limit)
                 parts.append(part)
     except TimeoutError as error:
         raise Refusal(408, "too-slow", "The body did not arrive in time. Nothing was done.") from error
@@ -126,7 +127,8 @@ async def read_body(request: Request, service: HttpService, limit: int) -> bytes
     return b"".join(parts)
 
 
-def _too_large(limit: int) -> Refusal:
+def too_large(limit: int) -> Refusal:
+    """Return the refusal of a body that is larger than a limit, in bytes."""
     return Refusal(
         413, "too-large", f"The body is larger than {limit:,} bytes. Nothing was done.", headers={"Connection": "close"}
     )

@@ -63,8 +63,9 @@ def _operation(route: Route, schemas: Mapping[Any, JsonObject], components: Mapp
         operation["description"] = described
     if route.body is not None:
         operation["requestBody"] = {"required": True, "content": {JSON: {"schema": schemas[route.body]}}}
-    elif route.body_media != JSON:
-        operation["requestBody"] = {"required": True, "content": {route.body_media: {}}}
+    elif route.body_types or route.body_media != JSON:
+        types = route.body_types or (route.body_media,)
+        operation["requestBody"] = {"required": True, "content": {media: {} for media in types}}
     return operation
 
 

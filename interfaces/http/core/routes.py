@@ -79,13 +79,15 @@ class Call:
         """Return the name that the caller uses for a stream of its tenant."""
         return self.names.outer(stream)
 
-    async def command_ids(self, stream: str) -> CommandIds:
-        """Return the ids of the command of this request: those of its Idempotency-Key, or a new id."""
+    def new_ids(self, stream: str) -> CommandIds:
+        """Return the ids that the command of this request may have: those of its Idempotency-Key, or a new id."""
         key = self.request.headers.get("idempotency-key")
         now = self.service.ports.clock.now()
-        if key is None:
-            return CommandIds(self.service.ports.ids.new(now))
-        ids = ids_of_key(key, stream, now)
+        return CommandIds(self.service.ports.ids.new(now)) if key is None else ids_of_key(key, stream, now)
+
+    async def command_ids(self, stream: str) -> CommandIds:
+        """Return the ids of the command of this request, without the one that an earlier try does not have."""
+        ids = self.new_ids(stream)
         if ids.earlier and await self.service.is_known(stream, ids.earlier):
             return CommandIds(ids.earlier)
         return ids
@@ -122,6 +124,8 @@ class Route(NamedTuple):
     media: Sequence[str] = (JSON,)
     """Media types of the answer."""
     body_media: str = JSON
+    body_types: Sequence[str] = ()
+    """Media types of a body that the route reads itself, if there are several. Only for PUT, which no form can send."""
     body_max: int = BODY_BYTES_MAX
     operator: bool = False
     """True: the route concerns the whole store, and keys of tenants get 404."""

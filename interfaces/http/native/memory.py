@@ -44,7 +44,7 @@ async def list_blocks(call: Call) -> BlocksShape:
     """Return core memory at a moment."""
 
     def read(view: AgentView) -> BlocksShape:
-        blocks = [_block(row) for row in show_commands.block_rows(view)]
+        blocks = [_block(call, row) for row in show_commands.block_rows(view)]
         return BlocksShape(agent=call.shown(view.agent_id), as_of=view.seq, blocks=blocks)
 
     shape: BlocksShape = await read_view(call, read)
@@ -56,7 +56,7 @@ async def show_block(call: Call) -> BlockShape:
     label = call.params["label"]
 
     def read(view: AgentView) -> BlockShape | None:
-        return next((_block(row) for row in view.rows("core_memory") if row["label"] == label), None)
+        return next((_block(call, row) for row in view.rows("core_memory") if row["label"] == label), None)
 
     found: BlockShape | None = await read_view(call, read)
     if found is None:
@@ -125,6 +125,6 @@ async def show_rows(call: Call) -> RowsShape:
     return found
 
 
-def _block(row: Any) -> BlockShape:
-    keys = ("label", "value", "limit", "seq", "description", "read_only", "origin")
-    return BlockShape(**{key: row[key] for key in keys})
+def _block(call: Call, row: Any) -> BlockShape:
+    keys = ("label", "value", "limit", "seq", "description", "read_only")
+    return BlockShape(**{key: row[key] for key in keys}, origin=call.shown(row["origin"]))

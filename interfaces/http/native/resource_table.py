@@ -4,9 +4,11 @@ Used by `table`, which has the routes of runs, agents, records and memory blocks
 """
 
 from everlog.interfaces.http.core.routes import Route, RouteTable
-from everlog.interfaces.http.native import archive, derived, timers
+from everlog.interfaces.http.core.uploads import UPLOAD_BYTES_MAX
+from everlog.interfaces.http.native import archive, derived, shared, sources, timers
 from everlog.interfaces.wire import archive as archive_shapes
 from everlog.interfaces.wire import derived as derived_shapes
+from everlog.interfaces.wire import shared as shared_shapes
 from everlog.interfaces.wire import timers as timer_shapes
 from everlog.interfaces.wire.agents import Done, MomentQuery
 from everlog.interfaces.wire.runs import Changed
@@ -16,6 +18,8 @@ AGENTS = f"{API}/agents"
 AGENT = f"{AGENTS}/{{agent}}"
 TEXTS = f"{AGENT}/archive"
 TEXT = f"{TEXTS}/{{memory}}"
+SHARED = f"{API}/blocks/{{block}}"
+SOURCE = f"{API}/sources/{{source}}"
 
 ARCHIVE: RouteTable = (
     Route("GET", TEXTS, archive.list_texts, "List archival memory", query=archive_shapes.ArchiveQuery,
@@ -72,4 +76,37 @@ DERIVED: RouteTable = (
           body=derived_shapes.GenerationBody, answer=Changed),
 )  # fmt: skip
 
-RESOURCES: RouteTable = (*ARCHIVE, *TIMERS, *DERIVED)
+SHARED_BLOCKS: RouteTable = (
+    Route("GET", f"{API}/blocks", shared.list_shared_blocks, "List shared blocks",
+          answer=shared_shapes.SharedBlocksShape),
+    Route("POST", f"{API}/blocks", shared.create_shared_block, "Create a shared block", "admin",
+          body=shared_shapes.CreateSharedBlock, answer=shared_shapes.SharedBlockShape, status=201),
+    Route("GET", SHARED, shared.show_shared_block, "Show a shared block", query=MomentQuery,
+          answer=shared_shapes.SharedBlockShape),
+    Route("PATCH", SHARED, shared.edit_shared_block, "Change a shared block", "talk",
+          body=shared_shapes.EditSharedBlock, answer=shared_shapes.SharedBlockShape),
+    Route("DELETE", SHARED, shared.delete_shared_block, "Delete a shared block", "admin",
+          answer=shared_shapes.SharedBlockShape),
+    Route("POST", f"{SHARED}/append", shared.append_to_shared_block, "Add a line to a shared block", "talk",
+          body=shared_shapes.AppendToBlock, answer=shared_shapes.SharedBlockShape),
+    Route("GET", f"{SHARED}/history", shared.show_block_history, "List the edits of a shared block",
+          answer=shared_shapes.BlockHistoryShape),
+    Route("PUT", f"{AGENT}/shared/{{block}}", shared.attach_shared_block, "Attach a shared block", "admin",
+          body=shared_shapes.AttachBlock, answer=Changed),
+    Route("DELETE", f"{AGENT}/shared/{{block}}", shared.detach_shared_block, "Detach a shared block", "admin",
+          answer=Changed),
+)  # fmt: skip
+
+SOURCES: RouteTable = (
+    Route("GET", f"{API}/sources", sources.list_sources, "List sources", query=shared_shapes.TimeQuery,
+          answer=shared_shapes.SourcesShape),
+    Route("GET", f"{SOURCE}/documents", sources.list_documents, "List the documents of a source",
+          query=shared_shapes.TimeQuery, answer=shared_shapes.DocumentsShape),
+    Route("PUT", f"{SOURCE}/documents/{{document}}", sources.upload_document, "Upload a document", "admin",
+          answer=shared_shapes.UploadedShape, statuses=(201,), body_types=sources.DOCUMENT_TYPES,
+          body_max=UPLOAD_BYTES_MAX),
+    Route("PUT", f"{AGENT}/sources/{{source}}", sources.attach_source, "Attach a source", "admin", answer=Changed),
+    Route("DELETE", f"{AGENT}/sources/{{source}}", sources.detach_source, "Detach a source", "admin", answer=Changed),
+)  # fmt: skip
+
+RESOURCES: RouteTable = (*ARCHIVE, *TIMERS, *DERIVED, *SHARED_BLOCKS, *SOURCES)

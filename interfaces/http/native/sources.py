@@ -1,0 +1,117 @@
+"""Sources of documents: list them at any moment, upload documents, attach them to agents."""
+
+from pathlib import Path
+from typing import Any
+
+from everlog.actors.memory.document_load import Document, UnreadableDocument
+from everlog.actors.store_services import DocumentSources
+from everlog.events import BadInput
+from everlog.events.times import moment
+from everlog.interfaces.documents import KINDS, DocumentFile, check_readers_installed, read
+from everlog.interfaces.http.core.moments import time_of_parameter
+from everlog.interfaces.http.core.refusals import Refusal
+from everlog.interfaces.http.core.routes import Call, JsonResponse, not_found
+from everlog.interfaces.http.core.uploads import uploaded
+from everlog.interfaces.wire.runs import Changed
+from everlog.interfaces.wire.shared import (
+    DocumentRow,
+    DocumentsShape,
+    SourceRow,
+    SourcesShape,
+    UploadedShape,
+)
+from everlog.store import source_of, stream_of
+
+SUFFIXES = {kind.media_type: suffix for suffix, kind in reversed(KINDS.items())}
+"""Extension of a file of each media type, which chooses its reader."""
+DOCUMENT_TYPES = tuple(sorted(SUFFIXES))
+"""Media types of documents that can be uploaded."""
+ORIGIN = "upload"
+
+
+async def list_sources(call: Call) -> SourcesShape:
+    """List the sources with the agents that can search them, as of a time."""
+    when = time_of_parameter(call.query.as_of, "as_of")
+    sources, names = call.service.system.sources, call.names
+    loaded = [name for name in await sources.names() if names.owns(name)]
+    attached = {
+        name: [names.outer(agent) for agent in agents if names.owns(agent)]
+        for name, agents in (await sources.attached(as_of=when)).items()
+        if names.owns(name)
+    }
+    rows = []
+    for name in sorted({*loaded, *attached}):
+        documents = await sources.documents(name, as_of=when) if name in loaded else ()
+        rows.append(
+            SourceRow(
+                source=names.outer(name), documents=len(documents), agents=attached.get(name, []),
+                characters=sum(row["chars"] for row in documents),
+            )
+        )  # fmt: skip
+    return SourcesShape(sources=rows)
+
+
+async def list_documents(call: Call) -> DocumentsShape:
+    """List the documents of a source, as of a time."""
+    name = await _known_source(call)
+    when = time_of_parameter(call.query.as_of, "as_of")
+    rows = [
+        DocumentRow(
+            document=row["document"], title=row["title"], characters=row["chars"], bytes=row["bytes"],
+            media_type=row["media_type"], sha256=row["sha256"], origin=row["origin"], seq=row["seq"],
+            loaded=moment(row["time"]),
+        )
+        for row in await _sources(call).documents(name, as_of=when)
+    ]  # fmt: skip
+    return DocumentsShape(source=call.params["source"], documents=rows)
+
+
+async def upload_document(call: Call) -> Any:
+    """Load a document into a source, which is created if needed. The type of the body chooses the reader of its text.
+
+    A document of the same name is replaced; its text before stays in the log.
+    """
+    media = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    source = source_of(stream_of(call.names.inner(call.params["source"])))
+    name = call.params["document"]
+    if media not in SUFFIXES:
+        raise Refusal(415, "unsupported-media-type", f"Say what the document is: {', '.join(DOCUMENT_TYPES)}.")
+    async with uploaded(call.request, call.service, suffix=SUFFIXES[media]) as path:
+        document: Document | UnreadableDocument = await call.service.ports.aside(_read, name, path)
+    if isinstance(document, UnreadableDocument):
+        raise BadInput(f"{name!r} was not loaded: {document.reason}.")
+    report = await _sources(call).load(source, [document])
+    if report.failed:
+        raise BadInput(f"{name!r} was not loaded: {report.failed[0].reason}.")
+    status = "new" if report.new else "changed" if report.changed else "unchanged"
+    shape = UploadedShape(source=call.params["source"], document=name, status=status, characters=len(document.text))
+    return JsonResponse(shape, 201 if status == "new" else 200)
+
+
+async def attach_source(call: Call) -> Changed:
+    """Let an agent search the documents of a source."""
+    name = await _known_source(call)
+    return Changed(changed=await (await call.agent()).attach_source(name))
+
+
+async def detach_source(call: Call) -> Changed:
+    """Stop an agent from searching the documents of a source. The source itself stays."""
+    return Changed(changed=await (await call.agent()).detach_source(call.names.inner(call.params["source"])))
+
+
+def _read(name: str, path: Path) -> Document | UnreadableDocument:
+    file = DocumentFile(name=name, path=path, origin=ORIGIN, bytes=path.stat().st_size)
+    check_readers_installed([file])
+    return read(file)
+
+
+def _sources(call: Call) -> DocumentSources:
+    return call.service.system.sources
+
+
+async def _known_source(call: Call) -> str:
+    """Return the name in the store of the source that the path names. Raises the refusal of one that does not exist."""
+    name = call.names.inner(call.params["source"])
+    if name not in await _sources(call).names():
+        raise not_found(f"source {call.params['source'][:80]!r}")
+    return name
