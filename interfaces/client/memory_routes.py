@@ -82,11 +82,23 @@ MEMORY_ROUTES: Mapping[type[Command], Callable[[Any], CommandRoute]] = {
         "POST", "/archive/batch", changes(sent), archive_shapes.StoredTexts, lambda answer: list(answer.memories)
     ),
     commands.UpdateMemory: lambda sent: CommandRoute(
-        "PATCH", f"/archive{path_of(sent.memory_id)}", changes(sent, "memory_id"), Done
+        "PUT", f"/archive{path_of(sent.memory_id)}", changes(sent, "memory_id"), Done
     ),
     commands.DeleteMemory: lambda sent: CommandRoute("DELETE", f"/archive{path_of(sent.memory_id)}", None, Done),
     commands.SetTimer: _timer,
     commands.CancelTimer: lambda sent: CommandRoute("DELETE", f"/timers{path_of(sent.timer)}", None, Done, is_done),
+    commands.AttachSource: lambda sent: CommandRoute(
+        "PUT", f"/sources{path_of(sent.source)}", None, Changed, is_changed
+    ),
+    commands.DetachSource: lambda sent: CommandRoute(
+        "DELETE", f"/sources{path_of(sent.source)}", None, Changed, is_changed
+    ),
+    commands.FollowBlock: lambda sent: CommandRoute(
+        "PUT", f"/shared{path_of(sent.block)}", {"label": sent.label}, Changed, is_changed
+    ),
+    commands.UnfollowBlock: lambda sent: CommandRoute(
+        "DELETE", f"/shared{path_of(sent.block)}", None, Changed, is_changed
+    ),
     memory_commands.DeriveMemories: _derivation,
     memory_commands.NoteFact: _fact,
     memory_commands.EndFact: _fact_end,

@@ -6,21 +6,21 @@ records are added. The folder is removed with the object.
 """
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, NoReturn
 
 from everlog.actors.ports.ports import Ports
 from everlog.actors.ports.real_clock import make_store
-from everlog.events import EverlogError, UnknownAgent
+from everlog.events import Draft, EverlogError, Record, UnknownAgent, UsageError
 from everlog.interfaces.client.server_address import WireRequest, is_missing, path_of
 from everlog.interfaces.client.server_channel import BlockingChannel
 from everlog.interfaces.wire.agents import AgentPage, AgentRow
 from everlog.interfaces.wire.memory import RecordPage
 from everlog.projections import DERIVER
-from everlog.store import ExportedStream, FileStore, LogReader, States
+from everlog.store import ExportedStream, FileLog, FileStore, LogReader, States, name_of
 from everlog.store.backup.export_file import ExportReader
 from everlog.store.streams.register import Register, RegisterScan
 
@@ -50,6 +50,10 @@ class MirrorStore(FileStore):
         self._copies: dict[str, ExportedStream] = {}
         """Streams whose copies are whole, by name."""
         self._fetching = False
+        self._take_in, self.restore = self.restore, self._refuse  # type: ignore[method-assign]
+        self.begin_move = self._refuse  # type: ignore[method-assign]
+        self._names = _MirrorAliases(self._refuse)
+        self.aliases = self._names  # type: ignore[assignment]
         self._read, self._states, self._groups = self.reader, self.states, self.reader_groups
         self._placed, self._all_partitions, self._all_assigned = self.partition_of, self.partitions, self.assigned
         self.reader, self.partition_of = self._reader, self._partition_of  # type: ignore[method-assign]
@@ -61,6 +65,38 @@ class MirrorStore(FileStore):
     def close(self) -> None:
         """Remove the copies."""
         self._temporary.cleanup()
+
+    def open(self, agent_id: str, command: str, *, take_over: bool = False) -> FileLog:
+        """Open the log of a copy while it is taken in. Raises UsageError at any other time."""
+        if not self._fetching:
+            self._refuse()
+        return super().open(agent_id, command, take_over=take_over)
+
+    def open_partition(self, partition: str, command: str, *, label: str = "", take_over: bool = False) -> FileLog:
+        """Open a partition of a copy while it is taken in. Raises UsageError at any other time."""
+        if not self._fetching:
+            self._refuse()
+        return super().open_partition(partition, command, label=label, take_over=take_over)
+
+    def register(self, agent_id: str, *, shared: bool = False) -> bool:
+        """Raise UsageError: the server registers agents."""
+        self._refuse()
+
+    def register_many(self, names: Iterable[str], *, shared: bool = False) -> list[str]:
+        """Raise UsageError: the server registers agents."""
+        self._refuse()
+
+    def fork(
+        self, parent: str, at: int, name: str, *, event_id: str, closing: Sequence[Draft] = ()
+    ) -> Sequence[Record]:
+        """Raise UsageError: the server makes forks."""
+        self._refuse()
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise UsageError(
+            f"This cannot be done through the server {self.channel.address.url}: it changes files of the store. Do it "
+            "where the store is, with --store DIR. Nothing was changed."
+        )
 
     def rows(self, *, deleted: bool = True) -> Iterator[AgentRow]:
         """Yield the agents of the server, by name."""
@@ -82,8 +118,7 @@ class MirrorStore(FileStore):
         """Download what changed of every agent, for questions about all of them."""
         for row in self.rows():
             self.fetch(row.agent, row.head)
-            if row.name != row.agent and self.aliases.shown().get(row.agent) != row.name:
-                self.aliases.give(row.agent, row.name, self._ports.clock.now())
+            self._names.names[row.agent] = row.name
 
     def fetch(self, stream: str, head: int | None = None) -> None:
         """Download an agent, unless its copy is whole. `head`: its last seq, if that is known.
@@ -107,7 +142,7 @@ class MirrorStore(FileStore):
                 for before in contents.streams:
                     if before.agent_id not in self._copies and before.agent_id != contents.agent_id:
                         self._fetch_ancestor(before.agent_id)
-                self.restore(path, DERIVER)
+                self._take_in(path, DERIVER)
             finally:
                 self._fetching = False
                 path.unlink()
@@ -165,6 +200,31 @@ class MirrorStore(FileStore):
     def _assigned(self) -> dict[str, str]:
         self.fetch_all()
         return self._all_assigned()
+
+
+class _MirrorAliases:
+    """Names of the copies, as the server has told them; the server gives names."""
+
+    def __init__(self, refuse: Callable[..., NoReturn]) -> None:
+        self.names: dict[str, str] = {}
+        """Newest name of each agent, by stream."""
+        self.give = refuse
+
+    def shown(self) -> dict[str, str]:
+        """Return the names that were given, by stream."""
+        return {stream: name for stream, name in self.names.items() if name != stream}
+
+    def of(self, agent_id: str) -> list[str]:
+        """Return the names that were given to an agent."""
+        return [name for name in (self.shown().get(agent_id),) if name is not None]
+
+    def resolve(self, text: str) -> str:
+        """Return the name as it is: the server resolves names."""
+        return name_of(text)
+
+    def remove_of(self, _: str) -> list[str]:
+        """Return nothing: the server forgets the names of deleted agents."""
+        return []
 
 
 class _FetchedRegister:

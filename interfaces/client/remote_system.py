@@ -3,7 +3,7 @@
 Whatever reads one agent at a moment reads a copy of its log; see `MirrorStore`. The rest are requests of their own.
 """
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NoReturn
 
@@ -13,16 +13,23 @@ from everlog.actors.agent.agent_view import AgentView
 from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.agent.fork_agent import NewFork
 from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.agent_handles import AgentHandles
 from everlog.actors.agent_ref import AgentRef
+from everlog.actors.agent_state import AgentState
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.batch_outcomes import outcomes_of
+from everlog.actors.ports.agent_constants import PAGE_RESULTS
+from everlog.actors.ports.effects import ANYTHING, Filters, Page
 from everlog.actors.ports.ports import Ports
 from everlog.actors.reply import SendOutcome
 from everlog.actors.runtime import Placement
 from everlog.actors.short_tracebacks import short_tracebacks
+from everlog.actors.store_services import DocumentSources, SharedBlocks
 from everlog.events import UsageError
 from everlog.interfaces.client.mirror_store import MirrorStore
+from everlog.interfaces.client.remote_documents import RemoteBlockService, RemoteSources
 from everlog.interfaces.client.remote_runtime import RemoteRuntime
+from everlog.interfaces.client.remote_search import search_agent, search_agents
 from everlog.interfaces.client.server_address import ValueT, WireRequest, path_of
 from everlog.interfaces.wire import agents as agent_shapes
 from everlog.projections import Projections
@@ -47,6 +54,15 @@ class MirrorReading(LocalSystem):
         """Accept every agent: the server checks."""
 
 
+class RemoteHandles(AgentHandles):
+    """Factory of the handles on agents of a server, which is asked to search."""
+
+    async def _search(self, search: Callable[..., Awaitable[Page]], agent_id: str, *how: Any) -> Page:
+        assert isinstance(self._runtime, RemoteRuntime)
+        archival = search is AgentState.search_archive
+        return await search_agent(self._runtime.channel, agent_id, *how, archival=archival)
+
+
 @short_tracebacks
 class RemoteSystem(AgentSystem):
     """The agents of the store of a server. `connect_system` makes it."""
@@ -61,6 +77,14 @@ class RemoteSystem(AgentSystem):
             reading=reading, where=runtime.channel.address.url,
         )  # fmt: skip
         self._own_placement = placement
+        blocks: Any = RemoteBlockService(mirror.channel, ports)
+        self.shared = SharedBlocks(blocks, ports.aside)
+        sources: Any = RemoteSources(mirror.channel)
+        self.sources = DocumentSources(sources, ports.aside)
+        self._handles = RemoteHandles(
+            runtime, reading, mirror, capabilities=None, ports=ports, prices=self.prices, rename=self.rename,
+            where=runtime.channel.address.url,
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         return f"<RemoteSystem {self.runtime.channel.address.url}>"
@@ -126,6 +150,13 @@ class RemoteSystem(AgentSystem):
 
     async def _call(self, request: WireRequest, kind: type[ValueT], *, repeats: bool = True) -> ValueT:
         return await self.runtime.channel.call(request, kind, repeats=repeats)
+
+    async def search(
+        self, query: str, page: int = 0, count: int = PAGE_RESULTS, filters: Filters = ANYTHING, *,
+        agents: Sequence[str] | None = None, as_of: datetime | None = None,
+    ) -> Page:  # fmt: skip
+        """Search what all agents have heard, said, stored and concluded; see `AgentSystem.search`."""
+        return await search_agents(self.runtime.channel, agents, query, page, count, filters, as_of)
 
     async def agents(self) -> list[str]:
         """Return the names of all agents that have a log, sorted."""

@@ -20,6 +20,7 @@ from everlog.events import BadInput, UsageError
 if TYPE_CHECKING:
     from everlog.actors.runtime import Placement
     from everlog.interfaces.client.mirror_store import MirrorStore
+    from everlog.interfaces.client.remote_documents import RemoteBlockService, RemoteSources
     from everlog.interfaces.client.remote_system import RemoteSystem
 
 SERVER_VARIABLE, KEY_VARIABLE, KEY_FILE_VARIABLE = "EVERLOG_SERVER", "EVERLOG_KEY", "EVERLOG_KEY_FILE"
@@ -63,6 +64,18 @@ class ChosenServer:
 
         _check_options(args)
         return connected(self._address, self.mirror, self._ports, placement)
+
+    def blocks(self) -> "RemoteBlockService":
+        """Return the shared blocks."""
+        from everlog.interfaces.client.remote_documents import RemoteBlockService
+
+        return RemoteBlockService(self.mirror.channel, self._ports)
+
+    def sources(self) -> "RemoteSources":
+        """Return the sources of documents."""
+        from everlog.interfaces.client.remote_documents import RemoteSources
+
+        return RemoteSources(self.mirror.channel)
 
     def close(self) -> None:
         """Remove the copies, and close the connections for reading."""

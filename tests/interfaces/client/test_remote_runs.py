@@ -94,6 +94,8 @@ def seen(value: Any) -> Any:
         return str(value), value.turn, value.calls, value.tokens, [shape(record) for record in value.records]
     if isinstance(value, str) and len(value) == 36:
         return "id"
+    if isinstance(value, msgspec.Struct):
+        return msgspec.json.decode(msgspec.json.encode(value))
     return [seen(each) for each in value] if isinstance(value, list) else value
 
 
