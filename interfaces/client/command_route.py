@@ -23,6 +23,8 @@ class CommandRoute(NamedTuple):
     """Shape of the answer; None: a stream of the run."""
     value: Callable[[Any], Any] = lambda _: None
     """Makes the value of the command from the answer."""
+    missing: Any = None
+    """Value of the command if the agent has no such thing; None: that is an error."""
 
     @property
     def streams(self) -> bool:

@@ -86,7 +86,9 @@ MEMORY_ROUTES: Mapping[type[Command], Callable[[Any], CommandRoute]] = {
     ),
     commands.DeleteMemory: lambda sent: CommandRoute("DELETE", f"/archive{path_of(sent.memory_id)}", None, Done),
     commands.SetTimer: _timer,
-    commands.CancelTimer: lambda sent: CommandRoute("DELETE", f"/timers{path_of(sent.timer)}", None, Done, is_done),
+    commands.CancelTimer: lambda sent: CommandRoute(
+        "DELETE", f"/timers{path_of(sent.timer)}", None, Done, is_done, missing=False
+    ),
     commands.AttachSource: lambda sent: CommandRoute(
         "PUT", f"/sources{path_of(sent.source)}", None, Changed, is_changed
     ),

@@ -112,7 +112,7 @@ class MirrorStore(FileStore):
         try:
             return self._position(name).agent
         except UnknownAgent:
-            return super().stream_of(name)
+            return name_of(name)
 
     def fetch_all(self) -> None:
         """Download what changed of every agent, for questions about all of them."""
@@ -217,10 +217,6 @@ class _MirrorAliases:
     def of(self, agent_id: str) -> list[str]:
         """Return the names that were given to an agent."""
         return [name for name in (self.shown().get(agent_id),) if name is not None]
-
-    def resolve(self, text: str) -> str:
-        """Return the name as it is: the server resolves names."""
-        return name_of(text)
 
     def remove_of(self, _: str) -> list[str]:
         """Return nothing: the server forgets the names of deleted agents."""

@@ -17,7 +17,7 @@ from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, out
 from everlog.actors.memory.shared_block_rules import BlockClient
 from everlog.actors.ports.ports import Ports
 from everlog.actors.runtime import Placement
-from everlog.events import BadInput, ClusterError, EverlogError, Heartbeat, HostLost, Record, event_of
+from everlog.events import BadInput, ClusterError, EverlogError, Heartbeat, HostLost, Record, UnknownAgent, event_of
 from everlog.interfaces.client.command_route import CommandRoute
 from everlog.interfaces.client.command_routes import opened_of, route_of, settings_shape
 from everlog.interfaces.client.remote_blocks import RemoteBlocks
@@ -73,8 +73,14 @@ class RemoteRuntime:
                     yield item
             else:
                 request = route.request(agent_id, command.id)
-                answer = await self.channel.call(request, route.answer, repeats=command.repeats)
-                yield CommandResult(route.value(answer))
+                try:
+                    answer = await self.channel.call(request, route.answer, repeats=command.repeats)
+                except EverlogError as error:
+                    if route.missing is None or isinstance(error, UnknownAgent) or not is_missing(error):
+                        raise
+                    yield CommandResult(route.missing)
+                else:
+                    yield CommandResult(route.value(answer))
 
     async def opened(self, agent_id: str, command: commands.OpenAgent) -> commands.OpenReport:
         """Open an agent, or create it. Settings are sent only if there are any: an agent that exists stays as it is.
