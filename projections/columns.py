@@ -5,7 +5,10 @@ Used by `fleet_views`.
 
 from collections.abc import Sequence
 
+import pyarrow as pa
 from duckdb.sqltypes import DuckDBPyType
+
+from everlog.events import BadInput
 
 _ODD = frozenset({"bignum", "bit", "geometry", "interval", "time with time zone", "union", "variant"})
 _HOLDS = frozenset({"array", "list", "map", "struct", "tuple"})
@@ -30,3 +33,18 @@ def as_texts(query: str, names: Sequence[str], odd: Sequence[bool]) -> str:
     inner = ", ".join(f"c{number}" for number in range(len(names)))
     quoted = query.replace("'", "''")
     return f"SELECT {columns} FROM query('{quoted}') AS t({inner})"
+
+
+def plain(field: pa.Field) -> pa.Field:
+    """Return a field with whole numbers as 64 bits, which every tool reads: DuckDB's sums have 128 bits."""
+    return field.with_type(pa.int64()) if field.type == pa.decimal128(38, 0) else field
+
+
+def cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return rows with the types of a schema. Raises BadInput for a whole number that has too many bits."""
+    try:
+        return batch.cast(schema)
+    except pa.ArrowInvalid as error:
+        raise BadInput(
+            f"The query failed: a whole number has more than 64 bits ({error}). Cast it to DOUBLE."
+        ) from error

@@ -1,8 +1,10 @@
-"""Query the records of the whole fleet with one SELECT over views. The engine can only read, by construction.
+"""Query the records of the whole fleet, or of one tenant, with one SELECT over views. The engine can only read, by
+construction.
 
 The views are SQL files in `sql/fleet/`, set-oriented: one pass over millions of rows. The files in `sql/` serve a few
-agents at a time, as of a seq. A law checks that both mean the same. The engine has no table of its own, and may open no
-other files than its own sealed ones, so that a query has nothing to change.
+agents at a time, as of a seq. A law checks that both mean the same. The engine has no table of its own that lasts, and
+may open no other files than its own sealed ones, so that a query has nothing to change. The engine of a tenant has a
+copy of that tenant's records, and may open no file.
 
 Used by `actors/reports` and `everlog sql`.
 """
@@ -18,12 +20,13 @@ import msgspec
 import pyarrow as pa
 
 from everlog.events import BadInput, CorruptLog, EverlogError, StoreError
-from everlog.projections.columns import as_texts, is_odd
+from everlog.projections.columns import as_texts, cast, is_odd, plain
 from everlog.projections.fleet_lineage import forks_table, lineage_table, lives_table, names_table
 from everlog.projections.price_sql import COST, VIEW, ListedPrice, price_list, price_of
 from everlog.projections.projection_constants import FLEET_MEMORY_MB, FLEET_SCRATCH_MB
 from everlog.projections.query_hints import hinted
 from everlog.projections.sql_catalogue import fleet_view, sql
+from everlog.projections.tenant_records import names_of_tenant, stopper, tenant_records
 from everlog.store import FIGURES, SCHEMA
 
 VIEWS = (
@@ -56,7 +59,8 @@ MEMORY_VIEWS = (
 """Views of what agents remember now, in their current incarnation: projections of the same names, for all agents."""
 NAMED_VIEWS = (*VIEWS, *MEMORY_VIEWS, "prices")
 """Names of everything that a query may name."""
-NEEDS = {"model_calls": "prices", "cost_of": "prices", "price_of": "prices", "pressure": "read_through"}
+NEEDS = {"model_calls": "prices", "cost_of": "prices", "price_of": "prices", "pressure": "read_through",
+         "current_records": "read_through"}  # fmt: skip
 """Name of what must be made before each of these can be."""
 ROWS_AT_ONCE = 8_192
 """Number of rows of an answer that are fetched at a time."""
@@ -139,6 +143,8 @@ class FleetViews:
         *,
         upto: int | None = None,
         agent_id: str | None = None,
+        tenant: str = "",
+        opened: Callable[[Callable[[], None]], None] = lambda _: None,
         rare: Sequence[str] | None = None,
         limits: QueryLimits = QUERY_LIMITS,
         damage: DamageCheck = lambda: None,
@@ -150,6 +156,8 @@ class FleetViews:
 
         `rare`: those of `paths` that may hold records of `RARE_KINDS`; None: all.
         `upto`: only records written until then (microseconds UTC, inclusive). `agent_id`: only records of this agent.
+        `tenant`: only records of the streams whose names begin with this prefix, under the names without it: see
+        `tenant_records`; empty: all. `opened` gets functions that stop what runs, from another thread.
         `damage` is called to find out whether a file is the reason of a failure.
         `prices` is called by a query that needs them: the first that fits a model counts.
         `names`: newest name of each agent that was given another one.
@@ -158,26 +166,31 @@ class FleetViews:
         """
         self._damage = damage
         self._scratch = tempfile.TemporaryDirectory(prefix="everlog-sql-")
-        self._db = duckdb.connect(
-            ":memory:",
-            config={
-                "memory_limit": f"{limits.memory_mb}MB",
-                "temp_directory": self._scratch.name,
-                "max_temp_directory_size": f"{limits.scratch_mb}MB",
-                "autoinstall_known_extensions": "false",
-                "autoload_known_extensions": "false",
-                "python_enable_replacements": "false",
-                "preserve_insertion_order": "false",
-                **({} if limits.threads is None else {"threads": str(limits.threads)}),
-            },
-        )
+        config = {
+            "memory_limit": f"{limits.memory_mb}MB",
+            "max_temp_directory_size": f"{limits.scratch_mb}MB",
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "python_enable_replacements": "false",
+            "preserve_insertion_order": "false",
+            **({} if limits.threads is None else {"threads": str(limits.threads)}),
+        }
+        self._db = duckdb.connect(":memory:", config={**config, "temp_directory": self._scratch.name})
+        opened(stopper(self._db))
         self._unmade: dict[str, Callable[[], list[str]]] = {"prices": lambda: _price_statements(prices())}
         self._unmade["current_records"] = lambda: [f"CREATE VIEW current_records AS {_CURRENT}"]
         self._unmade |= {view: partial(_view_statements, view) for view in (*VIEWS, *MEMORY_VIEWS)}
         """Statements that make the views that no query has named yet. Making all of them takes longer than a count."""
         try:
+            if tenant:
+                names = names_of_tenant(names or {}, tenant)
+                with tenant_records(paths, _Rows(fresh), tenant, config, opened) as records:
+                    self._keep(records)
+                paths, rare = (), ()
+            else:
+                self._db.register("fresh", _Rows(fresh))
             self._db.register("given_names", _Rows(names_table(names or {})))
-            self._make(paths, paths if rare is None else rare, fresh, upto, agent_id)
+            self._make(paths, paths if rare is None else rare, upto, agent_id)
         except _FAILED as error:
             self.close()
             raise _error(error, damage) from error
@@ -192,12 +205,15 @@ class FleetViews:
             for statement in self._unmade.pop(name)():
                 self._db.execute(statement)
 
-    def _make(
-        self, paths: Sequence[str], rare: Sequence[str], fresh: pa.Table, upto: int | None, agent_id: str | None
-    ) -> None:
+    def _keep(self, records: pa.RecordBatchReader) -> None:
+        """Copy the records of a tenant into this engine, which uses its folder for what its memory cannot hold."""
+        self._db.register("arriving", records)
+        self._db.execute("CREATE TABLE fresh AS FROM arriving")
+        self._db.unregister("arriving")
+
+    def _make(self, paths: Sequence[str], rare: Sequence[str], upto: int | None, agent_id: str | None) -> None:
         run = self._db.execute
         run("SET TimeZone = 'UTC'")
-        self._db.register("fresh", _Rows(fresh))
         if paths:
             run(f"SET allowed_paths = [{_quoted(paths)}]")
         # From here on the engine opens no file but the sealed ones.
@@ -272,7 +288,7 @@ class FleetViews:
             reader = self._as_written(query).to_arrow_reader(ROWS_AT_ONCE)
         except _FAILED as error:
             raise _error(error, self._damage, lambda said: hinted(said, query, self.columns())) from error
-        schema = pa.schema([_plain(field) for field in reader.schema])
+        schema = pa.schema([plain(field) for field in reader.schema])
         return schema, self._fetched(reader, schema)
 
     def columns(self) -> dict[str, list[tuple[str, str]]]:
@@ -313,7 +329,7 @@ class FleetViews:
     def _fetched(self, reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         try:
             for batch in reader:
-                yield batch if schema == reader.schema else _cast(batch, schema)
+                yield batch if schema == reader.schema else cast(batch, schema)
         except _FAILED as error:
             raise _error(error, self._damage) from error
 
@@ -330,20 +346,6 @@ def _view_statements(view: str) -> list[str]:
 
 def _price_statements(prices: Sequence[ListedPrice]) -> list[str]:
     return [price_list(prices), price_of(prices), COST, VIEW]
-
-
-def _plain(field: pa.Field) -> pa.Field:
-    """Return a field with whole numbers as 64 bits, which every tool reads: DuckDB's sums have 128 bits."""
-    return field.with_type(pa.int64()) if field.type == pa.decimal128(38, 0) else field
-
-
-def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    try:
-        return batch.cast(schema)
-    except pa.ArrowInvalid as error:
-        raise BadInput(
-            f"The query failed: a whole number has more than 64 bits ({error}). Cast it to DOUBLE."
-        ) from error
 
 
 def _quoted(paths: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ import msgspec
 
 from everlog.actors.agent import agent_setup, model_pool
 from everlog.actors.agent.activation_state import ActivationState, activation_state_of
-from everlog.actors.agent.conversation_import import ImportedMessage, ImportReport
+from everlog.actors.agent.conversation_import import ImportedMessage, ImportReport, ids_of_import
 from everlog.actors.agent.event_writer import CommitListener, EventWriter, ids_of, signed
 from everlog.actors.agent.model_step import ModelCaller
 from everlog.actors.agent.orphaned_turns import end_orphaned_turns
@@ -381,14 +381,16 @@ class Agent(EventWriter):
         async with self._running:
             return await self._model_caller.expand(self._turn)
 
-    async def import_messages(self, said: Sequence[ImportedMessage]) -> ImportReport:
+    async def import_messages(self, said: Sequence[ImportedMessage], event_id: str = "") -> ImportReport:
         """Import a past conversation as one commit without a turn, then make the summaries that a live overflow would
         make.
 
         The conversation stays imported even if no model can be reached for summaries; the next turn then makes them.
+        `event_id`: of the first message, so that a repeated import imports once; empty: a new one.
         """
         times = [microseconds_of(message.said_at, "said_at") for message in said]
-        records = await self.commit([message.event for message in said], turn=self._turn, step=0, said_at=times)
+        events, ids = [message.event for message in said], ids_of_import(event_id, len(said))
+        records = await self.commit(events, turn=self._turn, step=0, ids=ids, said_at=times)
         try:
             async with self._running:
                 if await self._model_caller.fitted(self._turn, 0) is None:

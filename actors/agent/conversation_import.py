@@ -6,11 +6,22 @@ messages.
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from hashlib import sha256
 from typing import Literal
 
 import msgspec
 
-from everlog.events import BadInput, Event, MessageSent, ModelError, Record, UserMessage
+from everlog.events import (
+    RANDOM_BITS,
+    BadInput,
+    Event,
+    MessageSent,
+    ModelError,
+    Record,
+    UserMessage,
+    time_of,
+    uuid7,
+)
 from everlog.events.times import moment, since_epoch
 
 YEAR_MIN, YEAR_MAX = 1000, 8999
@@ -60,6 +71,17 @@ def conversation(lines: Iterable[bytes], source: str) -> Sequence[ImportedMessag
     if not said:
         raise BadInput(f"{source} holds no messages. A line is an object with role, content and time.")
     return said
+
+
+def ids_of_import(event_id: str, count: int) -> Sequence[str]:
+    """Return the ids of the messages of an import whose first message has the id `event_id`: the same for the same
+    arguments, so that a repeated import is recognized. None without an `event_id`.
+    """
+    at = time_of(event_id) if event_id else None
+    if at is None:
+        return ()
+    digests = (int.from_bytes(sha256(f"{event_id}#{number}".encode()).digest()) for number in range(1, count))
+    return [event_id, *(uuid7(at, digest % 2**RANDOM_BITS) for digest in digests)]
 
 
 def _said(data: bytes, place: str) -> ImportedMessage:

@@ -55,7 +55,7 @@ async def edit(agent: Agent, command: Command) -> Any:
         case commands.ImportConversation(said=said):
             if not all(getattr(message.event, "imported", False) for message in said):
                 raise BadInput("A past conversation is messages that are `imported`. Nothing of it was kept.")
-            return await agent.import_messages(said)
+            return await agent.import_messages(said, command.id)
         case commands.InsertMemory() | commands.InsertMemories() | commands.UpdateMemory() | commands.DeleteMemory():
             return await archive(agent, command)
         case commands.AddBlock() | commands.ChangeBlock() | commands.RemoveBlock():

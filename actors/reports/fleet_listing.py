@@ -67,9 +67,18 @@ def list_costs(
     The columns are agent_id, head, deleted and those of `call_costs.SUMS`; a cost is None if no price is known. Errors
     are as for `list_agents`.
     """
+    return _list(store, registered, _costs_query(today, days), deleted=True, prices=prices)
+
+
+def costs_by_agent(views: FleetViews, today: str, days: int) -> list[FleetRow]:
+    """Return the rows of `list_costs` from views that are open, of all agents that these have."""
+    rows: list[FleetRow] = views.table(_costs_query(today, days)).to_pylist()
+    return rows
+
+
+def _costs_query(today: str, days: int) -> str:
     answered = ANSWERED.format(today=today, days=days)
-    query = _COSTS.format(answered=answered, listing=sql("fleet/listing"), sums=SUMS)
-    return _list(store, registered, query, deleted=True, prices=prices)
+    return _COSTS.format(answered=answered, listing=sql("fleet/listing"), sums=SUMS)
 
 
 def _list(

@@ -27,6 +27,8 @@ def fleet_views(
     *,
     as_of: int | None = None,
     agent: str | None = None,
+    tenant: str = "",
+    opened: Callable[[Callable[[], None]], None] = lambda _: None,
     skip_damaged: bool = False,
     limits: QueryLimits = QUERY_LIMITS,
     prices: Callable[[], PriceList] | None = None,
@@ -34,9 +36,9 @@ def fleet_views(
     """Open the views of the whole fleet, with the position of the logs that they show, while the block runs.
 
     `as_of`: only records up to this time, microseconds UTC, inclusive. `agent`: only records of this agent; an unknown
-    name gives none. `skip_damaged`: check every sealed file first, and leave out damaged partitions
-    (`Snapshot.left_out`). `prices` is called by a query that needs prices of calls; None: those of the store's
-    `models.toml` and of the list that everlog ships. Raises CorruptLog, StoreError, BadInput.
+    name gives none. `tenant`, `opened`: see `FleetViews`. `skip_damaged`: check every sealed file first, and leave out
+    damaged partitions (`Snapshot.left_out`). `prices` is called by a query that needs prices of calls; None: those of
+    the store's `models.toml` and of the list that everlog ships. Raises CorruptLog, StoreError, BadInput.
     """
     if limits.memory_mb < MEMORY_MB_MIN:
         raise BadInput(f"A query needs at least {MEMORY_MB_MIN} MB of memory, not {limits.memory_mb}: raise the limit.")
@@ -48,6 +50,8 @@ def fleet_views(
             position.fresh,
             upto=as_of,
             agent_id=name,
+            tenant=tenant,
+            opened=opened,
             limits=limits,
             damage=position.damage,
             rare=position.rare_paths,

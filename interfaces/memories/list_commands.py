@@ -1,6 +1,7 @@
 """`everlog memories`, `facts` and `plans`: what an agent concluded, what it believes and what it plans, and why.
 
-Called by `cli.command_run`; the server uses the choice and the shapes of rows. They read the projections of one agent as of one moment, and write nothing.
+Called by `cli.command_run`; the server uses the choice and the shapes of rows. They read the projections of one agent
+as of one moment, and write nothing.
 """
 
 import asyncio

@@ -169,7 +169,8 @@ class _Escaping:
 
 
 def write(form: str, schema: pa.Schema, batches: RecordBatches, out: IO[bytes]) -> None:
-    """Write the result as `csv`, `parquet` or `arrow` (a file of Arrow IPC), batch by batch. Raises BadInput.
+    """Write the result as `csv`, `parquet`, `arrow` (a file of Arrow IPC) or `arrow_stream`, batch by batch. Raises
+    BadInput.
 
     CSV is escaped on a terminal, which its control characters would command; files and pipes get the exact values.
     """
@@ -189,6 +190,8 @@ def _write(form: str, schema: pa.Schema, batches: RecordBatches, out: IO[bytes])
         from pyarrow import parquet
 
         writer = parquet.ParquetWriter(out, schema, compression="zstd")
+    elif form == "arrow_stream":
+        writer = pa.ipc.new_stream(out, schema)
     else:
         writer = pa.ipc.new_file(out, schema)
     with writer:

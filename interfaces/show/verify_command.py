@@ -124,7 +124,7 @@ def _report_each(
         if not args.json:
             _print_report(report.agent_id, report, worded)
     if args.json:
-        shapes = [_shape(report, whole=whole) for report in found]
+        shapes = [proof_shape(report, whole=whole) for report in found]
         print(json_shapes.line(shapes if args.all else shapes[0]))
     elif len(found) > 1:
         agents = plural(len(found), "agent")
@@ -160,7 +160,8 @@ def _verified_text(reports: Sequence[rebuild_check.ReplayReport]) -> str:
     return replayed if checked == calls else f"{checked:,} of {replayed}"
 
 
-def _shape(report: rebuild_check.ReplayReport, *, whole: bool) -> ProofObject:
+def proof_shape(report: rebuild_check.ReplayReport, *, whole: bool) -> ProofObject:
+    """Return a report in JSON. `whole`: it is about model calls."""
     shape = {
         "agent": report.agent_id,
         "checked": report.checked,

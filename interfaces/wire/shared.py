@@ -10,6 +10,7 @@ from everlog.actors.memory.shared_block_rules import LIMIT_MAX
 from everlog.actors.ports.agent_constants import BLOCK_CHARS
 
 BlockLimit = Annotated[int, msgspec.Meta(ge=1, le=LIMIT_MAX)]
+UploadStatus = Literal["new", "changed", "unchanged"]
 BlockVersionNumber = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
 
 
@@ -159,6 +160,6 @@ class UploadedShape(msgspec.Struct, frozen=True, kw_only=True):
 
     source: str
     document: str
-    status: Literal["new", "changed", "unchanged"]
+    status: UploadStatus
     """`unchanged`: the source had exactly this text under this name."""
     characters: int

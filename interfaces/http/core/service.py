@@ -37,6 +37,13 @@ class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds in which a reader takes what was sent to it."""
     keep_alive_s: float = 15.0
     """Seconds of silence after which a stream sends a comment."""
+    queries_max: int = 2
+    """Queries over all agents that run at once; others wait."""
+    query_s: float = 30.0
+    """Seconds that such a query may take, its waiting included."""
+    query_memory_mb: int = 512
+    answer_bytes_max: int = 256 * 1024 * 1024
+    """Size of the answer of such a query."""
 
 
 class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +82,8 @@ class HttpService:
         self.rates = RateLimits(options.limits.requests_per_s, ports.clock)
         self.stopping = asyncio.Event()
         """Set when the server is about to stop: streams end with a cursor."""
+        self.queries = asyncio.Semaphore(options.limits.queries_max)
+        """Places for queries over all agents."""
         self.readers: dict[str, int] = {}
         """Number of open streams, by key."""
         self.tasks: set[asyncio.Task[object]] = set()

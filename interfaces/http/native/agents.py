@@ -69,7 +69,7 @@ async def list_all(call: Call) -> AgentPage:
 async def create(call: Call) -> Any:
     """Create an agent, or configure one that exists. 201: it is new; 200: it existed."""
     body: CreateAgent = call.body
-    settings = _settings(call, body.settings)
+    settings = settings_in(call, body.settings)
     stream = call.service.system.store.stream_of(call.names.inner(body.name))
     agent = await call.service.system.agent(
         stream, settings, placement=body.placement, by=call.caller.key_id, command="everlog serve"
@@ -95,7 +95,7 @@ async def configure(call: Call) -> AgentReport:
     """Change settings of an agent."""
     body: ConfigureAgent = call.body
     agent = await call.agent()
-    return _report(call, agent.agent_id, await agent.configure(_settings(call, body.settings)))
+    return _report(call, agent.agent_id, await agent.configure(settings_in(call, body.settings)))
 
 
 async def delete(call: Call) -> DeletedAgents:
@@ -135,7 +135,8 @@ async def unload(call: Call) -> Done:
     return Done(done=await call.service.system.unload(call.stream))
 
 
-def _settings(call: Call, given: dict[str, Any]) -> Settings:
+def settings_in(call: Call, given: dict[str, Any]) -> Settings:
+    """Return settings by their names. Raises the refusal of settings that are none, or that the caller may not give."""
     try:
         settings = settings_of(given)
     except KeyError as error:

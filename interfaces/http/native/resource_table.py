@@ -3,17 +3,21 @@
 Used by `table`, which has the routes of runs, agents, records and memory blocks.
 """
 
-from everlog.interfaces.http.core.routes import Route, RouteTable
+from everlog.interfaces.http.core.routes import JSON, Route, RouteTable
 from everlog.interfaces.http.core.uploads import UPLOAD_BYTES_MAX
-from everlog.interfaces.http.native import archive, derived, shared, sources, timers
+from everlog.interfaces.http.native import archive, derived, figures, jobs, shared, sources, sql, timers, transfer
 from everlog.interfaces.wire import archive as archive_shapes
 from everlog.interfaces.wire import derived as derived_shapes
+from everlog.interfaces.wire import jobs as job_shapes
 from everlog.interfaces.wire import shared as shared_shapes
+from everlog.interfaces.wire import sql as sql_shapes
 from everlog.interfaces.wire import timers as timer_shapes
+from everlog.interfaces.wire import transfer as transfer_shapes
 from everlog.interfaces.wire.agents import Done, MomentQuery
 from everlog.interfaces.wire.runs import Changed
 
 API = "/api/v1"
+IMPORT_BYTES_MAX = 16 * 1024 * 1024
 AGENTS = f"{API}/agents"
 AGENT = f"{AGENTS}/{{agent}}"
 TEXTS = f"{AGENT}/archive"
@@ -109,4 +113,52 @@ SOURCES: RouteTable = (
     Route("DELETE", f"{AGENT}/sources/{{source}}", sources.detach_source, "Detach a source", "admin", answer=Changed),
 )  # fmt: skip
 
-RESOURCES: RouteTable = (*ARCHIVE, *TIMERS, *DERIVED, *SHARED_BLOCKS, *SOURCES)
+FLEET: RouteTable = (
+    Route("POST", f"{API}/sql", sql.run_sql, "Query all agents", body=sql_shapes.SqlBody, answer=sql_shapes.SqlAnswer,
+          media=(JSON, sql.CSV, sql.ARROW)),
+    Route("GET", f"{API}/cost", figures.show_cost, "Sum costs by day and model", query=sql_shapes.CostQuery,
+          answer=sql_shapes.CostShape),
+    Route("GET", f"{API}/cost/agents", figures.show_cost_of_agents, "Sum costs by agent",
+          query=sql_shapes.CostAgentsQuery, answer=sql_shapes.CostOfAgents),
+    Route("GET", f"{API}/report", figures.show_report, "Report figures of all agents", query=sql_shapes.ReportQuery,
+          answer=sql_shapes.ReportShape),
+    Route("GET", f"{API}/models", figures.list_models, "List models", answer=sql_shapes.ModelsShape),
+    Route("GET", f"{API}/cluster", figures.show_cluster, "Show the state of the cluster",
+          answer=sql_shapes.ClusterShape, operator=True),
+)  # fmt: skip
+
+TRANSFER: RouteTable = (
+    Route("GET", f"{AGENT}/export", transfer.export_agent, "Export an agent", "admin",
+          query=transfer_shapes.ExportQuery, media=(transfer.EXPORT,)),
+    Route("POST", f"{API}/restores", transfer.restore_agent, "Restore an export", "admin",
+          body_media=transfer.EXPORT, answer=transfer_shapes.RestoredShape, status=201, body_max=UPLOAD_BYTES_MAX),
+    Route("POST", f"{AGENT}/imports", transfer.import_conversation, "Import a past conversation", "admin",
+          body=transfer_shapes.ImportBody, answer=transfer_shapes.ImportedShape, status=201, body_max=IMPORT_BYTES_MAX),
+    Route("GET", f"{AGENT}/dataset", transfer.write_dataset, "Write a data set", query=transfer_shapes.DatasetQuery,
+          media=(transfer.LINES,)),
+    Route("GET", f"{AGENT}/diff", transfer.compare_moments, "Compare two moments", query=transfer_shapes.DiffQuery,
+          answer=transfer_shapes.DiffShape),
+)  # fmt: skip
+
+JOBS: RouteTable = (
+    Route("POST", f"{AGENT}/verify", jobs.verify_agent, "Verify an agent", body=job_shapes.VerifyBody,
+          answer=job_shapes.JobShape, status=202),
+    Route("POST", f"{AGENT}/reruns", jobs.rerun_agent, "Rerun inputs in a fork", "admin", body=job_shapes.RerunBody,
+          answer=job_shapes.JobShape, status=202),
+    Route("GET", f"{AGENT}/compare", jobs.compare_fork, "Compare an agent with a fork", query=job_shapes.CompareQuery,
+          answer=job_shapes.CompareShape),
+    Route("POST", f"{AGENT}/erasures/plan", jobs.plan_agent_erasure, "Plan an erasure", "admin",
+          body=transfer_shapes.EraseBody, answer=transfer_shapes.ErasurePlanShape),
+    Route("POST", f"{AGENT}/erasures", jobs.erase_agent_records, "Erase records of an agent", "admin",
+          body=transfer_shapes.EraseBody, answer=job_shapes.JobShape, status=202),
+    Route("POST", f"{SHARED}/erasures", jobs.erase_block_records, "Erase edits of a shared block", "admin",
+          body=transfer_shapes.EraseBody, answer=job_shapes.JobShape, status=202),
+    Route("POST", f"{SOURCE}/erasures", jobs.erase_source_records, "Erase documents of a source", "admin",
+          body=transfer_shapes.EraseBody, answer=job_shapes.JobShape, status=202),
+    Route("GET", f"{API}/jobs", jobs.list_jobs, "List jobs", query=job_shapes.JobsQuery, answer=job_shapes.JobList),
+    Route("GET", f"{API}/jobs/{{job}}", jobs.show_job, "Show a job", answer=job_shapes.JobShape),
+)  # fmt: skip
+
+RESOURCES: RouteTable = (
+    *ARCHIVE, *TIMERS, *DERIVED, *SHARED_BLOCKS, *SOURCES, *FLEET, *TRANSFER, *JOBS,
+)  # fmt: skip

@@ -19,6 +19,7 @@ from everlog.interfaces.wire.shared import (
     SourceRow,
     SourcesShape,
     UploadedShape,
+    UploadStatus,
 )
 from everlog.store import source_of, stream_of
 
@@ -83,7 +84,7 @@ async def upload_document(call: Call) -> Any:
     report = await _sources(call).load(source, [document])
     if report.failed:
         raise BadInput(f"{name!r} was not loaded: {report.failed[0].reason}.")
-    status = "new" if report.new else "changed" if report.changed else "unchanged"
+    status: UploadStatus = "new" if report.new else "changed" if report.changed else "unchanged"
     shape = UploadedShape(source=call.params["source"], document=name, status=status, characters=len(document.text))
     return JsonResponse(shape, 201 if status == "new" else 200)
 

@@ -1,0 +1,96 @@
+"""Run a SELECT over all agents that the caller may see, and answer as JSON, CSV or a stream of Arrow."""
+
+from typing import IO, Any, cast
+
+from starlette.responses import Response
+
+from everlog.events import BadInput
+from everlog.events.times import iso
+from everlog.interfaces.http.core.file_answers import AnswerFolder, FileAnswer
+from everlog.interfaces.http.core.fleet_queries import QueryRun, over_fleet
+from everlog.interfaces.http.core.routes import JSON, Call
+from everlog.interfaces.output import sql_output
+from everlog.interfaces.show.sql_text import with_parameters
+from everlog.interfaces.wire.sql import SqlBody
+from everlog.projections.fleet_views import FleetViews
+from everlog.store import Snapshot
+
+CSV, ARROW = "text/csv", "application/vnd.apache.arrow.stream"
+MEDIA = {"json": JSON, "csv": CSV, "arrow": ARROW}
+
+
+async def run_sql(call: Call) -> Response:
+    """Answer one SELECT over the views of all agents, at one position of their logs. Writes nothing.
+
+    A tenant's query runs in an engine that has the tenant's records only, and may open no file.
+    """
+    body: SqlBody = call.body
+    query = with_parameters(body.query, body.params)
+    at, limit = call.service.ports.clock.now(), call.service.options.limits.answer_bytes_max
+    folder = AnswerFolder()
+
+    def answer(views: FleetViews, position: Snapshot, run: QueryRun) -> bool:
+        records = _count(views) if call.names.tenant or body.agent else position.records
+        schema, batches = views.select(query)
+        with folder.path.open("wb") as file:
+            out = cast("IO[bytes]", _Limited(file, limit, run))
+            if body.format == "json":
+                columns = [{"name": field.name, "type": str(field.type)} for field in schema]
+                head = {"as_of": iso(at), "records": records, "columns": columns}
+                sql_output.write_json(head, batches, out)
+            else:
+                form = "arrow_stream" if body.format == "arrow" else body.format
+                sql_output.write(form, schema, batches, out)
+        return True
+
+    try:
+        await over_fleet(call, answer, as_of=body.as_of, agent=body.agent)
+        return FileAnswer(call.service, folder, MEDIA[body.format])
+    except BaseException:
+        folder.remove()
+        raise
+
+
+def _count(views: FleetViews) -> int:
+    return int(views.table("SELECT count(*) AS n FROM records").column("n")[0].as_py())
+
+
+class _Limited:
+    """File that refuses to become too large, and stops a query that has no time left."""
+
+    closed = False
+
+    def __init__(self, file: IO[bytes], limit: int, run: QueryRun) -> None:
+        self._file, self._limit, self._run, self._size = file, limit, run, 0
+
+    def write(self, data: Any) -> int:
+        self._run.check()
+        size = len(memoryview(data).cast("B")) if not isinstance(data, bytes) else len(data)
+        self._size += size
+        if self._size > self._limit:
+            raise BadInput(
+                f"The answer has more than {self._limit:,} bytes. Ask for fewer columns or rows (LIMIT), or aggregate."
+            )
+        self._file.write(data)
+        return size
+
+    def tell(self) -> int:
+        return self._size
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def isatty(self) -> bool:
+        return False
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        """Leave the file open: it belongs to the caller."""

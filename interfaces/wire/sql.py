@@ -1,0 +1,145 @@
+"""Queries over all agents, and figures of the fleet, as they go over HTTP."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+
+class SqlBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One SELECT over the views of all agents; docs/reference/sql.md has the views."""
+
+    query: str
+    format: Literal["json", "csv", "arrow"] = "json"
+    """`arrow`: a stream of Arrow IPC."""
+    as_of: str | None = None
+    """Time with a zone: only records up to then."""
+    agent: str = ""
+    """Only records of this agent; empty: of all."""
+    params: dict[str, str] = {}
+    """Texts in place of each `$name` of the query."""
+
+
+class SqlColumn(msgspec.Struct, frozen=True, kw_only=True):
+    """Column of an answer."""
+
+    name: str
+    type: str
+
+
+class SqlAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Answer of a query."""
+
+    as_of: datetime
+    records: int
+    """Records that the query could read."""
+    columns: Sequence[SqlColumn]
+    rows: Sequence[Sequence[Any]]
+
+
+class CostQuery(msgspec.Struct, frozen=True):
+    """Which costs to sum."""
+
+    agent: str = ""
+    """Only this agent; empty: all."""
+    days: Annotated[int, msgspec.Meta(ge=1, le=36_500)] = 7
+    """Number of days up to today (UTC)."""
+
+
+class CostAgentsQuery(msgspec.Struct, frozen=True):
+    """Over which days to sum."""
+
+    days: Annotated[int, msgspec.Meta(ge=1, le=36_500)] = 7
+    """Number of days up to today (UTC)."""
+
+
+class CostSums(msgspec.Struct, frozen=True, kw_only=True):
+    """Sums over model calls."""
+
+    calls: int
+    prompt_tokens: int
+    cached_tokens: int
+    completion_tokens: int
+    tokens: int
+    cost: float | None
+    """Of the calls whose price is known; null if there is none."""
+    unpriced: int
+    """Calls without a known price."""
+    estimated: int
+    """Calls whose endpoint reported no tokens."""
+
+
+class CostOfDay(CostSums, frozen=True, kw_only=True):
+    """Sums of one day and model."""
+
+    day: str
+    model: str
+
+
+class CostOfAgent(CostSums, frozen=True, kw_only=True):
+    """Sums of one agent."""
+
+    agent: str
+
+
+class DailyBudget(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits of an agent for a day; 0: no limit."""
+
+    tokens: int
+    cost: float
+
+
+class CostShape(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens and money by day and model."""
+
+    agent: str | None
+    today: str
+    currency: str
+    rows: Sequence[CostOfDay]
+    total: CostSums
+    spent_today: CostSums
+    budget: DailyBudget | None
+    """Of the agent; null for all agents."""
+
+
+class CostOfAgents(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens and money by agent."""
+
+    today: str
+    currency: str
+    rows: Sequence[CostOfAgent]
+    total: CostSums
+
+
+class ReportQuery(msgspec.Struct, frozen=True):
+    """Over which times to report."""
+
+    since: str | None = None
+    """Time with a zone."""
+    until: str | None = None
+    """Time with a zone, inclusive."""
+    by: Literal["day", "week", "month", "year"] | None = None
+    """Unit of the charts over time; left out: one that fits."""
+
+
+class ReportShape(msgspec.Struct, frozen=True, kw_only=True):
+    """Figures of the fleet, as `everlog report --json` prints them."""
+
+    as_of: datetime
+    figures: Mapping[str, Any]
+
+
+class ModelsShape(msgspec.Struct, frozen=True, kw_only=True):
+    """Known models, the offline model first, as `everlog models --json` prints them."""
+
+    models: Sequence[Mapping[str, Any]]
+
+
+class ClusterShape(msgspec.Struct, frozen=True, kw_only=True):
+    """State of the cluster that runs the agents."""
+
+    running: bool
+    """False: agents run in the process of the server."""
+    status: Mapping[str, Any] | None
+    """As `everlog cluster status --json` prints it, without rates; null if no cluster runs."""
