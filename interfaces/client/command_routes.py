@@ -3,7 +3,7 @@
 Used by `RemoteRuntime`. A command whose answer is a run is streamed; its value is the record of its input.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -11,6 +11,7 @@ import msgspec
 from everlog.actors.agent import commands
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.commands import Command, OpenReport
+from everlog.actors.agent.conversation_import import ImportedMessage
 from everlog.events import BadInput, Event, Heartbeat, SystemAlert, UserLogin, UserMessage
 from everlog.interfaces.client.command_route import CommandRoute, changes, is_changed, is_done
 from everlog.interfaces.client.memory_routes import MEMORY_ROUTES
@@ -37,6 +38,18 @@ def settings_shape(settings: Settings) -> dict[str, Any]:
         {name: value for name, value in given.items() if value != getattr(default, name)}
     )
     return shape
+
+
+def lines_of(said: Sequence[ImportedMessage]) -> list[dict[str, Any]]:
+    """Return the messages of a past conversation as lines of an import."""
+    return [
+        {
+            "role": "user" if isinstance(one.event, UserMessage) else "assistant", "content": one.event.text or "",
+            "time": one.said_at.isoformat(), "name": getattr(one.event, "name", "") or None,
+            "ref": getattr(one.event, "ref", "") or None,
+        }
+        for one in said
+    ]  # fmt: skip
 
 
 def opened_of(report: agent_shapes.AgentReport) -> OpenReport:

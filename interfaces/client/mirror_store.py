@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 from everlog.actors.ports.ports import Ports
 from everlog.actors.ports.real_clock import make_store
 from everlog.events import Draft, EverlogError, Record, UnknownAgent, UsageError
+from everlog.interfaces.client.remote_files import export_request
 from everlog.interfaces.client.server_address import WireRequest, is_missing, path_of
 from everlog.interfaces.client.server_channel import BlockingChannel
 from everlog.interfaces.wire.agents import AgentPage, AgentRow
@@ -150,7 +151,7 @@ class MirrorStore(FileStore):
 
     def _download(self, stream: str, path: Path) -> None:
         with path.open("wb") as file:
-            for part in self.channel.parts_of(WireRequest("GET", f"/agents{path_of(stream)}/export")):
+            for part in self.channel.parts_of(export_request(stream)):
                 file.write(part)
 
     def _is_stale(self, now: ExportedStream) -> bool:
@@ -217,6 +218,10 @@ class _MirrorAliases:
     def of(self, agent_id: str) -> list[str]:
         """Return the names that were given to an agent."""
         return [name for name in (self.shown().get(agent_id),) if name is not None]
+
+    def faults(self) -> Iterator[str]:
+        """Yield nothing: the files of names are on the server."""
+        yield from ()
 
     def remove_of(self, _: str) -> list[str]:
         """Return nothing: the server forgets the names of deleted agents."""

@@ -11,25 +11,30 @@ from copy import copy
 from typing import Any, Self
 
 from everlog.actors.agent import commands
+from everlog.actors.agent.conversation_import import ImportReport
 from everlog.actors.agent.commands import Command, CommandResult, SessionCapabilities, StreamItem
 from everlog.actors.formats.reply_preview import Preview
 from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, outcomes
 from everlog.actors.memory.shared_block_rules import BlockClient
 from everlog.actors.ports.ports import Ports
 from everlog.actors.runtime import Placement
-from everlog.events import BadInput, ClusterError, EverlogError, Heartbeat, HostLost, Record, UnknownAgent, event_of
+from everlog.events import BadInput, ClusterError, EverlogError, Heartbeat, HostLost, ModelError, Record, UnknownAgent, event_of
 from everlog.interfaces.client.command_route import CommandRoute
-from everlog.interfaces.client.command_routes import opened_of, route_of, settings_shape
+from everlog.interfaces.client.command_routes import lines_of, opened_of, route_of, settings_shape
 from everlog.interfaces.client.remote_blocks import RemoteBlocks
 from everlog.interfaces.client.run_stream import RunStream
 from everlog.interfaces.client.server_address import WireRequest, decoded, is_missing, path_of
 from everlog.interfaces.client.server_channel import ServerChannel, StreamCut
 from everlog.interfaces.wire import agents as agent_shapes
+from everlog.interfaces.wire.memory import RecordPage
 from everlog.interfaces.wire.records import RecordShape, record_of
 from everlog.interfaces.wire.runs import RunRecordsShape
+from everlog.interfaces.wire.transfer import ImportedShape
 
 AT_ONCE_MAX = 64
 """Most commands of one batch that are under way together."""
+IMPORTED = ("user_message", "message_sent", "summary")
+"""Types of the records of an import."""
 WATCHED = "timer"
 """Reason of the heartbeats whose turns no caller asked for."""
 
@@ -66,6 +71,8 @@ class RemoteRuntime:
                 yield item
         elif isinstance(command, commands.OpenAgent):
             yield CommandResult(await self.opened(agent_id, command))
+        elif isinstance(command, commands.ImportConversation):
+            yield CommandResult(await self._imported(agent_id, command))
         else:
             route = route_of(command)
             if route.streams:
@@ -107,6 +114,24 @@ class RemoteRuntime:
         else:
             request = WireRequest("PATCH", path, agent_shapes.ConfigureAgent(settings=settings), command.id)
         return opened_of(await self.channel.call(request, agent_shapes.AgentReport))
+
+    async def _imported(self, agent_id: str, command: commands.ImportConversation) -> ImportReport:
+        """Import a past conversation, and return its records."""
+        path = f"/agents{path_of(agent_id)}"
+        before = await self.channel.call(
+            WireRequest("GET", f"{path}/records", query=[("after", str(2**53)), ("limit", "1")]), RecordPage
+        )
+        request = WireRequest("POST", f"{path}/imports", {"messages": lines_of(command.said)}, command.id)
+        shape = await self.channel.call(request, ImportedShape)  # a repeat imports once: the request has its id
+        records: list[Record] = []
+        after: int | None = before.as_of
+        while after is not None:
+            query = [("after", str(after)), ("limit", "1000"), *(("type", kind) for kind in IMPORTED)]
+            page = await self.channel.call(WireRequest("GET", f"{path}/records", query=query), RecordPage)
+            records += map(record_of, page.records)
+            after = page.next
+        delayed = None if shape.delayed is None else ModelError(shape.delayed, kind="unreachable")
+        return ImportReport(records, delayed)
 
     def perform_many(self, orders: Sequence[BatchCommand]) -> AsyncIterator[Sequence[BatchOutcome]]:
         """Carry out many commands at once; see `Runtime.perform_many`. Those to one agent are sent in order."""

@@ -5,7 +5,11 @@ Whatever reads one agent at a moment reads a copy of its log; see `MirrorStore`.
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
+from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn
+
+import pyarrow as pa
 
 from everlog.actors.agent import commands
 from everlog.actors.agent.agent_setup import Settings, check_settings
@@ -18,21 +22,35 @@ from everlog.actors.agent_ref import AgentRef
 from everlog.actors.agent_state import AgentState
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.batch_outcomes import outcomes_of
+from everlog.actors.erasure.erase_planned import ErasureReport
+from everlog.actors.erasure.selection import Selection
 from everlog.actors.ports.agent_constants import PAGE_RESULTS
 from everlog.actors.ports.effects import ANYTHING, Filters, Page
 from everlog.actors.ports.ports import Ports
 from everlog.actors.reply import SendOutcome
+from everlog.actors.rerun.rerun import RerunOptions, TurnPairCallback
 from everlog.actors.runtime import Placement
 from everlog.actors.short_tracebacks import short_tracebacks
 from everlog.actors.store_services import DocumentSources, SharedBlocks
 from everlog.events import UsageError
 from everlog.interfaces.client.mirror_store import MirrorStore
 from everlog.interfaces.client.remote_documents import RemoteBlockService, RemoteSources
+from everlog.interfaces.client.remote_files import erase, export_to, restore_from, table_of
 from everlog.interfaces.client.remote_runtime import RemoteRuntime
 from everlog.interfaces.client.remote_search import search_agent, search_agents
 from everlog.interfaces.client.server_address import ValueT, WireRequest, path_of
 from everlog.interfaces.wire import agents as agent_shapes
+from everlog.interfaces.wire.sql import SqlBody
 from everlog.projections import Projections
+from everlog.store import (
+    ExportHeader,
+    Progress,
+    RestoreReport,
+    block_of,
+    is_block,
+    is_source,
+    source_of,
+)
 
 
 class MirrorReading(LocalSystem):
@@ -148,6 +166,50 @@ class RemoteSystem(AgentSystem):
         request = WireRequest("DELETE", f"/agents{path_of(name)}", query=query)
         return (await self._call(request, agent_shapes.DeletedAgents, repeats=False)).deleted
 
+    async def export(
+        self,
+        name: str,
+        path: str | Path,
+        *,
+        with_sources: bool = False,
+        replace: bool = False,
+        progress: Progress | None = None,
+    ) -> ExportHeader:
+        """Export an agent into a file here; see `AgentSystem.export`. `progress` is not called."""
+        work = partial(
+            export_to, self.store.channel, name, Path(path).expanduser(), with_sources=with_sources, replace=replace
+        )
+        header: ExportHeader = await self._aside(work)
+        return header
+
+    async def restore(self, path: str | Path, progress: Progress | None = None) -> RestoreReport:
+        """Import a file of `export` into the store of the server; see `AgentSystem.restore`."""
+        report: RestoreReport = await self._aside(restore_from, self.store.channel, Path(path).expanduser())
+        return report
+
+    async def sql(self, query: str, *, as_of: datetime | None = None, agent: str | None = None) -> pa.Table:
+        """Run one SELECT over the views of all agents, on the server; see `AgentSystem.sql`."""
+        moment = None if as_of is None else as_of.isoformat()
+        body = SqlBody(query=query, format="arrow", as_of=moment, agent=agent or "")
+        return table_of(await self.runtime.channel.bytes_of(WireRequest("POST", "/sql", body)))
+
+    async def erase(
+        self, name: str, selection: Selection, *, derived: bool = False, progress: Progress | None = None
+    ) -> ErasureReport:
+        """Erase the content of records in every file of the store; see `AgentSystem.erase`. This cannot be undone."""
+        return await erase(
+            self.runtime.channel, _path_of_stream(name), selection, derived=derived, id=self._new_id(),
+            sleep=self._ports.sleep, progress=progress,
+        )  # fmt: skip
+
+    async def plan_erasure(self, name: str, selection: Selection, *, derived: bool = False) -> NoReturn:
+        """Raise UsageError: a plan is made where the whole store is, by `POST /agents/NAME/erasures/plan`."""
+        raise UsageError("An erasure is planned where the store is. Nothing was changed.")
+
+    async def rerun(self, what: RerunOptions, notify: TurnPairCallback = lambda _: None) -> NoReturn:
+        """Raise UsageError: a rerun is a job of the server, by `POST /agents/NAME/reruns`."""
+        raise UsageError("A rerun runs where the store is. Nothing was changed.")
+
     async def _call(self, request: WireRequest, kind: type[ValueT], *, repeats: bool = True) -> ValueT:
         return await self.runtime.channel.call(request, kind, repeats=repeats)
 
@@ -166,6 +228,15 @@ class RemoteSystem(AgentSystem):
     async def unload(self, name: str) -> bool:
         """Unload an agent. Return False if it is at work."""
         return await self.runtime.unload(name)
+
+
+def _path_of_stream(name: str) -> str:
+    """Return the path of an agent, or of the stream `block:NAME` or `source:NAME`."""
+    if is_block(name):
+        return f"/blocks{path_of(block_of(name))}"
+    if is_source(name):
+        return f"/sources{path_of(source_of(name))}"
+    return f"/agents{path_of(name)}"
 
 
 async def _no_model(*_: Any, **__: Any) -> NoReturn:

@@ -9,8 +9,8 @@ from everlog.interfaces.client.server_address import decoded, refusal_of, wait_s
 from everlog.interfaces.wire.problems import Problem
 from everlog.interfaces.wire.records import PreviewShape, RecordShape, preview_of, record_of
 
-PASSING = (HostLost, ClusterError, StoreError, ArchiveError, Busy)
-"""Errors of a run that was begun, after which it may go on elsewhere."""
+PASSING = (HostLost, ClusterError, ArchiveError, Busy)
+"""Errors of a run that was begun, after which it may go on elsewhere, beside a plain StoreError."""
 
 
 class RunStream:
@@ -46,13 +46,13 @@ class RunStream:
             self.failure = refusal_of(decoded(event.data, Problem))
         elif event.kind == "close":
             self.failure = _reason_of(event.data)
-            if self.failure is not None and not isinstance(self.failure, PASSING):
+            if self.failure is not None and not _passes(self.failure):
                 raise self.failure
         return None
 
     def may_return(self, error: EverlogError) -> bool:
         """Return True if a server that refused the run may take it later: it was begun, or the server is full."""
-        return bool(wait_s_of(error)) or (self._begun and isinstance(error, PASSING))
+        return bool(wait_s_of(error)) or (self._begun and _passes(error))
 
     def restarted(self) -> Preview | None:
         """Return the preview that voids the one that was interrupted, if there was one."""
@@ -68,6 +68,10 @@ class RunStream:
             return None
         self.seen = record.seq
         return [record]
+
+
+def _passes(error: EverlogError) -> bool:
+    return isinstance(error, PASSING) or type(error) is StoreError
 
 
 def _reason_of(data: bytes) -> EverlogError | None:

@@ -4,6 +4,7 @@ A key is in no text that this module makes: neither in a `repr` nor in an error.
 """
 
 import ipaddress
+from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, urlsplit
 
@@ -87,8 +88,8 @@ class WireRequest(NamedTuple):
     """Idempotency key; empty: the request changes nothing, or is not repeated."""
     query: Any = ()
     """Parameters, as pairs of texts."""
-    content: bytes | None = None
-    """Body as it is, instead of `body`."""
+    content: bytes | Iterable[bytes] | None = None
+    """Body as it is, instead of `body`; in pieces for a large one."""
     media: str = "application/json"
     """Media type of the body."""
     after: int | None = None
@@ -107,7 +108,7 @@ class WireRequest(NamedTuple):
             headers["Content-Type"] = self.media
         return headers
 
-    def data(self) -> bytes | None:
+    def data(self) -> bytes | Iterable[bytes] | None:
         """Return the body."""
         return self.content if self.body is None else msgspec.json.encode(self.body)
 
@@ -118,8 +119,11 @@ def path_of(*names: str) -> str:
 
 
 def encoded(name: str) -> str:
-    """Return a name as one part of a path."""
-    text = quote(name, safe="")
+    """Return a name as one part of a path. Raises BadInput for one that is no text."""
+    try:
+        text = quote(name, safe="")
+    except UnicodeEncodeError as error:
+        raise BadInput(f"The name {name[:80]!r} holds half of a character (a lone surrogate).") from error
     return text.replace(".", "%2E") if name.strip(".") == "" else text  # no part of a path leads upwards
 
 

@@ -19,6 +19,7 @@ from everlog.events import BadInput, UsageError
 
 if TYPE_CHECKING:
     from everlog.actors.runtime import Placement
+    from everlog.store import ExportHeader, RestoreReport
     from everlog.interfaces.client.mirror_store import MirrorStore
     from everlog.interfaces.client.remote_documents import RemoteBlockService, RemoteSources
     from everlog.interfaces.client.remote_system import RemoteSystem
@@ -29,8 +30,8 @@ KEY_BYTES_MAX = 4096
 FILES_ONLY = frozenset(
     {
         "archive check", "archive rebuild", "archive status", "cluster status", "down", "fleet", "keys create",
-        "keys list", "keys revoke", "log check", "log repair-register", "log seal", "log stats", "models", "ping",
-        "preset add", "preset list", "preset remove", "preset show", "serve", "up",
+        "erase", "keys list", "keys revoke", "log check", "log repair-register", "log seal", "log stats", "models", "ping",
+        "preset add", "preset list", "preset remove", "preset show", "rerun", "serve", "up",
     }
 )  # fmt: skip
 """Commands that look after the files or the processes of a store, where these are."""
@@ -76,6 +77,25 @@ class ChosenServer:
         from everlog.interfaces.client.remote_documents import RemoteSources
 
         return RemoteSources(self.mirror.channel)
+
+    def query(self, query: str, **how: object) -> bytes:
+        """Return the answer of an SQL query. `how`: fields of `SqlBody`; `form` is its format. Raises BadInput."""
+        from everlog.interfaces.client.server_address import WireRequest
+
+        body = {"query": query, "format": how.pop("form"), **how}
+        return self.mirror.channel.bytes_of(WireRequest("POST", "/sql", body))
+
+    def export(self, name: str, path: Path, *, with_sources: bool, replace: bool) -> "ExportHeader":
+        """Download the export of an agent into a file. Return its header."""
+        from everlog.interfaces.client.remote_files import export_to
+
+        return export_to(self.mirror.channel, name, path, with_sources=with_sources, replace=replace)
+
+    def restore(self, path: Path) -> "RestoreReport":
+        """Upload an export. Return what was restored."""
+        from everlog.interfaces.client.remote_files import restore_from
+
+        return restore_from(self.mirror.channel, path)
 
     def close(self) -> None:
         """Remove the copies, and close the connections for reading."""
