@@ -76,8 +76,8 @@ class AgentSystem:
         `ask` sends a request through the gateway of this process or of the cluster, and `archive` searches the archive
         of that gateway's system (None: searches compare words only). Reruns use both, wherever agents run. `placement`
         is the default for new agents.
-        `limits`: see `ServiceOptions.limits`. `exact_names`: see `open_system`. `reading`, `prices`, `where`: agents for
-        reading, prices of tokens and the place that handles show, where they are not those of the store.
+        `limits`: see `ServiceOptions.limits`. `exact_names`: see `open_system`. `reading`, `prices`, `where`: agents
+        for reading, prices of tokens and the place that handles show, where they are not those of the store.
         """
         self.runtime, self.store = runtime, store
         self._placement = placement

@@ -33,9 +33,7 @@ class CommandRoute(NamedTuple):
 
     def request(self, agent_id: str, id: str) -> WireRequest:
         """Return the request. `id`: of the command."""
-        return WireRequest(
-            self.method, f"/agents/{encoded(agent_id)}{self.path}", self.body, id, streams=self.streams
-        )
+        return WireRequest(self.method, f"/agents/{encoded(agent_id)}{self.path}", self.body, id, streams=self.streams)
 
 
 def changes(command: Command, *left_out: str) -> dict[str, Any]:

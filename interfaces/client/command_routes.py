@@ -21,7 +21,6 @@ from everlog.interfaces.wire import memory as memory_shapes
 from everlog.interfaces.wire import runs as run_shapes
 
 
-
 def route_of(command: Command) -> CommandRoute:
     """Return the route of a command. Raises BadInput for one that a server does not take."""
     make = _ROUTES.get(type(command))
@@ -71,9 +70,7 @@ def _input(command: commands.SendInput) -> CommandRoute:
         body = run_shapes.SendInput(type="heartbeat", text=event.text or "", stream=True)
         _check_same(event, Heartbeat(text=event.text, reason="manual"))
     elif type(event) is UserLogin:
-        body = run_shapes.SendInput(
-            type="user_login", text=event.text or "", last_login=event.last_login, stream=True
-        )
+        body = run_shapes.SendInput(type="user_login", text=event.text or "", last_login=event.last_login, stream=True)
     elif type(event) is SystemAlert:
         body = run_shapes.SendInput(type="system_alert", text=event.text or "", source=event.source, stream=True)
     else:

@@ -21,7 +21,7 @@ from everlog.interfaces.client.server_channel import BlockingChannel
 from everlog.interfaces.wire.agents import AgentPage, AgentRow
 from everlog.interfaces.wire.memory import RecordPage
 from everlog.projections import DERIVER
-from everlog.store import ExportedStream, FileLog, FileStore, LogReader, States, name_of
+from everlog.store import ExportedStream, FileLog, FileStore, Log, LogReader, States, name_of
 from everlog.store.backup.export_file import ExportReader
 from everlog.store.streams.register import Register, RegisterScan
 
@@ -51,16 +51,16 @@ class MirrorStore(FileStore):
         self._copies: dict[str, ExportedStream] = {}
         """Streams whose copies are whole, by name."""
         self._fetching = False
-        self._take_in, self.restore = self.restore, self._refuse  # type: ignore[method-assign]
-        self.begin_move = self._refuse  # type: ignore[method-assign]
+        self._take_in, self.restore = self.restore, self._refuse
+        self.begin_move = self._refuse
         self._names = _MirrorAliases(self._refuse)
         self.aliases = self._names  # type: ignore[assignment]
         self._read, self._states, self._groups = self.reader, self.states, self.reader_groups
         self._placed, self._all_partitions, self._all_assigned = self.partition_of, self.partitions, self.assigned
-        self.reader, self.partition_of = self._reader, self._partition_of  # type: ignore[method-assign]
-        self.states, self.reader_groups = self._all_states, self._all_groups  # type: ignore[method-assign]
-        self.partitions, self.assigned = self._partitions, self._assigned  # type: ignore[method-assign]
-        self.agents = self._agents  # type: ignore[method-assign]
+        self.reader, self.partition_of = self._reader, self._partition_of
+        self.states, self.reader_groups = self._all_states, self._all_groups
+        self.partitions, self.assigned = self._partitions, self._assigned
+        self.agents = self._agents
         self.register_files = _FetchedRegister(self.register_files, self.fetch_all)  # type: ignore[assignment]
 
     def close(self) -> None:
@@ -174,9 +174,9 @@ class MirrorStore(FileStore):
                 raise UnknownAgent(f"There is no agent {name!r} on the server {self.channel.address.url}.") from error
             raise
 
-    def _reader(self, agent_id: str) -> LogReader:
+    def _reader(self, agent_id: str, own: Log | None = None) -> LogReader:
         self.fetch(agent_id)
-        return self._read(agent_id)
+        return self._read(agent_id, own)
 
     def _partition_of(self, agent_id: str) -> str:
         if not self._fetching:  # else a restore opens the log of the copy

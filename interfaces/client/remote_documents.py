@@ -100,8 +100,8 @@ class RemoteBlockService:
             raise BadInput(f"There is no shared block {name!r} on the server; its blocks: {known}.") from error
 
     async def _edited(self, method: str, path: str, body: Any, event_id: str) -> SharedBlock:
-        id = event_id or self._ports.ids.new(self._ports.clock.now())
-        request = WireRequest(method, path, body, id)
+        edit_id = event_id or self._ports.ids.new(self._ports.clock.now())
+        request = WireRequest(method, path, body, edit_id)
         return _block(await self._ports.aside(self._channel.call, request, shapes.SharedBlockShape))
 
 

@@ -24,9 +24,7 @@ LOOK_S = 0.25
 """Seconds between looks at a job."""
 
 
-def export_to(
-    channel: BlockingChannel, name: str, path: Path, *, with_sources: bool, replace: bool
-) -> ExportHeader:
+def export_to(channel: BlockingChannel, name: str, path: Path, *, with_sources: bool, replace: bool) -> ExportHeader:
     """Download the export of an agent into a file. Return its header. Raises BadInput for a file that exists."""
     if path.exists() and not replace:
         raise BadInput(f"There is a file {path} already. Nothing was written; use --force to replace it.")

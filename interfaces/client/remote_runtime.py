@@ -11,14 +11,24 @@ from copy import copy
 from typing import Any, Self
 
 from everlog.actors.agent import commands
-from everlog.actors.agent.conversation_import import ImportReport
 from everlog.actors.agent.commands import Command, CommandResult, SessionCapabilities, StreamItem
+from everlog.actors.agent.conversation_import import ImportReport
 from everlog.actors.formats.reply_preview import Preview
 from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, outcomes
 from everlog.actors.memory.shared_block_rules import BlockClient
 from everlog.actors.ports.ports import Ports
 from everlog.actors.runtime import Placement
-from everlog.events import BadInput, ClusterError, EverlogError, Heartbeat, HostLost, ModelError, Record, UnknownAgent, event_of
+from everlog.events import (
+    BadInput,
+    ClusterError,
+    EverlogError,
+    Heartbeat,
+    HostLost,
+    ModelError,
+    Record,
+    UnknownAgent,
+    event_of,
+)
 from everlog.interfaces.client.command_route import CommandRoute
 from everlog.interfaces.client.command_routes import lines_of, opened_of, route_of, settings_shape
 from everlog.interfaces.client.remote_blocks import RemoteBlocks
@@ -159,9 +169,7 @@ class RemoteRuntime:
         """Close the connections. What agents do goes on."""
         await self.channel.close()
 
-    async def _run(
-        self, agent_id: str, command: Command, route: CommandRoute, seen: int
-    ) -> AsyncIterator[StreamItem]:
+    async def _run(self, agent_id: str, command: Command, route: CommandRoute, seen: int) -> AsyncIterator[StreamItem]:
         """Yield the stream of a run until its end, over as many connections as it takes."""
         request = route.request(agent_id, command.id)
         resumed = WireRequest("GET", f"/agents{path_of(agent_id, 'runs', command.id, 'stream')}", streams=True)
@@ -244,4 +252,3 @@ def _is_timed(record: Record) -> bool:
         return False
     event = event_of(record)
     return isinstance(event, Heartbeat) and event.reason == WATCHED
-

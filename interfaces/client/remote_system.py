@@ -88,7 +88,9 @@ class RemoteSystem(AgentSystem):
     runtime: RemoteRuntime
     store: MirrorStore
 
-    def __init__(self, runtime: RemoteRuntime, mirror: MirrorStore, ports: Ports, *, placement: Placement | None) -> None:
+    def __init__(
+        self, runtime: RemoteRuntime, mirror: MirrorStore, ports: Ports, *, placement: Placement | None
+    ) -> None:
         reading = MirrorReading(mirror, ports=ports)
         super().__init__(
             runtime, mirror, capabilities=None, ports=ports, ask=_no_model, archive=None, exact_names=True,
@@ -152,7 +154,9 @@ class RemoteSystem(AgentSystem):
         """Create an agent from the state of another one at a moment; see `AgentSystem.fork`."""
         moment = at.isoformat() if isinstance(at, datetime) else at
         body = agent_shapes.ForkAgent(name=new_name, at=moment, placement=placement)
-        made = await self._call(WireRequest("POST", f"/agents{path_of(name)}/forks", body, self._new_id()), agent_shapes.ForkShape)
+        made = await self._call(
+            WireRequest("POST", f"/agents{path_of(name)}/forks", body, self._new_id()), agent_shapes.ForkShape
+        )
         return NewFork(made.agent, made.parent, made.parent_seq, made.head, made.closed)
 
     async def rename(self, name: str, new_name: str) -> None:
@@ -176,15 +180,13 @@ class RemoteSystem(AgentSystem):
         progress: Progress | None = None,
     ) -> ExportHeader:
         """Export an agent into a file here; see `AgentSystem.export`. `progress` is not called."""
-        work = partial(
-            export_to, self.store.channel, name, Path(path).expanduser(), with_sources=with_sources, replace=replace
-        )
+        work = partial(export_to, self.store.channel, name, _file(path), with_sources=with_sources, replace=replace)
         header: ExportHeader = await self._aside(work)
         return header
 
     async def restore(self, path: str | Path, progress: Progress | None = None) -> RestoreReport:
         """Import a file of `export` into the store of the server; see `AgentSystem.restore`."""
-        report: RestoreReport = await self._aside(restore_from, self.store.channel, Path(path).expanduser())
+        report: RestoreReport = await self._aside(restore_from, self.store.channel, _file(path))
         return report
 
     async def sql(self, query: str, *, as_of: datetime | None = None, agent: str | None = None) -> pa.Table:
@@ -228,6 +230,10 @@ class RemoteSystem(AgentSystem):
     async def unload(self, name: str) -> bool:
         """Unload an agent. Return False if it is at work."""
         return await self.runtime.unload(name)
+
+
+def _file(path: str | Path) -> Path:
+    return Path(path).expanduser()
 
 
 def _path_of_stream(name: str) -> str:

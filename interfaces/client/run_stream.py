@@ -1,4 +1,4 @@
-"""Follow one run through the streams that a client reads of it: what arrived, what it means, and when it is over. Pure."""
+"""Follow one run through the streams that a client reads of it: what arrived, and when it is over. Pure."""
 
 from collections.abc import Sequence
 

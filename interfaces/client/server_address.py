@@ -138,7 +138,7 @@ def failure_of(status: int, content: bytes) -> EverlogError:
 
 
 def refusal_of(problem: Problem) -> EverlogError:
-    """Return the error that a server answered with. Its attributes say the code of the answer, and when to come back."""
+    """Return the error that a server answered with. Its attributes say the code, and when to come back."""
     error = error_of(problem)
     if problem.retry_after_s:
         vars(error)["retry_after_s"] = problem.retry_after_s

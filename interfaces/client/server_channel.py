@@ -1,7 +1,7 @@
 """Send requests to a server: from an event loop, or from a thread. A request is repeated while that is safe and useful.
 
-Every request that changes something has an id, by which the server knows a repeat. So a request whose answer was lost is
-sent again, and done once.
+Every request that changes something has an id, by which the server knows a repeat. So a request whose answer was lost
+is sent again, and done once.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator

@@ -19,19 +19,19 @@ from everlog.events import BadInput, UsageError
 
 if TYPE_CHECKING:
     from everlog.actors.runtime import Placement
-    from everlog.store import ExportHeader, RestoreReport
     from everlog.interfaces.client.mirror_store import MirrorStore
     from everlog.interfaces.client.remote_documents import RemoteBlockService, RemoteSources
     from everlog.interfaces.client.remote_system import RemoteSystem
+    from everlog.store import ExportHeader, RestoreReport
 
 SERVER_VARIABLE, KEY_VARIABLE, KEY_FILE_VARIABLE = "EVERLOG_SERVER", "EVERLOG_KEY", "EVERLOG_KEY_FILE"
 KEY_BYTES_MAX = 4096
 
 FILES_ONLY = frozenset(
     {
-        "archive check", "archive rebuild", "archive status", "cluster status", "down", "fleet", "keys create",
-        "erase", "keys list", "keys revoke", "log check", "log repair-register", "log seal", "log stats", "models", "ping",
-        "preset add", "preset list", "preset remove", "preset show", "rerun", "serve", "up",
+        "archive check", "archive rebuild", "archive status", "cluster status", "down", "erase", "fleet",
+        "keys create", "keys list", "keys revoke", "log check", "log repair-register", "log seal", "log stats",
+        "models", "ping", "preset add", "preset list", "preset remove", "preset show", "rerun", "serve", "up",
     }
 )  # fmt: skip
 """Commands that look after the files or the processes of a store, where these are."""
@@ -45,7 +45,7 @@ class ChosenServer:
     """The server of a command, with the copies of its agents that the command reads."""
 
     def __init__(self, url: str, key: str | None, ports: Ports) -> None:
-        """Raises BadInput for an unusable address or key."""
+        """Store the arguments, which are those of `connect_system`. Raises BadInput for unusable ones."""
         from everlog.interfaces.client.server_address import ServerAddress
 
         self._address = ServerAddress(url, key)
@@ -120,9 +120,9 @@ def choose_server(args: Namespace, ports: Ports, environment: Mapping[str, str] 
         args.fail("give either --server or --store")
     if args.command in FILES_ONLY or args.command in WITHOUT_STORE:
         raise UsageError(
-            f"`everlog {args.command}` is not carried out by a server: it looks after files or processes of the machine "
-            f"that it runs on. Run it there, without {'--server' if given else SERVER_VARIABLE} and with --store DIR. "
-            "Nothing was done."
+            f"`everlog {args.command}` is not carried out by a server: it looks after files or processes of the "
+            f"machine that it runs on. Run it there, without {'--server' if given else SERVER_VARIABLE} and with "
+            "--store DIR. Nothing was done."
         )
     return ChosenServer(named, key_in(environment), ports)
 

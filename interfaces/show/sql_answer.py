@@ -51,9 +51,7 @@ def write_answer(args: Namespace, form: str, at: int, views: FleetViews, positio
             sql_output.write(form, schema, batches, out)
 
 
-def server_answer(
-    args: Namespace, world: CommandEnvironment, server: ChosenServer, form: str, query: str
-) -> None:
+def server_answer(args: Namespace, world: CommandEnvironment, server: ChosenServer, form: str, query: str) -> None:
     """Have a server run one query, and write its answer in the form that the arguments name. Raises BadInput."""
     until = time_of_option(args, world)
     content = server.query(

@@ -12,7 +12,6 @@ import pytest
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import ServiceOptions, open_system
-from everlog.actors.formats.reply_preview import Preview
 from everlog.actors.ports.ports import Ports
 from everlog.events import (
     BadInput,
@@ -105,7 +104,7 @@ def shape(record: Record) -> Any:
 
 async def records_of(system: AgentSystem) -> Any:
     async with await system.view("sam") as view:
-        found = [record for record in view._view.reader.read("sam")]
+        found = list(view._view.reader.read("sam"))
     return [(*shape(record), without_times(record)) for record in found]
 
 

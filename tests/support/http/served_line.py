@@ -33,7 +33,7 @@ class ServedLine(Line):
         if not self.address:
             loop = self._stack.enter_context(LoopThread())
             ports = Ports(clock=self.clock, ids=self._ids)
-            opening = served(self.root, self, ports=ports, idle_s=1000)
+            opening = served(self.root, self, ports=ports, idle_s=1000, timers=True)
             self.address = self._stack.enter_context(loop.holding(opening)).address
 
     name = "script"

@@ -14,10 +14,8 @@ from everlog.actors.ports.ports import Ports
 from everlog.actors.ports.real_clock import RealClock, RealIds
 from everlog.interfaces.http.core.keys import PREFIX, Role
 from everlog.interfaces.http.core.service import HttpOptions, HttpService
-from everlog.interfaces.http.core.application import application
-from everlog.interfaces.http.server import bound_socket, serving
+from everlog.interfaces.http.server import app_of, bound_socket, serving
 from tests.support.cli.command_line import Script
-from tests.support.http.export_route import table_with_exports
 
 Headers = Mapping[str, str]
 
@@ -102,9 +100,9 @@ async def served(
     stand_in = model or Script([])
     services = ServiceOptions(models=lambda _name, _url: stand_in)
     async with open_system(
-        root, runtime="local", services=services, ports=ports, exact_names=True, timers=False, **open_options
+        root, runtime="local", services=services, ports=ports, exact_names=True, **{"timers": False, **open_options}
     ) as system:
         service = HttpService(system, ports, options or HttpOptions(), secret=lambda: "s" * 43, chance=lambda: 0.5)
-        async with serving(application(table_with_exports("test"), service), service, bound_socket("127.0.0.1", 0), print) as address:
+        async with serving(app_of(service, "test"), service, bound_socket("127.0.0.1", 0), print) as address:
             async with httpx2.AsyncClient(base_url=address, timeout=30, trust_env=False) as client:
                 yield Served(address, system, service, client)
