@@ -127,6 +127,12 @@ def choose_server(args: Namespace, ports: Ports, environment: Mapping[str, str] 
     return ChosenServer(named, key_in(environment), ports)
 
 
+def check_no_server(args: Namespace, what: str) -> None:
+    """Raise UsageError with --server. `what`: work with all files of a store, as the subject of a sentence."""
+    if server_of(args) is not None:
+        raise UsageError(f"{what} is done where the store is, with --store DIR. Nothing was done.")
+
+
 def server_of(args: Namespace) -> ChosenServer | None:
     """Return the server that was chosen for a command."""
     chosen: ChosenServer | None = getattr(args, "chosen_server", None)

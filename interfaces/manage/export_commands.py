@@ -17,7 +17,7 @@ from everlog.interfaces.common.exits import interruptible
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.open_store import store_of, without_take_over
 from everlog.interfaces.common.plural import plural
-from everlog.interfaces.common.server_choice import server_of
+from everlog.interfaces.common.server_choice import check_no_server, server_of
 from everlog.interfaces.common.time_text import iso
 from everlog.interfaces.manage import backup_commands
 from everlog.interfaces.manage.many_agents import for_each, matching, outcome
@@ -33,6 +33,7 @@ def export(args: Namespace, world: CommandEnvironment) -> int:
     if args.all:
         if args.name is None or args.file is not None or args.with_sources:
             args.fail("--all takes a folder and exports everything: everlog export --all DIR")
+        check_no_server(args, "A copy of a whole store")
         return backup_commands.export_all(args, world)
     if args.name is None or args.file is None:
         args.fail("give NAME and FILE.everlog, or --all DIR")
@@ -103,6 +104,7 @@ def restore(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `restore`."""
     path = Path(args.file).expanduser()
     if path.is_dir():
+        check_no_server(args, "A restore of a whole store")
         return backup_commands.restore_all(args, world, path)
     server = server_of(args)
     try:

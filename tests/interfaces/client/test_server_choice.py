@@ -36,7 +36,7 @@ def test_commands_of_the_machine_are_refused_in_one_clear_error(words: str, line
 def test_an_export_of_the_whole_store_is_refused(line: ServedLine, tmp_path: Path):
     """A copy of the whole store is made where the store is, and no file is left."""
     line.ok("create", "sam")
-    assert "cannot be done through the server" in line.fails("export", "--all", str(tmp_path / "copy"))
+    assert "is done where the store is" in line.fails("export", "--all", str(tmp_path / "copy"))
     assert not (tmp_path / "copy").exists()
 
 
