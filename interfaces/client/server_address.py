@@ -14,7 +14,7 @@ from everlog.events import BadInput, ClusterError, EverlogError, UnknownAgent
 from everlog.interfaces.wire.problems import Problem, error_of
 
 API = "/api/v1"
-ValueT = TypeVar("ValueT")
+AnswerT = TypeVar("AnswerT")
 LATER = ("too-many-requests", "too-many-streams", "too-slow")
 """Codes of refusals after which the same request may succeed by itself."""
 
@@ -157,7 +157,7 @@ def is_missing(error: EverlogError) -> bool:
     return isinstance(error, UnknownAgent) or vars(error).get("refused_as") == "not-found"
 
 
-def decoded(content: bytes, kind: type[ValueT]) -> ValueT:
+def decoded(content: bytes, kind: type[AnswerT]) -> AnswerT:
     """Return an answer as its struct. Raises ClusterError for one that has another shape."""
     try:
         return msgspec.json.decode(content, type=kind)

@@ -14,10 +14,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from everlog.actors.ports.ports import Ports
 from everlog.events import BadInput, UsageError
 
 if TYPE_CHECKING:
+    from everlog.actors.ports.ports import Ports
     from everlog.actors.runtime import Placement
     from everlog.interfaces.client.mirror_store import MirrorStore
     from everlog.interfaces.client.remote_documents import RemoteBlockService, RemoteSources
@@ -44,7 +44,7 @@ OF_SERVER = ("runtime", "workspace", "allow_host", "helper", "base_url", "shards
 class ChosenServer:
     """The server of a command, with the copies of its agents that the command reads."""
 
-    def __init__(self, url: str, key: str | None, ports: Ports) -> None:
+    def __init__(self, url: str, key: str | None, ports: "Ports") -> None:
         """Store the arguments, which are those of `connect_system`. Raises BadInput for unusable ones."""
         from everlog.interfaces.client.server_address import ServerAddress
 
@@ -108,7 +108,7 @@ class ChosenServer:
         return f"<ChosenServer {self._address.url}>"
 
 
-def choose_server(args: Namespace, ports: Ports, environment: Mapping[str, str] = os.environ) -> ChosenServer | None:
+def choose_server(args: Namespace, ports: "Ports", environment: Mapping[str, str] = os.environ) -> ChosenServer | None:
     """Return the server of a command; None if it works on a folder. Raises UsageError for a command that a server does
     not carry out, BadInput for an unusable address or key.
     """
