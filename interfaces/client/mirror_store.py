@@ -131,7 +131,8 @@ class MirrorStore(FileStore):
             copy = self._copies.get(stream)
             if copy is not None and copy.to_seq >= at:
                 return
-            path = Path(self._temporary.name) / f"export{len(self._copies)}"
+            self._folders += 1  # ancestors are fetched in between, each into a file of its own
+            path = Path(self._temporary.name) / f"export{self._folders}"
             self._download(stream, path)
             with closing(ExportReader(path)) as export:
                 contents = export.contents
@@ -143,10 +144,11 @@ class MirrorStore(FileStore):
                 for before in contents.streams:
                     if before.agent_id not in self._copies and before.agent_id != contents.agent_id:
                         self._fetch_ancestor(before.agent_id)
+                        self._fetching = True
                 self._take_in(path, DERIVER)
             finally:
                 self._fetching = False
-                path.unlink()
+                path.unlink(missing_ok=True)
             self._copies[contents.agent_id] = contents.own
 
     def _download(self, stream: str, path: Path) -> None:
