@@ -37,11 +37,12 @@ class AgentHandles:
         ports: Ports,
         prices: PriceLookup,
         rename: Callable[[str, str], Awaitable[None]],
+        where: str,
     ) -> None:
-        """`rename`: gives an agent another name."""
+        """`rename`: gives an agent another name. `where`: place of the agents, for people."""
         self._runtime, self._reading, self._store = runtime, reading, store
         self._capabilities, self._ports, self._prices = capabilities, ports, prices
-        self._rename = rename
+        self._rename, self._where = rename, where
 
     def sender(
         self, agent_id: str, on_commit: CommitListener | None = None, *, by: str = "", first_id: str = ""
@@ -60,7 +61,7 @@ class AgentHandles:
         )
         return AgentRef(
             sender, opened, searches=AgentSearches(everything, archive, moments_of(self._reading, agent_id, aside)),
-            where=str(self._store.root),
+            where=self._where,
             naming=AgentNaming(self._rename, partial(aside, self._reading.check_no_forks),
                                partial(aside, self._store.aliases.remove_of)),
         )  # fmt: skip

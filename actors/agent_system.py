@@ -40,7 +40,7 @@ from everlog.actors.reports.fleet_search import FleetQuery, search_fleet
 from everlog.actors.rerun.rerun import RerunOptions, RerunOutcome, TurnPairCallback, compare, rerun
 from everlog.actors.rerun.rerun_comparison import RerunComparison
 from everlog.actors.rerun_runtime import stage
-from everlog.actors.runtime import Placement, Runtime
+from everlog.actors.runtime import Placement, PriceLookup, Runtime
 from everlog.actors.short_tracebacks import short_tracebacks
 from everlog.actors.store_services import DocumentSources, SharedBlocks
 from everlog.events import Event
@@ -67,28 +67,32 @@ class AgentSystem:
         placement: Placement = "dedicated",
         limits: GatewayLimits | None = None,
         exact_names: bool = False,
+        reading: LocalSystem | None = None,
+        prices: PriceLookup | None = None,
+        where: str = "",
     ) -> None:
         """Create the system over a runtime and its store.
 
         `ask` sends a request through the gateway of this process or of the cluster, and `archive` searches the archive
         of that gateway's system (None: searches compare words only). Reruns use both, wherever agents run. `placement`
         is the default for new agents.
-        `limits`: see `ServiceOptions.limits`. `exact_names`: see `open_system`.
+        `limits`: see `ServiceOptions.limits`. `exact_names`: see `open_system`. `reading`, `prices`, `where`: agents
+        for reading, prices of tokens and the place that handles show, where they are not those of the store.
         """
         self.runtime, self.store = runtime, store
         self._placement = placement
         self._stream = name_of if exact_names else store.stream_of
         """Function that returns the stream of the agent of a name."""
         self._aside = ports.aside
-        self.prices = KnownPrices(store.root, limits, ports.aside)
+        self.prices: PriceLookup = prices or KnownPrices(store.root, limits, ports.aside)
         """Function that returns the prices of tokens, or the error for which they are not known."""
         tools = capabilities.tools if capabilities else ()
-        self._reading = LocalSystem(store, tools=tools, ports=ports, services=AgentServices(archive=archive))
+        self._reading = reading or LocalSystem(store, tools=tools, ports=ports, services=AgentServices(archive=archive))
         self._capabilities = capabilities
         self._ports = ports
         self._handles = AgentHandles(
             runtime, self._reading, store, capabilities=capabilities, ports=ports, prices=self.prices,
-            rename=self.rename,
+            rename=self.rename, where=where or str(store.root),
         )  # fmt: skip
         blocks = SharedBlockService(store, runtime.blocks, clock=ports.clock, ids=ports.ids)
         self.shared = SharedBlocks(blocks, ports.aside)

@@ -6,16 +6,15 @@ Used by `AgentSystem` for its calls to many agents.
 from collections.abc import AsyncIterator, Sequence
 
 from everlog.actors.agent.commands import Command
-from everlog.actors.gateway.store_prices import KnownPrices
 from everlog.actors.hosting.command_batch import BatchCommand
 from everlog.actors.ports.agent_constants import RESENDS_MAX
 from everlog.actors.reply import SendOutcome
-from everlog.actors.runtime import Runtime
+from everlog.actors.runtime import PriceLookup, Runtime
 from everlog.events import HostLost
 
 
 async def outcomes_of(
-    runtime: Runtime, said: Sequence[tuple[str, Command]], known_prices: KnownPrices
+    runtime: Runtime, said: Sequence[tuple[str, Command]], known_prices: PriceLookup
 ) -> AsyncIterator[SendOutcome]:
     """Yield the outcome of each command as it completes. `said`: names of streams with their commands.
 

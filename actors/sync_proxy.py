@@ -61,7 +61,7 @@ def blocking(
     @functools.wraps(method)
     def call(self: SyncProxy, /, *args: P.args, **kwargs: P.kwargs) -> T:
         self._check_usable(method.__name__)
-        return self._wait(method(self._wrapped, *args, **kwargs))
+        return self._wait(getattr(self._wrapped, method.__name__)(*args, **kwargs))
 
     return call
 
@@ -74,7 +74,7 @@ def wrapped_in(
     @functools.wraps(method)
     def call(self: SyncProxy, /, *args: P.args, **kwargs: P.kwargs) -> ProxyT:
         self._check_usable(method.__name__)
-        return kind(self._wait(method(self._wrapped, *args, **kwargs)), self._loop)
+        return kind(self._wait(getattr(self._wrapped, method.__name__)(*args, **kwargs)), self._loop)
 
     return call
 
@@ -87,7 +87,7 @@ def iterated(
     @functools.wraps(method)
     def call(self: SyncProxy, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         self._check_usable(method.__name__)
-        return self._items(method(self._wrapped, *args, **kwargs))
+        return self._items(getattr(self._wrapped, method.__name__)(*args, **kwargs))
 
     return call
 

@@ -5,7 +5,8 @@
     with everlog.open("~/.everlog") as system:
         print(system.agent("sam").ask("Hi, I sail"))
 
-`everlog.open` blocks; `everlog.open_system` is the same for asyncio. Every failure raises an `EverlogError`. A name is
+`everlog.open` blocks; `everlog.open_system` is the same for asyncio. `everlog.connect` and `everlog.connect_system`
+have the same API for the agents of a server (`everlog serve`). Every failure raises an `EverlogError`. A name is
 imported when it is first used, so that `import everlog` is fast. The packages can be imported directly, for example
 `from everlog.events import UserMessage`.
 """
@@ -124,6 +125,7 @@ if TYPE_CHECKING:
         WrongSequence,
         event_of,
     )
+    from everlog.interfaces.client.connect import connect, connect_system
 
 __all__ = [
     "MEMORIES_SEARCH",
@@ -234,6 +236,8 @@ __all__ = [
     "UserMessage",
     "WrongSequence",
     "cancelled",
+    "connect",
+    "connect_system",
     "event_of",
     "open",
     "open_system",
@@ -268,6 +272,8 @@ _MODULES = {
     "RerunOptions": "everlog.actors.rerun.rerun",
     "Selection": "everlog.actors.erasure.selection",
     "cancelled": "everlog.actors.functions.run_function",
+    "connect": "everlog.interfaces.client.connect",
+    "connect_system": "everlog.interfaces.client.connect",
     "open": "everlog.actors.sync_api",
     "open_system": "everlog.actors.api",
     "tool": "everlog.actors.functions.tools",

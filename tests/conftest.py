@@ -125,6 +125,11 @@ def data_dir() -> Path:
     return path
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option with which the tests of the command line run against a server."""
+    parser.addoption("--served", action="store_true", help="send the commands of tests/interfaces to a server")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Register the parts of the deep suite, and fix the text from which all processes of the run draw their seeds."""
     for name, about in parts.PARTS.items():

@@ -119,6 +119,7 @@ def parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     )
     root.add_argument("--version", action=_VersionAction, nargs=0, help="print the version of everlog")
     root.add_argument("--store", metavar="DIR", help=STORE_HELP)
+    root.add_argument("--server", metavar="URL", help=SERVER_HELP)
     root.add_argument("--log", dest="log_level", metavar="LEVEL", choices=LEVELS, help=LOG_HELP)
     root.add_argument("--json", action="store_true", help="print JSON, for every command that has --json")
     commands = root.add_subparsers(title="commands", metavar="COMMAND")
@@ -135,6 +136,7 @@ def parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
 
 
 STORE_HELP = "folder of the store (default: EVERLOG_STORE, else ~/.everlog)"
+SERVER_HELP = "address of a server, instead of a store (default: EVERLOG_SERVER, else none)"
 LOG_HELP = f"log what the program does: {', '.join(LEVELS)} (default: EVERLOG_LOG, else none)"
 
 
@@ -177,9 +179,9 @@ def _named(words: Sequence[str]) -> Sequence[CommandSpec]:
     said: list[str] = []
     rest = iter(words)
     for word in rest:
-        if word in ("--store", "--log"):
+        if word in ("--store", "--server", "--log"):
             next(rest, None)
-        elif word != "--json" and not word.startswith(("--store=", "--log=")):
+        elif word != "--json" and not word.startswith(("--store=", "--server=", "--log=")):
             said.append(word)
     return [command for command in COMMANDS if command.name.split() == said[: command.name.count(" ") + 1]]
 
@@ -228,6 +230,7 @@ def _add(commands: "_Subparsers", name: str, command: CommandSpec) -> None:
 def _add_everywhere(sub: argparse.ArgumentParser) -> None:
     """Add the options that may come before the command and after it."""
     sub.add_argument("--store", metavar="DIR", default=argparse.SUPPRESS, help=STORE_HELP)
+    sub.add_argument("--server", metavar="URL", default=argparse.SUPPRESS, help=SERVER_HELP)
     sub.add_argument(
         "--log", dest="log_level", metavar="LEVEL", choices=LEVELS, default=argparse.SUPPRESS, help=LOG_HELP
     )

@@ -19,6 +19,7 @@ from everlog.interfaces.common.exits import FAILED, PIPE_CLOSED, USAGE_ERROR, in
 
 if TYPE_CHECKING:
     from everlog.interfaces.common.front_end import CommandEnvironment
+    from everlog.interfaces.common.server_choice import ChosenServer
 
 NOTHING_LOST = "nothing is lost."
 """Message for Ctrl-C during a command that writes, if the command itself has none."""
@@ -110,6 +111,7 @@ def _run(args: Namespace, world: "CommandEnvironment | None") -> int:
     module, name = args.handler.split(":")
     handler = cast("CommandHandler", getattr(importlib.import_module(f"everlog.interfaces.{module}"), name))
     world = world or CommandEnvironment()
+    args.chosen_server = _server(args, world)
     defaults = applied(args) if args.reads_defaults else nullcontext()
     try:
         with interruptible(), defaults, logged(args, world.clock):
@@ -119,7 +121,22 @@ def _run(args: Namespace, world: "CommandEnvironment | None") -> int:
         if args.reads_only or str(error):
             raise
         raise KeyboardInterrupt(NOTHING_LOST) from error
+    finally:
+        if args.chosen_server is not None:
+            args.chosen_server.close()
     return code
+
+
+def _server(args: Namespace, world: "CommandEnvironment") -> "ChosenServer | None":
+    """Return the server that the command talks to; None if it works on a folder. The usual command imports nothing for
+    that.
+    """
+    if not (args.server or os.environ.get("EVERLOG_SERVER")):
+        return None
+    from everlog.interfaces.common.bootstrap import ports_of
+    from everlog.interfaces.common.server_choice import choose_server
+
+    return choose_server(args, ports_of(world))
 
 
 def _logged_call(handler: CommandHandler, args: Namespace, world: "CommandEnvironment") -> int:

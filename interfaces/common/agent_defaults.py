@@ -4,16 +4,17 @@ Used by `bootstrap`. An agent that exists keeps the settings of its log: a defau
 """
 
 from argparse import Namespace
-from pathlib import Path
 
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.ports.ports import Ports
 from everlog.actors.runtime import Placement
 from everlog.events import UnknownAgent
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.open_store import root_of, store_of
+from everlog.interfaces.common.server_choice import server_of
 from everlog.interfaces.defaults.default_files import DefaultValues
 from everlog.interfaces.defaults.default_keys import KEYS
-from everlog.store import CONFIGURATION, FileStore, name_of
+from everlog.store import CONFIGURATION, name_of
 
 
 def placement_of(args: Namespace) -> Placement:
@@ -23,28 +24,29 @@ def placement_of(args: Namespace) -> Placement:
     return "shared" if named == "shared" else "dedicated"
 
 
-def fill_in_defaults(args: Namespace, root: Path, world: CommandEnvironment) -> None:
+def fill_in_defaults(args: Namespace, world: CommandEnvironment) -> None:
     """Set the arguments for a new agent that were not given to the values of the files of defaults.
 
-    Nothing is set if the agent exists. Raises StoreError, CorruptLog.
+    Nothing is set if the agent exists, or if it is on a server, where models have other names. Raises StoreError,
+    CorruptLog.
     """
     defaults: DefaultValues | None = getattr(args, "defaults", None)
-    if defaults is None:
+    if defaults is None or server_of(args) is not None:
         return
     found = {key.name: value for key in KEYS if key.new_agents and (value := defaults.of(key.name)) is not None}
     missing = [name for name in found if getattr(args, name, None) is None]
-    if missing and is_new_agent(args.name, root, world):
+    if missing and is_new_agent(args, world):
         for name in missing:
             setattr(args, name, found[name])
 
 
-def is_new_agent(name: str, root: Path, world: CommandEnvironment) -> bool:
-    """Return True if there is no agent of that name, or if it was deleted."""
-    if not (root / CONFIGURATION).exists():
+def is_new_agent(args: Namespace, world: CommandEnvironment) -> bool:
+    """Return True if there is no agent of the name in the arguments, or if it was deleted."""
+    if not (root_of(args) / CONFIGURATION).exists():
         return True
     ports = Ports(clock=world.clock, ids=world.ids)
     try:
-        view = LocalSystem(FileStore(root, world.clock.now), ports=ports).view(name_of(name))
+        view = LocalSystem(store_of(args, world), ports=ports).view(name_of(args.name))
     except UnknownAgent:
         return True
     try:

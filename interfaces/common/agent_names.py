@@ -26,13 +26,12 @@ def look_up_names(args: Namespace, world: CommandEnvironment) -> None:
         given = {}
     if not given and not several:
         return
-    from everlog.interfaces.defaults.default_files import store_folder
-    from everlog.store import CONFIGURATION, FileStore
+    from everlog.interfaces.common.open_store import root_of, store_of
+    from everlog.store import CONFIGURATION
 
-    root = store_folder(args.store)
-    if not (root / CONFIGURATION).exists():
+    if not (root_of(args) / CONFIGURATION).exists():
         return
-    store = FileStore(root, world.clock.now)
+    store = store_of(args, world)
     for key, name in given.items():
         setattr(args, key, store.stream_of(name))
     several[:] = [store.stream_of(name) for name in several]

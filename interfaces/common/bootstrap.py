@@ -35,6 +35,7 @@ from everlog.interfaces.common.as_of import moment_of_option
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.open_store import root_of, store_of, tell_deleted, text_of, warn, warn_of_damage
+from everlog.interfaces.common.server_choice import server_of
 from everlog.interfaces.common.settings_from_args import describe_blocks, settings_in
 from everlog.projections import Projections
 from everlog.store import name_of
@@ -56,8 +57,8 @@ def system_of(args: Namespace, world: CommandEnvironment, archive: ArchiveClient
 
 
 def archive_of(args: Namespace, world: CommandEnvironment) -> LocalArchiveClient | None:
-    """Return the archive client of a command that searches; None with --words."""
-    return None if args.words else local_archive(store_of(args, world), note=warn)
+    """Return the archive client of a command that searches; None with --words, and for copies of agents."""
+    return None if args.words or server_of(args) is not None else local_archive(store_of(args, world), note=warn)
 
 
 @contextmanager
@@ -75,11 +76,15 @@ def searching(args: Namespace, world: CommandEnvironment) -> Iterator[AgentView]
 def agents_of(
     args: Namespace, world: CommandEnvironment, *, timers: bool = False
 ) -> AbstractAsyncContextManager[AgentSystem]:
-    """Open the agents of the store in the runtime of --runtime; the store is created if there is none.
+    """Open the agents of the store in the runtime of --runtime; the store is created if there is none. With --server:
+    connect to its agents.
 
     `timers`: True if timers of agents fire in this process. A command that ends at once would only begin the turns that
     timers start, so only a command that stays open passes True.
     """
+    server = server_of(args)
+    if server is not None:
+        return server.connected(args, getattr(args, "placement", None))
     grants = grants_of(args)  # before the tools are imported: a file that the agent may write to must not be run
     return open_system(
         root_of(args),
@@ -170,7 +175,7 @@ def opened_view(
 
 async def release(args: Namespace, world: CommandEnvironment, names: Iterable[str]) -> None:
     """Unload agents in the cluster, if one runs on this store, so that this process can open their logs."""
-    if place_of(args.runtime, root_of(args)) == "ray" and running(root_of(args)):
+    if server_of(args) is None and place_of(args.runtime, root_of(args)) == "ray" and running(root_of(args)):
         async with agents_of(args, world) as system:
             for name in names:
                 await system.unload(name)
@@ -183,7 +188,7 @@ def settings_of(args: Namespace, world: CommandEnvironment) -> Settings:
     """
     from everlog.interfaces.common.model_choice import chosen_model
 
-    fill_in_defaults(args, root_of(args), world)
+    fill_in_defaults(args, world)
     blocks: dict[str, InitialBlock] = {}
     chosen: dict[str, str] = {}
     named: tuple[tuple[own_presets.Kind, str | None], ...] = (("persona", args.persona), ("human", args.human))
@@ -199,7 +204,7 @@ def settings_of(args: Namespace, world: CommandEnvironment) -> Settings:
     blocks.update((block.label, block) for block in map(_block, args.block))
     describe_blocks(blocks, chosen, args)
     return Settings(
-        model=chosen_model(args, world, root_of(args)),
+        model=chosen_model(args, world, root_of(args)) if server_of(args) is None else args.model,
         window=args.window,
         zone=args.zone,
         preset=args.preset,

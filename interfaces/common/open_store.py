@@ -14,17 +14,27 @@ from everlog.actors.ports.real_clock import make_store
 from everlog.events import BadInput, PartitionBusy
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.server_choice import server_of
 from everlog.interfaces.defaults.default_files import store_folder
 from everlog.store import FileStore
 
 
 def root_of(args: Namespace) -> Path:
-    """Return the folder of the store: --store, else EVERLOG_STORE, else that of the user's file, else ~/.everlog."""
+    """Return the folder of the store: --store, else EVERLOG_STORE, else that of the user's file, else ~/.everlog.
+
+    With --server: the folder of the copies of its agents.
+    """
+    server = server_of(args)
+    if server is not None:
+        return server.mirror.root
     return store_folder(args.store)
 
 
 def store_of(args: Namespace, world: CommandEnvironment, *, create: bool = False) -> FileStore:
-    """Open the store. Raises StoreError if there is none and `create` is false."""
+    """Open the store; with --server, copies of its agents. Raises StoreError if there is none and `create` is false."""
+    server = server_of(args)
+    if server is not None:
+        return server.mirror
     if create:
         return make_store(root_of(args), world.clock, world.ids)
     return FileStore(root_of(args), world.clock.now)

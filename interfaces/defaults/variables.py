@@ -23,6 +23,9 @@ GATEWAY_PREFIX = "EVERLOG_GATEWAY_"
 
 VARIABLES = (
     EnvironmentVariable("EVERLOG_STORE", "folder of the store", "~/.everlog", "store"),
+    EnvironmentVariable("EVERLOG_SERVER", "address of a server that commands talk to, instead of a store", "none"),
+    EnvironmentVariable("EVERLOG_KEY", "key of that server", "no key"),
+    EnvironmentVariable("EVERLOG_KEY_FILE", "file with the key, if EVERLOG_KEY is not set", "no key"),
     EnvironmentVariable("EVERLOG_RUNTIME", "where agents run: `auto`, `local` or `ray`", "auto", "runtime"),
     EnvironmentVariable("EVERLOG_CONFIG", "file of defaults of the user; empty: none is read",
                         "~/.config/everlog/config.toml"),

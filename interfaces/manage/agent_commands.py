@@ -11,6 +11,7 @@ from everlog.interfaces.common.bootstrap import agents_of, open_view, opened_age
 from everlog.interfaces.common.error_output import escape_line
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.open_store import root_of, store_of, without_take_over
+from everlog.interfaces.common.server_choice import server_of
 from everlog.interfaces.output import json_shapes
 from everlog.store import check_not_reserved, name_of, typed
 
@@ -77,14 +78,25 @@ def agent_exists(system: AgentSystem, name: str) -> bool:
 def rename(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `rename`."""
     store = store_of(args, world)
-    alias = store.aliases.give(args.name, args.new, world.clock.now())
-    names = [name for name in store.aliases.of(alias.agent_id) if name != alias.agent_id]
+    if server_of(args) is None:
+        alias = store.aliases.give(args.name, args.new, world.clock.now())
+        agent, called = alias.agent_id, alias.name
+        names = [name for name in store.aliases.of(agent) if name != agent]
+    else:
+        asyncio.run(_rename(args, world))
+        agent, called = store.stream_of(args.new), name_of(args.new)
+        names = [called] if called != agent else []
     if args.json:
-        print(json_shapes.line({"agent": alias.agent_id, "name": alias.name, "names": names}))
+        print(json_shapes.line({"agent": agent, "name": called, "names": names}))
         return 0
-    also = "" if alias.name == alias.agent_id else f" Its log keeps the name {alias.agent_id}, which can still be used."
-    print(escape_line(f"{alias.agent_id} is now called {alias.name}.{also}"))
+    also = "" if called == agent else f" Its log keeps the name {agent}, which can still be used."
+    print(escape_line(f"{agent} is now called {called}.{also}"))
     return 0
+
+
+async def _rename(args: Namespace, world: CommandEnvironment) -> None:
+    async with agents_of(args, world) as system:
+        await system.rename(args.name, args.new)
 
 
 def move(args: Namespace, world: CommandEnvironment) -> int:

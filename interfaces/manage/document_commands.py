@@ -9,6 +9,7 @@ from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.memory.document_load import Document, LoadReport, UnreadableDocument
@@ -29,6 +30,7 @@ from everlog.interfaces.common.error_output import complain, escape_line
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.open_store import root_of, store_of, warn, without_take_over
 from everlog.interfaces.common.plural import plural
+from everlog.interfaces.common.server_choice import server_of
 from everlog.interfaces.documents import (
     FileSelection,
     check_readers_installed,
@@ -40,6 +42,9 @@ from everlog.interfaces.documents import (
 )
 from everlog.interfaces.output import json_shapes, progress_bar
 from everlog.store import MemoryStore, Progress, name_of, source_of, stream_of
+
+if TYPE_CHECKING:
+    from everlog.interfaces.client.remote_documents import RemoteSources
 
 NAMES_SHOWN = 10
 """Most names that are printed one by one."""
@@ -100,8 +105,11 @@ def _read(found: FileSelection, moved: Progress) -> Iterator[Document | Unreadab
         moved(done, found.bytes)
 
 
-def _sources(args: Namespace, world: CommandEnvironment) -> Sources:
+def _sources(args: Namespace, world: CommandEnvironment) -> "Sources | RemoteSources":
     """Return the sources of the store; an empty set of sources if a dry run finds no store."""
+    server = server_of(args)
+    if server is not None:
+        return server.sources()
     if getattr(args, "dry_run", False) and not (root_of(args) / "everlog.json").exists():
         return Sources(MemoryStore(), clock=world.clock, ids=world.ids)
     return Sources(store_of(args, world), clock=world.clock, ids=world.ids, note=warn)
@@ -192,7 +200,7 @@ def _until(args: Namespace, world: CommandEnvironment) -> int | None:
         return next(view.reader.read(view.agent_id, view.seq, view.seq)).recorded_at if view.is_past else None
 
 
-def _list_documents(args: Namespace, known: Sources, until: int | None) -> int:
+def _list_documents(args: Namespace, known: "Sources | RemoteSources", until: int | None) -> int:
     """Print the documents of a source."""
     if args.name is not None:
         args.fail("NAME cannot be given with --source")

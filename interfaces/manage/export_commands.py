@@ -17,11 +17,12 @@ from everlog.interfaces.common.exits import interruptible
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.open_store import store_of, without_take_over
 from everlog.interfaces.common.plural import plural
+from everlog.interfaces.common.server_choice import check_no_server, server_of
 from everlog.interfaces.common.time_text import iso
 from everlog.interfaces.manage import backup_commands
 from everlog.interfaces.manage.many_agents import for_each, matching, outcome
 from everlog.interfaces.output import json_shapes, progress_bar
-from everlog.store import ExportedStream, ExportHeader, RestoredStream, is_source, name_of, source_of
+from everlog.store import ExportedStream, ExportHeader, Progress, RestoredStream, is_source, name_of, source_of
 
 CHAIN_DIGITS = 12
 """Digits of a chain value that are printed; JSON has all digits."""
@@ -32,6 +33,7 @@ def export(args: Namespace, world: CommandEnvironment) -> int:
     if args.all:
         if args.name is None or args.file is not None or args.with_sources:
             args.fail("--all takes a folder and exports everything: everlog export --all DIR")
+        check_no_server(args, "A copy of a whole store")
         return backup_commands.export_all(args, world)
     if args.name is None or args.file is None:
         args.fail("give NAME and FILE.everlog, or --all DIR")
@@ -40,16 +42,7 @@ def export(args: Namespace, world: CommandEnvironment) -> int:
     name, path = name_of(args.name), Path(args.file).expanduser()
     try:
         with interruptible(), progress_bar.shown(f"exporting {name}") as moved:
-            contents = export_agent(
-                system_of(args, world),
-                store_of(args, world),
-                name,
-                path,
-                clock=world.clock,
-                with_sources=args.with_sources,
-                replace=args.force,
-                progress=moved,
-            )
+            contents = _exported(args, world, name, path, moved)
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt("nothing was exported.") from error
     size = path.stat().st_size
@@ -73,6 +66,17 @@ def export(args: Namespace, world: CommandEnvironment) -> int:
     return 0
 
 
+def _exported(args: Namespace, world: CommandEnvironment, name: str, path: Path, moved: Progress) -> ExportHeader:
+    """Export an agent of the store, or of the server. Return the header of the file."""
+    server = server_of(args)
+    if server is not None:
+        return server.export(name, path, with_sources=args.with_sources, replace=args.force)
+    return export_agent(
+        system_of(args, world), store_of(args, world), name, path, clock=world.clock, with_sources=args.with_sources,
+        replace=args.force, progress=moved,
+    )  # fmt: skip
+
+
 def _export_matching(args: Namespace, world: CommandEnvironment, folder: Path) -> int:
     """Export the agents that a pattern matches, a file each. The error of one agent does not stop the others."""
     names, damaged = matching(args, world)
@@ -80,16 +84,12 @@ def _export_matching(args: Namespace, world: CommandEnvironment, folder: Path) -
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise UsageError(f"{folder} cannot be a folder for files of agents: {error.strerror}.") from error
-    system, store = system_of(args, world), store_of(args, world)
     files: dict[str, str] = {}
 
     async def one(name: str) -> None:
         path = folder / file_of(name)
         with progress_bar.shown(f"exporting {name}") as moved:
-            export_agent(
-                system, store, name, path, clock=world.clock, with_sources=args.with_sources, replace=args.force,
-                progress=moved,
-            )  # fmt: skip
+            _exported(args, world, name, path, moved)
         files[name] = str(path)
 
     with interruptible():
@@ -104,11 +104,15 @@ def restore(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `restore`."""
     path = Path(args.file).expanduser()
     if path.is_dir():
+        check_no_server(args, "A restore of a whole store")
         return backup_commands.restore_all(args, world, path)
-    store = store_of(args, world, create=True)
+    server = server_of(args)
     try:
         with without_take_over(), interruptible(), progress_bar.shown(f"restoring {path.name}") as moved:
-            done = restore_agent(store, path, moved, ports=ports_of(world))
+            if server is not None:
+                done = server.restore(path)
+            else:
+                done = restore_agent(store_of(args, world, create=True), path, moved, ports=ports_of(world))
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt("run the same command again to continue.") from error
     if args.json:

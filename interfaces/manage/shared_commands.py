@@ -6,7 +6,7 @@ Called by `cli.command_run`.
 import asyncio
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.memory.shared_block_rules import SharedBlock
@@ -22,8 +22,12 @@ from everlog.interfaces.common.error_output import escape_line, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.input_text import check_text, given_text, required_text
 from everlog.interfaces.common.open_store import store_of, without_take_over
+from everlog.interfaces.common.server_choice import server_of
 from everlog.interfaces.output import json_shapes
 from everlog.store import name_of, typed
+
+if TYPE_CHECKING:
+    from everlog.interfaces.client.remote_documents import RemoteBlockService
 
 BlockResultT = TypeVar("BlockResultT")
 
@@ -196,8 +200,11 @@ async def _run_owned(
         return await work(agent)
 
 
-def _reading(args: Namespace, world: CommandEnvironment) -> SharedBlockService:
+def _reading(args: Namespace, world: CommandEnvironment) -> "SharedBlockService | RemoteBlockService":
     """Return the shared blocks for reading, without owning any log."""
+    server = server_of(args)
+    if server is not None:
+        return server.blocks()
     store = store_of(args, world)
     return SharedBlockService(store, SharedBlockWriter(store, ports_of(world)), clock=world.clock, ids=world.ids)
 

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+import pyarrow as pa
+
 from everlog.actors.gateway.gateway_limits import limits_from
 from everlog.actors.gateway.store_prices import prices_of
 from everlog.actors.reports.fleet_sql import fleet_views
@@ -23,6 +25,7 @@ from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.open_store import root_of, store_of
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.common.process_limits import cleaning_up_on_exit
+from everlog.interfaces.common.server_choice import ChosenServer
 from everlog.interfaces.output import sql_output
 from everlog.interfaces.show.sql_text import with_parameters
 from everlog.projections.fleet_views import FleetViews, QueryLimits
@@ -46,6 +49,28 @@ def write_answer(args: Namespace, form: str, at: int, views: FleetViews, positio
     else:
         with _out(args) as out:
             sql_output.write(form, schema, batches, out)
+
+
+def server_answer(args: Namespace, world: CommandEnvironment, server: ChosenServer, form: str, query: str) -> None:
+    """Have a server run one query, and write its answer in the form that the arguments name. Raises BadInput."""
+    until = time_of_option(args, world)
+    content = server.query(
+        query, form="json" if form == "json" else "arrow", agent=args.agent or "", params=dict(args.params),
+        as_of=None if until is None else time_text.iso(until),
+    )  # fmt: skip
+    if form == "json":
+        with _out(args) as out:
+            out.write(content)
+        return
+    rows = pa.ipc.open_stream(content).read_all()
+    if form == "table":
+        from everlog.interfaces.output import show_pages
+
+        shown = ROWS if args.rows is None else args.rows
+        show_pages.show(sql_output.table(rows.schema, iter(rows.to_batches()), shown))
+    else:
+        with _out(args) as out:
+            sql_output.write(form, rows.schema, iter(rows.to_batches()), out)
 
 
 def complain_with_place(error: BadInput, views: FleetViews, query: str) -> None:

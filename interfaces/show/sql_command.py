@@ -11,8 +11,15 @@ from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.exits import FAILED
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.open_store import store_of, text_of
+from everlog.interfaces.common.server_choice import server_of
 from everlog.interfaces.line_editor.terminal_check import has_editor_terminal
-from everlog.interfaces.show.sql_answer import complain_with_place, open_views, print_position, write_answer
+from everlog.interfaces.show.sql_answer import (
+    complain_with_place,
+    open_views,
+    print_position,
+    server_answer,
+    write_answer,
+)
 from everlog.interfaces.show.sql_text import parameters_of, queries_of
 from everlog.store import check_presence
 
@@ -30,6 +37,11 @@ def sql(args: Namespace, world: CommandEnvironment) -> int:
         return talk(args, world, form)
     queries = _queries(args, form)
     at = world.clock.now()
+    server = server_of(args)
+    if server is not None:
+        for query in queries:
+            server_answer(args, world, server, form, query)
+        return 0
     with open_views(args, world) as (views, position):
         for number, query in enumerate(queries):
             if number and form == "table":

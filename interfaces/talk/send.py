@@ -18,7 +18,6 @@ from everlog.interfaces.common.exits import FAILED, SILENT
 from everlog.interfaces.common.front_end import CommandEnvironment, FrontEnd
 from everlog.interfaces.common.input_text import check_text
 from everlog.interfaces.common.newest_records import newest_first
-from everlog.interfaces.common.open_store import root_of
 from everlog.interfaces.output.json_shapes import JsonLines
 from everlog.interfaces.output.narrator import Narrator, abandon_code, abandon_reasons, silence
 from everlog.interfaces.talk.waiting_notice import WaitingNotice
@@ -54,7 +53,7 @@ def send(args: Namespace, world: CommandEnvironment) -> int:
 def _use_default_agent(args: Namespace, world: CommandEnvironment) -> None:
     """Take a single word that names no agent as the text for the agent of the files of defaults, if they name one."""
     agent = args.defaults.of("agent")
-    if agent and args.text is None and args.role in NEED_TEXT and is_new_agent(args.name, root_of(args), world):
+    if agent and args.text is None and args.role in NEED_TEXT and is_new_agent(args, world):
         args.name, args.text = agent, args.name
 
 

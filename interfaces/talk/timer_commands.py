@@ -22,6 +22,7 @@ from everlog.interfaces.common.error_output import escape_line, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.input_text import check_text
 from everlog.interfaces.common.open_store import root_of, warn, without_take_over
+from everlog.interfaces.common.server_choice import server_of
 from everlog.interfaces.output import json_shapes
 from everlog.store import name_of, typed
 
@@ -64,7 +65,7 @@ async def _set(args: Namespace, world: CommandEnvironment, name: str, zone: str)
         return 0
     often = f", then every {time_text.span(args.every)}" if args.every else f", then {_often(cron)}" if cron else ""
     print(escape_line(f"Timer {called} wakes {name} at {time_text.clock(due_at, zone)}{often}."))
-    if place_of(args.runtime, root_of(args)) == "local" and not running(root_of(args)):
+    if server_of(args) is None and place_of(args.runtime, root_of(args)) == "local" and not running(root_of(args)):
         print(
             escape_line(f"It fires only while `everlog chat {typed(name)}` is open or a cluster runs (`everlog up`).")
         )

@@ -95,6 +95,10 @@ class AgentShape(msgspec.Struct, frozen=True, kw_only=True):
     messages: int
     memories: int
     """Texts in archival memory."""
+    turn: int
+    """Number of the last turn; 0: none."""
+    waiting: int
+    """Number of unfinished turns."""
     deleted: bool
     settings: Mapping[str, Any]
     functions: Sequence[str]

@@ -20,8 +20,8 @@ SUB_ROOMS: Mapping[str, Sequence[str]] = {
         "deriving", "replay", "rerun", "reports", "feed", "archive", "erasure", "gateway", "hosting", "cluster",
     ),
     "interfaces": (
-        "defaults", "wire", "common", "line_editor", "output", "documents", "imports", "show", "talk", "manage",
-        "memories", "replay_console", "fleet", "operate", "http", "explain", "cli", "tour", "testing",
+        "defaults", "wire", "client", "common", "line_editor", "output", "documents", "imports", "show", "talk",
+        "manage", "memories", "replay_console", "fleet", "operate", "http", "explain", "cli", "tour", "testing",
     ),
 }  # fmt: skip
 """The sub-rooms of each room, lowest first: a sub-room may import itself and those before it. The top of a room comes

@@ -81,11 +81,12 @@ async def show(call: HttpCall) -> AgentShape:
     """Return an agent at a moment: its settings and figures."""
     async with await call.service.system.view(call.stream, as_of=moment_of(call.query.as_of)) as view:
         messages, memories = await view.counts()
-        deleted = bool((await view.rows("standing"))[0]["deleted"])
+        standing = (await view.rows("standing"))[0]
         config = (await view.context()).config
         return AgentShape(
             agent=call.shown(view.agent_id), as_of=view.seq, head=view.head, messages=messages, memories=memories,
-            deleted=deleted, settings=_shown_settings(config),
+            turn=standing["turn"], waiting=len(await view.rows("open_turns")), deleted=bool(standing["deleted"]),
+            settings=_shown_settings(config),
             functions=[function.name for function in config.functions],
         )  # fmt: skip
 

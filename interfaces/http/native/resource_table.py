@@ -128,7 +128,7 @@ FLEET: RouteTable = (
 )  # fmt: skip
 
 TRANSFER: RouteTable = (
-    Route("GET", f"{AGENT}/export", transfer.export_agent, "Export an agent", "admin",
+    Route("GET", f"{AGENT}/export", transfer.export_agent, "Export an agent",
           query=transfer_shapes.ExportQuery, media=(transfer.EXPORT,)),
     Route("POST", f"{API}/restores", transfer.restore_agent, "Restore an export", "admin",
           body_media=transfer.EXPORT, answer=transfer_shapes.RestoredShape, status=201, body_max=UPLOAD_BYTES_MAX),

@@ -116,7 +116,7 @@ async def served(
     stand_in = model or Script([])
     services = ServiceOptions(models=lambda _name, _url: stand_in)
     async with open_system(
-        root, runtime="local", services=services, ports=ports, exact_names=True, timers=False, **open_options
+        root, runtime="local", services=services, ports=ports, exact_names=True, **{"timers": False, **open_options}
     ) as system:
         service = HttpService(system, ports, options or HttpOptions(), secret=lambda: "s" * 43, chance=lambda: 0.5)
         async with serving(app_of(service, "test"), service, bound_socket("127.0.0.1", 0), print) as address:

@@ -1,0 +1,1 @@
+"""The client of `everlog serve`: the API of `open_system` over HTTP, with streams that resume by themselves."""

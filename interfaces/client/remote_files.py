@@ -1,0 +1,120 @@
+"""Exports, restores, queries and erasures of a server: answers and bodies that are files, and work that takes long."""
+
+import os
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import IO
+
+import msgspec
+import pyarrow as pa
+
+from everlog.actors.erasure.erase_planned import ErasureReport
+from everlog.actors.erasure.selection import Selection
+from everlog.events import BadInput, ClusterError, StoreError
+from everlog.interfaces.client.server_address import WireRequest, path_of, refusal_of
+from everlog.interfaces.client.server_channel import BlockingChannel, ServerChannel
+from everlog.interfaces.wire.jobs import JobShape
+from everlog.interfaces.wire.transfer import EraseBody, RestoredShape
+from everlog.store import ExportedStream, ExportHeader, Progress, RestoredStream, RestoreReport, open_private
+from everlog.store.backup.export_file import ExportReader
+
+EXPORT = "application/vnd.everlog.export"
+LOOK_S = 0.25
+"""Seconds between looks at a job."""
+
+
+def export_to(channel: BlockingChannel, name: str, path: Path, *, with_sources: bool, replace: bool) -> ExportHeader:
+    """Download the export of an agent into a file. Return its header. Raises BadInput for a file that exists."""
+    if path.exists() and not replace:
+        raise BadInput(f"There is a file {path} already. Nothing was written; use --force to replace it.")
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with open_private(part, "wb") as file:
+            for piece in channel.parts_of(export_request(name, with_sources=with_sources)):
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        with closing(ExportReader(part)) as export:
+            header = export.contents
+        part.replace(path)
+    except OSError as error:
+        raise StoreError(f"{path} could not be written: {error.strerror or error}.") from error
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+    return header
+
+
+def export_request(name: str, *, with_sources: bool = False) -> WireRequest:
+    """Return the request for the export of an agent."""
+    query = [("with_sources", "true")] if with_sources else []
+    return WireRequest("GET", f"/agents{path_of(name)}/export", query=query)
+
+
+def restore_from(channel: BlockingChannel, path: Path) -> RestoreReport:
+    """Upload an export, and return what the server restored. Raises BadInput for a file that is none."""
+    with closing(ExportReader(path)) as export:
+        contents = export.contents
+    with path.open("rb") as file:
+        request = WireRequest("POST", "/restores", content=_Whole(file), media=EXPORT)
+        shape = channel.call(request, RestoredShape)
+    streams = [
+        RestoredStream(
+            ExportedStream(
+                row.stream, row.from_seq, row.to_seq, row.chain, row.parent or "", row.parent_seq or 0, row.erased
+            ),
+            row.restored,
+            row.ended,
+        )
+        for row in shape.streams
+    ]
+    return RestoreReport(contents, streams, shape.revived or "")
+
+
+class _Whole:
+    """File as the body of a request, in pieces."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def __iter__(self) -> Iterator[bytes]:
+        self._file.seek(0)
+        while piece := self._file.read(1 << 20):
+            yield piece
+
+
+def table_of(content: bytes) -> pa.Table:
+    """Return the rows of an answer in Arrow. Raises ClusterError for bytes that are none."""
+    try:
+        return pa.ipc.open_stream(content).read_all()
+    except pa.ArrowInvalid as error:
+        raise ClusterError(f"The server answered no Arrow stream: {error}.") from error
+
+
+async def erase(
+    channel: ServerChannel,
+    path: str,
+    selection: Selection,
+    *,
+    derived: bool,
+    id: str,
+    sleep: Callable[[float], Awaitable[None]],
+    progress: Progress | None,
+) -> ErasureReport:
+    """Erase records, and wait until the job is done."""
+    body = EraseBody(
+        everything=selection.everything, seqs=[list(span) for span in selection.seqs], match=list(selection.match),
+        turns=list(selection.turns), persons=list(selection.persons), derived=derived,
+    )  # fmt: skip
+    job = await channel.call(WireRequest("POST", f"{path}/erasures", body, id), JobShape)
+    while job.state == "running":
+        await sleep(LOOK_S)
+        job = await channel.call(WireRequest("GET", f"/jobs{path_of(job.job)}"), JobShape)
+        if progress is not None and job.progress.total:
+            progress(job.progress.done, job.progress.total)
+    if job.problem is not None:
+        raise refusal_of(job.problem)
+    if job.state != "done":
+        raise ClusterError("The server that erased died. Erase again: that erases the rest.")
+    return msgspec.convert(job.result, ErasureReport)

@@ -1,0 +1,165 @@
+"""Choose the server that a command talks to: --server, else EVERLOG_SERVER unless --store is given, else none.
+
+The key comes from the environment or a file: arguments of a program are visible to everybody on a machine.
+
+Used by `cli.command_run` before a command runs, and by `open_store` and `bootstrap`, which then give the command the
+agents of the server instead of those of a folder.
+"""
+
+import os
+from argparse import Namespace
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from everlog.events import BadInput, UsageError
+
+if TYPE_CHECKING:
+    from everlog.actors.ports.ports import Ports
+    from everlog.actors.runtime import Placement
+    from everlog.interfaces.client.mirror_store import MirrorStore
+    from everlog.interfaces.client.remote_documents import RemoteBlockService, RemoteSources
+    from everlog.interfaces.client.remote_system import RemoteSystem
+    from everlog.store import ExportHeader, RestoreReport
+
+SERVER_VARIABLE, KEY_VARIABLE, KEY_FILE_VARIABLE = "EVERLOG_SERVER", "EVERLOG_KEY", "EVERLOG_KEY_FILE"
+KEY_BYTES_MAX = 4096
+
+FILES_ONLY = frozenset(
+    {
+        "archive check", "archive rebuild", "archive status", "cluster status", "down", "erase", "fleet",
+        "keys create", "keys list", "keys revoke", "log check", "log repair-register", "log seal", "log stats",
+        "models", "ping", "preset add", "preset list", "preset remove", "preset show", "rerun", "serve", "up",
+    }
+)  # fmt: skip
+"""Commands that look after the files or the processes of a store, where these are."""
+WITHOUT_STORE = frozenset({"", "completion", "config", "doctor", "explain", "help", "tour"})
+"""Commands that concern this machine: they do not read the variable of the server."""
+OF_SERVER = ("runtime", "workspace", "allow_host", "helper", "base_url", "shards")
+"""Options of the process that runs agents, besides --tools."""
+
+
+class ChosenServer:
+    """The server of a command, with the copies of its agents that the command reads."""
+
+    def __init__(self, url: str, key: str | None, ports: "Ports") -> None:
+        """Store the arguments, which are those of `connect_system`. Raises BadInput for unusable ones."""
+        from everlog.interfaces.client.server_address import ServerAddress
+
+        self._address = ServerAddress(url, key)
+        self._ports = ports
+
+    @cached_property
+    def mirror(self) -> "MirrorStore":
+        """Copies of the agents, for reading."""
+        from everlog.interfaces.client.mirror_store import MirrorStore
+        from everlog.interfaces.client.server_channel import BlockingChannel
+
+        return MirrorStore(BlockingChannel(self._address), self._ports)
+
+    def connected(self, args: Namespace, placement: "Placement | None") -> "AbstractAsyncContextManager[RemoteSystem]":
+        """Connect to the server while the block runs. Raises UsageError for options of the process of the agents."""
+        from everlog.interfaces.client.connect import connected
+
+        _check_options(args)
+        return connected(self._address, self.mirror, self._ports, placement)
+
+    def blocks(self) -> "RemoteBlockService":
+        """Return the shared blocks."""
+        from everlog.interfaces.client.remote_documents import RemoteBlockService
+
+        return RemoteBlockService(self.mirror.channel, self._ports)
+
+    def sources(self) -> "RemoteSources":
+        """Return the sources of documents."""
+        from everlog.interfaces.client.remote_documents import RemoteSources
+
+        return RemoteSources(self.mirror.channel)
+
+    def query(self, query: str, **how: object) -> bytes:
+        """Return the answer of an SQL query. `how`: fields of `SqlBody`; `form` is its format. Raises BadInput."""
+        from everlog.interfaces.client.server_address import WireRequest
+
+        body = {"query": query, "format": how.pop("form"), **how}
+        return self.mirror.channel.bytes_of(WireRequest("POST", "/sql", body))
+
+    def export(self, name: str, path: Path, *, with_sources: bool, replace: bool) -> "ExportHeader":
+        """Download the export of an agent into a file. Return its header."""
+        from everlog.interfaces.client.remote_files import export_to
+
+        return export_to(self.mirror.channel, name, path, with_sources=with_sources, replace=replace)
+
+    def restore(self, path: Path) -> "RestoreReport":
+        """Upload an export. Return what was restored."""
+        from everlog.interfaces.client.remote_files import restore_from
+
+        return restore_from(self.mirror.channel, path)
+
+    def close(self) -> None:
+        """Remove the copies, and close the connections for reading."""
+        mirror = vars(self).pop("mirror", None)
+        if mirror is not None:
+            mirror.channel.close()
+            mirror.close()
+
+    def __repr__(self) -> str:
+        return f"<ChosenServer {self._address.url}>"
+
+
+def choose_server(args: Namespace, ports: "Ports", environment: Mapping[str, str] = os.environ) -> ChosenServer | None:
+    """Return the server of a command; None if it works on a folder. Raises UsageError for a command that a server does
+    not carry out, BadInput for an unusable address or key.
+    """
+    given = getattr(args, "server", None)
+    named = given or (None if getattr(args, "store", None) else environment.get(SERVER_VARIABLE))
+    if not named or (args.command in WITHOUT_STORE and not given):
+        return None
+    if given and getattr(args, "store", None):
+        args.fail("give either --server or --store")
+    if args.command in FILES_ONLY or args.command in WITHOUT_STORE:
+        raise UsageError(
+            f"`everlog {args.command}` is not carried out by a server: it looks after files or processes of the "
+            f"machine that it runs on. Run it there, without {'--server' if given else SERVER_VARIABLE} and with "
+            "--store DIR. Nothing was done."
+        )
+    return ChosenServer(named, key_in(environment), ports)
+
+
+def check_no_server(args: Namespace, what: str) -> None:
+    """Raise UsageError with --server. `what`: work with all files of a store, as the subject of a sentence."""
+    if server_of(args) is not None:
+        raise UsageError(f"{what} is done where the store is, with --store DIR. Nothing was done.")
+
+
+def server_of(args: Namespace) -> ChosenServer | None:
+    """Return the server that was chosen for a command."""
+    chosen: ChosenServer | None = getattr(args, "chosen_server", None)
+    return chosen
+
+
+def key_in(environment: Mapping[str, str]) -> str | None:
+    """Return the key of the server: EVERLOG_KEY, else the text of the file EVERLOG_KEY_FILE. Raises BadInput."""
+    key, path = environment.get(KEY_VARIABLE), environment.get(KEY_FILE_VARIABLE)
+    if key or not path:
+        return key or None
+    try:
+        with Path(path).expanduser().open("rb") as file:
+            return file.read(KEY_BYTES_MAX).decode("ascii").strip() or None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"The file of {KEY_FILE_VARIABLE} cannot be read: {type(error).__name__}.") from error
+
+
+def _check_options(args: Namespace) -> None:
+    defaults = getattr(args, "defaults", None)
+    tools = getattr(args, "tools", None)
+    given = [name for name in OF_SERVER if getattr(args, name, None)]
+    if tools and (defaults is None or tools != defaults.tools()):
+        given.append("tools")
+    if given:
+        option = given[0].replace("_", "-")
+        raise UsageError(
+            f"--{option} belongs to the process that runs the agents, which is the server: give it to `everlog serve`. "
+            "Nothing was sent."
+        )
