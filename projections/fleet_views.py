@@ -20,9 +20,8 @@ import msgspec
 import pyarrow as pa
 
 from everlog.events import BadInput, CorruptLog, EverlogError, StoreError
-from everlog.projections.fleet.columns import ArrowRows, as_texts, cast, is_odd, plain
+from everlog.projections.fleet.columns import ArrowRows, as_texts, cast, is_odd, plain, stopper
 from everlog.projections.fleet.lineage_tables import forks_table, lineage_table, lives_table, names_table
-from everlog.projections.fleet.tenant_records import names_of_tenant, stopper, tenant_records
 from everlog.projections.price_sql import COST, VIEW, ListedPrice, price_list, price_of
 from everlog.projections.projection_constants import FLEET_MEMORY_MB, FLEET_SCRATCH_MB
 from everlog.projections.query_hints import hinted
@@ -170,6 +169,9 @@ class FleetViews:
         """Statements that make the views that no query has named yet. Making all of them takes longer than a count."""
         try:
             if tenant:
+                # Imported here: a query of the operator starts with a module less.
+                from everlog.projections.fleet.tenant_records import names_of_tenant, tenant_records
+
                 names = names_of_tenant(names or {}, tenant)
                 with tenant_records(paths, ArrowRows(fresh), tenant, config, opened) as records:
                     self._keep(records)

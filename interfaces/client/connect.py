@@ -42,8 +42,8 @@ async def connect_system(
     - `ports`: clock, ids and other effects of a test or an embedding program; None: the real ones.
     - `chance`: makes a number from 0 to 1, so that clients that wait come back at different times.
 
-    Turns that run go on when the block ends. Raises BadInput for an unusable address or key, and ClusterError if there
-    is no server.
+    Turns that run continue when the block ends. Raises BadInput for an unusable address or key, and ClusterError if
+    there is no server.
     """
     ports = ports or Ports()
     address = ServerAddress(url, key)

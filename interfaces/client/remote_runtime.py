@@ -166,7 +166,7 @@ class RemoteRuntime:
         return (await self.channel.call(request, agent_shapes.Done)).done
 
     async def close(self) -> None:
-        """Close the connections. What agents do goes on."""
+        """Close the connections. Agents continue what they do."""
         await self.channel.close()
 
     async def _run(self, agent_id: str, command: Command, route: CommandRoute, seen: int) -> AsyncIterator[StreamItem]:

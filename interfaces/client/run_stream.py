@@ -7,10 +7,10 @@ from everlog.events import ArchiveError, Busy, ClusterError, EverlogError, HostL
 from everlog.interfaces.client.event_stream import ServerEvent
 from everlog.interfaces.client.server_address import decoded, refusal_of, wait_s_of
 from everlog.interfaces.wire.problems import Problem
-from everlog.interfaces.wire.records import PreviewShape, HttpRecord, preview_of, record_of
+from everlog.interfaces.wire.records import HttpRecord, PreviewShape, preview_of, record_of
 
 PASSING = (HostLost, ClusterError, ArchiveError, Busy)
-"""Errors of a run that was begun, after which it may go on elsewhere, beside a plain StoreError."""
+"""Errors of a run that was begun, after which it may continue elsewhere, beside a plain StoreError."""
 
 
 class RunStream:

@@ -14,7 +14,7 @@ from everlog.events import BadInput, ClusterError, EverlogError, UnknownAgent
 from everlog.interfaces.wire.problems import Problem, error_of
 
 API = "/api/v1"
-AnswerT = TypeVar("AnswerT")
+BodyT = TypeVar("BodyT")
 LATER = ("too-many-requests", "too-many-streams", "too-slow")
 """Codes of refusals after which the same request may succeed by itself."""
 
@@ -93,7 +93,7 @@ class WireRequest(NamedTuple):
     media: str = "application/json"
     """Media type of the body."""
     after: int | None = None
-    """Seq after which a stream goes on."""
+    """Seq after which a stream continues."""
     streams: bool = False
     """True: the answer is a stream of events."""
 
@@ -157,7 +157,7 @@ def is_missing(error: EverlogError) -> bool:
     return isinstance(error, UnknownAgent) or vars(error).get("refused_as") == "not-found"
 
 
-def decoded(content: bytes, kind: type[AnswerT]) -> AnswerT:
+def decoded(content: bytes, kind: type[BodyT]) -> BodyT:
     """Return an answer as its struct. Raises ClusterError for one that has another shape."""
     try:
         return msgspec.json.decode(content, type=kind)

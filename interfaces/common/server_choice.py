@@ -1,6 +1,6 @@
 """Choose the server that a command talks to: --server, else EVERLOG_SERVER unless --store is given, else none.
 
-The key comes from the environment or a file: arguments of a program are visible to everybody on a machine.
+The key comes from the environment or a file: arguments of a program are visible to every user of a machine.
 
 Used by `cli.command_run` before a command runs, and by `open_store` and `bootstrap`, which then give the command the
 agents of the server instead of those of a folder.

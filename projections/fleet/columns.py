@@ -3,8 +3,10 @@
 Used by `fleet_views`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
+import duckdb
 import pyarrow as pa
 from duckdb.sqltypes import DuckDBPyType
 
@@ -61,3 +63,13 @@ def cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         raise BadInput(
             f"The query failed: a whole number has more than 64 bits ({error}). Cast it to DOUBLE."
         ) from error
+
+
+def stopper(db: duckdb.DuckDBPyConnection) -> Callable[[], None]:
+    """Return a function that stops what an engine runs in another thread; it does nothing to one that is closed."""
+
+    def stop() -> None:
+        with suppress(duckdb.Error):
+            db.interrupt()
+
+    return stop

@@ -10,11 +10,12 @@ Used by `fleet_views`.
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import duckdb
 import pyarrow as pa
 
+from everlog.projections.fleet.columns import stopper
 from everlog.store import SCHEMA
 
 NAMES_IN_PAYLOADS = ("parent", "source", "origin", "author", "label")
@@ -41,16 +42,6 @@ def names_of_tenant(names: Mapping[str, str], prefix: str) -> Mapping[str, str]:
         if mine is not None:
             found[mine] = newest.removeprefix(prefix)
     return found
-
-
-def stopper(db: duckdb.DuckDBPyConnection) -> Callable[[], None]:
-    """Return a function that stops what an engine runs in another thread; it does nothing to one that is closed."""
-
-    def stop() -> None:
-        with suppress(duckdb.Error):
-            db.interrupt()
-
-    return stop
 
 
 @contextmanager

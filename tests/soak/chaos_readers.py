@@ -25,7 +25,7 @@ FAILED = 0.3
 
 
 class FeedCopy:
-    """What a reader of the feed has received."""
+    """Reader of the feed, with all that it has received."""
 
     def __init__(self, port: int, chance: random.Random) -> None:
         self.seqs: dict[str, list[int]] = {}

@@ -23,6 +23,8 @@ HEAVY = {
     "lancedb": "store",
     "prompt_toolkit": "interfaces",
 }  # library -> the room that holds its one file
+PAGES = "interfaces/http/pages/"
+"""Folder of the server's pages, the only other place where templates are rendered, with jinja2."""
 
 CHANCE = re.compile(
     r"time\.(time|monotonic|perf_counter|process_time|thread_time)(_ns)?|time\.sleep"
@@ -87,7 +89,7 @@ def heavy_imports(files: Iterable[Source]) -> Iterator[str]:
     users = defaultdict(set)
     for source in files:
         for imported in source.imports:
-            if imported.top in HEAVY:
+            if imported.top in HEAVY and not (imported.top == "jinja2" and source.path.startswith(PAGES)):
                 users[imported.top].add(source.path)
     for library, paths in sorted(users.items()):
         strangers = sorted(path for path in paths if not path.startswith(f"{HEAVY[library]}/"))

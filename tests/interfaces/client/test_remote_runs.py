@@ -137,7 +137,7 @@ def test_a_conversation_is_the_same_here_and_over_http(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", seeds(6, label="cut streams"))
 def test_streams_that_are_cut_lose_and_double_no_record(tmp_path: Path, seed: int) -> None:
-    """Whatever byte a connection is cut at, each message is in the log once, and its run has each record once."""
+    """Connections are cut at any byte: each message is in the log once, and its run has each record once."""
 
     async def main() -> None:
         draw = random.Random(seed)
@@ -177,7 +177,7 @@ def test_streams_that_are_cut_lose_and_double_no_record(tmp_path: Path, seed: in
 
 
 def test_a_server_that_stops_is_waited_for(tmp_path: Path) -> None:
-    """A run whose server stops goes on at the next server of the store, without a lost or doubled record."""
+    """A run whose server stops continues at the next server of the store, without a lost or doubled record."""
 
     async def main() -> None:
         gate, asked = asyncio.Event(), asyncio.Event()
@@ -209,7 +209,7 @@ def test_a_server_that_stops_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_an_address_without_a_server_is_one_clear_error(tmp_path: Path) -> None:
-    """An address where nobody listens, a wrong one, and one with a password are refused, and no secret is repeated."""
+    """An address without a server, a wrong one, and one with a password are refused, and no secret is repeated."""
 
     async def main() -> None:
         async with served(tmp_path) as server:
