@@ -38,7 +38,7 @@ from everlog.interfaces.client.remote_documents import RemoteBlockService, Remot
 from everlog.interfaces.client.remote_files import erase, export_to, restore_from, table_of
 from everlog.interfaces.client.remote_runtime import RemoteRuntime
 from everlog.interfaces.client.remote_search import search_agent, search_agents
-from everlog.interfaces.client.server_address import AnswerT, WireRequest, path_of
+from everlog.interfaces.client.server_address import BodyT, WireRequest, path_of
 from everlog.interfaces.wire import agents as agent_shapes
 from everlog.interfaces.wire.sql import SqlBody
 from everlog.projections import Projections
@@ -212,7 +212,7 @@ class RemoteSystem(AgentSystem):
         """Raise UsageError: a rerun is a job of the server, by `POST /agents/NAME/reruns`."""
         raise UsageError("A rerun runs where the store is. Nothing was changed.")
 
-    async def _call(self, request: WireRequest, kind: type[AnswerT], *, repeats: bool = True) -> AnswerT:
+    async def _call(self, request: WireRequest, kind: type[BodyT], *, repeats: bool = True) -> BodyT:
         return await self.runtime.channel.call(request, kind, repeats=repeats)
 
     async def search(

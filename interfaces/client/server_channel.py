@@ -17,7 +17,7 @@ from everlog.events import ClusterError, EverlogError, HostLost
 from everlog.interfaces.client.event_stream import EventDecoder, ServerEvent
 from everlog.interfaces.client.server_address import (
     API,
-    AnswerT,
+    BodyT,
     ServerAddress,
     WireRequest,
     decoded,
@@ -71,7 +71,7 @@ class ServerChannel:
         """Return the waits for one request."""
         return Patience(self._ports, self._chance)
 
-    async def call(self, request: WireRequest, kind: type[AnswerT], *, repeats: bool = True) -> AnswerT:
+    async def call(self, request: WireRequest, kind: type[BodyT], *, repeats: bool = True) -> BodyT:
         """Send a request, and return its answer. Raises the error that the server answers.
 
         `repeats`: the request may be sent again if its answer is lost; else HostLost is raised then, because the
@@ -136,7 +136,7 @@ class BlockingChannel:
         self.address = address
         self._client = httpx2.Client(**_options(address))
 
-    def call(self, request: WireRequest, kind: type[AnswerT]) -> AnswerT:
+    def call(self, request: WireRequest, kind: type[BodyT]) -> BodyT:
         """Send a request, and return its answer. Raises the error that the server answers, and ClusterError."""
         return decoded(self.bytes_of(request), kind)
 
