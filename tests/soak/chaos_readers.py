@@ -13,8 +13,10 @@ from contextlib import suppress
 from tests.support.http.served_store import body_of
 from tests.support.http.webhook_receiver import Receiver
 
-CUT_MAX = 60_000
-"""Bytes of the feed after which a connection is cut at the latest."""
+CUT_MAX = 400_000
+"""Bytes of the feed after which a connection is cut at the latest: more than one event has, which is taken whole or
+not at all.
+"""
 SILENT_S = 1.0
 """Seconds without a byte after which the reader connects again."""
 LOOK_S = 0.1
