@@ -240,6 +240,9 @@ async def _live(call: HttpCall, found: RunRecords, after: int) -> AsyncIterator[
         async for sent in _followed(call, found, after):
             yield sent
         return
+    except EverlogError as error:  # no host takes the run now: the reader comes back
+        yield event("close", problem_for(error, call.names))
+        return
     async for sent in _events(call, run, items, first, after):
         yield sent
 

@@ -90,9 +90,8 @@ async def upload_document(call: HttpCall) -> Any:
 
 
 async def attach_source(call: HttpCall) -> Changed:
-    """Let an agent search the documents of a source."""
-    name = await _known_source(call)
-    return Changed(changed=await (await call.agent()).attach_source(name))
+    """Let an agent search the documents of a source, which may be loaded later."""
+    return Changed(changed=await (await call.agent()).attach_source(call.names.inner(call.params["source"])))
 
 
 async def detach_source(call: HttpCall) -> Changed:

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from everlog.events import uuid7
+from everlog.events import HostLost, uuid7
 from tests.support.cli.command_line import Script, says
 from tests.support.http.served_store import served
 
@@ -131,5 +131,28 @@ def test_a_run_is_started_without_waiting_and_cancelled_by_a_call(tmp_path: Path
             assert turns == {"turns": [run["turn"]]}
             now = await server.call("GET", f"/agents/sam/runs/{run['run']}", status=200)
             assert now["status"] == "cancelled"
+
+    asyncio.run(main())
+
+
+def test_a_stream_whose_run_no_host_takes_tells_its_reader_to_come_back(tmp_path: Path) -> None:
+    """A run that is not finished and that no host takes now is answered with `close`, and not with a cut connection."""
+
+    class Stuck(Script):
+        async def ask(self, request: bytes, **options: object):
+            await asyncio.Event().wait()
+
+    async def main() -> None:
+        async with served(tmp_path, Stuck([])) as server:
+            await server.call("POST", "/agents", {"name": "sam"}, status=201)
+            run = await server.call("POST", "/agents/sam/messages", {"text": "Hi", "wait": False}, status=202)
+
+            async def lost(*_: object):
+                raise HostLost("The host is gone.")
+                yield
+
+            server.system.runtime.perform = lost  # type: ignore[method-assign]
+            events = await server.events(f"/agents/sam/runs/{run['run']}/stream")
+            assert [(event.kind, event.data["code"]) for event in events] == [("close", "host-lost")]
 
     asyncio.run(main())

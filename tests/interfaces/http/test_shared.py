@@ -94,7 +94,8 @@ def test_documents_of_each_type_are_uploaded_and_found(tmp_path: Path) -> None:
             await server.call("PUT", "/agents/sam/sources/books", status=200)
             (source,) = (await server.call("GET", "/sources", status=200))["sources"]
             assert (source["documents"], source["agents"]) == (4, ["sam"])
-            await server.call("PUT", "/agents/sam/sources/none", status=404)
+            assert await server.call("PUT", "/agents/sam/sources/later", status=200) == {"changed": True}
+            await server.call("GET", "/sources/none/documents", status=404)
             assert await server.call("DELETE", "/agents/sam/sources/books", status=200) == {"changed": True}
 
     asyncio.run(main())
