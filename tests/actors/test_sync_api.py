@@ -20,8 +20,12 @@ from everlog.actors.runtime import Run
 from everlog.actors.store_services import DocumentSources, SharedBlocks
 from everlog.events import UsageError
 
-ONLY_ASYNC = {AgentRef: {"subscribe"}, AgentSystem: {"runtime", "store"}}
-"""Names without a blocking form: a method without an end, and the parts of a system that commands use."""
+ONLY_ASYNC = {
+    AgentRef: {"subscribe"},
+    AgentSystem: {"runtime", "store", "handle", "prices"},
+    Run: {"items"},
+}
+"""Names without a blocking form: a method without an end, and what commands and servers use."""
 
 
 def test_a_script_talks_to_an_agent_in_two_lines(tmp_path: Path) -> None:

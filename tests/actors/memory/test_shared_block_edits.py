@@ -10,7 +10,7 @@ import pytest
 from everlog.actors.functions.tools import tool
 from everlog.actors.memory.core_memory import Memory
 from everlog.actors.memory.shared_block_rules import GONE, BlockEdit
-from everlog.events import BadInput, Draft, MemoryEdited, Record, event_of
+from everlog.events import BadInput, Draft, EditConflict, MemoryEdited, Record, event_of
 from everlog.store import stream_of_block
 from tests.contract.contract_agents import alive
 from tests.support.agent_world import completion
@@ -388,7 +388,7 @@ async def test_a_block_is_shown_as_it_was() -> None:
     team = Team()
     await team.people.create("team", "one")
     await team.people.set("team", "two", base=1)
-    with pytest.raises(BadInput, match="changed meanwhile by a person"):
+    with pytest.raises(EditConflict, match="changed meanwhile by a person"):
         await team.people.set("team", "three", base=1)
     assert team.people.show("team", as_of=1).value == "one"
     assert team.block().value == "two"
