@@ -57,10 +57,10 @@ or an option of lists such as --sort, gives a row for each agent. Prices
 come from models.toml, from EVERLOG_GATEWAY_PRICE_IN and _OUT, or from the list
 that everlog ships; `everlog sql "FROM prices"` lists them."""
 _FOLLOW = """\
-Runs until Ctrl-C, and then prints on stderr how to continue after the last record
-that was shown. Each record is shown once, in the order of its agent's log;
-records of sources and shared blocks too. Reads the store directly: no server is
-needed."""
+Runs until Ctrl-C, and then prints on stderr how to continue after the last
+record that was shown. Each record is shown once, in the order of its agent's
+log; records of sources and shared blocks too. Reads the store directly: no
+server is needed."""
 AGENT_SORTS = ("agent", "events", "messages", "turns", "last_active")
 PRESSURE_SORTS = ("agent", "used", "tokens", "window", "summaries")
 COST_SORTS = ("agent", "cost", "tokens", "calls")
@@ -97,16 +97,14 @@ def _types(parser: argparse.ArgumentParser) -> None:
 
 def _following(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--agent",
-        dest="agents",
+        "agents",
         metavar="PATTERN",
-        action="append",
-        default=[],
-        help="show only records of agents whose name matches, such as 'fleet-*'; repeatable",
+        nargs="*",
+        help="show only records of agents whose name matches, such as 'fleet-*' (default: all)",
     )
     _types(parser)
     parser.add_argument(
-        "--after",
+        "--resume",
         metavar="TOKEN|start",
         help="begin after the position that an earlier run printed, or at the start (default: now)",
     )
@@ -274,7 +272,7 @@ READERS = (
         "follow",
         "show.follow_command:follow",
         "print the records of all agents as they are committed",
-        "everlog follow --agent 'fleet-*' --type message_sent",
+        "everlog follow 'fleet-*' --type message_sent",
         (_following, json),
         _FOLLOW,
         reads_only=True,

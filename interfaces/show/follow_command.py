@@ -35,7 +35,7 @@ def follow(args: Namespace, world: CommandEnvironment) -> int:
     """Run `everlog follow` until Ctrl-C, and print the position on stderr at the end."""
     store = store_of(args, world)
     feed = StoreFeed(store, Ports(clock=world.clock, ids=world.ids))
-    position = feed.parse(args.after or NOW)
+    position = feed.parse(args.resume or NOW)
     out: Any = json_shapes.JsonLines(sys.stdout) if args.json else _Lines()
     wanted = FeedFilter(agents=args.agents, types=args.kinds)
     token = ""
@@ -51,7 +51,7 @@ def follow(args: Namespace, world: CommandEnvironment) -> int:
         asyncio.run(main())
     finally:
         if token:
-            complain(f"to continue later: everlog follow --after {token}")
+            complain(f"to continue later: everlog follow --resume {token}")
     return 0
 
 

@@ -18,7 +18,7 @@ from tests.support.agent_world import World
 
 HERE = Path(__file__).parent
 GOLDEN = sorted(path.parent for path in HERE.glob("[!.]*/expected.json"))
-NEWEST = "0.3-derived-memories"
+NEWEST = "0.4-keys"
 """The golden log of the newest release."""
 BYTES_MAX = 1_000_000
 
@@ -126,8 +126,20 @@ def _whole_kinds(folder: Path) -> Iterator[str]:
 
 
 def _fields(cls: type[Event]) -> set[str]:
-    """Return the fields of an event that its payload has."""
-    return {field.encode_name for field in msgspec.structs.fields(cls)} - {"text"}
+    """Return the fields of an event that its payload has, without the key, which all kinds have in common."""
+    return {field.encode_name for field in msgspec.structs.fields(cls)} - {"text", "by"}
+
+
+def test_a_golden_log_has_records_that_name_a_key() -> None:
+    """The newest golden log has records of many kinds that name the key with which they were asked for."""
+    store = FileStore(HERE / NEWEST / "store", lambda: 0)
+    signed = {
+        record.type
+        for stream in store.agents()
+        for record in store.reader(stream).read(stream)
+        if getattr(event_of(record), "by", "")
+    }
+    assert len(signed) > 30
 
 
 def test_a_golden_log_is_never_made_again(capsys: pytest.CaptureFixture[str]) -> None:
