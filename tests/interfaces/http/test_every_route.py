@@ -9,13 +9,17 @@ import msgspec
 
 from everlog.events import uuid7
 from everlog.interfaces.http.core.routes import EVENT_STREAM, JSON, Route
+from everlog.interfaces.http.core.service import HttpOptions
 from everlog.interfaces.http.native.transfer import EXPORT
 from everlog.interfaces.http.server import full_table
 from tests.support.cli.command_line import Script, says
 from tests.support.http.served_store import Headers, Served, served
 
 A, B = "/api/v1/agents/{agent}", "/api/v1/blocks/{block}"
-S = "/api/v1/sources/{source}"
+S, W = "/api/v1/sources/{source}", "/api/v1/webhooks/{webhook}"
+RECEIVER = "127.0.0.1:9"
+"""Address of a receiver of webhooks at which no program listens."""
+HOOK = f"http://{RECEIVER}/hook"
 SAID = [{"role": "user", "content": "Hi", "time": "2024-01-31T12:00:00Z"}]
 PIN = {"match": ["pin"]}
 
@@ -121,12 +125,22 @@ ENTRIES: dict[str, Entry] = {
     f"POST {S}/erasures": Entry(PIN),
     "GET /api/v1/jobs": Entry(),
     "GET /api/v1/jobs/{job}": Entry(),
+    "GET /api/v1/feed": Entry(query="after=start"),
+    "POST /api/v1/feed": Entry({"after": "start"}),
+    "GET /api/v1/webhooks": Entry(),
+    "POST /api/v1/webhooks": Entry({"url": HOOK}),
+    f"GET {W}": Entry(),
+    f"POST {W}/resume": Entry(),
+    f"DELETE {W}": Entry(),
     f"DELETE {B}": Entry(),
     f"DELETE {A}": Entry(agent="tmp"),
     "GET /livez": Entry(),
     "GET /readyz": Entry(),
     "GET /metrics": Entry(),
     "GET /openapi.json": Entry(),
+    "GET /docs": Entry(),
+    "GET /docs.js": Entry(),
+    "GET /docs.css": Entry(),
 }
 """Every route of the table, in the order in which they are called."""
 
@@ -154,7 +168,8 @@ def test_every_route_answers_in_its_shape_and_another_tenant_gets_404(tmp_path: 
     routes = {_key(route): route for route in full_table("test")}
 
     async def main() -> None:
-        async with served(tmp_path, Script([says("Ahoy, a pin")])) as server:
+        options = HttpOptions(webhook_hosts=(RECEIVER,))
+        async with served(tmp_path, Script([says("Ahoy, a pin")]), options=options) as server:
             owner, other, operator = server.key(tenant="acme"), server.key(tenant="beta"), server.key()
             values = await _prepared(server, owner)
             for key, entry in ENTRIES.items():
@@ -188,12 +203,13 @@ async def _prepared(server: Served, key: Headers) -> dict[str, Any]:
     upload = {"content": b"Words.", "headers": {"Content-Type": "text/plain", **key}}
     assert (await server.client.put("/api/v1/sources/books/documents/old", **upload)).status_code == 201
     job = await server.call("POST", "/agents/sam/verify", {}, headers=key, status=202)
+    hook = await server.call("POST", "/webhooks", {"url": HOOK}, headers=key, status=201)
     blocks = await server.call("GET", "/agents/sam/blocks", headers=key, status=200)
     export = await server.client.get("/api/v1/agents/sam/export", headers=key)
     return {
         **values, "memory": made["memory"], "fact": noted["seq"], "plan": plan["seq"], "timer": "t", "block": "team",
         "source": "books", "document": "doc", "job": job["job"], "label": blocks["blocks"][0]["label"],
-        "projection": "turns", "export": export.content,
+        "projection": "turns", "export": export.content, "webhook": hook["id"],
     }  # fmt: skip
 
 
