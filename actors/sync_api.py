@@ -13,7 +13,7 @@ Used by users' programs through the package `everlog`.
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Self
 
@@ -334,6 +334,13 @@ def open(  # noqa: A001 - `everlog.open`, as `gzip.open`
         store, runtime=runtime, tools=tools, base_url=base_url, grants=grants, idle_s=idle_s, timers=timers,
         placement=placement, shards=shards, services=services, ports=ports, exact_names=exact_names,
     )  # fmt: skip
+    with blocking_system(opening) as system:
+        yield system
+
+
+@contextmanager
+def blocking_system(opening: AbstractAsyncContextManager[AgentSystem]) -> Iterator[SyncSystem]:
+    """Enter `opening` in the event loop of a thread while the block runs, and yield the blocking form of its system."""
     with ExitStack() as stack:
         try:
             loop = stack.enter_context(LoopThread())

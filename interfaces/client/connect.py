@@ -8,16 +8,13 @@ Used by users' programs through the package `everlog`, and by the commands with 
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 
-from everlog.actors.loop_thread import LoopThread
 from everlog.actors.ports.ports import Ports
 from everlog.actors.ports.real_clock import chance
 from everlog.actors.runtime import Placement
-from everlog.actors.short_tracebacks import shorten
-from everlog.actors.sync_api import SyncSystem
+from everlog.actors.sync_api import SyncSystem, blocking_system
 from everlog.actors.sync_proxy import check_no_loop
-from everlog.events import EverlogError
 from everlog.interfaces.client.mirror_store import MirrorStore
 from everlog.interfaces.client.remote_runtime import RemoteRuntime
 from everlog.interfaces.client.remote_system import RemoteSystem
@@ -93,12 +90,5 @@ def connect(
     The parameters and errors are those of `connect_system`, and UsageError in a running event loop.
     """
     check_no_loop("connect")
-    opening = connect_system(url, key=key, placement=placement, ports=ports)
-    with ExitStack() as stack:
-        try:
-            loop = stack.enter_context(LoopThread())
-            system = stack.enter_context(loop.holding(opening))
-        except EverlogError as error:
-            shorten(error)
-            raise
-        yield SyncSystem(system, loop)
+    with blocking_system(connect_system(url, key=key, placement=placement, ports=ports)) as system:
+        yield system

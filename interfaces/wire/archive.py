@@ -54,22 +54,11 @@ class SearchQuery(msgspec.Struct, frozen=True):
     """Seq, or time with a zone. Left out: now."""
 
 
-class FleetSearchQuery(msgspec.Struct, frozen=True):
+class FleetSearchQuery(SearchQuery, frozen=True):
     """Search in many agents."""
 
-    query: str
-    page: PageNumber = 1
-    count: ResultCount = 10
     agent: list[str] = []
     """Agents to search; none: all."""
-    place: list[SearchPlace] = []
-    role: list[Literal["user", "assistant"]] = []
-    tag: list[str] = []
-    source: str = ""
-    kind: list[Literal["insight", "fact", "plan"]] = []
-    ended: bool = False
-    since: str = ""
-    until: str = ""
     as_of: str | None = None
     """Time with a zone: only what was recorded up to then."""
 
