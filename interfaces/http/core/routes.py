@@ -76,12 +76,16 @@ class HttpCall:
         """Names of the caller's tenant."""
         return self.caller.names
 
-    def reader(self, stream: str) -> LogReader:
-        """Return a reader of an agent's log, from the disk. Raises the refusal for an agent that does not exist."""
+    def opened(self, stream: str) -> tuple[LogReader, int]:
+        """Return a reader of an agent's log, and the seq of its last record. Blocks: run it in a thread.
+
+        Raises the refusal for an agent that does not exist.
+        """
         reader = self.service.system.store.reader(stream)
-        if not reader.head(stream).seq:
+        head = reader.head(stream).seq
+        if not head:
             raise not_found(f"agent {self.params['agent']!r}")
-        return reader
+        return reader, head
 
     def shown(self, stream: str) -> str:
         """Return the name that the caller uses for a stream of its tenant."""

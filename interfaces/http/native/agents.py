@@ -133,7 +133,7 @@ async def rename(call: HttpCall) -> Done:
 async def unload(call: HttpCall) -> Done:
     """Unload an agent from memory. `done` is false if it is at work."""
     stream = call.stream
-    await call.service.ports.aside(call.reader, stream)
+    await call.service.ports.aside(call.opened, stream)
     return Done(done=await call.service.system.unload(stream))
 
 

@@ -24,8 +24,7 @@ async def list_records(call: HttpCall) -> RecordPage:
     stream, moment = call.stream, moment_of(query.as_of)
 
     def read() -> tuple[int, Sequence[Record]]:
-        reader = call.reader(stream)
-        head = reader.head(stream).seq
+        reader, head = call.opened(stream)
         as_of = head if moment is None else seq_of(reader, stream, moment)
         last = min(as_of, query.after + query.limit)
         return as_of, list(reader.read(stream, query.after + 1, last)) if last > query.after else []
@@ -46,8 +45,8 @@ async def show_record(call: HttpCall) -> HttpRecord:
     stream = call.stream
 
     def read() -> Record | None:
-        reader = call.reader(stream)
-        within = isinstance(seq, int) and 1 <= seq <= reader.head(stream).seq
+        reader, head = call.opened(stream)
+        within = isinstance(seq, int) and 1 <= seq <= head
         return next(iter(reader.read(stream, seq, seq)), None) if within and isinstance(seq, int) else None
 
     found = await call.service.ports.aside(read)
@@ -63,7 +62,7 @@ async def stream_records(call: HttpCall) -> Response:
     any server, gets what it missed, each record once.
     """
     stream = call.stream
-    head = (await call.service.ports.aside(call.reader(stream).head, stream)).seq
+    _, head = await call.service.ports.aside(call.opened, stream)
     position = last_event_id(call.request.headers, call.query.after)
     after = moment_of(position) if position else head
     if not isinstance(after, int) or after > head:
