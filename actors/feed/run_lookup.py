@@ -72,7 +72,10 @@ def find_run(reader: LogReader, agent_id: str, run: str) -> RunRecords | None:
     head = reader.head(agent_id).seq
     later = list(reader.read(agent_id, said.seq, head))
     records = [record for record in later if record.turn == said.turn]
-    ending = next((_ENDINGS[record.type] for record in reversed(records) if record.type in _ENDINGS), None)
-    is_open = said.turn in open_turns_of(later)
-    status: RunStatus = "running" if is_open else ending or "done"
+    status: RunStatus = "running" if said.turn in open_turns_of(later) else status_of_ended(records)
     return RunRecords(input=said, records=records, status=status, head=head)
+
+
+def status_of_ended(records: Sequence[Record]) -> RunStatus:
+    """Return the status of a run that has ended, from the records of its turn."""
+    return next((_ENDINGS[record.type] for record in reversed(records) if record.type in _ENDINGS), "done")

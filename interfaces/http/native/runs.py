@@ -10,7 +10,7 @@ from urllib.parse import quote
 import msgspec
 from starlette.responses import Response
 
-from everlog.actors.feed.run_lookup import RunRecords
+from everlog.actors.feed.run_lookup import RunRecords, status_of_ended
 from everlog.actors.formats.reply_preview import Preview
 from everlog.actors.reply import Reply
 from everlog.actors.runtime import Run
@@ -168,8 +168,9 @@ async def _events(
     except EverlogError as error:  # the run continues elsewhere, or will: the reader comes back
         yield event("close", problem_for(error, call.names))
         return
-    found = await call.service.run_of(run.agent_id, run.event_id)
-    yield event("end", RunEnd(run=run.event_id, status=found.status if found else "done", last_seq=last))
+    turn = run.value.turn if isinstance(run.value, Record) else 0
+    ended = status_of_ended([record for record in run.records if record.turn == turn])
+    yield event("end", RunEnd(run=run.event_id, status=ended, last_seq=last))
 
 
 def _record_event(call: HttpCall, record: Record) -> bytes:
