@@ -1,8 +1,7 @@
-"""Read and write small files next to the logs: what users wrote about models, results of probes.
+"""Read and write small files next to the logs, each as a whole: descriptions of models, results of probes, and what a
+server keeps of keys, webhooks and jobs.
 
-No sidecar is a source of truth: one that is lost is created again, or its answers are requested again.
-
-Used by `actors/models`, for the catalogue of models and the headers of model files.
+Used by `actors/models`, for the catalogue of models and the headers of model files, and by `interfaces/http`.
 """
 
 import mmap
@@ -61,7 +60,9 @@ def _check_is_file(path: Path, mode: int) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file by `content` atomically: a reader finds the old or the new content, whole. Raises StoreError."""
+    """Replace a file by `content`, atomically and durably: a reader finds the old or the new content, whole, also after
+    a power loss. Raises StoreError.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with storage("write", path):
         make_folders(path.parent)
@@ -71,9 +72,19 @@ def write_whole(path: Path, content: bytes) -> None:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
+            _sync_folder(path.parent)
         # Synced before the rename: after a power loss the name must not refer to an empty or partial file.
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from everlog.interfaces.http.core.refusals import Refusal
 from everlog.interfaces.http.core.service import HttpService
 from everlog.interfaces.wire.jobs import JobKind, JobProgress, JobShape
 from everlog.interfaces.wire.problems import Problem, problem_of
-from everlog.store import open_private
+from everlog.store import open_private, write_whole
 
 FOLDER = "jobs"
 BEAT_S = 2.0
@@ -71,11 +71,7 @@ class JobFolder:
 
     def write(self, job: JobFile) -> None:
         """Write a job. A reader sees the file before or after, and no part of it."""
-        path = self._folder / f"{job.id}.json"
-        beside = path.with_suffix(".new")
-        with open_private(beside, "wb") as file:
-            file.write(msgspec.json.encode(job))
-        beside.replace(path)
+        write_whole(self._folder / f"{job.id}.json", msgspec.json.encode(job))
 
     def begin(self, job: JobFile) -> JobFile:
         """Write a new job, and return it; return the job of that id if there is one, also if two servers begin it."""

@@ -18,7 +18,8 @@ from typing import Literal
 import msgspec
 
 from everlog.events import BadInput
-from everlog.store import open_private
+from everlog.store import FileStamp, open_private, read_whole, stamp_of, write_whole
+from everlog.store.base.disk import storage
 
 Role = Literal["read", "talk", "admin"]
 """Permission of a key: `read` agents; `talk` to them and edit their memory; `admin`: also create, delete and erase
@@ -64,7 +65,7 @@ class KeyRing:
     def __init__(self, root: Path) -> None:
         self._path = root / FILE
         self._lock_path = root / f"{FILE}.lock"
-        self._read: tuple[int, int] | None = None
+        self._read: FileStamp | None = None
         self._keys: dict[str, KeyEntry] = {}
 
     def all(self) -> list[KeyEntry]:
@@ -123,31 +124,24 @@ class KeyRing:
     @contextmanager
     def _changing(self) -> Iterator[list[KeyEntry]]:
         """Lock the file against other processes, yield its keys, and write what the block made of them."""
-        with open_private(self._lock_path, "ab") as lock:
+        with storage("lock", self._lock_path), open_private(self._lock_path, "ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             keys = self._load()
             yield keys
-            temporary = self._path.with_suffix(".new")
-            with open_private(temporary, "wb") as file:
-                file.write(msgspec.json.format(msgspec.json.encode(_KeyFile(keys)), indent=1) + b"\n")
-            temporary.replace(self._path)
+            write_whole(self._path, msgspec.json.format(msgspec.json.encode(_KeyFile(keys)), indent=1) + b"\n")
 
     def _refresh(self) -> None:
-        try:
-            status = self._path.stat()
-        except FileNotFoundError:
-            self._read, self._keys = None, {}
-            return
-        seen = (status.st_mtime_ns, status.st_ino)
-        if seen != self._read:
+        stamp = stamp_of(self._path)
+        if stamp != self._read:
             self._keys = {entry.id: entry for entry in self._load()}
-            self._read = seen
+            self._read = stamp
 
     def _load(self) -> list[KeyEntry]:
-        try:
-            return msgspec.json.decode(self._path.read_bytes(), type=_KeyFile).keys
-        except FileNotFoundError:
+        content = read_whole(self._path)
+        if content is None:
             return []
+        try:
+            return msgspec.json.decode(content, type=_KeyFile).keys
         except msgspec.MsgspecError as error:
             raise BadInput(
                 f"{self._path} is no file of keys ({error}): restore it, or remove it and create the keys again."

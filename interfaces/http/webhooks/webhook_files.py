@@ -17,9 +17,9 @@ from typing import TypeVar
 import msgspec
 
 from everlog.events import CorruptLog
-from everlog.store import open_private
+from everlog.store import read_whole, write_whole
 from everlog.store.base.disk import storage
-from everlog.store.base.permissions import create_file, make_folders
+from everlog.store.base.permissions import create_file
 
 FOLDER = "webhooks"
 T = TypeVar("T")
@@ -69,8 +69,6 @@ class WebhookFiles:
 
     def add(self, webhook: Webhook, position: str) -> None:
         """Add a webhook, durably. Raises StoreError."""
-        with storage("create a webhook in", self._folder):
-            make_folders(self._folder)
         self.save(webhook.id, WebhookState(position=position))
         self._write(self._folder / f"{webhook.id}.json", webhook)
 
@@ -121,26 +119,13 @@ class WebhookFiles:
             os.close(fd)
 
     def _read(self, path: Path, kind: type[T]) -> T | None:
-        with storage("read", path):
-            try:
-                content = path.read_bytes()
-            except FileNotFoundError:
-                return None
+        content = read_whole(path)
+        if content is None:
+            return None
         try:
             return msgspec.json.decode(content, type=kind)
         except msgspec.MsgspecError as error:
             raise CorruptLog(f"{path} is damaged ({error}): restore it, or remove the webhook.") from error
 
     def _write(self, path: Path, value: object) -> None:
-        temporary = path.with_name(f"{path.name}.new")
-        with storage("write", path):
-            with open_private(temporary, "wb") as file:
-                file.write(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-            fd = os.open(path.parent, os.O_RDONLY)
-            try:
-                os.fsync(fd)
-            finally:
-                os.close(fd)
+        write_whole(path, msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")

@@ -1,12 +1,14 @@
 """Keys: shown once, stored as a digest, revoked at once; and what each role may do."""
 
 import asyncio
+import errno
+import os
 import stat
 from pathlib import Path
 
 import pytest
 
-from everlog.events import BadInput
+from everlog.events import BadInput, StoreError
 from everlog.interfaces.http.core.keys import PREFIX, KeyRing
 from everlog.interfaces.http.core.rate_limit import RateLimits
 from everlog.interfaces.http.core.service import HttpLimits, HttpOptions
@@ -63,6 +65,24 @@ def test_a_key_is_revoked_by_an_id_that_only_it_has(tmp_path: Path) -> None:
             ring.revoke(wrong, NOW)
     assert ring.revoke("k2", NOW).id == "k2"
     assert [entry.revoked_at for entry in ring.all()] == [None, NOW]
+
+
+def test_a_full_disk_changes_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that cannot be written is one clear error, and the keys that there are stay as they are."""
+    ring = _ring(tmp_path)
+    first = ring.create("phone", "talk", key=KEY, key_id="k1", now=NOW)
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    for change in (
+        lambda: ring.create("tablet", "talk", key=f"{KEY}2", key_id="k2", now=NOW),
+        lambda: ring.revoke("k1", NOW),
+    ):
+        with pytest.raises(StoreError, match="No space left"):
+            change()
+    assert ring.all() == _ring(tmp_path).all() == [first]
 
 
 def test_the_command_shows_a_key_once(cli: Line) -> None:
