@@ -5,9 +5,9 @@ of one shard cost one read. A partition is looked at every `BUSY_S` seconds whil
 while it rests; `nudge` has it looked at now. Nothing is locked, and no host is asked.
 
 A reader that is slow loses nothing: its queue is bounded, and when the queue overflows the reader reads from the log
-again, see `AgentTail`.
+again.
 
-Used by the server's streams, by `everlog follow` and by webhooks.
+Used by the server's streams of one agent; `store_feed` has the records of all.
 """
 
 import asyncio

@@ -11,13 +11,14 @@ from typing import Any, Literal
 
 import msgspec
 
-from everlog.actors.ports.loggers import logger_of
 from everlog.events import EverlogError, time_of
 from everlog.events.times import MICROSECONDS, moment
 from everlog.interfaces.http.core.refusals import Refusal
 from everlog.interfaces.http.core.service import HttpService
+from everlog.interfaces.http.core.tenant_problems import problem_for
+from everlog.interfaces.http.core.tenants import TenantNames
 from everlog.interfaces.wire.jobs import JobKind, JobProgress, JobShape
-from everlog.interfaces.wire.problems import Problem, problem_of
+from everlog.interfaces.wire.problems import Problem
 from everlog.store import open_private, write_whole
 
 FOLDER = "jobs"
@@ -28,7 +29,7 @@ LOST_US = 15 * MICROSECONDS
 KEPT_MAX = 1000
 """Files of ended jobs that are kept: the newest."""
 
-_log = logger_of("http")
+_BUG = Problem(code="bug", message="everlog failed: this is a bug of the server, whose log has more.", status=500)
 
 
 class JobFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,17 +151,13 @@ async def _carried_out(service: HttpService, folder: JobFolder, job: JobFile, wo
         folder.write(written(state="lost"))
         raise
     error = task.exception()
-    ending = written(state="done", result=task.result()) if error is None else written(state="failed")
-    if error is not None:
-        ending = msgspec.structs.replace(ending, problem=_problem_of(error))
-    await service.ports.aside(folder.write, ending)
-
-
-def _problem_of(error: BaseException) -> Problem:
-    """Return the reason of a failure. Anything but an error of everlog or a refusal is a bug, and is logged as one."""
-    if isinstance(error, EverlogError):
-        return problem_of(error)
+    if error is None:
+        await service.ports.aside(folder.write, written(state="done", result=task.result()))
+        return
     if isinstance(error, Refusal):
-        return error.problem
-    _log.error("bug in a job: %s", type(error).__name__)
-    return Problem(code="bug", message="everlog failed: this is a bug of the server, whose log has more.", status=500)
+        problem = error.problem
+    else:
+        problem = problem_for(error, TenantNames(job.tenant)) if isinstance(error, EverlogError) else _BUG
+    await service.ports.aside(folder.write, written(state="failed", problem=problem))
+    if problem is _BUG:
+        raise error

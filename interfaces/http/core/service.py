@@ -121,10 +121,18 @@ class HttpService:
         self.metrics.counters["everlog_webhook_failures"] = counts.failed
 
     def detach(self, work: Coroutine[Any, Any, object]) -> None:
-        """Continue work after its request was answered."""
+        """Continue work after its request was answered. An exception of the work is a bug, and is reported with its
+        traceback.
+        """
         task = asyncio.get_running_loop().create_task(work)
         self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[object]") -> None:
+        self.tasks.discard(task)
+        bug = None if task.cancelled() else task.exception()
+        if bug is not None:
+            task.get_loop().call_exception_handler({"message": "Work after a request failed", "exception": bug})
 
     async def close(self) -> None:
         """Stop following logs, and end the work that continues after its request."""

@@ -10,9 +10,9 @@ from everlog.events import EverlogError, Record
 from everlog.interfaces.http.core.event_streams import EventStreamResponse, event, last_event_id
 from everlog.interfaces.http.core.routes import HttpCall
 from everlog.interfaces.http.core.service import HttpService
+from everlog.interfaces.http.core.tenant_problems import problem_for
 from everlog.interfaces.http.core.tenants import TenantNames
 from everlog.interfaces.wire.feed import FeedQuery, FeedRecords, FeedRequest
-from everlog.interfaces.wire.problems import problem_of
 from everlog.interfaces.wire.records import shape_of
 
 SCANNED_MAX = 5000
@@ -51,7 +51,7 @@ async def _events(
             async for sent in _portions(service, names, reader):
                 yield sent
     except EverlogError as error:
-        yield event("problem", problem_of(error))
+        yield event("problem", problem_for(error, names))
 
 
 async def _portions(service: HttpService, names: TenantNames, reader: FeedReader) -> AsyncIterator[bytes]:
@@ -60,7 +60,7 @@ async def _portions(service: HttpService, names: TenantNames, reader: FeedReader
     while True:
         portion = await reader.take()
         if portion is not None and portion.error is not None:
-            yield event("problem", problem_of(portion.error))
+            yield event("problem", problem_for(portion.error, names))
             continue
         if portion is not None:
             records += portion.records

@@ -4,6 +4,9 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from everlog.actors.replay import rebuild_check
 from everlog.interfaces.http.core.jobs import LOST_US, JobFile, JobFolder
 from tests.support.cli.command_line import Script, says
 from tests.support.http.served_store import Headers, Served, served
@@ -58,6 +61,7 @@ def test_inputs_are_rerun_in_a_fork_and_compared(tmp_path: Path) -> None:
                 server, await server.call("POST", "/agents/sam/reruns", body, headers=key, status=202), key
             )
             assert (failed["state"], failed["problem"]["code"]) == ("failed", "bad-input")
+            assert "acme" not in failed["problem"]["message"], "a tenant reads its own names"
             await server.call("GET", f"/jobs/{begun['job']}", headers=server.key(tenant="beta"), status=404)
             assert (await server.call("GET", "/jobs", headers=server.key(tenant="beta"), status=200))["jobs"] == []
 
@@ -139,5 +143,25 @@ def test_a_server_that_stops_says_that_its_jobs_are_lost(tmp_path: Path) -> None
             assert begun["state"] == "running"
         async with served(tmp_path) as server:
             assert (await server.call("GET", f"/jobs/{begun['job']}", status=200))["state"] == "lost"
+
+    asyncio.run(main())
+
+
+def test_a_bug_in_a_job_is_reported_with_its_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that meets a bug has failed for every caller, and the exception itself reaches the server's log."""
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(rebuild_check, "verify", broken)
+
+    async def main() -> None:
+        reported: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+        async with served(tmp_path, Script([says("Ahoy")])) as server:
+            await server.call("POST", "/agents", {"name": "sam"}, status=201)
+            job = await ended(server, await server.call("POST", "/agents/sam/verify", {}, status=202))
+            assert (job["state"], job["problem"]["code"]) == ("failed", "bug")
+        assert [type(context["exception"]) for context in reported] == [ZeroDivisionError]
 
     asyncio.run(main())
