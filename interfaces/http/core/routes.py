@@ -44,7 +44,7 @@ class NoQuery(msgspec.Struct, frozen=True):
 class HttpCall:
     """One request, with everything that a handler needs."""
 
-    __slots__ = ("body", "caller", "params", "query", "request", "service")
+    __slots__ = ("_stream", "body", "caller", "params", "query", "request", "service")
 
     def __init__(
         self,
@@ -65,11 +65,14 @@ class HttpCall:
         """Parameters, as the route's `query`."""
         self.body = body
         """Body, as the route's `body`; None if the route has none, or reads it itself."""
+        self._stream = ""
 
     @property
     def stream(self) -> str:
-        """Name in the store of the agent that the path names."""
-        return self.service.system.store.stream_of(self.names.inner(self.params["agent"]))
+        """Name in the store of the agent that the path names. The register is asked once."""
+        if not self._stream:
+            self._stream = self.service.system.store.stream_of(self.names.inner(self.params["agent"]))
+        return self._stream
 
     @property
     def names(self) -> TenantNames:
