@@ -20,6 +20,10 @@ class UserMessage(Event, frozen=True, kw_only=True):
     """True if it belongs to an imported conversation: it opens no turn."""
     ref: str = ""
     """The importer's own id for the message; search returns it."""
+    conversation: str = ""
+    """Id of the conversation that a client keeps, if the client has several with one agent."""
+    note: str = ""
+    """Instructions that the client's program sent with the message: the model sees them beside it."""
 
 
 class UserLogin(Event, frozen=True, kw_only=True):

@@ -306,7 +306,8 @@ class Agent(EventWriter):
 
         async def write() -> Record:
             said, hidden = last_said(await self._model_caller.context(self._turn))
-            return await self._take_back([UserMessage(text=said.text, name=said.name)], None, hidden, event_id)
+            again = UserMessage(text=said.text, name=said.name, conversation=said.conversation, note=said.note)
+            return await self._take_back([again], None, hidden, event_id)
 
         return await self.once(event_id, write, UserMessage, TurnsHidden)
 

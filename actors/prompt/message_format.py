@@ -33,6 +33,7 @@ class _InputEnvelope(msgspec.Struct, omit_defaults=True, gc=False):
     reason: str | None = None
     last_login: str | None = None
     name: str | None = None
+    instructions: str | None = None
     time: str | None = None
 
 
@@ -82,7 +83,11 @@ def _dump(envelope: _InputEnvelope | _ResultEnvelope) -> str:
 
 def user_message(event: UserMessage, at: int, zone: str, text: str) -> str:
     """Render a user's message."""
-    return _dump(_InputEnvelope("user_message", message=text, name=event.name or None, time=format_time(at, zone)))
+    envelope = _InputEnvelope(
+        "user_message", message=text, name=event.name or None, instructions=event.note or None,
+        time=format_time(at, zone),
+    )  # fmt: skip
+    return _dump(envelope)
 
 
 def login(event: UserLogin, at: int, zone: str) -> str:

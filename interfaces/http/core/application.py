@@ -24,6 +24,7 @@ from everlog.interfaces.http.core import guards
 from everlog.interfaces.http.core.refusals import Refusal
 from everlog.interfaces.http.core.routes import HttpCall, JsonResponse, Route, RouteTable
 from everlog.interfaces.http.core.service import HttpService
+from everlog.interfaces.http.core.surfaces import NATIVE_SURFACE, Surface, surface_of
 from everlog.interfaces.http.core.tenant_problems import problem_for
 from everlog.interfaces.wire.problems import Problem, problem_of
 
@@ -33,13 +34,18 @@ SECURITY = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer
 """Headers of every answer that does not set them itself."""
 
 
-def application(table: RouteTable, service: HttpService) -> ASGIApp:
-    """Return the application that serves the routes of a table."""
+def application(table: RouteTable, service: HttpService, surfaces: Sequence[Surface] = ()) -> ASGIApp:
+    """Return the application that serves the routes of a table. `surfaces`: those beside the native API."""
     by_path: dict[str, list[Route]] = {}
     for route in table:
         by_path.setdefault(route.path, []).append(route)
-    routes = [PathRoute(path, _Address(routes, service)) for path, routes in by_path.items()]
-    router = Router(routes, redirect_slashes=False, default=_Address((), service))
+    routes = [PathRoute(path, _Address(of, service, surface_of(path, surfaces))) for path, of in by_path.items()]
+    unknown = {one: _Address((), service, one) for one in (NATIVE_SURFACE, *surfaces)}
+
+    async def elsewhere(scope: Scope, receive: Receive, send: Send) -> None:
+        await unknown[surface_of(scope["path"], surfaces)](scope, receive, send)
+
+    router = Router(routes, redirect_slashes=False, default=elsewhere)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -48,21 +54,22 @@ def application(table: RouteTable, service: HttpService) -> ASGIApp:
             scope["path"] = raw.decode("ascii", "replace")
             await router(scope, receive, send)
 
-    return ServerErrorMiddleware(app, handler=_bug_answer)
+    async def bug_answer(request: Request, error: Exception) -> Response:
+        """Answer a request that met a bug of everlog; the server then gets the exception and logs it."""
+        message = "everlog failed: this is a bug of the server, whose log has the details."
+        _log.error("bug: %s", type(error).__name__)
+        surface = surface_of(request.scope["path"], surfaces)
+        return _problem_response(surface, Problem(code="bug", message=message, status=500))
 
-
-async def _bug_answer(_request: Request, error: Exception) -> Response:
-    """Answer a request that met a bug of everlog; the server then gets the exception and logs it."""
-    message = "everlog failed: this is a bug of the server, whose log has the details."
-    _log.error("bug: %s", type(error).__name__)
-    return JsonResponse(Problem(code="bug", message=message, status=500), 500)
+    return ServerErrorMiddleware(app, handler=bug_answer)
 
 
 class _Address:
     """Everything that is served at one path."""
 
-    def __init__(self, routes: Sequence[Route], service: HttpService) -> None:
+    def __init__(self, routes: Sequence[Route], service: HttpService, surface: Surface) -> None:
         self._routes = {route.method: route for route in routes}
+        self._surface = surface
         self._path = routes[0].path if routes else "unknown"
         self._service = service
 
@@ -74,11 +81,11 @@ class _Address:
             origin = guards.check_origin(request, self._service)
             response = await self._answer(request)
         except Refusal as refusal:
-            response = _problem_response(refusal.problem, refusal.headers)
+            response = _problem_response(self._surface, refusal.problem, refusal.headers)
             if request.method not in {"GET", "HEAD", "OPTIONS"}:
                 await guards.drop_body(request)
         except EverlogError as error:
-            response = _problem_response(problem_of(error))
+            response = _problem_response(self._surface, problem_of(error))
         for name, value in {**SECURITY, **_cors(origin)}.items():
             response.headers.setdefault(name, value)
         await response(scope, receive, send)
@@ -99,21 +106,21 @@ class _Address:
         call = HttpCall(
             self._service, caller, request,
             params={name: _decoded(text) for name, text in request.path_params.items()},
-            query=_query(request, route.query),
+            query=_query(request, route.query, ignore=self._surface.takes_unknown),
         )  # fmt: skip
         if route.body is not None:
             call.body = _body(await guards.read_body(request, self._service, route.body_max), route.body)
         try:
             answer = await route.handler(call)
         except EverlogError as error:
-            return _problem_response(problem_for(error, caller.names))
+            return _problem_response(self._surface, problem_for(error, caller.names))
         if isinstance(answer, Response):
             return answer
         return Response(status_code=204) if route.answer is None else JsonResponse(answer, route.status)
 
     def _without_route(self, request: Request) -> Response:
         if not self._routes:
-            raise Refusal(404, "not-found", "There is nothing at this address. /openapi.json lists what there is.")
+            raise self._surface.unknown(request.method, request.scope["path"])
         allowed = ", ".join(sorted({*self._routes, "OPTIONS"}))
         if request.method == "OPTIONS":
             return Response(status_code=204, headers={"Allow": allowed})
@@ -123,13 +130,13 @@ class _Address:
         )  # fmt: skip
 
 
-def _problem_response(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
+def _problem_response(surface: Surface, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
     more = dict(headers or {})
     if problem.retry_after_s:
         more["Retry-After"] = str(max(1, round(problem.retry_after_s)))
     # Clients of other makers repeat requests after some statuses by themselves: tell them when that cannot help.
     more["X-Should-Retry"] = "true" if problem.status in {429, 503} else "false"
-    return JsonResponse(problem, problem.status, more)
+    return JsonResponse(surface.body_of(problem), surface.status_of(problem.status), more)
 
 
 def _cors(origin: str) -> Mapping[str, str]:
@@ -151,7 +158,7 @@ def _decoded(text: str) -> str:
         raise _bad_input(f"{text[:80]!r} in the address is not UTF-8") from error
 
 
-def _query(request: Request, kind: type[msgspec.Struct]) -> msgspec.Struct:
+def _query(request: Request, kind: type[msgspec.Struct], *, ignore: bool) -> msgspec.Struct:
     lists = {field.encode_name for field in msgspec.structs.fields(kind) if get_origin(field.type) in {list, tuple}}
     values: dict[str, Any] = {}
     for name, value in request.query_params.multi_items():
@@ -163,7 +170,7 @@ def _query(request: Request, kind: type[msgspec.Struct]) -> msgspec.Struct:
             values[name] = value
     known = [field.encode_name for field in msgspec.structs.fields(kind)]
     unknown = values.keys() - set(known)
-    if unknown:
+    if unknown and not ignore:
         listed = f"there are {', '.join(known)}" if known else "there are none here"
         raise _bad_input(f"There is no parameter {min(unknown)[:80]!r}: {listed}")
     try:

@@ -1,12 +1,12 @@
 """Write server-sent events: records with their seq as id, so that a reader that comes back says where it stopped.
 
-The native format, for browsers and the client of everlog. Other surfaces have readers that understand less, and encode
-the same events in their own way.
+The native format, for browsers and the client of everlog. Other surfaces have readers that understand less: they encode
+the same items in their own way, and send them by the same answer in another style.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
@@ -40,15 +40,34 @@ def last_event_id(headers: Mapping[str, str], given: str | None) -> str:
     return headers.get("last-event-id") or given or ""
 
 
+class StreamStyle(NamedTuple):
+    """Bytes that a stream sends beside its events, as the readers of a surface understand them."""
+
+    retry: bool = True
+    """True: the stream begins with the time after which a reader comes back."""
+    keep_alive: bytes = KEEP_ALIVE
+    """Bytes that are sent in silence."""
+    stop: bytes = event("close", {"reason": "the server stops: come back"})
+    """Bytes that end the stream when the server stops."""
+
+
+NATIVE_STYLE = StreamStyle()
+
+
 class EventStreamResponse(Response):
     """Answer that sends events until their source ends, the reader goes, or the server stops."""
 
     def __init__(
-        self, service: HttpService, caller: HttpCaller, events: AsyncIterator[bytes], headers: Mapping[str, str] = {}
+        self,
+        service: HttpService,
+        caller: HttpCaller,
+        events: AsyncIterator[bytes],
+        headers: Mapping[str, str] = {},
+        style: StreamStyle = NATIVE_STYLE,
     ) -> None:
         """`events`: one or more whole events each. Raises the refusal if too many streams are open."""
         super().__init__(None, 200, {**HEADERS, **headers})
-        self._service, self._key, self._events = service, caller.key_id, events
+        self._service, self._key, self._events, self._style = service, caller.key_id, events, style
         limits = service.options.limits
         mine = service.readers.get(self._key, 0) if self._key else 0
         if sum(service.readers.values()) >= limits.streams_max or mine >= limits.streams_per_key_max:
@@ -64,8 +83,9 @@ class EventStreamResponse(Response):
         try:
             headers = [(name, value) for name, value in self.raw_headers if name != b"content-length"]
             await self._send(send, {"type": "http.response.start", "status": self.status_code, "headers": headers})
-            retry = int(RETRY_MS + RETRY_SPREAD_MS * self._service.chance())
-            await self._send_body(send, b"retry: %d\n\n" % retry)
+            if self._style.retry:
+                retry = int(RETRY_MS + RETRY_SPREAD_MS * self._service.chance())
+                await self._send_body(send, b"retry: %d\n\n" % retry)
             await self._send_events(send, gone, stop)
         except TimeoutError:
             self._service.metrics.counters["everlog_streams_dropped"] += 1
@@ -91,10 +111,10 @@ class EventStreamResponse(Response):
                         break
                     await self._send_body(send, sent)
                 elif stop.done():
-                    await self._send_body(send, event("close", {"reason": "the server stops: come back"}))
+                    await self._send_body(send, self._style.stop)
                     break
                 else:
-                    await self._send_body(send, KEEP_ALIVE)
+                    await self._send_body(send, self._style.keep_alive)
             await self._send(send, {"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             if coming is not None:

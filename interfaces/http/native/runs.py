@@ -3,35 +3,33 @@
 A run is in the log from its first moment: a connection only reads it. Closing a connection cancels nothing.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 from starlette.responses import Response
 
-from everlog.actors.feed.run_lookup import RunRecords, status_of_ended
+from everlog.actors.feed.run_lookup import RunRecords
 from everlog.actors.formats.reply_preview import Preview
 from everlog.actors.reply import Reply
 from everlog.actors.runtime import Run
 from everlog.events import (
     BadInput,
-    DuplicateId,
     Event,
     EverlogError,
     Heartbeat,
-    ModelError,
     Record,
     SystemAlert,
     UserLogin,
     UserMessage,
-    event_of,
 )
 from everlog.interfaces.http.core.event_streams import EventStreamResponse, event, last_event_id
 from everlog.interfaces.http.core.moments import moment_of
 from everlog.interfaces.http.core.refusals import Refusal
 from everlog.interfaces.http.core.routes import EVENT_STREAM, HttpCall, JsonResponse, check_run_id, not_found
 from everlog.interfaces.http.core.tenant_problems import problem_for
+from everlog.interfaces.http.runs.run_items import RunEnded, RunItem, RunLeft, ignore_preview, items_of, joined_items
 from everlog.interfaces.wire.records import preview_shape, shape_of
 from everlog.interfaces.wire.runs import (
     CallShape,
@@ -54,10 +52,6 @@ class RunPosition(msgspec.Struct, frozen=True):
 
     after: str | None = None
     """Seq after which the stream begins; the header Last-Event-ID counts before it."""
-
-
-def ignore_preview(_: Preview) -> None:
-    """Ignore a preview: the stream of the run has it."""
 
 
 async def send_message(call: HttpCall) -> Any:
@@ -110,8 +104,9 @@ async def _run_answer(call: HttpCall, run: Run, options: SendMessageBody | SendI
     if _streams(call, options):
         first = await anext(items, None)  # an error of the beginning has a status of its own
         return EventStreamResponse(
-            call.service, call.caller, _events(call, run, items, first), {"Location": _address(call, run.event_id)}
-        )
+            call.service, call.caller, _events(call, run.event_id, items_of(run, items, first)),
+            {"Location": _address(call, run.event_id)},
+        )  # fmt: skip
     if not options.wait:
         await anext(items, None)
         call.service.tails.nudge(run.agent_id)
@@ -145,32 +140,19 @@ async def _drained(items: AsyncIterator[Any]) -> None:
         return
 
 
-async def _events(
-    call: HttpCall, run: Run, items: AsyncIterator[Any], first: Sequence[Record] | Preview | None, after: int = 0
-) -> AsyncIterator[bytes]:
-    """Yield the events of a run that is at work, and its end."""
-    last, received = after, first
-    try:
-        while received is not None:
-            if isinstance(received, Preview):
-                yield event("preview", preview_shape(received))
-            else:
-                fresh = [record for record in received if record.seq > after]
-                last = max((record.seq for record in fresh), default=last)
-                if fresh:
-                    yield b"".join(_record_event(call, record) for record in fresh)
-                    call.service.metrics.counters["everlog_stream_records"] += len(fresh)
-            received = await anext(items, None)
-    except ModelError as error:  # the failure is in the log, and the run has ended by it
-        yield event("error", problem_for(error, call.names))
-        yield event("end", RunEnd(run=run.event_id, status="failed", last_seq=last))
-        return
-    except EverlogError as error:  # the run continues elsewhere, or will: the reader comes back
-        yield event("close", problem_for(error, call.names))
-        return
-    turn = run.value.turn if isinstance(run.value, Record) else 0
-    ended = status_of_ended([record for record in run.records if record.turn == turn])
-    yield event("end", RunEnd(run=run.event_id, status=ended, last_seq=last))
+async def _events(call: HttpCall, run_id: str, items: AsyncIterator[RunItem]) -> AsyncIterator[bytes]:
+    """Yield the events of a run, in the native format."""
+    async for item in items:
+        if isinstance(item, Preview):
+            yield event("preview", preview_shape(item))
+        elif isinstance(item, RunLeft):
+            yield event("close", problem_for(item.error, call.names))
+        elif isinstance(item, RunEnded):
+            failure = event("error", problem_for(item.error, call.names)) if item.error else b""
+            yield failure + event("end", RunEnd(run=run_id, status=item.status, last_seq=item.last_seq))
+        else:
+            yield b"".join(_record_event(call, record) for record in item)
+            call.service.metrics.counters["everlog_stream_records"] += len(item)
 
 
 def _record_event(call: HttpCall, record: Record) -> bytes:
@@ -203,10 +185,9 @@ async def stream_run(call: HttpCall) -> Response:
     The id of each event is the seq of its record. A reader that comes back with `Last-Event-ID`, or with `after`, gets
     what follows, each record once, from any server. If the host of the run has died, the run continues.
     """
-    found = await _found(call)
-    after = _after(call)
-    events = _ended(call, found, after) if found.status != "running" else _live(call, found, after)
-    return EventStreamResponse(call.service, call.caller, events)
+    found, run = await _found(call), call.params["run"]
+    items = joined_items(call.service, call.stream, run, found, _after(call))
+    return EventStreamResponse(call.service, call.caller, _events(call, run, items))
 
 
 def _after(call: HttpCall) -> int:
@@ -215,50 +196,6 @@ def _after(call: HttpCall) -> int:
     if not isinstance(seq, int):
         raise Refusal(400, "bad-input", f"A stream of records goes on after a seq, not after {position[:80]!r}.")
     return seq
-
-
-async def _ended(call: HttpCall, found: RunRecords, after: int) -> AsyncIterator[bytes]:
-    fresh = [record for record in found.records if record.seq > after]
-    if fresh:
-        yield b"".join(_record_event(call, record) for record in fresh)
-    yield event("end", RunEnd(run=call.params["run"], status=found.status, last_seq=found.records[-1].seq))
-
-
-async def _live(call: HttpCall, found: RunRecords, after: int) -> AsyncIterator[bytes]:
-    """Yield the events of a run that has not ended. The same input sent again is what joins its run."""
-    said, run_id = event_of(found.input), call.params["run"]
-    assert isinstance(said, Event)
-    handle = call.service.system.handle(call.stream)
-    run = handle.send(said, event_id=run_id, preview=ignore_preview)
-    items = run.items()
-    try:
-        first = await anext(items, None)
-    except ModelError as error:  # it failed since it was looked up
-        async for sent in _ended(call, await _found(call), after):
-            yield sent if not sent.startswith(b"event: end") else event("error", problem_for(error, call.names)) + sent
-        return
-    except DuplicateId:  # a timer's heartbeat was written together with the next time of the timer
-        async for sent in _followed(call, found, after):
-            yield sent
-        return
-    except EverlogError as error:  # no host takes the run now: the reader comes back
-        yield event("close", problem_for(error, call.names))
-        return
-    async for sent in _events(call, run, items, first, after):
-        yield sent
-
-
-async def _followed(call: HttpCall, found: RunRecords, after: int) -> AsyncIterator[bytes]:
-    """Yield the records of a run from the log, until the run has ended."""
-    async for records in call.service.tails.follow(found.input.agent_id, after or found.input.seq - 1):
-        fresh = [record for record in records if record.turn == found.input.turn]
-        if fresh:
-            yield b"".join(_record_event(call, record) for record in fresh)
-        now = await _found(call)
-        if now.status != "running":
-            async for sent in _ended(call, now, records[-1].seq):
-                yield sent
-            return
 
 
 async def _found(call: HttpCall) -> RunRecords:
