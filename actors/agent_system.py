@@ -89,6 +89,8 @@ class AgentSystem:
         tools = capabilities.tools if capabilities else ()
         self._reading = reading or LocalSystem(store, tools=tools, ports=ports, services=AgentServices(archive=archive))
         self._capabilities = capabilities
+        self.tools = tools
+        """Functions of users that the agents get here."""
         self._ports = ports
         self._handles = AgentHandles(
             runtime, self._reading, store, capabilities=capabilities, ports=ports, prices=self.prices,

@@ -61,6 +61,12 @@ _UNSURE = re.compile(r"[<\[{`]")
 """Text from one of these characters on may be a call, or a model's own marks."""
 
 
+def reported_beginning(thought: str) -> str:
+    """Return the part of a thought that is reported of a native reply before its calls begin."""
+    unsure = _UNSURE.search(thought)
+    return thought if unsure is None else thought[: unsure.start()].rstrip()
+
+
 class _Native:
     """Reader of a native reply: words and calls."""
 

@@ -106,10 +106,11 @@ class _Address:
         call = HttpCall(
             self._service, caller, request,
             params={name: _decoded(text) for name, text in request.path_params.items()},
-            query=_query(request, route.query, ignore=self._surface.takes_unknown),
+            query=_query(request, route.query, self._surface),
         )  # fmt: skip
         if route.body is not None:
-            call.body = _body(await guards.read_body(request, self._service, route.body_max), route.body)
+            body = await guards.read_body(request, self._service, route.body_max)
+            call.body = _body(body, route.body, self._surface)
         try:
             answer = await route.handler(call)
         except EverlogError as error:
@@ -158,7 +159,7 @@ def _decoded(text: str) -> str:
         raise _bad_input(f"{text[:80]!r} in the address is not UTF-8") from error
 
 
-def _query(request: Request, kind: type[msgspec.Struct], *, ignore: bool) -> msgspec.Struct:
+def _query(request: Request, kind: type[msgspec.Struct], surface: Surface) -> msgspec.Struct:
     lists = {field.encode_name for field in msgspec.structs.fields(kind) if get_origin(field.type) in {list, tuple}}
     values: dict[str, Any] = {}
     for name, value in request.query_params.multi_items():
@@ -170,21 +171,21 @@ def _query(request: Request, kind: type[msgspec.Struct], *, ignore: bool) -> msg
             values[name] = value
     known = [field.encode_name for field in msgspec.structs.fields(kind)]
     unknown = values.keys() - set(known)
-    if unknown and not ignore:
+    if unknown and not surface.takes_unknown:
         listed = f"there are {', '.join(known)}" if known else "there are none here"
         raise _bad_input(f"There is no parameter {min(unknown)[:80]!r}: {listed}")
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise _bad_input(f"A parameter is not what it should be: {error}") from error
+        raise _bad_input(f"A parameter is not what it should be: {error}", surface.invalid_status) from error
 
 
-def _body(body: bytes, kind: Any) -> Any:
+def _body(body: bytes, kind: Any, surface: Surface) -> Any:
     try:
         return msgspec.json.decode(body or b"{}", type=kind)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise _bad_input(f"The body is not what it should be: {error}") from error
+        raise _bad_input(f"The body is not what it should be: {error}", surface.invalid_status) from error
 
 
-def _bad_input(message: str) -> Refusal:
-    return Refusal(400, "bad-input", f"{message}. Nothing was done.")
+def _bad_input(message: str, status: int = 400) -> Refusal:
+    return Refusal(status, "bad-input", f"{message}. Nothing was done.")

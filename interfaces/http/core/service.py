@@ -97,6 +97,8 @@ class HttpService:
         """Places for queries over all agents."""
         self.readers: dict[str, int] = {}
         """Number of open streams, by key."""
+        self.sending: dict[str, str] = {}
+        """Ids of messages that are not in a log yet, by digest: see `runs/sdk_repeats.py`."""
         self.tasks: set[asyncio.Task[object]] = set()
         """Work that continues after its request was answered."""
 

@@ -33,6 +33,8 @@ class Surface(NamedTuple):
     """Function that returns the status that the surface's clients expect in place of a status of the native API."""
     takes_unknown: bool = False
     """True: parameters that a route does not have are ignored, as the original server does."""
+    invalid_status: int = 400
+    """Status of a request whose parameters or body have another shape."""
 
 
 NATIVE_SURFACE = Surface("")

@@ -145,11 +145,16 @@ def settings_in(call: HttpCall, given: dict[str, Any]) -> Settings:
         raise Refusal(400, "bad-input", f"There is no setting {error.args[0][:80]!r}. Nothing was changed.") from error
     except msgspec.ValidationError as error:
         raise Refusal(400, "bad-input", f"A setting is not what it should be: {error}. Nothing was changed.") from error
+    check_models(call, settings)
+    return settings
+
+
+def check_models(call: HttpCall, settings: Settings) -> None:
+    """Raise the refusal of a tenant's settings that name a model by a file."""
     if call.names.tenant:
         for model in (settings.model, settings.summarizer, settings.fallback, settings.deriver):
             if model and is_gguf(model):
                 raise Refusal(403, "forbidden", "Only the operator may name a model by a file. Nothing was changed.")
-    return settings
 
 
 def _shown_settings(config: AgentConfigured) -> dict[str, Any]:

@@ -78,7 +78,7 @@ async def upload_document(call: HttpCall) -> Any:
     if media not in SUFFIXES:
         raise Refusal(415, "unsupported-media-type", f"Say what the document is: {', '.join(DOCUMENT_TYPES)}.")
     async with uploaded(call.request, call.service, suffix=SUFFIXES[media]) as path:
-        document: Document | UnreadableDocument = await call.service.ports.aside(_read, name, path)
+        document: Document | UnreadableDocument = await call.service.ports.aside(read_document, name, path)
     if isinstance(document, UnreadableDocument):
         raise BadInput(f"{name!r} was not loaded: {document.reason}.")
     report = await _sources(call).load(source, [document])
@@ -99,7 +99,8 @@ async def detach_source(call: HttpCall) -> Changed:
     return Changed(changed=await (await call.agent()).detach_source(call.names.inner(call.params["source"])))
 
 
-def _read(name: str, path: Path) -> Document | UnreadableDocument:
+def read_document(name: str, path: Path) -> Document | UnreadableDocument:
+    """Return the document in a file that was uploaded. The extension of the file chooses the reader. Blocks."""
     file = DocumentFile(name=name, path=path, origin=ORIGIN, bytes=path.stat().st_size)
     check_readers_installed([file])
     return read(file)

@@ -1,0 +1,1 @@
+"""Letta's API, for programs that use `letta-client`: translations that decide nothing."""
