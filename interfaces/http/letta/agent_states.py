@@ -12,8 +12,8 @@ from everlog.actors.functions.memory_functions import NAMES as MEMORY_NAMES
 from everlog.events import AgentConfigured
 from everlog.interfaces.http.core.routes import HttpCall
 from everlog.interfaces.http.letta.agent_labels import read_labels
-from everlog.interfaces.http.letta.translation.agent_settings import AGENT_TYPE
 from everlog.interfaces.http.letta.letta_calls import viewed
+from everlog.interfaces.http.letta.translation.agent_settings import AGENT_TYPE
 from everlog.interfaces.http.letta.translation.letta_ids import LettaIds, tool_id, uuid_id
 from everlog.interfaces.http.runs.agent_digests import digest_of
 from everlog.store import stream_of, stream_of_block

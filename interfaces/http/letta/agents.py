@@ -22,7 +22,6 @@ from everlog.interfaces.http.letta.agent_labels import (
     read_labels,
     write_labels,
 )
-from everlog.interfaces.http.letta.translation.agent_settings import LettaAgentBody, check_supported, settings_of_body
 from everlog.interfaces.http.letta.agent_states import LettaAgent, agent_state
 from everlog.interfaces.http.letta.blocks import shared_block_named
 from everlog.interfaces.http.letta.folders import source_of_folder
@@ -36,8 +35,9 @@ from everlog.interfaces.http.letta.letta_calls import (
     refused,
     viewed,
 )
-from everlog.interfaces.http.letta.translation.letta_ids import LettaIds, tool_id
 from everlog.interfaces.http.letta.models import model_names
+from everlog.interfaces.http.letta.translation.agent_settings import LettaAgentBody, check_supported, settings_of_body
+from everlog.interfaces.http.letta.translation.letta_ids import LettaIds, tool_id
 from everlog.interfaces.http.native.agents import check_models
 from everlog.interfaces.http.runs.sdk_repeats import repeat_of
 
@@ -56,13 +56,13 @@ class LettaAgentQuery(LettaPageQuery, frozen=True, kw_only=True):
 
     name: str | None = None
     query_text: str | None = None
-    tags: list[str] = []
+    tags: tuple[str, ...] = ()
     match_all_tags: bool = False
     order_by: Literal["created_at", "updated_at", "last_run_completion"] = "created_at"
     sort_by: str | None = None
     ascending: bool | None = None
     identity_id: str | None = None
-    identifier_keys: list[str] = []
+    identifier_keys: tuple[str, ...] = ()
 
 
 async def create_agent(call: HttpCall) -> LettaAgent:

@@ -12,7 +12,6 @@ from everlog.actors.memory.shared_block_rules import SharedBlock
 from everlog.actors.ports.agent_constants import BLOCK_CHARS
 from everlog.events import BadInput
 from everlog.interfaces.http.core.routes import HttpCall, not_found
-from everlog.interfaces.http.letta.translation.agent_settings import LettaBlockBody
 from everlog.interfaces.http.letta.agent_states import (
     LettaAgent,
     LettaBlock,
@@ -29,6 +28,7 @@ from everlog.interfaces.http.letta.letta_calls import (
     refused,
     viewed,
 )
+from everlog.interfaces.http.letta.translation.agent_settings import LettaBlockBody
 from everlog.interfaces.http.letta.translation.letta_ids import place_in
 from everlog.interfaces.http.runs.agent_digests import stream_of_digest
 from everlog.interfaces.http.runs.sdk_repeats import repeat_of
@@ -186,8 +186,8 @@ async def list_block_agents(call: HttpCall) -> Sequence[LettaAgent]:
     if found.shared:
         attached = (await call.service.system.shared.attached_agents()).get(found.shared, ())
         streams = [one.agent for one in attached if call.names.owns(one.agent)]
-    page = page_of([await agent_state(call, stream) for stream in sorted(streams)], call.query, lambda agent: agent.id)
-    return page
+    states = [await agent_state(call, stream) for stream in sorted(streams)]
+    return page_of(states, call.query, lambda agent: agent.id)
 
 
 async def shared_block_named(call: HttpCall, block_id: str) -> tuple[str, str]:

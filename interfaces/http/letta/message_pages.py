@@ -1,4 +1,4 @@
-"""Read pages of an agent's messages from its log, from either end, without reading the rest. Blocks: run it in a thread.
+"""Read pages of an agent's messages from its log, from either end, without reading the rest. Run it in a thread.
 
 Cursors count in the order of the list, as Letta's server counts them. A page holds whole records, so it never ends
 between two messages that share an id.
@@ -34,10 +34,9 @@ def read_messages(
     rising = query.order == "asc"
     if query.before and not query.after:  # the items before a cursor: read from it against the order, then turn around
         found = _collected(_records(reader, stream, born, head, query.before, rising=not rising), stream, wanted, size)
-        page = found[::-1]
+        page: Sequence[Sequence[LettaMessage]] = found[::-1]
     else:
-        found = _collected(_records(reader, stream, born, head, query.after, rising=rising), stream, wanted, size)
-        page = found
+        page = _collected(_records(reader, stream, born, head, query.after, rising=rising), stream, wanted, size)
         if query.before:
             page = _until(page, query.before)
     return [message for group in page for message in (group if rising else reversed(group))]
@@ -54,7 +53,8 @@ def _collected(
     records: Iterator[Record], stream: str, wanted: Callable[[Record, LettaMessage], bool], size: int
 ) -> list[Sequence[LettaMessage]]:
     """Return the messages of records, in their order, until there are enough records that have some."""
-    ids, groups = LettaIds(stream), []
+    ids = LettaIds(stream)
+    groups: list[Sequence[LettaMessage]] = []
     for record in records:
         group = [message for message in messages_of(record, ids) if wanted(record, message)]
         if group:

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-
 import msgspec
 
 from everlog.actors.agent.agent_view import AgentView
@@ -35,7 +34,7 @@ SELECT turn FROM records WHERE type = 'user_message' AND turn > 0
 class LettaMessageQuery(LettaPageQuery, frozen=True, kw_only=True):
     """Selection of messages."""
 
-    include_return_message_types: list[str] = []
+    include_return_message_types: tuple[str, ...] = ()
     conversation_id: str | None = None
     group_id: str | None = None
     agent_id: str | None = None

@@ -20,9 +20,10 @@ from everlog.interfaces.http.letta.letta_calls import (
     placed_in,
     refused,
 )
+from everlog.interfaces.http.letta.message_pages import seq_of_place
+from everlog.interfaces.http.letta.sending import BegunRun, run_stream
 from everlog.interfaces.http.letta.translation.letta_ids import LettaIds
 from everlog.interfaces.http.letta.translation.letta_messages import LettaMessage, messages_of
-from everlog.interfaces.http.letta.message_pages import seq_of_place
 from everlog.interfaces.http.letta.translation.run_shapes import (
     LettaRun,
     LettaStep,
@@ -32,7 +33,6 @@ from everlog.interfaces.http.letta.translation.run_shapes import (
     steps_of,
 )
 from everlog.interfaces.http.letta.translation.run_streams import LettaUsage, RunOfReader, usage_of
-from everlog.interfaces.http.letta.sending import BegunRun, run_stream
 from everlog.interfaces.http.letta.translation.stream_cursor import START, cursor_of
 from everlog.interfaces.http.runs.run_items import joined_items
 
@@ -47,8 +47,8 @@ class LettaRunQuery(LettaPageQuery, frozen=True, kw_only=True):
     """Selection of runs."""
 
     agent_id: str | None = None
-    agent_ids: list[str] = []
-    statuses: list[str] = []
+    agent_ids: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ()
     active: bool = False
     conversation_id: str | None = None
     background: bool | None = None

@@ -1,4 +1,4 @@
-"""Describe the Letta surface: its path, its shape of an error, and what it says of an address that it does not serve."""
+"""Describe the Letta surface: its path, its shape of an error, and its answer at an address that it does not have."""
 
 from everlog.interfaces.http.core.refusals import Refusal
 from everlog.interfaces.http.core.surfaces import Surface
@@ -15,8 +15,8 @@ def _body(problem: Problem) -> object:
 def _unknown(method: str, path: str) -> Refusal:
     return Refusal(
         501, "not-supported",
-        f"everlog does not serve {method[:10]} {path[:200]!r} of Letta's API. docs/how_to/letta.md lists what it serves; "
-        "everything else that everlog can do is in its own API: /openapi.json. Nothing was done.",
+        f"everlog does not serve {method[:10]} {path[:200]!r} of Letta's API. docs/how_to/letta.md lists what it "
+        "serves; everything else that everlog can do is in its own API: /openapi.json. Nothing was done.",
     )  # fmt: skip
 
 

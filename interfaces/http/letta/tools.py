@@ -6,8 +6,6 @@ taken over HTTP.
 
 from collections.abc import Sequence
 
-import msgspec
-
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.functions.memgpt_functions import BUILTIN
 from everlog.actors.functions.memory_functions import MEMORY_FUNCTIONS, NAMES
@@ -27,8 +25,8 @@ class LettaToolQuery(LettaPageQuery, frozen=True, kw_only=True):
     """Selection of functions."""
 
     name: str | None = None
-    names: list[str] = []
-    tool_ids: list[str] = []
+    names: tuple[str, ...] = ()
+    tool_ids: tuple[str, ...] = ()
     search: str | None = None
 
 

@@ -75,7 +75,7 @@ _REFUSED = {
     "initial_message_sequence": "a new agent has no messages: import a conversation with "
     "POST /api/v1/agents/{name}/imports.",
     "message_buffer_autoclear": "agents remember their messages.",
-    "enable_sleeptime": "what an agent does while it is idle is the setting `deriver`, see docs/how_to/derive_memories.md.",
+    "enable_sleeptime": "what an agent does while it is idle is the setting `deriver` of everlog.",
     "identity_ids": "there are no identities: a message says the name of its user.",
     "response_format": "agents answer in the format of their functions.",
     "secrets": "secrets are the operator's: `everlog serve --allow`.",
@@ -136,8 +136,8 @@ def settings_of_body(body: LettaAgentBody, known_models: frozenset[str], *, new:
 
 
 def model_named(handle: str, known: frozenset[str]) -> str:
-    """Return the name of a model by its handle in Letta, PROVIDER/NAME: NAME, unless a model has the whole handle as its
-    name. everlog knows the endpoint of a model by the model's name.
+    """Return the name of a model by its handle in Letta, PROVIDER/NAME: NAME, unless a model has the whole handle as
+    its name. everlog knows the endpoint of a model by the model's name.
     """
     provider, slash, name = handle.partition("/")
     return handle if handle in known or not slash or not name or not provider else name
