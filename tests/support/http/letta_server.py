@@ -1,4 +1,4 @@
-"""The published client of Letta against a server in this process: it runs in a thread, as a program of its own would."""
+"""The published client of Letta against a server in this process: it runs in a thread, like a program of its own."""
 
 import asyncio
 import warnings

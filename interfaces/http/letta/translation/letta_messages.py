@@ -114,10 +114,6 @@ class LettaSummaryMessage(LettaMessage, frozen=True, tag="summary_message"):
     summary: str
 
 
-TextMessage = LettaReasoning | LettaAssistantMessage
-"""Messages of a reply that are streamed while they are written."""
-
-
 def messages_of(record: Record, ids: LettaIds, run_id: str | None = None) -> Sequence[LettaMessage]:
     """Return the messages of a record in their order; a record that says nothing to a client has none.
 
@@ -170,11 +166,10 @@ def text_of(message: LettaMessage) -> str | None:
     return message.content if isinstance(message, LettaAssistantMessage) else None
 
 
-def with_text(message: TextMessage, text: str) -> TextMessage:
-    """Return a message with another text."""
-    if isinstance(message, LettaReasoning):
-        return msgspec.structs.replace(message, reasoning=text)
-    return msgspec.structs.replace(message, content=text)
+def with_text(message: LettaMessage, text: str) -> LettaMessage:
+    """Return a message that has a text with another one."""
+    field = "reasoning" if isinstance(message, LettaReasoning) else "content"
+    return msgspec.structs.replace(message, **{field: text})
 
 
 def _reply(reply: ModelReply, common: dict[str, Any]) -> Sequence[LettaMessage]:

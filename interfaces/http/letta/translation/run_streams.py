@@ -206,34 +206,27 @@ class LettaRunStream:
 
     def _reply(self, record: Record, messages: Sequence[LettaMessage]) -> Iterator[LettaMessage]:
         """Yield what the reader does not have of a reply."""
-        texts = [text_of(message) or "" for message in messages if text_of(message) is not None]
-        if not messages or not isinstance(messages[0], LettaReasoning):
-            texts.insert(0, "")
-        sent = stream_cursor.characters_sent(texts, self._cursor)
-        again = sent is None
-        counts = [0] * len(texts) if sent is None else sent
-        offset = int(not isinstance(messages[0], LettaReasoning)) if messages else 0
-        whole, wanted = "", []
+        texts = [text for text in map(text_of, messages) if text is not None]
+        unthought = int(not messages or not isinstance(messages[0], LettaReasoning))
+        counts = stream_cursor.characters_sent([""] * unthought + texts, self._cursor)
+        had = self._cursor.chars - stream_cursor.AGAIN
         for number, message in enumerate(messages):
-            last = number == len(messages) - 1
-            text = text_of(message)
-            at = StreamCursor(record.seq) if last else StreamCursor(record.seq - 1)
-            if text is not None:
-                whole += text
-                if not last:
-                    at = StreamCursor(record.seq - 1, min(len(whole), stream_cursor.CHARS_MAX),
-                                      check_of(checksum(whole[: stream_cursor.CHARS_MAX])))  # fmt: skip
-                count = counts[number + offset]
-                if count == len(text):
-                    continue
-                assert isinstance(message, LettaReasoning | LettaAssistantMessage)
-                message = with_text(message, text[count:])
-            wanted.append(msgspec.structs.replace(
-                message, seq_id=self._number(at), otid=_again(message) if again else message.otid
-            ))  # fmt: skip
+            text, last = text_of(message), number == len(messages) - 1
+            if had >= 0 or counts is None:
+                at = StreamCursor(record.seq - 1, stream_cursor.AGAIN + number + 1)
+                sent = message if number >= had else None
+            elif text is None:
+                at, sent = StreamCursor(record.seq), message
+            else:
+                at = _after_text(record, texts, counts[unthought:], number)
+                count = counts[number + unthought]
+                sent = None if count == len(text) else with_text(message, text[count:])
+            if sent is not None and self._run.wants(sent):
+                otid = _again(sent) if had >= 0 or counts is None else sent.otid
+                at = StreamCursor(record.seq) if last else at
+                yield msgspec.structs.replace(sent, seq_id=self._number(at), otid=otid)
         self._cursor, self._sum = StreamCursor(record.seq), 0
         self._part, self._ended_part = 0, False
-        yield from filter(self._run.wants, wanted)
 
     def _number(self, cursor: StreamCursor) -> int:
         return cursor._replace(tokens=self._tokens).number
@@ -291,6 +284,15 @@ class LettaRunStream:
         elif read < 2:
             parts.append(data(usage_of(self._records, run_id, self._number(StreamCursor(last, 2)))))
         return b"".join(parts) + DONE
+
+
+def _after_text(record: Record, texts: Sequence[str], counts: Sequence[int], number: int) -> StreamCursor:
+    """Return the cursor of a reader that has the first texts of a reply whole, up to one, and some of the later ones.
+    `counts`: characters that it had before.
+    """
+    later = (text[:count] for text, count in zip(texts[number + 1 :], counts[number + 1 :], strict=True))
+    had = "".join([*texts[: number + 1], *later])[: stream_cursor.CHARS_MAX]
+    return StreamCursor(record.seq - 1, len(had), check_of(checksum(had)))
 
 
 def _again(message: LettaMessage) -> str:

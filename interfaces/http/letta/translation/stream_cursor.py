@@ -12,7 +12,9 @@ from zlib import crc32
 
 from everlog.actors.formats.reply_preview import reported_beginning
 
-CHARS_MAX = (1 << 16) - 1
+AGAIN = 1 << 15
+"""Number from which `chars` counts messages instead: the reader had other words before, and gets the reply whole."""
+CHARS_MAX = AGAIN - 1
 """Characters of a reply that a cursor can count: those after them are sent when the reply is in the log."""
 _CHECK_BITS = 9
 
@@ -22,6 +24,7 @@ class StreamCursor(NamedTuple):
 
     seq: int
     chars: int = 0
+    """Characters of the next reply that the reader has; from `AGAIN` on, messages of it."""
     check: int = 0
     """Checksum of the characters."""
     tokens: bool = False
@@ -40,7 +43,7 @@ def cursor_of(number: int) -> StreamCursor:
     """Return the cursor that a number is."""
     tokens, number = bool(number & 1), number >> 1
     check, number = number & ((1 << _CHECK_BITS) - 1), number >> _CHECK_BITS
-    return StreamCursor(number >> 16, number & CHARS_MAX, check, tokens)
+    return StreamCursor(number >> 16, number & (AGAIN | CHARS_MAX), check, tokens)
 
 
 def checksum(text: str, before: int = 0) -> int:
