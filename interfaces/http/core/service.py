@@ -99,6 +99,9 @@ class HttpService:
         """Number of open streams, by key."""
         self.sending: dict[str, str] = {}
         """Ids of messages that are not in a log yet, by digest: see `runs/sdk_repeats.py`."""
+        self.creating: dict[str, asyncio.Lock] = {}
+        """Locks of names under which something is created, for requests that are repeated before the first has ended.
+        """
         self.tasks: set[asyncio.Task[object]] = set()
         """Work that continues after its request was answered."""
 

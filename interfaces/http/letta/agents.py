@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent_ref import AgentRef
 from everlog.actors.functions.memgpt_functions import BUILTIN
 from everlog.actors.functions.memory_functions import NAMES as MEMORY_NAMES
 from everlog.events import UnknownAgent
@@ -30,6 +31,7 @@ from everlog.interfaces.http.letta.letta_calls import (
     LettaPageQuery,
     agent_ref,
     agent_stream,
+    alone,
     ordered,
     page_of,
     refused,
@@ -75,18 +77,11 @@ async def create_agent(call: HttpCall) -> LettaAgent:
     sources = [await source_of_folder(call, folder) for folder in (body.folder_ids or body.source_ids or ())]
     labels = changed_labels(NO_LABELS, body.description, body.tags, body.metadata)
     base = body.name or f"agent-{sha256(msgspec.json.encode(body)).hexdigest()[:8]}"
-    root = call.service.system.store.root
-    for number in range(1, NAMES_MAX + 1):
-        stream = call.service.system.store.stream_of(call.names.inner(base if number == 1 else f"{base}-{number}"))
-        created = await _created(call, stream)
-        if created is not None:
-            if _is_repeat(call, created):
-                return await agent_state(call, stream)
-            continue
-        agent = await call.service.system.agent(stream, settings, by=call.caller.key_id, command="everlog serve")
-        if not agent.opened.born:  # another request created it meanwhile
-            continue
-        await call.service.ports.aside(write_labels, root, stream, labels)
+    async with alone(call, f"agent {call.names.inner(base)}"):
+        stream, agent = await _new(call, base, settings)
+        if agent is None:
+            return await agent_state(call, stream)
+        await call.service.ports.aside(write_labels, call.service.system.store.root, stream, labels)
         if body.memory_blocks is not None or shared:
             await _keep_blocks(agent, {block.label for block in body.memory_blocks or ()})
         for name, label in shared:
@@ -94,10 +89,25 @@ async def create_agent(call: HttpCall) -> LettaAgent:
         for source in sources:
             await agent.attach_source(source)
         return await agent_state(call, stream)
+
+
+async def _new(call: HttpCall, base: str, settings: Settings) -> tuple[str, AgentRef | None]:
+    """Create an agent under a name, or under the first number of it that is free. Return its stream and a handle; None
+    in place of the handle: an earlier try of the request created it.
+    """
+    for number in range(1, NAMES_MAX + 1):
+        stream = call.service.system.store.stream_of(call.names.inner(base if number == 1 else f"{base}-{number}"))
+        created = await _created(call, stream)
+        if created is not None and _is_repeat(call, created):
+            return stream, None
+        if created is None:
+            agent = await call.service.system.agent(stream, settings, by=call.caller.key_id, command="everlog serve")
+            if agent.opened.born:
+                return stream, agent
     raise refused(f"There are {NAMES_MAX} agents of the name {base[:80]!r}.", 409)
 
 
-async def _keep_blocks(agent: Any, labels: set[str]) -> None:
+async def _keep_blocks(agent: AgentRef, labels: set[str]) -> None:
     """Remove the blocks that everlog gives to a new agent and that the client did not ask for."""
     for label in ("persona", "human"):
         if label not in labels:

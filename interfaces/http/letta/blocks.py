@@ -23,6 +23,7 @@ from everlog.interfaces.http.letta.letta_calls import (
     LettaPageQuery,
     agent_ref,
     agent_stream,
+    alone,
     ordered,
     page_of,
     refused,
@@ -136,6 +137,11 @@ async def create_block(call: HttpCall) -> LettaBlock:
     """Create a shared block. A repeat of the request returns the block that the first try created."""
     body: LettaBlockBody = call.body
     check_attributes(body.metadata, body.tags)
+    async with alone(call, f"block {call.names.inner(body.label)}"):
+        return await _new(call, body)
+
+
+async def _new(call: HttpCall, body: LettaBlockBody) -> LettaBlock:
     shared, repeat = call.service.system.shared, repeat_of(call.request.headers)
     taken = await shared.names()
     limit = body.limit or max(BLOCK_CHARS, len(body.value))

@@ -1,6 +1,8 @@
 """Parts that the routes of the Letta surface share: find the agent of an id, read it, cut a list into pages, refuse."""
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -73,6 +75,19 @@ async def viewed(call: HttpCall, stream: str, read: Callable[[AgentView], Result
 
     found: ResultT = await call.service.ports.aside(looked)
     return found
+
+
+@asynccontextmanager
+async def alone(call: HttpCall, name: str) -> AsyncIterator[None]:
+    """Create something under a name while no other request of this server does: a repeat finds what the first made."""
+    locks = call.service.creating
+    lock = locks.setdefault(name, asyncio.Lock())
+    try:
+        async with lock:
+            yield
+    finally:
+        if not lock.locked() and locks.get(name) is lock:
+            del locks[name]
 
 
 def page_size(query: LettaPageQuery, default: int) -> int:
