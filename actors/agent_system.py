@@ -86,12 +86,10 @@ class AgentSystem:
         self._aside = ports.aside
         self.prices: PriceLookup = prices or KnownPrices(store.root, limits, ports.aside)
         """Function that returns the prices of tokens, or the error for which they are not known."""
-        tools = capabilities.tools if capabilities else ()
-        self._reading = reading or LocalSystem(store, tools=tools, ports=ports, services=AgentServices(archive=archive))
-        self._capabilities = capabilities
-        self.tools = tools
+        self.tools = tools = capabilities.tools if capabilities else ()
         """Functions of users that the agents get here."""
-        self._ports = ports
+        self._reading = reading or LocalSystem(store, tools=tools, ports=ports, services=AgentServices(archive=archive))
+        self._capabilities, self._ports = capabilities, ports
         self._handles = AgentHandles(
             runtime, self._reading, store, capabilities=capabilities, ports=ports, prices=self.prices,
             rename=self.rename, where=where or str(store.root),

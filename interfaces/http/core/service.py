@@ -7,7 +7,7 @@ everything that lasts is in the logs and in the files of the store.
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -65,6 +65,15 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     limits: HttpLimits = HttpLimits()
 
 
+class SendInFlight(NamedTuple):
+    """A message that was received and is not in the log yet."""
+
+    is_repeat: bool
+    """True: the request says that it was sent before."""
+    written: "asyncio.Future[str]"
+    """Future with the id that the message has in the log; empty: it did not come into the log."""
+
+
 class HttpService:
     """The shared parts of one server. Belongs to one event loop."""
 
@@ -97,8 +106,8 @@ class HttpService:
         """Places for queries over all agents."""
         self.readers: dict[str, int] = {}
         """Number of open streams, by key."""
-        self.sending: dict[str, str] = {}
-        """Ids of messages that are not in a log yet, by digest: see `runs/sdk_repeats.py`."""
+        self.sending: dict[str, SendInFlight] = {}
+        """Messages that are not in a log yet, by digest: see `runs/sends_in_flight.py`."""
         self.creating: dict[str, asyncio.Lock] = {}
         """Locks of names under which something is created, for requests that are repeated before the first has ended.
         """

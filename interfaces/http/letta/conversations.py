@@ -35,7 +35,7 @@ from everlog.interfaces.http.letta.messages import (
 )
 from everlog.interfaces.http.letta.runs import LettaResumeBody, resumed
 from everlog.interfaces.http.letta.sending import answered
-from everlog.interfaces.http.letta.translation.letta_ids import LettaIds
+from everlog.interfaces.http.letta.translation.letta_ids import LettaIds, place_in
 from everlog.interfaces.http.letta.translation.letta_messages import LettaMessage
 from everlog.interfaces.http.letta.translation.message_input import LettaMessageBody, input_of
 
@@ -145,8 +145,13 @@ async def fork_conversation(call: HttpCall) -> LettaConversation:
 async def send_in_conversation(call: HttpCall) -> Any:
     """Send messages in a conversation. The answer is streamed, unless `streaming` is false."""
     body: LettaMessageBody = call.body
-    stream, conversation = await _conversation(call, body.agent_id)
-    return await answered(call, stream, body, input_of(body, conversation), streamed=body.streaming is not False)
+    given = call.params["conversation_id"]
+    sent = input_of(body, given if place_in("conv", given) else "")
+
+    async def found() -> str:
+        return (await _conversation(call, body.agent_id))[0]
+
+    return await answered(call, found, body, sent, streamed=body.streaming is not False)
 
 
 async def list_conversation_messages(call: HttpCall) -> Sequence[LettaMessage]:

@@ -16,7 +16,7 @@ from everlog.interfaces.http.letta.translation.letta_ids import LettaPlace, digi
 from everlog.interfaces.http.runs.agent_digests import stream_of_digest
 
 LIMIT_MAX = 1000
-ItemT = TypeVar("ItemT")
+ListedT = TypeVar("ListedT")
 ResultT = TypeVar("ResultT")
 
 
@@ -99,8 +99,8 @@ def page_size(query: LettaPageQuery, default: int) -> int:
 
 
 def page_of(
-    items: Sequence[ItemT], query: LettaPageQuery, id_of: Callable[[ItemT], str], default: int = 50
-) -> Sequence[ItemT]:
+    items: Sequence[ListedT], query: LettaPageQuery, id_of: Callable[[ListedT], str], default: int = 50
+) -> Sequence[ListedT]:
     """Return a page of a list, whose items come in the order of the query.
 
     Raises the refusal of a cursor that is not in the list.
@@ -119,6 +119,6 @@ def page_of(
     return items[first : min(end, first + size)]
 
 
-def ordered(items: Sequence[ItemT], query: LettaPageQuery, key: Callable[[ItemT], Any]) -> list[ItemT]:
+def ordered(items: Sequence[ListedT], query: LettaPageQuery, key: Callable[[ListedT], Any]) -> list[ListedT]:
     """Return items in the order of a query."""
     return sorted(items, key=key, reverse=query.order == "desc")

@@ -4,13 +4,13 @@ A repeat of a request never sends twice: it is recognized by the client's own id
 as `runs/sdk_repeats.py` says.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 from everlog.actors.feed.run_lookup import RunRecords, status_of_ended
 from everlog.actors.formats.reply_preview import Preview
-from everlog.events import Record
+from everlog.events import Event, Record
 from everlog.events.times import moment
 from everlog.interfaces.http.core.event_streams import EventStreamResponse
 from everlog.interfaces.http.core.idempotency import KEY_CHARS_MAX, ids_of_key
@@ -44,10 +44,15 @@ from everlog.interfaces.http.runs.run_items import (
     items_of,
     joined_items,
 )
-from everlog.interfaces.http.runs.sdk_repeats import digest_of_input, is_same, repeat_of, repeated_input
+from everlog.interfaces.http.runs.sdk_repeats import SdkRepeat, digest_of_input, is_same, repeat_of, repeated_input
+from everlog.interfaces.http.runs.sends_in_flight import in_flight, written_by_another
 
 NEWEST_MAX = 5000
 """Records among which a repeated request is looked for."""
+
+
+StreamLookup = Callable[[], Awaitable[str]]
+"""Finds the stream of the agent that a request is for."""
 
 
 class BegunRun(NamedTuple):
@@ -64,20 +69,20 @@ class BegunRun(NamedTuple):
 async def send_message(call: HttpCall) -> Any:
     """Send messages to an agent, and return what follows from them, or stream it."""
     body: LettaMessageBody = call.body
-    return await answered(call, await agent_stream(call), body, input_of(body), streamed=bool(body.streaming))
+    return await answered(call, lambda: agent_stream(call), body, input_of(body), streamed=bool(body.streaming))
 
 
 async def stream_message(call: HttpCall) -> Any:
     """Send messages to an agent, and stream what follows."""
     body: LettaMessageBody = call.body
-    return await answered(call, await agent_stream(call), body, input_of(body), streamed=True)
+    return await answered(call, lambda: agent_stream(call), body, input_of(body), streamed=True)
 
 
 async def send_in_background(call: HttpCall) -> LettaRun:
     """Send messages to an agent, and return the run as soon as the messages are durable."""
     body: LettaMessageBody = call.body
     check_options(body)
-    begun = await _begun(call, await agent_stream(call), body, input_of(body), previews=False)
+    begun = await _begun(call, lambda: agent_stream(call), body, input_of(body), previews=False)
     if not begun.joined:
         call.service.tails.nudge(begun.stream)
         call.service.detach(_drained(begun.items))
@@ -86,15 +91,15 @@ async def send_in_background(call: HttpCall) -> LettaRun:
 
 
 async def answered(
-    call: HttpCall, stream: str, body: LettaMessageBody, sent: SentInput, *, streamed: bool
+    call: HttpCall, to: StreamLookup, body: LettaMessageBody, sent: SentInput, *, streamed: bool
 ) -> LettaResponse | EventStreamResponse:
-    """Send an input, and answer with the whole run or with its stream."""
+    """Send an input, and answer with the whole run or with its stream. `to`: finds the stream of the agent."""
     check_options(body)
     if not streamed:
         check_streaming(body)
     tokens = streamed and bool(body.stream_tokens)
-    begun = await _begun(call, stream, body, sent, previews=tokens)
-    ids = LettaIds(stream)
+    begun = await _begun(call, to, body, sent, previews=tokens)
+    ids = LettaIds(begun.stream)
     run = RunOfReader(
         ids=ids, run_id=ids.run(begun.input.seq), types=body.include_return_message_types or (),
         summaries=bool(body.include_compaction_messages),
@@ -102,7 +107,7 @@ async def answered(
     if streamed:
         return run_stream(call, run, begun, tokens=tokens, pings=body.include_pings is not False)
     records = [record async for record in _records(begun.items)]
-    call.service.tails.nudge(stream)
+    call.service.tails.nudge(begun.stream)
     return response_of(run, records, stop_reason_of(status_of_ended(records), records))
 
 
@@ -124,59 +129,65 @@ def run_stream(
     )
 
 
-async def _begun(call: HttpCall, stream: str, body: LettaMessageBody, sent: SentInput, *, previews: bool) -> BegunRun:
-    """Send an input, or join the run that an earlier try of the request began."""
-    if body.max_steps is not None:
-        await _check_steps(call, stream, body.max_steps)
-    service, said = call.service, sent.event
-    digest = digest_of_input(stream, said)
-    found, event_id = await _sent_before(call, stream, sent, digest)
-    if found is not None:
-        if not is_same(found.input, said):
-            raise Refusal(422, "duplicate-id", "This id was used for another message. Nothing was sent.")
-        return BegunRun(stream, found.input, joined_items(service, stream, event_id, found), joined=True)
-    handle = service.system.handle(stream, by=call.caller.key_id)
-    joined = service.sending.get(digest) == event_id
-    if not joined:
-        service.sending.setdefault(digest, event_id)
-    try:
-        run = handle.send(said, event_id=event_id, preview=ignore_preview if previews else None)
+async def _begun(
+    call: HttpCall, to: StreamLookup, body: LettaMessageBody, sent: SentInput, *, previews: bool
+) -> BegunRun:
+    """Send an input, or join the run that another try of the request began."""
+    service, repeat = call.service, repeat_of(call.request.headers)
+    key = sent.key or call.request.headers.get("idempotency-key", "")
+    digest = digest_of_input(f"{call.request.scope['path']} {body.agent_id} {key}", sent.event)
+    is_repeat = repeat is not None or bool(key)
+    other = await written_by_another(service, digest, is_repeat=is_repeat)
+    if other:
+        return await _joined(call, await to(), other, sent.event)
+    async with in_flight(service, digest, is_repeat=is_repeat) as written:
+        stream = await to()
+        if body.max_steps is not None:
+            await _check_steps(call, stream, body.max_steps)
+        event_id, before = await _id_of(call, stream, sent.event, key, repeat)
+        if before:
+            written.value = event_id
+            return await _joined(call, stream, event_id, sent.event)
+        handle = service.system.handle(stream, by=call.caller.key_id)
+        run = handle.send(sent.event, event_id=event_id, preview=ignore_preview if previews else None)
         items = run.items()
         first = await anext(items, None)  # an error of the beginning has a status of its own
-    finally:
-        if not joined and service.sending.get(digest) == event_id:
-            del service.sending[digest]
+        written.value = event_id
     record = next((record for record in run.records if record.event_id == event_id), None)
     assert record is not None, "the first records of a run have its input"
-    return BegunRun(stream, record, items_of(run, items, first), joined=joined)
+    return BegunRun(stream, record, items_of(run, items, first), joined=False)
 
 
-async def _sent_before(call: HttpCall, stream: str, sent: SentInput, digest: str) -> tuple[RunRecords | None, str]:
-    """Return the run that an earlier try of a request began, if there is one, and the id of the input."""
+async def _joined(call: HttpCall, stream: str, event_id: str, said: Event) -> BegunRun:
+    """Join a run that another request began. Raises the refusal of other words under the same id."""
+    found = await call.service.run_of(stream, event_id)
+    assert found is not None, "an input that is in the log begins a run"
+    if not is_same(found.input, said):
+        raise Refusal(422, "duplicate-id", "This id was used for another message. Nothing was sent.")
+    return BegunRun(stream, found.input, joined_items(call.service, stream, event_id, found), joined=True)
+
+
+async def _id_of(call: HttpCall, stream: str, said: Event, key: str, repeat: SdkRepeat | None) -> tuple[str, bool]:
+    """Return the id of the input of a request, and True if an earlier try has brought it into the log."""
     service, now = call.service, call.service.ports.clock.now()
-    key = sent.key or call.request.headers.get("idempotency-key", "")
-    repeat = repeat_of(call.request.headers)
     if key:
         ids = ids_of_key(_short(key), stream, now)
         for event_id in filter(None, (ids.earlier, ids.id)):
-            found = await service.run_of(stream, event_id)
-            if found is not None:
-                return found, event_id
-        return None, ids.id
+            if await service.is_known(stream, event_id):
+                return event_id, True
+        return ids.id, False
     if repeat is not None:
-        if digest in service.sending:
-            return None, service.sending[digest]
 
         def looked() -> Record | None:
             reader = service.system.store.reader(stream)
             head = reader.head(stream).seq
             first = max(reader.seq_at(stream, now - repeat.span_us) + 1, head - NEWEST_MAX, 1)
-            return repeated_input(reader.read(stream, first, head), sent.event, repeat, now)
+            return repeated_input(reader.read(stream, first, head), said, repeat, now)
 
         before = await service.ports.aside(looked)
         if before is not None:
-            return await service.run_of(stream, before.event_id), before.event_id
-    return None, service.ports.ids.new(now)
+            return before.event_id, True
+    return service.ports.ids.new(now), False
 
 
 def _short(key: str) -> str:

@@ -74,7 +74,7 @@ def repeated_input(records: Iterable[Record], said: Event, repeat: SdkRepeat, no
 
 
 def is_same(record: Record, said: Event) -> bool:
-    """Return True if a record is an input that was sent with the same words, whoever's key sent it."""
+    """Return True if a record is an input that was sent with the same words, with any key."""
     if record.type != said.kind or record.text != (said.text or None) or is_erased(record.payload):
         return False
     written = event_of(record)

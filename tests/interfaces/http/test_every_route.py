@@ -11,8 +11,8 @@ from everlog.events import uuid7
 from everlog.interfaces.http.core.routes import EVENT_STREAM, JSON, Route
 from everlog.interfaces.http.core.service import HttpOptions
 from everlog.interfaces.http.native.transfer import EXPORT
-from everlog.interfaces.http.server import full_table
 from tests.support.cli.command_line import Script, says
+from tests.support.http.native_table import native_table
 from tests.support.http.served_store import Headers, Served, served
 
 A, B = "/api/v1/agents/{agent}", "/api/v1/blocks/{block}"
@@ -155,7 +155,7 @@ def _key(route: Route) -> str:
 
 def test_every_route_has_an_entry_and_an_operation_of_its_own() -> None:
     """The entries of this file are the routes of the table, and no two routes have one name in the document."""
-    table = full_table("test")
+    table = native_table()
     assert set(ENTRIES) == {_key(route) for route in table}
     names = Counter(route.handler.__name__ for route in table)
     assert [name for name, count in names.items() if count > 1] == []
@@ -165,7 +165,7 @@ def test_every_route_answers_in_its_shape_and_another_tenant_gets_404(tmp_path: 
     """Every route answers its owner with a status and in a shape of the document; the key of another tenant gets 404
     for the same agent, block, source or job, and a route of the operator is not there for tenants.
     """
-    routes = {_key(route): route for route in full_table("test")}
+    routes = {_key(route): route for route in native_table()}
 
     async def main() -> None:
         options = HttpOptions(webhook_hosts=(RECEIVER,))

@@ -35,7 +35,7 @@ def test_a_claim_is_read_from_the_headers(headers: dict[str, str], wanted: SdkRe
 
 
 def test_the_newest_message_with_the_same_words_is_the_first_try() -> None:
-    """Of several messages with the same words within the time the newest is meant, whoever's key sent it."""
+    """Of several messages with the same words within the time the newest is meant, with any key."""
     records = [_record(HELLO, 1, 30), _record(UserMessage(text="Hello", by="key"), 2, 20), _record(Heartbeat(
         reason="manual"), 3)]  # fmt: skip
     found = repeated_input(reversed(records), HELLO, SdkRepeat(1, 60), NOW)

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from everlog.interfaces.http.core.keys import ROLES
 from everlog.interfaces.http.core.routes import JSON, Route
 from everlog.interfaces.http.core.tenants import TenantNames
-from everlog.interfaces.http.server import full_table
 from tests.support.cli.command_line import Script, says
+from tests.support.http.native_table import native_table
 from tests.support.http.served_store import Served, served
 
 CANARY = "xyzzy-of-acme"
-TABLE = full_table("test")
+TABLE = native_table()
 GUARDED = [route for route in TABLE if not route.is_open]
 _PART = re.compile(r"\{(\w+)\}")
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 
 class Break(NamedTuple):
-    """Place at which a connection is lost."""
+    """Place at which the connection of a request is lost."""
 
     request: int | None = None
     """Bytes of the request that reach the server; None: all."""
@@ -23,7 +23,7 @@ WHOLE = Break()
 
 @asynccontextmanager
 async def breaking(address: str, next_break: Callable[[], Break]) -> AsyncIterator[str]:
-    """Pass connections on to a server while the block runs, and yield the address. `next_break`: of each connection."""
+    """Pass connections on to a server while the block runs, and yield the address. `next_break`: of each request."""
     target, tasks = urlsplit(address), set[asyncio.Task[Any]]()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -33,7 +33,7 @@ async def breaking(address: str, next_break: Callable[[], Break]) -> AsyncIterat
         there_reader, there_writer = await asyncio.open_connection(target.hostname, target.port)
         try:
             with suppress(OSError):
-                await _passed_on(reader, writer, there_reader, there_writer, next_break())
+                await _passed_on(reader, writer, there_reader, there_writer, next_break)
         finally:
             writer.close()
             there_writer.close()
@@ -52,10 +52,11 @@ async def breaking(address: str, next_break: Callable[[], Break]) -> AsyncIterat
 
 async def _passed_on(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, there_reader: asyncio.StreamReader,
-    there_writer: asyncio.StreamWriter, at: Break,
+    there_writer: asyncio.StreamWriter, next_break: Callable[[], Break],
 ) -> None:  # fmt: skip
-    """Pass one request on, and its answer, as far as the connection lasts."""
+    """Pass requests on, and their answers, as far as the connection lasts."""
     while head := await _until_body(reader):
+        at = next_break()
         body = await reader.readexactly(_length(head))
         request = (head + body)[: at.request]
         there_writer.write(request)

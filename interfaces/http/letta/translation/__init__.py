@@ -1,1 +1,1 @@
-"""What everlog has, in the words of Letta, and the reverse: functions without effects."""
+"""Translations from everlog to Letta and back: functions without effects."""

@@ -29,7 +29,7 @@ _VARIANT = 0b10 << _PLACE_BITS
 
 
 class LettaPlace(NamedTuple):
-    """What the id of something of an agent says."""
+    """Agent and place that the id of something of an agent says."""
 
     digest: str
     """First SHORT_DIGITS digits of the agent's digest."""

@@ -14,7 +14,7 @@ from everlog.interfaces.http.letta.letta_calls import refused
 
 
 class LettaContent(msgspec.Struct, frozen=True, kw_only=True):
-    """One part of what somebody says."""
+    """One part of a message."""
 
     type: str
     text: str = ""

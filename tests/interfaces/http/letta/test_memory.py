@@ -1,4 +1,4 @@
-"""What an agent remembers, for programs that use Letta's published client: blocks, texts, folders and conversations."""
+"""Memory of an agent for programs that use Letta's published client: blocks, texts, folders and conversations."""
 
 import asyncio
 from pathlib import Path

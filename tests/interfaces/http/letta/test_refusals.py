@@ -1,4 +1,4 @@
-"""What everlog refuses to clients of Letta: in the shape of Letta's errors, in words, and without a useless repeat."""
+"""Refusals to clients of Letta: in the shape of Letta's errors, in words, and without a useless repeat."""
 
 import asyncio
 import inspect

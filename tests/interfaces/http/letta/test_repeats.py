@@ -93,7 +93,7 @@ def quick_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_message_that_the_client_repeats_is_in_the_log_once(tmp_path: Path) -> None:
-    """Whatever is lost, a request before it arrives, within it, or its answer: after the client has sent it again by
+    """A request may be lost before it arrives, within it, or with its answer: after the client has sent it again by
     itself, the log has the message once, and the client has the answer to it.
     """
     asyncio.run(_rounds(tmp_path, 20, chance("letta repeats")))

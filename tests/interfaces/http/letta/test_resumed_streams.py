@@ -36,8 +36,8 @@ def _run_of(body: bytes) -> str:
 
 
 def test_a_stream_that_is_cut_at_any_byte_is_continued_by_any_server(tmp_path: Path) -> None:
-    """Wherever a stream of words is cut, a stream that continues after the last position that arrived has the rest:
-    each message, each word and the end come once. The server that continues may be another one.
+    """If a stream of words is cut at any byte, a stream that continues after the last position that arrived has the
+    rest: each message, each word and the end come once. The server that continues may be another one.
     """
 
     async def main() -> None:
