@@ -106,6 +106,8 @@ class HttpService:
         """Places for queries over all agents."""
         self.readers: dict[str, int] = {}
         """Number of open streams, by key."""
+        self.streams: dict[str, str] = {}
+        """Streams of agents by the beginning of their digests: see `runs/agent_digests.py`."""
         self.sending: dict[str, SendInFlight] = {}
         """Messages that are not in a log yet, by digest: see `runs/sends_in_flight.py`."""
         self.creating: dict[str, asyncio.Lock] = {}

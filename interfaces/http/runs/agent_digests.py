@@ -23,8 +23,10 @@ async def stream_of_digest(call: HttpCall, digest: str) -> str | None:
     """Return the agent of the caller's tenant that has a digest; None if there is none. `digest`: all of its digits,
     or the first SHORT_DIGITS.
     """
-    names = await call.service.ports.aside(_streams_by_digest, call.service)
-    stream = names.get(digest[:SHORT_DIGITS])
+    service, short = call.service, digest[:SHORT_DIGITS]
+    if short not in service.streams:  # an agent that is new, or unknown: the register is read for no other
+        service.streams = await service.ports.aside(_streams_by_digest, service)
+    stream = service.streams.get(short)
     if stream is None or not digest_of(stream).startswith(digest) or not call.names.owns(stream):
         return None
     return stream
