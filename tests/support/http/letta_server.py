@@ -1,8 +1,9 @@
 """The published client of Letta against a server in this process: it runs in a thread, like a program of its own."""
 
 import asyncio
+import inspect
 import warnings
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -112,3 +113,15 @@ def kinds(messages: Any) -> list[str]:
 def texts(messages: Any) -> list[str]:
     """Return what an agent said in messages."""
     return [message.content for message in messages if message.message_type == "assistant_message"]
+
+
+def client_methods(resource: Any, path: str = "") -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield the methods of a client that send a request, by their paths."""
+    for name in dir(resource):
+        if name.startswith(("_", "with_")) or name in {"close", "copy", "get_api_list", "is_closed"}:
+            continue
+        member = getattr(resource, name)
+        if type(member).__name__.endswith("Resource"):
+            yield from client_methods(member, f"{path}{name}.")
+        elif path and inspect.ismethod(member):
+            yield f"{path}{name}", member

@@ -1,13 +1,12 @@
 """The golden transcript of Letta's surface, and the version of the client that it was made with."""
 
-import inspect
 import re
 from importlib import metadata
 from pathlib import Path
 
 from letta_client import Letta
 
-from tests.interfaces.http.letta.test_refusals import _methods
+from tests.support.http.letta_server import client_methods
 from tests.support.http.letta_transcript import GOLDEN, transcript
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -28,5 +27,5 @@ def test_the_client_is_the_one_that_is_pinned_and_that_the_surface_was_made_for(
     assert pinned is not None
     assert pinned[1] == metadata.version("letta-client")
     with Letta(base_url="http://127.0.0.1:9", api_key=None) as client:
-        names = [name for name, method in _methods(client) if inspect.ismethod(method)]
+        names = [name for name, _ in client_methods(client)]
     assert len(names) == METHODS

@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from letta_client import Letta
 from everlog.events import ModelError
 from everlog.interfaces.http.letta.table import LETTA
 from tests.support.cli.command_line import Script
-from tests.support.http.letta_server import created, letta
+from tests.support.http.letta_server import client_methods, created, letta
 
 Invalid = letta_client.UnprocessableEntityError
 UNKNOWN = "agent-00000000-0000-4000-8000-000000000000"
@@ -97,18 +97,6 @@ def test_a_model_that_fails_is_an_error_of_the_answer_and_of_the_stream(tmp_path
     asyncio.run(main())
 
 
-def _methods(resource: Any, path: str = "") -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Yield the methods of a client that send a request, by their paths."""
-    for name in dir(resource):
-        if name.startswith(("_", "with_")) or name in {"close", "copy", "get_api_list", "is_closed"}:
-            continue
-        member = getattr(resource, name)
-        if type(member).__name__.endswith("Resource"):
-            yield from _methods(member, f"{path}{name}.")
-        elif path and inspect.ismethod(member):
-            yield f"{path}{name}", member
-
-
 def _arguments(method: Callable[..., Any]) -> dict[str, Any]:
     """Return an argument for each that a method must have."""
     needed = [p for p in inspect.signature(method).parameters.values() if p.default is inspect.Parameter.empty]
@@ -137,7 +125,7 @@ def test_every_method_of_the_client_is_served_or_refused_in_words(tmp_path: Path
 
         client._client.event_hooks["response"].append(noted)
         count = 0
-        for name, method in _methods(client):
+        for name, method in client_methods(client):
             count += 1
             try:
                 answer = method(**{**_arguments(method), **CALLS.get(name, {})})
