@@ -52,7 +52,7 @@ def test_two_first_tries_are_two_messages() -> None:
 
 
 def test_a_try_whose_other_failed_sends_by_itself() -> None:
-    """If the message of the first try did not come into the log, another try sends it, one of them if there are several."""
+    """If the message of the first try did not come into the log, another try sends it: one, if there are several."""
 
     async def main() -> None:
         service = _service()
