@@ -1,24 +1,29 @@
 """Show an agent as clients of Letta read it. Every relation is always filled in, whatever `include` says."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import msgspec
 
-from everlog.actors.agent.agent_view import AgentView
+from everlog.actors.agent.agent_view import AgentView, schemas_in
 from everlog.actors.functions.memgpt_functions import BUILTIN
-from everlog.actors.functions.memory_functions import NAMES as MEMORY_NAMES
-from everlog.events import AgentConfigured
+from everlog.actors.functions.memory_functions import MEMORY_FUNCTIONS
+from everlog.actors.prompt.context import Context, context_of, is_configured
+from everlog.events import AgentConfigured, BadInput
 from everlog.interfaces.http.core.routes import HttpCall
 from everlog.interfaces.http.letta.agent_labels import read_labels
-from everlog.interfaces.http.letta.letta_calls import viewed
 from everlog.interfaces.http.letta.translation.agent_settings import AGENT_TYPE
 from everlog.interfaces.http.letta.translation.letta_ids import LettaIds, tool_id, uuid_id
 from everlog.interfaces.http.runs.agent_digests import digest_of
-from everlog.store import stream_of, stream_of_block
+from everlog.projections import HEAD, Projections
+from everlog.projections.state import activate_many
+from everlog.store import LogReader, stream_of, stream_of_block
 
-_OWN = {tool.name for tool in BUILTIN} | set(MEMORY_NAMES)
+_OWN = {tool.name: tool for tool in (*BUILTIN, *MEMORY_FUNCTIONS)}
+"""everlog's own functions."""
+_SCHEMAS: Mapping[str, str] = {tool.sha256: tool.schema for tool in _OWN.values()}
 
 
 class LettaEmbedding(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,21 +118,70 @@ class LettaAgent(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: datetime
 
 
+class AgentTimes(NamedTuple):
+    """Times of the first and of the last record of an agent."""
+
+    created: datetime
+    updated: datetime
+
+
 async def agent_state(call: HttpCall, stream: str) -> LettaAgent:
     """Return an agent as it is now."""
-    store = call.service.system.store
-    return await viewed(
-        call, stream, lambda view: _state(call, view, store.aliases.shown().get(stream, stream))
-    )  # fmt: skip
+    return (await agent_states(call, [stream]))[0]
 
 
-def _state(call: HttpCall, view: AgentView, name: str) -> LettaAgent:
-    ids, context = LettaIds(view.agent_id), view.context()
-    config, labels = context.config, read_labels(call.service.system.store.root, view.agent_id)
-    first, last = (next(iter(view.reader.read(view.agent_id, seq, seq))).time for seq in (1, view.seq))
-    blocks = blocks_of(view)
-    messages = [ids.step(one.turn, one.step, "message") if one.event.kind == "model_reply" and one.step
-                else ids.message_at(one.seq) for one in context.messages]  # fmt: skip
+async def agent_states(
+    call: HttpCall, streams: Sequence[str], times: Mapping[str, AgentTimes] = {}
+) -> Sequence[LettaAgent]:
+    """Return agents as they are now. They share an engine and its queries, whatever their number.
+
+    `times`: of agents of which they are known.
+    """
+    found: Sequence[LettaAgent] = await call.service.ports.aside(_states, call, streams, times)
+    return found
+
+
+def _states(call: HttpCall, streams: Sequence[str], times: Mapping[str, AgentTimes]) -> Sequence[LettaAgent]:
+    store, readers = call.service.system.store, dict[str, tuple[LogReader, list[str]]]()
+    for stream in streams:
+        partition = store.partition_of(stream)
+        if partition not in readers:
+            readers[partition] = store.reader(stream), []
+        readers[partition][1].append(stream)
+    given, wanted = store.aliases.shown(), [(stream, HEAD) for stream in streams]
+    shown: dict[str, LettaAgent] = {}
+    with Projections() as engine:
+        for reader, names in readers.values():
+            activate_many(engine, reader, names)
+        contexts = dict(zip(streams, engine.answers("context_window", wanted), strict=True))
+        sources: dict[str, list[str]] = {}
+        for row in engine.batch("sources", wanted):
+            sources.setdefault(row["agent_id"], []).append(row["source"])
+        for reader, names in readers.values():
+            for stream in names:
+                if not is_configured(contexts[stream]):
+                    raise BadInput(f"{call.shown(stream)!r} has no configuration: it was erased.")
+                context = context_of(stream, HEAD, contexts[stream])
+                tools = _tools(context.config, partial(engine.rows, "configurations", stream))
+                folders = [folder_of(call, name) for name in sources.get(stream, ()) if name]
+                at = times.get(stream) or _times(reader, stream)
+                shown[stream] = _state(call, given.get(stream, stream), context, tools, folders, at)
+    return [shown[stream] for stream in streams]
+
+
+def _times(reader: LogReader, stream: str) -> AgentTimes:
+    head = reader.head(stream).seq
+    return AgentTimes(*(next(iter(reader.read(stream, seq, seq))).time for seq in (1, head)))
+
+
+def _state(
+    call: HttpCall, name: str, context: Context, tools: Sequence[LettaTool], folders: Sequence[LettaFolder],
+    at: AgentTimes,
+) -> LettaAgent:  # fmt: skip
+    stream, config = context.agent_id, context.config
+    ids, labels = LettaIds(stream), read_labels(call.service.system.store.root, stream)
+    blocks = _blocks(stream, context)
+    messages = [ids.message_of(one.event.kind, one.seq, one.turn, one.step) for one in context.messages]
     return LettaAgent(
         id=ids.agent, name=call.shown(name), system=config.text, description=labels.description or None,
         tags=labels.tags, metadata=labels.metadata, model=config.model,
@@ -137,9 +191,8 @@ def _state(call: HttpCall, view: AgentView, name: str) -> LettaAgent:
         },
         model_settings={"provider_type": "openai", **_sampling(config)},
         compaction_settings={"model": config.summarizer} if config.summarizer else None,
-        timezone=config.zone, blocks=blocks, memory=LettaMemory(blocks=blocks), tools=tools_of(view, config),
-        sources=[folder_of(call, row["source"]) for row in view.rows("sources") if row["source"]],
-        message_ids=list(dict.fromkeys(messages)), created_at=first, updated_at=last,
+        timezone=config.zone, blocks=blocks, memory=LettaMemory(blocks=blocks), tools=tools,
+        sources=folders, message_ids=list(dict.fromkeys(messages)), created_at=at.created, updated_at=at.updated,
     )  # fmt: skip
 
 
@@ -151,20 +204,30 @@ def _sampling(config: AgentConfigured) -> Mapping[str, Any]:
 
 def blocks_of(view: AgentView) -> Sequence[LettaBlock]:
     """Return the memory blocks of an agent, in the order of their labels."""
-    ids = LettaIds(view.agent_id)
+    return _blocks(view.agent_id, view.context())
+
+
+def _blocks(stream: str, context: Context) -> Sequence[LettaBlock]:
+    ids = LettaIds(stream)
     return [
         LettaBlock(
-            id=shared_block_id(row["origin"]) if row["origin"] else ids.block(row["label"]), label=row["label"],
-            value=row["value"], limit=row["limit"], description=row["description"] or None,
-            read_only=row["read_only"],
+            id=shared_block_id(block.origin) if block.origin else ids.block(block.label), label=block.label,
+            value=block.value, limit=block.limit, description=block.description or None,
+            read_only=block.read_only,
         )
-        for row in sorted(view.rows("core_memory"), key=lambda row: row["label"])
+        for block in sorted(context.blocks, key=lambda block: block.label)
     ]  # fmt: skip
 
 
-def tools_of(view: AgentView, config: AgentConfigured) -> Sequence[LettaTool]:
+def tools_of(view: AgentView) -> Sequence[LettaTool]:
     """Return the functions of an agent, in the order in which its model sees them."""
-    schemas = view.schemas(config.functions)
+    return _tools(view.context().config, partial(view.rows, "configurations"))
+
+
+def _tools(config: AgentConfigured, configurations: Callable[[], list[dict[str, Any]]]) -> Sequence[LettaTool]:
+    schemas = _SCHEMAS
+    if any(one.sha256 not in schemas for one in config.functions):  # a user's function, or one of an older everlog
+        schemas = schemas_in(configurations())
     return [tool_of(one.name, schemas.get(one.sha256, "{}")) for one in config.functions]
 
 

@@ -14,7 +14,7 @@ from everlog.actors.agent_ref import AgentRef
 from everlog.actors.functions.memgpt_functions import BUILTIN
 from everlog.actors.functions.memory_functions import NAMES as MEMORY_NAMES
 from everlog.events import UnknownAgent
-from everlog.events.times import MICROSECONDS
+from everlog.events.times import MICROSECONDS, moment
 from everlog.interfaces.http.core.fleet_queries import over_fleet
 from everlog.interfaces.http.core.routes import HttpCall
 from everlog.interfaces.http.letta.agent_labels import (
@@ -23,7 +23,7 @@ from everlog.interfaces.http.letta.agent_labels import (
     read_labels,
     write_labels,
 )
-from everlog.interfaces.http.letta.agent_states import LettaAgent, agent_state
+from everlog.interfaces.http.letta.agent_states import AgentTimes, LettaAgent, agent_state, agent_states
 from everlog.interfaces.http.letta.blocks import shared_block_named
 from everlog.interfaces.http.letta.folders import source_of_folder
 from everlog.interfaces.http.letta.letta_calls import (
@@ -183,7 +183,8 @@ async def list_agents(call: HttpCall) -> Sequence[LettaAgent]:
     key = "created" if query.order_by == "created_at" else "updated"
     listed = ordered(chosen, query, lambda one: (one[0][key], one[1]))
     page = page_of(listed, query, lambda one: LettaIds(one[1]).agent)
-    return [await agent_state(call, stream) for _, stream in page]
+    times = {stream: AgentTimes(moment(row["created"]), moment(row["updated"])) for row, stream in page}
+    return await agent_states(call, [stream for _, stream in page], times)
 
 
 async def show_agent(call: HttpCall) -> LettaAgent:

@@ -16,6 +16,7 @@ from everlog.interfaces.http.letta.agent_states import (
     LettaAgent,
     LettaBlock,
     agent_state,
+    agent_states,
     blocks_of,
     shared_block_id,
 )
@@ -192,7 +193,7 @@ async def list_block_agents(call: HttpCall) -> Sequence[LettaAgent]:
     if found.shared:
         attached = (await call.service.system.shared.attached_agents()).get(found.shared, ())
         streams = [one.agent for one in attached if call.names.owns(one.agent)]
-    states = [await agent_state(call, stream) for stream in sorted(streams)]
+    states = await agent_states(call, sorted(streams))
     return page_of(states, call.query, lambda agent: agent.id)
 
 

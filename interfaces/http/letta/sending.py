@@ -83,10 +83,13 @@ async def send_in_background(call: HttpCall) -> LettaRun:
     body: LettaMessageBody = call.body
     check_options(body)
     begun = await _begun(call, lambda: agent_stream(call), body, input_of(body), previews=False)
-    if not begun.joined:
+    found: RunRecords | None = None
+    if begun.joined:
+        found = await call.service.run_of(begun.stream, begun.input.event_id)
+    else:
         call.service.tails.nudge(begun.stream)
         call.service.detach(_drained(begun.items))
-    found = RunRecords(input=begun.input, records=[begun.input], status="running", head=begun.input.seq)
+    found = found or RunRecords(input=begun.input, records=[begun.input], status="running", head=begun.input.seq)
     return run_shape(LettaIds(begun.stream), found, background=True)
 
 

@@ -32,7 +32,7 @@ class LettaToolQuery(LettaPageQuery, frozen=True, kw_only=True):
 
 async def list_agent_tools(call: HttpCall) -> Sequence[LettaTool]:
     """List the functions of an agent."""
-    tools = await viewed(call, await agent_stream(call), lambda view: tools_of(view, view.context().config))
+    tools = await viewed(call, await agent_stream(call), tools_of)
     return page_of(tools, call.query, lambda tool: tool.id)
 
 

@@ -70,9 +70,13 @@ class LettaIds:
 
     def message(self, record: Record) -> str:
         """Return the id of the messages of a record."""
-        if record.type in {"model_reply", "message_sent"} and record.step:
-            return self.step(record.turn, record.step, "message")
-        return self.message_at(record.seq)
+        return self.message_of(record.type, record.seq, record.turn, record.step)
+
+    def message_of(self, kind: str, seq: int, turn: int, step: int) -> str:
+        """Return the id of the messages of a record of a kind at a place."""
+        if kind in {"model_reply", "message_sent"} and step:
+            return self.step(turn, step, "message")
+        return self.message_at(seq)
 
     def message_at(self, seq: int) -> str:
         """Return the id of the messages of a record that is no reply."""
