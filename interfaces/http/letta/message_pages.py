@@ -6,13 +6,17 @@ between two messages that share an id.
 
 from collections.abc import Callable, Iterator, Sequence
 
-from everlog.events import AgentCreated, ModelReply, Record
+import msgspec
+
+from everlog.events import INPUTS, AgentCreated, ModelReply, Record
 from everlog.interfaces.http.core.routes import not_found
 from everlog.interfaces.http.letta.letta_calls import LettaPageQuery, page_size
 from everlog.interfaces.http.letta.translation.letta_ids import LettaIds, LettaPlace, place_in
 from everlog.interfaces.http.letta.translation.letta_messages import LettaMessage, messages_of
 from everlog.store import LogReader
 
+ListedRecord = tuple[Record, Sequence[LettaMessage]]
+"""A record, and the messages of it that are listed."""
 WINDOW = 256
 """Records that are read at once."""
 _NEAR = 64
@@ -34,34 +38,62 @@ def read_messages(
     rising = query.order == "asc"
     if query.before and not query.after:  # the items before a cursor: read from it against the order, then turn around
         found = _collected(_records(reader, stream, born, head, query.before, rising=not rising), stream, wanted, size)
-        page: Sequence[Sequence[LettaMessage]] = found[::-1]
+        page: Sequence[ListedRecord] = found[::-1]
     else:
         page = _collected(_records(reader, stream, born, head, query.after, rising=rising), stream, wanted, size)
         if query.before:
             page = _until(page, query.before)
-    return [message for group in page for message in (group if rising else reversed(group))]
+    runs = _Runs(reader, stream)
+    return [
+        msgspec.structs.replace(message, run_id=runs.of(record))
+        for record, group in page
+        for message in (group if rising else reversed(group))
+    ]
 
 
-def _until(groups: Sequence[Sequence[LettaMessage]], before: str) -> Sequence[Sequence[LettaMessage]]:
-    for number, group in enumerate(groups):
-        if group[0].id == before:
-            return groups[:number]
-    return groups
+class _Runs:
+    """Ids of the runs of an agent, by their turns: each is looked up once, behind the first record that asks."""
+
+    def __init__(self, reader: LogReader, stream: str) -> None:
+        self._reader, self._stream, self._ids = reader, stream, LettaIds(stream)
+        self._known: dict[int, str] = {}
+
+    def of(self, record: Record) -> str | None:
+        """Return the run that a record belongs to; None if it belongs to none."""
+        if record.turn and record.turn not in self._known:
+            seq = input_of_turn(self._reader, self._stream, record.seq, record.turn)
+            self._known[record.turn] = self._ids.run(seq) if seq else ""
+        return self._known.get(record.turn) or None
+
+
+def input_of_turn(reader: LogReader, stream: str, seq: int, turn: int) -> int:
+    """Return the seq of the input that opened a turn, of which the record `seq` is one; 0 if its type is unknown."""
+    while seq >= 1:
+        for one in reversed(list(reader.read(stream, max(1, seq - _NEAR), seq))):
+            if one.turn == turn and one.step == 0 and one.type in INPUTS:
+                return one.seq
+        seq -= _NEAR + 1
+    return 0
+
+
+def _until(page: Sequence[ListedRecord], before: str) -> Sequence[ListedRecord]:
+    ids = [group[0].id for _, group in page]
+    return page[: ids.index(before)] if before in ids else page
 
 
 def _collected(
     records: Iterator[Record], stream: str, wanted: Callable[[Record, LettaMessage], bool], size: int
-) -> list[Sequence[LettaMessage]]:
-    """Return the messages of records, in their order, until there are enough records that have some."""
+) -> list[ListedRecord]:
+    """Return records with their messages, in their order, until there are enough that have some."""
     ids = LettaIds(stream)
-    groups: list[Sequence[LettaMessage]] = []
+    found: list[ListedRecord] = []
     for record in records:
         group = [message for message in messages_of(record, ids) if wanted(record, message)]
         if group:
-            groups.append(group)
-        if len(groups) == size:
+            found.append((record, group))
+        if len(found) == size:
             break
-    return groups
+    return found
 
 
 def _records(

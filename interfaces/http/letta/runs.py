@@ -20,7 +20,7 @@ from everlog.interfaces.http.letta.letta_calls import (
     placed_in,
     refused,
 )
-from everlog.interfaces.http.letta.message_pages import seq_of_place
+from everlog.interfaces.http.letta.message_pages import input_of_turn, seq_of_place
 from everlog.interfaces.http.letta.sending import BegunRun, run_stream
 from everlog.interfaces.http.letta.translation.letta_ids import LettaIds
 from everlog.interfaces.http.letta.translation.letta_messages import LettaMessage, messages_of
@@ -186,7 +186,7 @@ async def show_step(call: HttpCall) -> LettaStep:
         reader = call.service.system.store.reader(stream)
         seq = seq_of_place(reader, stream, place) if place.step != (0, 0) else 0
         record = next(iter(reader.read(stream, seq, seq)), None) if seq else None
-        return None if record is None else (record, _input_seq(reader, stream, record))
+        return None if record is None else (record, input_of_turn(reader, stream, record.seq, record.turn))
 
     found = await call.service.ports.aside(looked)
     step = None
@@ -196,14 +196,3 @@ async def show_step(call: HttpCall) -> LettaStep:
     if step is None:
         raise not_found(f"step {call.params['step_id'][:80]!r}")
     return step
-
-
-def _input_seq(reader: Any, stream: str, record: Record) -> int:
-    """Return the seq of the input that opened the turn of a record."""
-    last = record.seq
-    while last >= 1:
-        for one in reversed(list(reader.read(stream, max(1, last - 63), last))):
-            if one.turn == record.turn and one.step == 0:
-                return one.seq
-        last -= 64
-    return record.seq

@@ -7,7 +7,8 @@ import letta_client
 import pytest
 from letta_client import Letta
 
-from tests.support.cli.command_line import Script, says
+from everlog import tool
+from tests.support.cli.command_line import Script, completion, says
 from tests.support.http.letta_server import created, kinds, letta, texts
 
 
@@ -175,6 +176,39 @@ def test_conversations_are_parts_of_what_one_agent_was_told(tmp_path: Path) -> N
 
     async def main() -> None:
         async with letta(tmp_path, Script([says("One"), says("Two")])) as server:
+            await server.run(work)
+
+    asyncio.run(main())
+
+
+def test_a_function_of_the_operator_is_listed_and_called(tmp_path: Path) -> None:
+    """A function that the operator gives to the agents is among their functions, with its schema, and a call of it
+    comes with its result.
+    """
+
+    @tool(effect="read_only")
+    def weather(city: str) -> str:
+        """Tell the weather.
+
+        Args:
+            city: Name of the city.
+        """
+        return f"Rain in {city}."
+
+    def work(client: Letta) -> None:
+        agent = created(client, tools=["weather"])
+        found = next(one for one in client.agents.tools.list(agent) if one.name == "weather")
+        assert (found.tool_type, found.description) == ("custom", "Tell the weather.")
+        assert "city" in (found.json_schema or {})["parameters"]["properties"]
+        assert client.tools.retrieve(found.id).name == "weather"
+        answer = client.agents.messages.create(agent, input="How is it in Bergen?")
+        returned = next(one for one in answer.messages if one.message_type == "tool_return_message")
+        assert returned.tool_return == "Rain in Bergen."
+        assert [one.name for one in client.agents.list()] == ["sam"]
+
+    async def main() -> None:
+        asked = completion(("weather", {"city": "Bergen", "request_heartbeat": True}))
+        async with letta(tmp_path, Script([asked, says("It rains.")]), tools=[weather]) as server:
             await server.run(work)
 
     asyncio.run(main())

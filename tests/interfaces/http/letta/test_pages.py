@@ -24,6 +24,9 @@ def test_messages_are_listed_page_by_page_in_both_orders_and_directions(tmp_path
             client.agents.messages.create(agent, input=f"Message {number}")
         whole = client.agents.messages.list(agent, limit=1000, order="asc").items
         order = list(dict.fromkeys(one.id for one in whole))
+        runs = {run.id for run in client.runs.list(agent_id=agent)}
+        assert {one.run_id for one in whole if one.run_id} == runs
+        assert {one.run_id for one in client.agents.messages.list(agent, limit=1)} - {None} == runs
         for size in (1, 2, 3, 7, 1000):
             for direction in ("asc", "desc"):
                 pages = client.agents.messages.list(agent, limit=size, order=direction)
