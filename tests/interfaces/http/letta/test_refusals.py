@@ -11,10 +11,11 @@ import letta_client
 import pytest
 from letta_client import Letta
 
-from everlog.events import ModelError
+from everlog.actors.agent_ref import AgentRef
+from everlog.events import Busy, ModelError
 from everlog.interfaces.http.letta.table import LETTA
 from tests.support.cli.command_line import Script
-from tests.support.http.letta_server import client_methods, created, letta
+from tests.support.http.letta_server import client_methods, created, letta, texts
 
 Invalid = letta_client.UnprocessableEntityError
 UNKNOWN = "agent-00000000-0000-4000-8000-000000000000"
@@ -219,3 +220,63 @@ def _least(path: str) -> bytes:
     if path.endswith(("/messages", "/stream", "/async")) and "runs" not in path:
         return b'{"input": "x"}'
     return b'{"text": "x"}' if path.endswith("/archival-memory") else b"{}"
+
+
+def test_what_is_too_long_or_beyond_a_budget_is_refused_without_a_repeat(tmp_path: Path) -> None:
+    """A request that is too large, and a message for which the agent's budget has nothing left, are refused once, in
+    words; a stream of such a message ends with the reason.
+    """
+
+    def refused(client: Letta, agent: str) -> None:
+        with pytest.raises(letta_client.APIStatusError) as caught:
+            client.agents.messages.create(agent, input="x" * 2_000_000)
+        assert (caught.value.status_code, "larger than" in caught.value.body["detail"]) == (413, True)
+        with pytest.raises(letta_client.APIStatusError) as caught:
+            client.agents.messages.create(agent, input="Hello")
+        assert caught.value.status_code == 402
+        assert caught.value.response.headers["x-should-retry"] == "false"
+        reasons = []
+        with pytest.raises(letta_client.APIError):
+            for event in client.agents.messages.create(agent, input="Again", streaming=True):
+                reasons.append(getattr(event, "stop_reason", None))
+        assert reasons[-1] == "insufficient_credits"
+
+    async def main() -> None:
+        async with letta(tmp_path, Script([])) as server:
+            agent = await server.run(created)
+            await server.run(lambda client: client.agents.messages.create(agent, input="Spend"))
+            settings = {"settings": {"day_tokens_max": 1}}
+            await server.server.call("PATCH", "/agents/sam", settings, status=200)
+            await server.run(lambda client: refused(client, agent))
+
+    asyncio.run(main())
+
+
+def test_a_busy_agent_is_asked_again_by_the_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If nothing of a message was kept because a queue is full, the answer says when to come back: the client repeats
+    the request by itself, and the message is sent once.
+    """
+    real, tries = AgentRef.send, []
+
+    def send(self: AgentRef, *said: Any, **how: Any) -> Any:
+        tries.append(1)
+        if len(tries) == 1:
+            raise Busy("The queue is full.", retry_after_s=0.01)
+        return real(self, *said, **how)
+
+    async def main() -> None:
+        async with letta(tmp_path, Script([])) as server:
+            agent = await server.run(created)
+            monkeypatch.setattr(AgentRef, "send", send)
+            statuses: list[tuple[int, str]] = []
+
+            def work(client: Letta) -> list[str]:
+                client._client.event_hooks["response"].append(
+                    lambda answer: statuses.append((answer.status_code, answer.headers.get("x-should-retry", "")))
+                )
+                return texts(client.agents.messages.create(agent, input="Hello").messages)
+
+            assert await server.run(work) == ["Indeed."]
+            assert statuses == [(429, "true"), (200, "")]
+
+    asyncio.run(main())
