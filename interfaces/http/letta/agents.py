@@ -41,6 +41,7 @@ from everlog.interfaces.http.letta.models import model_names
 from everlog.interfaces.http.letta.translation.agent_settings import LettaAgentBody, check_supported, settings_of_body
 from everlog.interfaces.http.letta.translation.letta_ids import LettaIds, tool_id
 from everlog.interfaces.http.native.agents import check_models
+from everlog.interfaces.http.runs.agent_digests import remember_stream
 from everlog.interfaces.http.runs.sdk_repeats import repeat_of
 
 NAMES_MAX = 1000
@@ -79,6 +80,7 @@ async def create_agent(call: HttpCall) -> LettaAgent:
     base = body.name or f"agent-{sha256(msgspec.json.encode(body)).hexdigest()[:8]}"
     async with alone(call, f"agent {call.names.inner(base)}"):
         stream, agent = await _new(call, base, settings)
+        remember_stream(call.service, stream)
         if agent is None:
             return await agent_state(call, stream)
         await call.service.ports.aside(write_labels, call.service.system.store.root, stream, labels)

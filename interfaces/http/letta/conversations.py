@@ -38,6 +38,7 @@ from everlog.interfaces.http.letta.sending import answered
 from everlog.interfaces.http.letta.translation.letta_ids import LettaIds, place_in
 from everlog.interfaces.http.letta.translation.letta_messages import LettaMessage
 from everlog.interfaces.http.letta.translation.message_input import LettaMessageBody, input_of
+from everlog.interfaces.http.runs.agent_digests import remember_stream
 
 DEFAULT = "default"
 _PLACES = 1 << 62
@@ -139,6 +140,7 @@ async def fork_conversation(call: HttpCall) -> LettaConversation:
     taken = set(await system.agents())
     name = next(free for number in range(2, 10_000) if (free := f"{stream}-fork-{number}") not in taken)
     made = await system.fork(stream, name, at=at)
+    remember_stream(call.service, made.agent_id)
     return LettaConversation(id=DEFAULT, agent_id=LettaIds(made.agent_id).agent, summary=FORKED)
 
 

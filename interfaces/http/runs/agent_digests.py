@@ -32,5 +32,10 @@ async def stream_of_digest(call: HttpCall, digest: str) -> str | None:
     return stream
 
 
+def remember_stream(service: HttpService, stream: str) -> None:
+    """Keep the digest of an agent that was created now, so that its first request does not read the whole register."""
+    service.streams[digest_of(stream)[:SHORT_DIGITS]] = stream
+
+
 def _streams_by_digest(service: HttpService) -> dict[str, str]:
     return {digest_of(stream)[:SHORT_DIGITS]: stream for stream in service.system.store.register_files.scan().routes}
