@@ -79,7 +79,7 @@ class AgentSystem:
         `limits`: see `ServiceOptions.limits`. `exact_names`: see `open_system`. `reading`, `prices`, `where`: agents
         for reading, prices of tokens and the place that handles show, where they are not those of the store.
         """
-        self.runtime, self.store = runtime, store
+        self.runtime, self.store, self.ask = runtime, store, ask
         self._placement = placement
         self._stream = name_of if exact_names else store.stream_of
         """Function that returns the stream of the agent of a name."""

@@ -18,24 +18,29 @@ from everlog.interfaces.http.core.open_routes import described_by
 from everlog.interfaces.http.core.routes import RouteTable
 from everlog.interfaces.http.core.service import HttpService
 from everlog.interfaces.http.native.table import NATIVE
+from everlog.interfaces.http.openai.surface import OPENAI_SURFACE
+from everlog.interfaces.http.openai.table import OPENAI
 from everlog.interfaces.http.pages.docs_page import docs_pages
 
 STOP_S = 20
 """Seconds in which requests in progress finish when the server stops."""
 BACKLOG = 2048
+SURFACES = (OPENAI_SURFACE,)
+"""Surfaces beside the native API."""
 
 
 def full_table(version: str) -> RouteTable:
     """Return all routes of a server. `version`: of everlog."""
     table: list[RouteTable] = []
-    routes = (*NATIVE, *described_by(lambda: table[0], version), *docs_pages(lambda: table[0], version))
+    pages = (*described_by(lambda: table[0], version), *docs_pages(lambda: table[0], version))
+    routes = (*NATIVE, *OPENAI, *pages)
     table.append(routes)
     return routes
 
 
 def app_of(service: HttpService, version: str) -> ASGIApp:
     """Return the application with all routes."""
-    return application(full_table(version), service)
+    return application(full_table(version), service, SURFACES)
 
 
 def bound_socket(host: str, port: int) -> socket.socket:

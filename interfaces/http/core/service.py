@@ -17,6 +17,7 @@ from everlog.actors.feed.run_lookup import RunRecords, find_input, find_run
 from everlog.actors.feed.store_feed import StoreFeed
 from everlog.actors.functions.allowed_hosts import hosts
 from everlog.actors.ports.ports import Ports
+from everlog.interfaces.http.conversations.conversation_log import ConversationLog
 from everlog.interfaces.http.core.http_metrics import HttpMetrics
 from everlog.interfaces.http.core.keys import KeyRing
 from everlog.interfaces.http.core.rate_limit import RateLimits
@@ -86,6 +87,7 @@ class HttpService:
         self.keys = KeyRing(system.store.root)
         self.tails = LogTails(system.store, ports)
         self.feed = StoreFeed(system.store, ports)
+        self.conversations = ConversationLog(system.store, ports)
         self.webhook_files = WebhookFiles(system.store.root)
         self.webhook_sender = WebhookSender(hosts(options.webhook_hosts))
         self.webhooks = WebhookDeliveries(self.webhook_files, self.feed, ports, self.webhook_sender.send, chance)
