@@ -124,18 +124,17 @@ async def _branches(
         mine = _prefix(request)
         found = await log.with_question(request.root, prior[0].asked if prior else question)
         names = [name for name in found if name.startswith(mine)]
-    branches = []
-    for name in names:
-        stream, number = request.root, 0
-        while number < BRANCHES_MAX:
-            try:
-                branches.append(await _branch(log, stream, name))
-            except UnknownAgent:
-                if not number:
-                    raise
-                break
-            number += 1
-            stream = branch_name(request.root, name, number)
+    return [branch for name in names for branch in await _branches_of(log, request.root, name)]
+
+
+async def _branches_of(log: ConversationLog, root: str, conversation: str) -> Sequence[_Branch]:
+    """Return the branches of one conversation, oldest first. Raises UnknownAgent."""
+    branches = [await _branch(log, root, conversation)]
+    while len(branches) < BRANCHES_MAX:
+        try:
+            branches.append(await _branch(log, branch_name(root, conversation, len(branches)), conversation))
+        except UnknownAgent:
+            break
     return branches
 
 
@@ -152,9 +151,20 @@ def branch_name(root: str, conversation: str, number: int) -> str:
 
 def is_branch(stream: str) -> bool:
     """Return True if an agent is a branch that `branch_name` named."""
-    _, found, rest = stream.rpartition(".chat-")
+    return root_of(stream) != stream
+
+
+def root_of(stream: str) -> str:
+    """Return the agent that a branch was forked from; the agent itself if it is no branch."""
+    root, found, rest = stream.rpartition(".chat-")
     digest, _, number = rest.partition("-")
-    return bool(found) and len(digest) == 8 and number.isdecimal()
+    return root if found and len(digest) == 8 and number.isdecimal() else stream
+
+
+async def newest_branch(call: HttpCall, root: str, conversation: str) -> Sequence[LoggedExchange]:
+    """Return the exchanges of the branch of a conversation in which something was said last; none for a new one."""
+    branches = await _branches_of(call.service.conversations, root, conversation)
+    return max((one.exchanges for one in branches if one.exchanges), key=lambda each: each[-1].at, default=())
 
 
 def _prefix(request: ResentRequest) -> str:

@@ -32,7 +32,7 @@ async def complete_chat(call: HttpCall) -> Any:
     history = client_history(body.messages)
     request = ResentRequest(
         root=root, name=conversation_key(call, body.metadata), prior=history.prior, question=history.question,
-        note=history.note, speaker=history.speaker, user=body.user or "", attempt=_header(call, ATTEMPT_HEADERS),
+        note=history.note, speaker=history.speaker, user=body.user or "", attempt=attempt_of(call),
     )  # fmt: skip
     run = await run_of_request(call, request)
     items = await begun(call, run, preview=body.stream)
@@ -50,15 +50,25 @@ def _check(body: ChatBody) -> None:
     """Raise BadInput for a request that an agent cannot carry out as it is meant."""
     if body.n not in (None, 1):
         raise BadInput(f"`n` is 1: an agent answers once, not {body.n} times. Nothing was sent.")
-    if body.tools and body.tool_choice != "none":
-        raise BadInput(
-            "An agent calls functions of its own, and none of the client's: send the request without `tools`. Give the "
-            "agent functions with `everlog serve --tools`. Nothing was sent."
-        )
+    check_tools(body.tools, body.tool_choice)
     if body.response_format and body.response_format.get("type", "text") != "text":
         raise BadInput("An agent answers in words: `response_format` is text, or left out. Nothing was sent.")
     if body.modalities and "audio" in body.modalities:
         raise BadInput("An agent answers in words, without sound: leave `modalities` out. Nothing was sent.")
+
+
+def check_tools(tools: Any, tool_choice: Any) -> None:
+    """Raise BadInput for a request that lends an agent functions of the client."""
+    if tools and tool_choice != "none":
+        raise BadInput(
+            "An agent calls functions of its own, and none of the client's: send the request without `tools`. Give the "
+            "agent functions with `everlog serve --tools`. Nothing was sent."
+        )
+
+
+def attempt_of(call: HttpCall) -> str:
+    """Return the id that a front end gives to this attempt, beside Idempotency-Key; empty: none."""
+    return _header(call, ATTEMPT_HEADERS)
 
 
 def conversation_key(call: HttpCall, metadata: Any) -> str:

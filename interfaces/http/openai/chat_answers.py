@@ -23,19 +23,14 @@ from everlog.interfaces.http.openai.chat_shapes import (
     ChunkChoice,
     PromptDetails,
 )
+from everlog.interfaces.http.openai.response_ids import COMPLETION, id_of_run
 from everlog.interfaces.http.openai.surface import error_body
-from everlog.interfaces.http.runs.agent_digests import SHORT_DIGITS, digest_of
 from everlog.interfaces.http.runs.run_items import RunEnded, RunItem, RunLeft
 from everlog.interfaces.http.runs.run_reading import reply_of
 
 DONE = b"data: [DONE]\n\n"
 PLAIN_STYLE = StreamStyle(retry=False, stop=b"")
 """Streams of OpenAI's clients, which understand comments, but neither `retry` nor `id`."""
-
-
-def id_of(prefix: str, run: ConversationRun) -> str:
-    """Return the id of an answer: it holds the run and its agent, so that every server finds it."""
-    return f"{prefix}{run.run.replace('-', '')}{digest_of(run.stream)[:SHORT_DIGITS]}"
 
 
 def created_at(run: str) -> int:
@@ -63,7 +58,7 @@ def completion_of(run: ConversationRun, model: str, reply: Reply) -> ChatComplet
     message = ChatMessage(
         role="assistant", content=reply.text, refusal=None, reasoning_content=thoughts_of(reply.records)
     )
-    return completion(id_of("chatcmpl-", run), created_at(run.run), model, message, reply.tokens)
+    return completion(id_of_run(COMPLETION, run.stream, run.run), created_at(run.run), model, message, reply.tokens)
 
 
 def thoughts_of(records: Sequence[Record]) -> str:
@@ -76,7 +71,7 @@ async def chunks_of(
     call: HttpCall, run: ConversationRun, model: str, items: AsyncIterator[RunItem], *, usage: bool
 ) -> AsyncIterator[bytes]:
     """Yield the events of a stream: text and thoughts as they come, and one end."""
-    chunks = ChunkEncoder(id_of("chatcmpl-", run), created_at(run.run), model)
+    chunks = ChunkEncoder(id_of_run(COMPLETION, run.stream, run.run), created_at(run.run), model)
     records: list[Record] = []
     yield chunks.of(ChatDelta(role="assistant", content=""))
     answer, thoughts = AnswerText(), _ThoughtText()
