@@ -11,7 +11,7 @@ from everlog.actors.reply import TokenCount
 from everlog.interfaces.http.core.event_streams import EventStreamResponse
 from everlog.interfaces.http.core.routes import HttpCall
 from everlog.interfaces.http.openai.chat_answers import DONE, PLAIN_STYLE, ChunkEncoder, completion, created_at
-from everlog.interfaces.http.openai.chat_shapes import ChatBody, ChatDelta, ChatMessage
+from everlog.interfaces.http.openai.chat_shapes import AnswerMessage, ChatBody, ChatDelta
 
 
 async def answer_alone(call: HttpCall, body: ChatBody, stream: str) -> Any:
@@ -34,5 +34,5 @@ async def answer_alone(call: HttpCall, body: ChatBody, stream: str) -> Any:
 
         return EventStreamResponse(call.service, call.caller, events(), style=PLAIN_STYLE)
     tokens = TokenCount(said.usage.prompt, said.usage.completion, said.usage.cached)
-    message = ChatMessage(role="assistant", content=said.text, refusal=None)
+    message = AnswerMessage(role="assistant", content=said.text, refusal=None)
     return completion(shown, created, body.model, message, tokens)

@@ -14,11 +14,11 @@ from everlog.interfaces.http.core.event_streams import StreamStyle
 from everlog.interfaces.http.core.routes import HttpCall, encode
 from everlog.interfaces.http.core.tenant_problems import problem_for
 from everlog.interfaces.http.openai.chat_shapes import (
+    AnswerMessage,
     ChatChoice,
     ChatChunk,
     ChatCompletion,
     ChatDelta,
-    ChatMessage,
     ChatUsage,
     ChunkChoice,
     PromptDetails,
@@ -46,7 +46,7 @@ def usage_of_tokens(tokens: TokenCount) -> ChatUsage:
     )  # fmt: skip
 
 
-def completion(id: str, created: int, model: str, message: ChatMessage, tokens: TokenCount) -> ChatCompletion:
+def completion(id: str, created: int, model: str, message: AnswerMessage, tokens: TokenCount) -> ChatCompletion:
     """Return a whole answer."""
     return ChatCompletion(
         id=id, created=created, model=model, choices=[ChatChoice(message=message)], usage=usage_of_tokens(tokens)
@@ -55,7 +55,7 @@ def completion(id: str, created: int, model: str, message: ChatMessage, tokens: 
 
 def completion_of(run: ConversationRun, model: str, reply: Reply) -> ChatCompletion:
     """Return the answer of a run that has ended."""
-    message = ChatMessage(
+    message = AnswerMessage(
         role="assistant", content=reply.text, refusal=None, reasoning_content=thoughts_of(reply.records)
     )
     return completion(id_of_run(COMPLETION, run.stream, run.run), created_at(run.run), model, message, reply.tokens)

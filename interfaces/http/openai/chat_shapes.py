@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
-Json = Mapping[str, Any]
+RequestJson = Mapping[str, Any]
 
 
 class StreamOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,15 +19,15 @@ class ChatBody(msgspec.Struct, frozen=True, kw_only=True):
 
     model: str
     """Name of an agent."""
-    messages: Sequence[Json]
+    messages: Sequence[RequestJson]
     stream: bool = False
     stream_options: StreamOptions | None = None
     n: int | None = None
-    tools: Sequence[Json] | None = None
+    tools: Sequence[RequestJson] | None = None
     tool_choice: Any = None
-    response_format: Json | None = None
+    response_format: RequestJson | None = None
     modalities: Sequence[str] | None = None
-    metadata: Json | None = None
+    metadata: RequestJson | None = None
     user: str | None = None
 
 
@@ -48,7 +48,7 @@ class ModelList(msgspec.Struct, frozen=True, kw_only=True):
     data: Sequence[ModelShape]
 
 
-class ChatMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class AnswerMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Answer of an agent."""
 
     role: str
@@ -62,7 +62,7 @@ class ChatChoice(msgspec.Struct, frozen=True, kw_only=True):
     """The one answer of a request."""
 
     index: int = 0
-    message: ChatMessage
+    message: AnswerMessage
     finish_reason: str = "stop"
     logprobs: None = None
 

@@ -36,7 +36,7 @@ STATUSES: Mapping[RunStatusName, ResponseStatus] = {
 
 
 class ResponseFacts(NamedTuple):
-    """What a response says beside its run."""
+    """Contents of a response beside its run."""
 
     place: RunPlace
     previous: str = ""

@@ -5,7 +5,8 @@ from typing import Any, Literal
 
 import msgspec
 
-Json = Mapping[str, Any]
+from everlog.interfaces.http.openai.chat_shapes import RequestJson
+
 ResponseStatus = Literal["queued", "in_progress", "completed", "failed", "cancelled", "incomplete"]
 
 
@@ -20,16 +21,16 @@ class ResponseBody(msgspec.Struct, frozen=True, kw_only=True):
 
     model: str
     """Name of an agent."""
-    input: str | Sequence[Json]
+    input: str | Sequence[RequestJson]
     instructions: str | None = None
     previous_response_id: str | None = None
     conversation: str | ConversationRef | None = None
     stream: bool = False
     background: bool = False
-    tools: Sequence[Json] | None = None
+    tools: Sequence[RequestJson] | None = None
     tool_choice: Any = None
-    text: Json | None = None
-    metadata: Json | None = None
+    text: RequestJson | None = None
+    metadata: RequestJson | None = None
     user: str | None = None
 
 
@@ -54,7 +55,7 @@ class TextPart(msgspec.Struct, frozen=True, kw_only=True):
 
     type: Literal["input_text", "output_text"]
     text: str
-    annotations: Sequence[Json] = ()
+    annotations: Sequence[RequestJson] = ()
 
 
 class MessageItem(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,16 +125,16 @@ class ResponseShape(msgspec.Struct, frozen=True, kw_only=True):
     background: bool = False
     completed_at: int | None = None
     instructions: str | None = None
-    metadata: Json = {}
+    metadata: RequestJson = {}
     parallel_tool_calls: bool = False
     tool_choice: str = "none"
-    tools: Sequence[Json] = ()
+    tools: Sequence[RequestJson] = ()
 
 
 class ConversationBody(msgspec.Struct, frozen=True, kw_only=True):
     """Conversation to create or to change."""
 
-    items: Sequence[Json] = ()
+    items: Sequence[RequestJson] = ()
     metadata: Mapping[str, str] = {}
 
 

@@ -1,5 +1,5 @@
-"""A resent history means what its client did: said more, repeated, edited, asked afresh, or began. Compared with a model
-of a front end that keeps a tree of messages and shows one path of it.
+"""A resent history means what its client did: said more, repeated, edited, asked afresh, or began. It is compared with
+a model of a front end that keeps a tree of messages and shows one path of it.
 """
 
 from collections.abc import Sequence
@@ -91,8 +91,8 @@ STEPS = st.lists(
 
 @given(st.booleans(), STEPS)
 def test_a_history_means_what_its_client_did(keyed: bool, steps: Sequence[Step]) -> None:
-    """Whatever a front end did before: more is appended, a repeat is the same run, an edit is a fork at its place, a
-    question asked afresh is a fork before it, and a history that the log does not have begins a conversation.
+    """After anything that a front end did before, more is appended, a repeat is the same run, an edit is a fork at its
+    place, a question asked afresh is a fork before it, and a history that the log does not have begins a conversation.
     """
     front = FrontEnd(keyed=keyed)
     assert front.send([], "first question", 0) == Begin()
