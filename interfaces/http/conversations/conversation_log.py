@@ -8,8 +8,7 @@ Used by the translations that compare a client's history with the log.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -27,6 +26,9 @@ AGENTS_MAX = 1000
 """Agents of one partition whose conversations are kept; the one that was asked for least recently is dropped."""
 PARTITIONS_MAX = 1000
 """Partitions that are followed, likewise."""
+NEAR_BYTES = 256 * 1024
+"""Bytes of new records that are read at once: fewer than that take less time than a thread would."""
+_NOTHING = answer_digest("")
 _KINDS = (UserMessage.kind, MessageSent.kind, TurnsHidden.kind, AgentDeleted.kind)
 
 
@@ -47,11 +49,18 @@ class LoggedExchange(msgspec.Struct):
     hidden: bool = False
     """True: its turn was undone."""
     answers: list[str] = []
+    answered: bytes = _NOTHING
+    """Digest of all answers together."""
 
     @property
     def digests(self) -> ExchangeDigests:
         """Digests of question and answer, for comparison."""
-        return ExchangeDigests(self.asked, answer_digest("\n".join(self.answers)))
+        return ExchangeDigests(self.asked, self.answered)
+
+    def answer(self, text: str, at: int) -> None:
+        """Add a message of the agent that was sent at a time."""
+        self.answers.append(text)
+        self.answered, self.at = answer_digest("\n".join(self.answers)), at
 
 
 class AgentConversations:
@@ -70,8 +79,10 @@ class AgentConversations:
         self._imported: LoggedExchange | None = None
 
     def exchanges(self, conversation: str) -> Sequence[LoggedExchange]:
-        """Return the exchanges of a conversation, oldest first, the hidden ones too; none for an unknown one."""
-        return self._conversations.get(conversation, ())
+        """Return the exchanges of a conversation, oldest first, the hidden ones too; none for an unknown one, and for
+        a deleted agent.
+        """
+        return () if self.deleted else list(self._conversations.get(conversation, ()))
 
     def with_question(self, asked: bytes) -> Sequence[str]:
         """Return the conversations that have a question, sorted."""
@@ -98,8 +109,7 @@ class AgentConversations:
         elif isinstance(said, MessageSent):
             exchange = self._imported if said.imported else self._by_turn.get(record.turn)
             if exchange is not None:
-                exchange.answers.append(said.text)
-                exchange.at = record.recorded_at
+                exchange.answer(said.text, record.recorded_at)
         elif isinstance(said, TurnsHidden):
             for turn in said.turns:
                 if turn in self._by_turn:
@@ -135,7 +145,8 @@ class _PartitionConversations:
         """Return the conversations of an agent as its log has them now. One caller at a time."""
         if not self._commit:
             self._commit = self._follower.skip_to_end()
-        self._read_on()
+        elif self._follower.has_more(self._commit):
+            self._read_on()
         kept = self._agents.get(stream)
         if kept is None:
             kept = AgentConversations()
@@ -147,13 +158,29 @@ class _PartitionConversations:
         self._agents.move_to_end(stream)
         return kept
 
+    def at_once(self, stream: str) -> AgentConversations | None:
+        """Return the conversations of an agent as its log has them now, if little has to be read for that; else None.
+
+        A thread for it would cost more, and the message would miss the others that are handled together.
+        """
+        kept = self._agents.get(stream)
+        if kept is None or self.lock.locked():
+            return None
+        behind = self._follower.bytes_behind(self._commit)
+        if behind > NEAR_BYTES:
+            return None
+        if behind:
+            self._read_on()
+        if stream not in self._agents:
+            return None
+        self._agents.move_to_end(stream)
+        return kept
+
     def forget(self, stream: str) -> None:
         """Forget an agent that is in another partition now."""
         self._agents.pop(stream, None)
 
     def _read_on(self) -> None:
-        if not self._follower.has_more(self._commit):
-            return
         try:
             for table in self._follower.since(self._commit):
                 self._commit = table.column("commit")[-1].as_py()
@@ -182,34 +209,27 @@ class ConversationLog:
         self._places: dict[str, str] = {}
         """Partition of each agent when it was last asked for."""
 
-    async def exchanges(self, stream: str, conversation: str) -> Sequence[LoggedExchange]:
-        """Return the exchanges of one conversation of an agent, oldest first, the hidden ones too; none for a deleted
-        agent.
+    def knows(self, stream: str) -> bool:
+        """Return True if there is an agent of a name, by one look into the register."""
+        return self._store.register_files.find(stream) is not None
+
+    async def of(self, stream: str) -> AgentConversations:
+        """Return the conversations of an agent as its log has them now. The caller reads them before it waits for
+        anything: later they may change in another thread.
         """
-        async with self._current(stream) as talk:
-            return () if talk.deleted else list(talk.exchanges(conversation))
-
-    async def with_question(self, stream: str, asked: bytes) -> Sequence[str]:
-        """Return the conversations of an agent in which a question was asked, sorted."""
-        async with self._current(stream) as talk:
-            return talk.with_question(asked)
-
-    async def conversation_of(self, stream: str, run: str) -> str | None:
-        """Return the conversation of a run; None for a run of no conversation."""
-        async with self._current(stream) as talk:
-            return talk.conversation_of(run)
-
-    @asynccontextmanager
-    async def _current(self, stream: str) -> AsyncIterator[AgentConversations]:
-        """Yield the conversations of an agent as its log has them now. Nothing changes them within the block."""
-        name = await self._ports.aside(self._store.partition_of, stream)
+        name = self._store.partition_of(stream)
         before = self._places.get(stream, name)
         if before != name and before in self._partitions:
             self._partitions[before].forget(stream)
         self._places[stream] = name
-        partition = self._partitions.setdefault(name, _PartitionConversations(self._store, name))
+        partition = self._partitions.get(name)
+        if partition is None:
+            partition = self._partitions[name] = _PartitionConversations(self._store, name)
         self._partitions.move_to_end(name)
         if len(self._partitions) > PARTITIONS_MAX:
             self._partitions.popitem(last=False)
-        async with partition.lock:
-            yield await self._ports.aside(partition.current, stream)
+        kept = partition.at_once(stream)
+        if kept is None:
+            async with partition.lock:
+                kept = await self._ports.aside(partition.current, stream)
+        return kept

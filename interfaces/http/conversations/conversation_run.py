@@ -10,14 +10,14 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from everlog.actors.agent.conversation_import import ImportedMessage
-from everlog.events import BadInput, MessageSent, UnknownAgent, UserMessage
+from everlog.events import BadInput, MessageSent, UserMessage
 from everlog.events.times import MICROSECONDS, moment
 from everlog.interfaces.http.conversations.client_history import (
     ClientExchange,
     answer_digest,
     question_digest,
 )
-from everlog.interfaces.http.conversations.conversation_log import ConversationLog, LoggedExchange
+from everlog.interfaces.http.conversations.conversation_log import AgentConversations, ConversationLog, LoggedExchange
 from everlog.interfaces.http.conversations.resent_history import (
     Begin,
     Continue,
@@ -118,28 +118,27 @@ async def _branches(
     log: ConversationLog, request: ResentRequest, prior: Sequence[ExchangeDigests], question: bytes
 ) -> Sequence[_Branch]:
     """Return the branches that a request may belong to."""
+    talk = await log.of(request.root)
     if request.name:
         names: Sequence[str] = [request.name]
     else:
         mine = _prefix(request)
-        found = await log.with_question(request.root, prior[0].asked if prior else question)
+        found = talk.with_question(prior[0].asked if prior else question)
         names = [name for name in found if name.startswith(mine)]
-    return [branch for name in names for branch in await _branches_of(log, request.root, name)]
+    roots = [_branch(talk, request.root, name) for name in names]
+    return [branch for root in roots for branch in await _with_forks(log, root)]
 
 
-async def _branches_of(log: ConversationLog, root: str, conversation: str) -> Sequence[_Branch]:
-    """Return the branches of one conversation, oldest first. Raises UnknownAgent."""
-    branches = [await _branch(log, root, conversation)]
-    while len(branches) < BRANCHES_MAX:
-        try:
-            branches.append(await _branch(log, branch_name(root, conversation, len(branches)), conversation))
-        except UnknownAgent:
-            break
+async def _with_forks(log: ConversationLog, root: _Branch) -> Sequence[_Branch]:
+    """Return all branches of one conversation, oldest first. `root`: the one on the agent itself."""
+    branches, name = [root], root.conversation
+    while len(branches) < BRANCHES_MAX and log.knows(fork := branch_name(root.stream, name, len(branches))):
+        branches.append(_branch(await log.of(fork), fork, name))
     return branches
 
 
-async def _branch(log: ConversationLog, stream: str, conversation: str) -> _Branch:
-    every = await log.exchanges(stream, conversation)
+def _branch(talk: AgentConversations, stream: str, conversation: str) -> _Branch:
+    every = talk.exchanges(conversation)
     shown = [exchange for exchange in every if not exchange.hidden]
     return _Branch(stream, conversation, shown, len(every) - len(shown))
 
@@ -163,7 +162,8 @@ def root_of(stream: str) -> str:
 
 async def newest_branch(call: HttpCall, root: str, conversation: str) -> Sequence[LoggedExchange]:
     """Return the exchanges of the branch of a conversation in which something was said last; none for a new one."""
-    branches = await _branches_of(call.service.conversations, root, conversation)
+    log = call.service.conversations
+    branches = await _with_forks(log, _branch(await log.of(root), root, conversation))
     return max((one.exchanges for one in branches if one.exchanges), key=lambda each: each[-1].at, default=())
 
 
@@ -246,17 +246,9 @@ async def _forked(call: HttpCall, stream: str, fork: str, at: int) -> bool:
     try:
         await system.fork(stream, fork, at=at, placement="shared" if shared else "dedicated")
     except BadInput:
-        if await call.service.ports.aside(_exists, call, fork):
+        if call.service.conversations.knows(fork):
             return False
         raise
-    return True
-
-
-def _exists(call: HttpCall, stream: str) -> bool:
-    try:
-        call.service.system.store.partition_of(stream)
-    except UnknownAgent:
-        return False
     return True
 
 

@@ -97,6 +97,8 @@ class HttpService:
         """Set when the server is about to stop: streams end with a cursor."""
         self.queries = asyncio.Semaphore(options.limits.queries_max)
         """Places for queries over all agents."""
+        self.streams_by_digest: dict[str, str] = {}
+        """Agents by the digests that were looked for: a name has one digest for ever. See `runs/agent_digests.py`."""
         self.readers: dict[str, int] = {}
         """Number of open streams, by key."""
         self.tasks: set[asyncio.Task[object]] = set()

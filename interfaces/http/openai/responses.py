@@ -131,8 +131,9 @@ async def _request_of(call: HttpCall, body: ResponseBody) -> ResentRequest:
 async def _after_response(call: HttpCall, root: str, given: str) -> tuple[str, Sequence[ExchangeDigests]]:
     """Return the conversation of a response, and its exchanges up to there."""
     place = await run_of_id(call, given)
-    name = await call.service.conversations.conversation_of(place.stream, place.run)
-    exchanges = await call.service.conversations.exchanges(place.stream, name or "")
+    talk = await call.service.conversations.of(place.stream)
+    name = talk.conversation_of(place.run)
+    exchanges = talk.exchanges(name or "")
     known = next((n for n, one in enumerate(exchanges) if one.run == place.run), None)
     if name is None or known is None:
         raise not_found(f"response {given[:80]!r}")
@@ -193,8 +194,9 @@ async def show_response(call: HttpCall) -> Any:
 
 
 async def _facts(call: HttpCall, place: RunPlace) -> ResponseFacts:
-    name = await call.service.conversations.conversation_of(place.stream, place.run) or ""
-    exchanges = await call.service.conversations.exchanges(place.stream, name)
+    talk = await call.service.conversations.of(place.stream)
+    name = talk.conversation_of(place.run) or ""
+    exchanges = talk.exchanges(name)
     at = next((n for n, one in enumerate(exchanges) if one.run == place.run), 0)
     previous = exchanges[at - 1] if at else None
     earlier = "" if previous is None or previous.imported else id_of_run(RESPONSE, place.stream, previous.run)

@@ -23,8 +23,10 @@ async def stream_of_digest(call: HttpCall, digest: str) -> str | None:
     """Return the agent of the caller's tenant that has a digest; None if there is none. `digest`: all of its digits,
     or the first SHORT_DIGITS.
     """
-    names = await call.service.ports.aside(_streams_by_digest, call.service)
-    stream = names.get(digest[:SHORT_DIGITS])
+    known = call.service.streams_by_digest
+    if digest[:SHORT_DIGITS] not in known:
+        known.update(await call.service.ports.aside(_streams_by_digest, call.service))
+    stream = known.get(digest[:SHORT_DIGITS])
     if stream is None or not digest_of(stream).startswith(digest) or not call.names.owns(stream):
         return None
     return stream
