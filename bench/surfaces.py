@@ -129,12 +129,17 @@ def lines(seen: Seen, found: Sequence[Figure]) -> list[Line]:
     return [line(figure, goal, f"{run} ms") for figure, goal, run in zip(found, GOALS, runs, strict=True)]
 
 
+def report(plan: Plan) -> None:
+    """Measure what `plan` asks for and print it."""
+    seen = measure(plan)
+    found = figures(seen)
+    show("surfaces", seen.noise, found, lines(seen, found))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print."""
     args = options("surfaces", "What the surfaces for other clients add to a message.", argv)
-    seen = measure(QUICK if args.quick else Plan())
-    found = figures(seen)
-    show("surfaces", seen.noise, found, lines(seen, found))
+    report(QUICK if args.quick else Plan())
     return 0
 
 
