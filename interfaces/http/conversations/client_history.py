@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 from everlog.events import BadInput
 
 DIGEST_BYTES = 16
+PARAGRAPHS_MAX = 20
+"""Paragraphs of a question, of which the last may be a program's own."""
 _TEXT_PARTS = {"text", "input_text", "output_text", "refusal"}
 _NOTE_ROLES = {"system", "developer"}
 _TOOL_ROLES = {"tool", "function"}
@@ -104,6 +106,15 @@ def _text_of(message: JsonMessage, number: int, *, last: bool) -> str:
 def question_digest(text: str) -> bytes:
     """Return the digest under which a user's text is compared: exactly, but for its form of Unicode and blank ends."""
     return _digest(unicodedata.normalize("NFC", text).strip())
+
+
+def opening_digests(text: str) -> frozenset[bytes]:
+    """Return the digests of a question without its last paragraphs, one for each number of paragraphs left out.
+
+    Some programs put reminders behind the newest question, and resend the question without them later.
+    """
+    paragraphs = text.split("\n\n")[:PARAGRAPHS_MAX]
+    return frozenset(question_digest("\n\n".join(paragraphs[:count])) for count in range(1, len(paragraphs)))
 
 
 def answer_digest(text: str) -> bytes:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from everlog.actors.ports.ports import Ports
 from everlog.events import AgentDeleted, MessageSent, Record, TurnsHidden, UserMessage, event_of, is_erased
-from everlog.interfaces.http.conversations.client_history import answer_digest, question_digest
+from everlog.interfaces.http.conversations.client_history import answer_digest, opening_digests, question_digest
 from everlog.interfaces.http.conversations.resent_history import ExchangeDigests
 from everlog.store import FileStore, records_of
 from everlog.store.base.lazy_pyarrow import pc
@@ -37,6 +37,8 @@ class LoggedExchange(msgspec.Struct):
 
     asked: bytes
     """Digest of the question."""
+    openings: frozenset[bytes]
+    """Digests of the question without its last paragraphs."""
     run: str
     """Event id of the question; the id of its run, unless it was imported."""
     seq: int
@@ -55,7 +57,7 @@ class LoggedExchange(msgspec.Struct):
     @property
     def digests(self) -> ExchangeDigests:
         """Digests of question and answer, for comparison."""
-        return ExchangeDigests(self.asked, self.answered)
+        return ExchangeDigests(self.asked, self.answered, self.openings)
 
     def answer(self, text: str, at: int) -> None:
         """Add a message of the agent that was sent at a time."""
@@ -85,7 +87,7 @@ class AgentConversations:
         return () if self.deleted else list(self._conversations.get(conversation, ()))
 
     def with_question(self, asked: bytes) -> Sequence[str]:
-        """Return the conversations that have a question, sorted."""
+        """Return the conversations that have a question, or one that begins with it, sorted."""
         return sorted(self._with.get(asked, ()))
 
     def conversation_of(self, run: str) -> str | None:
@@ -120,11 +122,13 @@ class AgentConversations:
             self._imported = None
             return
         exchange = LoggedExchange(
-            asked=question_digest(said.text), run=record.event_id, seq=record.seq, turn=record.turn,
+            asked=question_digest(said.text), openings=opening_digests(said.text),
+            run=record.event_id, seq=record.seq, turn=record.turn,
             imported=said.imported, note=question_digest(said.note), at=record.recorded_at,
         )  # fmt: skip
         self._conversations.setdefault(said.conversation, []).append(exchange)
-        self._with.setdefault(exchange.asked, set()).add(said.conversation)
+        for asked in (exchange.asked, *exchange.openings):
+            self._with.setdefault(asked, set()).add(said.conversation)
         self._imported = exchange if said.imported else None
         if not said.imported:
             self._by_turn[record.turn] = exchange

@@ -37,6 +37,8 @@ clients wait before they repeat a request.
 """
 BRANCHES_MAX = 10_000
 """Branches of one conversation."""
+NO_NOTE = question_digest("")
+"""Digest of the note of a message that has none, or the one of the message before."""
 _TRIES = 5
 """Number of times that a request is compared with the log again because another server forked at the same moment."""
 _OWN = "chat-"
@@ -265,7 +267,7 @@ async def _appended(
     run = (ids or ids_of_key(mark, branch.stream, now)).id
     if taken:
         await _take_in(call, branch, taken, ids_of_key(f"prior {mark}", branch.stream, now).id)
-    had = earlier.note if earlier and not taken else question_digest("")
+    had = next((one.note for one in reversed(branch.exchanges) if one.note != NO_NOTE), NO_NOTE)
     note = request.note if question_digest(request.note) != had else ""
     message = UserMessage(text=request.question, name=request.speaker, conversation=branch.conversation, note=note)
     return ConversationRun(branch.stream, branch.conversation, run, message, earlier.run if earlier else "")

@@ -19,6 +19,13 @@ class ExchangeDigests(NamedTuple):
 
     asked: bytes
     answered: bytes
+    openings: frozenset[bytes] = frozenset()
+    """Digests of the question without its last paragraphs, which a client may leave out when it resends the question.
+    """
+
+    def had_as(self, other: "ExchangeDigests") -> bool:
+        """Return True if a client's earlier exchange has this question of the log."""
+        return other.asked == self.asked or other.asked in self.openings
 
 
 class Begin(NamedTuple):
@@ -89,7 +96,7 @@ def _in_branch(
     """Return the meaning of a history if it belongs to a branch, and its rank among the meanings for other branches."""
     start = _start(prior, branch)
     pairs = list(zip(prior, branch[start:], strict=False))
-    agree = next((n for n, (had, has) in enumerate(pairs) if had.asked != has.asked), len(pairs))
+    agree = next((n for n, (had, has) in enumerate(pairs) if not has.had_as(had)), len(pairs))
     answers = sum(had.answered == has.answered for had, has in pairs[:agree])
     end = start + agree
     # A client without a name for its conversation may share a beginning with others: the last answer that both have
@@ -107,12 +114,12 @@ def _in_branch(
 
 def _start(prior: Sequence[ExchangeDigests], branch: Sequence[ExchangeDigests]) -> int:
     """Return the place in a branch at which a history begins: 0, unless the client has cut off its oldest exchanges."""
-    if not prior or not branch or prior[0].asked == branch[0].asked:
+    if not prior or not branch or branch[0].had_as(prior[0]):
         return 0
-    starts = [place for place, exchange in enumerate(branch) if exchange == prior[0]]
+    starts = [n for n, one in enumerate(branch) if one.had_as(prior[0]) and one.answered == prior[0].answered]
     return max(starts, key=lambda start: (_agreeing(prior, branch, start), start), default=0)
 
 
 def _agreeing(prior: Sequence[ExchangeDigests], branch: Sequence[ExchangeDigests], start: int) -> int:
     pairs = zip(prior, branch[start:], strict=False)
-    return next((n for n, (had, has) in enumerate(pairs) if had.asked != has.asked), min(len(prior), len(branch)))
+    return next((n for n, (had, has) in enumerate(pairs) if not has.had_as(had)), min(len(prior), len(branch)))

@@ -134,11 +134,13 @@ def test_instructions_of_the_program_are_beside_the_message(tmp_path: Path) -> N
 
     async def work(server: Served, client: openai.AsyncOpenAI) -> None:
         rule = {"role": "system", "content": "Answer in French."}
-        answer = await ask(client, rule, user("Hello"))
-        await ask(client, rule, user("Hello"), assistant(answer), user("Again"))
+        history: list[Any] = [rule]
+        for text in ("Hello", "Again", "And again"):
+            history.append(user(text))
+            history.append(assistant(await ask(client, *history)))
         page = await server.call("GET", "/agents/sam/records?limit=1000", status=200)
         notes = [one["payload"].get("note", "") for one in page["records"] if one["type"] == "user_message"]
-        assert notes == ["Answer in French.", ""]
+        assert notes == ["Answer in French.", "", ""]
 
     model = Script([])
     run(tmp_path, model, work)

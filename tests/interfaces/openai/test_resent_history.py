@@ -10,7 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everlog.events import BadInput
-from everlog.interfaces.http.conversations.client_history import answer_digest, client_history, question_digest
+from everlog.interfaces.http.conversations.client_history import (
+    answer_digest,
+    client_history,
+    opening_digests,
+    question_digest,
+)
 from everlog.interfaces.http.conversations.resent_history import (
     Begin,
     Continue,
@@ -172,3 +177,15 @@ def test_strangers_with_the_same_beginning_are_kept_apart() -> None:
     assert meaning_of([mine, later], b"new", [[theirs]], keyed=False) == Begin()
     assert meaning_of([mine, later], b"new", [[theirs], [mine, later]], keyed=False) == Continue(1, 2)
     assert meaning_of([mine], b"new", [[mine], [theirs]], keyed=False) == Continue(0, 1)
+
+
+def test_a_reminder_behind_a_question_is_no_edit_when_it_is_gone() -> None:
+    """A program that puts a paragraph behind the newest question, and resends the question without it, stays in the
+    same branch; the question itself, without its paragraph, is another question.
+    """
+    text = "What do I do?\n\nReply in English."
+    logged = ExchangeDigests(question_digest(text), b"answer", opening_digests(text))
+    resent = ExchangeDigests(question_digest("What do I do?"), b"answer")
+    assert meaning_of([resent], question_digest("And?"), [[logged]], keyed=False) == Continue(0, 1)
+    assert meaning_of([], question_digest("What do I do?"), [[logged]], keyed=True) == ForkBefore(0, 0, 0)
+    assert meaning_of([], question_digest(text), [[logged]], keyed=False) == SameRun(0, 0)
