@@ -9,11 +9,14 @@ import msgspec
 import openai
 import pytest
 
+from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.ports.effects import ModelResponse
 from everlog.events import ModelError
+from tests.support.agent_world import say
 from tests.support.cli.command_line import Script, says
 from tests.support.http.openai_client import openai_client
 from tests.support.http.served_store import Served, served
+from tests.support.models.streaming_model import Streamer
 
 
 class HeldModel(Script):
@@ -223,3 +226,47 @@ def test_responses_of_a_tenant_are_unknown_to_others(tmp_path: Path) -> None:
                 assert "acme" not in msgspec.json.encode(answer.model_dump(mode="json")).decode()
 
     asyncio.run(main())
+
+
+def test_a_live_stream_that_is_cut_at_any_byte_continues_where_it_was(tmp_path: Path) -> None:
+    """A reader keeps the whole events of what it received of a live stream; what it gets after the last of them, from
+    the log, makes the same text, however the words were divided the first time.
+    """
+    words = "Once upon a time there was a log, and its readers knew all that had ever been said."
+
+    async def main() -> None:
+        async with served(tmp_path, Streamer(say("Hi."), say(words))) as server:
+            agent = await server.system.agent("sam", Settings(model="streamer", stream=True, window=8192))
+            await agent.ask("Hi")  # the first answer of a life is shown when it is complete
+            asked = {"model": "sam", "input": "Hello", "stream": True}
+            whole = (await server.client.post("/openai/v1/responses", json=asked)).content
+            events = _events(whole)
+            assert sum(kind == "response.output_text.delta" for kind, _ in events) > 1
+            rests: dict[int, str] = {}
+            path = f"/openai/v1/responses/{events[0][1]['response']['id']}"
+            for cut in range(len(whole) + 1):
+                had = _events(whole[:cut])
+                last = had[-1][1]["sequence_number"] if had else -1
+                if last not in rests:
+                    query = {"stream": "true", "starting_after": last}
+                    rest = (await server.client.get(path, params=query)).content
+                    rests[last] = _text(_events(rest))
+                    ended = last == events[-1][1]["sequence_number"]
+                    assert ended or _events(rest)[-1][0] == "response.completed"
+                assert _text(had) + rests[last] == words
+
+    asyncio.run(main())
+
+
+def _events(body: bytes) -> list[tuple[str, Any]]:
+    """Return kind and data of the whole events of a stream."""
+    found = []
+    for block in body.split(b"\n\n")[:-1]:
+        fields = dict(line.split(b": ", 1) for line in block.split(b"\n") if not line.startswith(b":"))
+        if b"data" in fields:
+            found.append((fields[b"event"].decode(), msgspec.json.decode(fields[b"data"])))
+    return found
+
+
+def _text(events: Sequence[tuple[str, Any]]) -> str:
+    return "".join(data["delta"] for kind, data in events if kind == "response.output_text.delta")
