@@ -162,6 +162,7 @@ class _Messages:
         self._told: set[int] = set()
         """Seqs of records that a message of a call has."""
         self._thoughts: dict[int, str] = {}
+        self._call_ids: set[str] = set()
         living = [(record, event_of(record)) for record in records if not self._is_gone(record)]
         for record, event in living:
             self._note(record, event)
@@ -227,8 +228,9 @@ class _Messages:
                 self._left_out["calls without a result"] += 1
                 continue
             answered, result = results.pop(0)
-            calls.append(_call(call, said[1].text if said is not None else None))
-            answers.append(_result(answered, result))
+            call_id = self._unique(call.id, answered.seq)
+            calls.append(_call(call, call_id, said[1].text if said is not None else None))
+            answers.append(_result(answered, result, call_id))
             self._told |= {answered.seq} | ({said[0].seq} if said is not None else set())
         if not calls and not thought.strip():
             return
@@ -236,6 +238,12 @@ class _Messages:
         self._append(record, {**message, "tool_calls": calls or None, "model": reply.model or self._model})
         for answer in answers:
             self._append(record, answer)
+
+    def _unique(self, call_id: str, seq: int) -> str:
+        """Return the id of a call: the model's own, unless an earlier call has it. Letta sends one result of an id."""
+        found = call_id if call_id and call_id not in self._call_ids else f"{call_id or 'call'}-{seq}"
+        self._call_ids.add(found)
+        return found
 
     def _append(self, record: Record, message: JsonObject) -> None:
         self.made.append(message)
@@ -271,12 +279,12 @@ def _message(
     }
 
 
-def _call(call: Call, said: str | None) -> JsonObject:
+def _call(call: Call, call_id: str, said: str | None) -> JsonObject:
     """Return a call. `said`: the words that reached the user; they stay if the model's own JSON had to be repaired."""
     arguments = call.arguments
     if said is not None and _argument(arguments) != said:
         arguments = json.dumps({"message": said}, ensure_ascii=False)
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+    return {"id": call_id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
 
 
 def _argument(arguments: str) -> Any:
@@ -287,17 +295,17 @@ def _argument(arguments: str) -> Any:
     return found.get("message") if isinstance(found, dict) else None
 
 
-def _result(record: Record, result: FunctionResult) -> JsonObject:
+def _result(record: Record, result: FunctionResult, call_id: str) -> JsonObject:
     text = json.dumps(
         {"status": "OK" if result.ok else "Failed", "message": result.text, "time": _iso(record.recorded_at)},
         ensure_ascii=False,
     )
     returned = {
-        "tool_call_id": result.call_id, "status": "success" if result.ok else "error", "func_response": text,
+        "tool_call_id": call_id, "status": "success" if result.ok else "error", "func_response": text,
         "stdout": [], "stderr": [],
     }  # fmt: skip
     message = _message(_id(record), "tool", text, record.recorded_at, name=result.name)
-    return {**message, "tool_call_id": result.call_id, "tool_returns": [returned]}
+    return {**message, "tool_call_id": call_id, "tool_returns": [returned]}
 
 
 def _block(number: int, block: MemoryBlock) -> JsonObject:

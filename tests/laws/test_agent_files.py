@@ -58,7 +58,7 @@ def shapes(blocks: Any) -> set[tuple[Any, ...]]:
 
 
 def check(world: World) -> None:
-    """Check the law, that the file is the same each time, and that every call in it has a result right after it."""
+    """Check the law, that the file is the same each time, and that each call has an id and a result of its own."""
     file = written(world)
     past = again(file)
     assert words_of(past) == said_in(world)
@@ -69,6 +69,8 @@ def check(world: World) -> None:
     assert len(set(ids)) == len(ids)
     assert set(agent["in_context_message_ids"]) <= set(ids)
     messages = agent["messages"]
+    calls = [call["id"] for message in messages for call in message.get("tool_calls") or ()]
+    assert len(set(calls)) == len(calls)
     for number, message in enumerate(messages):
         wanted = [call["id"] for call in message.get("tool_calls") or ()]
         answers = [one.get("tool_call_id") for one in messages[number + 1 : number + 1 + len(wanted)]]
