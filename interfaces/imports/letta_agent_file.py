@@ -158,8 +158,8 @@ def _block(block: JsonMap, left_out: Counter[str], place: str) -> InitialBlock:
     )
     label, description, limit = _label(given), described, field(block, "limit", int, place, default=BLOCK_CHARS)
     if not description.isprintable() or len(description) > DESCRIPTION_CHARS_MAX:
-        words = "".join(character if character.isprintable() else " " for character in description).split()
-        description = " ".join(words)[:DESCRIPTION_CHARS_MAX]
+        printable = "".join(character if character.isprintable() else " " for character in description)
+        description = " ".join(printable.split())[:DESCRIPTION_CHARS_MAX]
     for words, changed in (
         ("changed labels", label != given),
         ("changed descriptions", description.split() != described.split()),

@@ -300,7 +300,7 @@ def _result(record: Record, result: FunctionResult, call_id: str) -> JsonObject:
         {"status": "OK" if result.ok else "Failed", "message": result.text, "time": _iso(record.recorded_at)},
         ensure_ascii=False,
     )
-    returned = {
+    returned: JsonObject = {
         "tool_call_id": call_id, "status": "success" if result.ok else "error", "func_response": text,
         "stdout": [], "stderr": [],
     }  # fmt: skip

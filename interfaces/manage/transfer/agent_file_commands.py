@@ -5,10 +5,11 @@ Called by `export_commands`. The formats are in `interfaces/imports`.
 
 import asyncio
 from argparse import Namespace
+from collections.abc import Mapping
 from pathlib import Path
 
 from everlog.actors.reports.store_backup import file_of
-from everlog.events import BadInput, EverlogError, StoreError, UsageError
+from everlog.events import EverlogError, UsageError
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.agent_patterns import selects_many
 from everlog.interfaces.common.bootstrap import agents_of, open_view, system_of
@@ -24,7 +25,8 @@ from everlog.interfaces.imports.restore_agents import RestoredAgent, restore_pas
 from everlog.interfaces.manage.many_agents import for_each, matching, outcome
 from everlog.interfaces.manage.transfer.import_command import busy, left_out_line
 from everlog.interfaces.output import json_shapes
-from everlog.store import check_not_reserved, name_of, open_private
+from everlog.interfaces.output.whole_file import check_free, write_whole
+from everlog.store import check_not_reserved, name_of
 
 EVERLOG_MAGIC = b"PAR1"
 """First bytes of a file of `everlog export`, which is Parquet."""
@@ -64,7 +66,8 @@ def export(args: Namespace, world: CommandEnvironment) -> int:
 def _export_one(args: Namespace, world: CommandEnvironment, name: str, path: Path) -> LettaAgentFile:
     with open_view(system_of(args, world), name) as view:
         file = letta_file_of(view, name=name)
-    _write(path, file.encode(), replace=args.force)
+    check_free(path, force=args.force)
+    write_whole(path, [file.encode()])
     return file
 
 
@@ -98,21 +101,6 @@ def _shape(file: LettaAgentFile) -> json_shapes.JsonObject:
     }
 
 
-def _write(path: Path, data: bytes, *, replace: bool) -> None:
-    """Write a file, which appears whole or not at all. Raises BadInput if it exists, StoreError."""
-    if path.exists() and not replace:
-        raise BadInput(f"{path} exists already. Choose another file, or --force to overwrite it. Nothing was written.")
-    beside = path.with_name(f"{path.name}.part")
-    try:
-        with open_private(beside, "wb") as file:
-            file.write(data)
-        beside.replace(path)
-    except OSError as error:
-        raise StoreError(f"could not write {path}: {error.strerror}. Nothing was written.") from error
-    finally:
-        beside.unlink(missing_ok=True)
-
-
 def restore(args: Namespace, world: CommandEnvironment, path: Path) -> int:
     """Run the command `restore` for a file of another program. The whole file is checked before the first write."""
     wanted = named(read_agents(b"".join(lines_of(str(path))), path.name), args.new, path.name)
@@ -128,7 +116,7 @@ def restore(args: Namespace, world: CommandEnvironment, path: Path) -> int:
 async def _restore(
     args: Namespace,
     world: CommandEnvironment,
-    wanted: dict[str, PastConversation],
+    wanted: Mapping[str, PastConversation],
     shapes: list[json_shapes.JsonObject],
 ) -> bool:
     """Restore each agent, and tell of it. Return True if one failed, which does not stop the others."""
