@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from everlog.actors.agent.fork_agent import open_turns_of
+from everlog.actors.prompt.context import is_imported
 from everlog.actors.reports import span_attributes as genai
 from everlog.actors.reports.dataset import TimeSpan
 from everlog.actors.reports.span_attributes import AttributeValue, ModelCall
@@ -33,6 +34,7 @@ from everlog.events import (
     Summary,
     UserMessage,
     event_of,
+    is_erased,
 )
 
 ALWAYS = TimeSpan()
@@ -105,7 +107,7 @@ class _SpanMaker:
         turns: dict[int, list[_Placed]] = defaultdict(list)
         for placed in life:
             record = placed.record
-            if record.turn and (turns[record.turn] or (record.type in INPUTS and not record.step)):
+            if record.turn and (turns[record.turn] or _opens(placed)):
                 turns[record.turn].append(placed)
             if not record.step and isinstance(placed.event, ModelCall) and self._within.holds(record.recorded_at):
                 yield from self._call(
@@ -260,6 +262,13 @@ class _SpanMaker:
         if sent:
             words[genai.OUTPUT_MESSAGES] = genai.messages_of("assistant", sent)
         return words
+
+
+def _opens(placed: _Placed) -> bool:
+    """Return True for the input that opened a turn, unless it was erased: then it cannot be told from an import."""
+    record = placed.record
+    is_input = record.type in INPUTS and not record.step and not is_erased(record.payload)
+    return is_input and not is_imported(placed.event)
 
 
 def _trace_id(record: Record) -> str:
