@@ -48,7 +48,7 @@ REQUESTED = {
 }  # fmt: skip
 """Attributes of the settings of sampling that the conventions name."""
 
-ModelCall = ModelReply | ReplyRejected | ModelFailed | ModelSwitched | Summary | DerivationReplied
+ModelRequestEvent = ModelReply | ReplyRejected | ModelFailed | ModelSwitched | Summary | DerivationReplied
 """Events that a request to a model leaves in the log."""
 
 
@@ -61,12 +61,12 @@ def provider_of(model: str) -> str:
     return "llama.cpp" if is_gguf(model) else "openai"
 
 
-def latency_of(event: ModelCall) -> int:
+def latency_of(event: ModelRequestEvent) -> int:
     """Return the microseconds that a request took; 0 if that was not recorded."""
     return 0 if isinstance(event, ModelFailed | ModelSwitched) else event.latency_us
 
 
-def requested_model(event: ModelCall, config: AgentConfigured | None, switched: str | None) -> str:
+def requested_model(event: ModelRequestEvent, config: AgentConfigured | None, switched: str | None) -> str:
     """Return the model that was asked."""
     if isinstance(event, ModelFailed | ModelSwitched | DerivationReplied) and event.model:
         return event.model
@@ -76,14 +76,14 @@ def requested_model(event: ModelCall, config: AgentConfigured | None, switched: 
     return switched or own or "unknown"
 
 
-def purpose_of(event: ModelCall) -> str:
+def purpose_of(event: ModelRequestEvent) -> str:
     """Return what a model was asked for."""
     if isinstance(event, Summary):
         return "summary"
     return event.purpose if isinstance(event, ReplyRejected | DerivationReplied) else "reply"
 
 
-def usage_of(event: ModelCall) -> dict[str, int]:
+def usage_of(event: ModelRequestEvent) -> dict[str, int]:
     """Return the tokens of a model call, as attributes; those that were not counted are missing."""
     usage = event.usage
     found = {INPUT_TOKENS: usage.prompt, OUTPUT_TOKENS: usage.completion, CACHED_TOKENS: usage.cached}
@@ -97,7 +97,7 @@ def sampling_of(config: AgentConfigured | None) -> dict[str, AttributeValue]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def fault_of(event: ModelCall) -> tuple[str, str]:
+def fault_of(event: ModelRequestEvent) -> tuple[str, str]:
     """Return the class of the failure of a model call and the words on it; empty if it succeeded."""
     if isinstance(event, ModelFailed | ModelSwitched):
         return event.failure, event.text

@@ -17,7 +17,7 @@ from everlog.actors.agent.fork_agent import open_turns_of
 from everlog.actors.prompt.context import is_imported
 from everlog.actors.reports import span_attributes as genai
 from everlog.actors.reports.dataset import TimeSpan
-from everlog.actors.reports.span_attributes import AttributeValue, ModelCall
+from everlog.actors.reports.span_attributes import AttributeValue, ModelRequestEvent
 from everlog.events import (
     INPUTS,
     AgentConfigured,
@@ -109,7 +109,11 @@ class _SpanMaker:
             record = placed.record
             if record.turn and (turns[record.turn] or _opens(placed)):
                 turns[record.turn].append(placed)
-            if not record.step and isinstance(placed.event, ModelCall) and self._within.holds(record.recorded_at):
+            if (
+                not record.step
+                and isinstance(placed.event, ModelRequestEvent)
+                and self._within.holds(record.recorded_at)
+            ):
                 yield from self._call(
                     placed, _trace_id(record), "", record.recorded_at - genai.latency_of(placed.event), None
                 )
@@ -167,7 +171,7 @@ class _SpanMaker:
         at = floor
         for placed in records:
             event = placed.event
-            if isinstance(event, ModelCall):
+            if isinstance(event, ModelRequestEvent):
                 latency = genai.latency_of(event)
                 start = max(at, placed.record.recorded_at - latency) if latency else at
                 inner += self._call(placed, trace, parent, start, switched)
@@ -185,7 +189,7 @@ class _SpanMaker:
     def _call(self, placed: _Placed, trace: str, parent: str, start: int, switched: str | None) -> Iterator[TraceSpan]:
         """Yield the span of a request to a model, if the record is of one."""
         record, event, config = placed
-        if not isinstance(event, ModelCall) or not event.context_sha256:
+        if not isinstance(event, ModelRequestEvent) or not event.context_sha256:
             return
         model = genai.requested_model(event, config, switched)
         error, why = genai.fault_of(event)

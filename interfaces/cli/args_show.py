@@ -61,14 +61,6 @@ Runs until Ctrl-C, and then prints on stderr how to continue after the last
 record that was shown. Each record is shown once, in the order of its agent's
 log; records of sources and shared blocks too. Reads the store directly: no
 server is needed."""
-_TRACES = """\
-A trace for each turn that was opened in the time: a span for the turn, its
-steps, its requests to models and its functions, by OpenTelemetry's conventions
-for generative AI. It is made from the log, so the past can be exported, and
-again: the ids stay the same, and a turn's trace has the id of the event that
-opened it. Unfinished turns are left out. Keys for the receiver are read from
-OTEL_EXPORTER_OTLP_HEADERS. Words of people and models are only in it with
---content."""
 AGENT_SORTS = ("agent", "events", "messages", "turns", "last_active")
 PRESSURE_SORTS = ("agent", "used", "tokens", "window", "summaries")
 COST_SORTS = ("agent", "cost", "tokens", "calls")
@@ -248,17 +240,6 @@ def _costing(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _tracing(parser: argparse.ArgumentParser) -> None:
-    names(parser)
-    times(parser)
-    parser.add_argument(
-        "--otlp", metavar="URL", help="send the spans to a receiver, such as http://127.0.0.1:4318, as OTLP/JSON"
-    )
-    parser.add_argument("--out", metavar="FILE", help="write the spans to FILE, as OTLP/JSON, one request per line")
-    parser.add_argument("--content", action="store_true", help="include what users, the agent and its functions said")
-    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
-
-
 def _sampling(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sample",
@@ -397,15 +378,6 @@ READERS = (
         "everlog cost sam --days 30",
         (names, _costing, json),
         _COST,
-    ),
-    CommandSpec(
-        "traces",
-        "show.traces_command:traces",
-        "export turns as traces of OpenTelemetry",
-        "everlog traces 'support-*' --since 1d --otlp http://127.0.0.1:4318",
-        (_tracing, json),
-        _TRACES,
-        usage="[PATTERN ...] --otlp URL | --out FILE",
     ),
 )
 COMMANDS = tuple(command._replace(reads_only=True) for command in READERS)

@@ -38,8 +38,7 @@ from everlog.events import (
 )
 from everlog.events.times import moment
 from everlog.interfaces.imports.letta_messages import unpacked
-
-JsonObject = dict[str, Any]
+from everlog.interfaces.output.json_shapes import JsonObject
 
 LETTA_TOOLS = {
     "send_message": "letta_core", "conversation_search": "letta_core", "archival_memory_insert": "letta_core",

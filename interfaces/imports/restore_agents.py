@@ -19,7 +19,7 @@ from everlog.store import typed
 
 
 class RestoredAgent(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one agent of a file."""
+    """Result of restoring one agent of a file."""
 
     name: str
     model: str

@@ -79,7 +79,7 @@ def check(world: World) -> None:
 
 @pytest.mark.parametrize("seed", split(range(40), 3, label="agent files", part="laws"))
 def test_an_agent_that_did_everything_comes_back_with_its_words(seed: int) -> None:
-    """Whatever an agent did, its file has its blocks and all that was said, with names and times."""
+    """After anything that an agent can do, its file has its blocks and all that was said, with names and times."""
     check(lived(seed)[0])
 
 

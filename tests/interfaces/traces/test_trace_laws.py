@@ -120,7 +120,7 @@ def test_spans_are_what_the_log_says(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", split(range(40), 3, label="traces of edited agents", part="laws"))
 def test_spans_of_an_agent_whose_past_was_edited(seed: int) -> None:
-    """That holds with undone turns, imports, summaries and an earlier agent of the name."""
+    """The same holds with undone turns, imports, summaries and an earlier agent of the name."""
     check(edited(seed), seed)
 
 
