@@ -9,6 +9,7 @@ import pytest
 from tests.interfaces.imports.test_import_formats import agent_file
 from tests.interfaces.imports.test_other_agent_files import flat_file, memgpt_state
 from tests.support.cli.command_line import Line, completion, says
+from tests.support.http.served_line import served_line
 
 
 @pytest.fixture
@@ -160,3 +161,21 @@ def test_a_new_name_is_for_agent_files(cli: Line, tmp_path: Path) -> None:
     code, _, err = cli("restore", file, "--new-name", "bo")
     assert code == 2
     assert "everlog rename" in err
+
+
+def test_agents_of_a_server_go_and_come_the_same_way(
+    cli: Line, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With --server, the agents of the server are written and restored as those of a store."""
+    talk(cli)
+    file = str(tmp_path / "sam.af")
+    cli.ok("export", "sam", file, "--af")
+    with served_line(tmp_path / "served", capsys) as line:
+        line.ok("restore", file)
+        assert line.ok("restore", file) == "sam exists already, with the blocks and messages of the file.\n"
+        assert blocks(line, "sam") == blocks(cli, "sam")
+        line.ok("export", "sam", str(tmp_path / "again.af"), "--af")
+        assert line.json("traces", "sam", "--out", str(tmp_path / "t"))["agents"] == 0
+    first, again = (json.loads((tmp_path / name).read_bytes()) for name in ("sam.af", "again.af"))
+    assert again["blocks"] == first["blocks"]
+    assert again["agents"][0]["system"] == first["agents"][0]["system"]
