@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -89,6 +90,11 @@ def test_an_agent_whose_past_was_edited_comes_back_with_its_words(seed: int) -> 
     check(edited(seed))
 
 
+def bad_call(arguments: Any) -> str:
+    """Return a reply whose call of `send_message` fails."""
+    return completion("I try.", [("send_message", arguments)])
+
+
 WORDS = st.one_of(
     st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60).filter(str.strip),
     st.sampled_from(["login", "heartbeat", "system_alert", "user_message", "other"]).map(
@@ -98,6 +104,14 @@ WORDS = st.one_of(
 )
 """Words of people, among them all that looks like what Letta packs into JSON."""
 SAID = st.tuples(st.booleans(), WORDS, st.sampled_from(["", "Ann", "Bo"]), st.integers(-(10**15), 4 * 10**15))
+REPLIES: Sequence[Callable[[str], list[Any]]] = (
+    lambda text: [bad_call("{]"), bad_call({"message": 7}), say(text)],
+    lambda text: [completion(f"A thought: {text}")],
+    lambda text: [say(text), say("Not asked for.")],
+)
+"""Replies of the model to the first messages: calls that fail and then one that works, a thought without a call, and an
+answer.
+"""
 LABELS = st.text(st.sampled_from("abcxyz-_019"), min_size=1, max_size=8)
 BLOCKS = st.dictionaries(
     LABELS, st.tuples(st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=40), st.booleans()), max_size=4
@@ -123,10 +137,27 @@ def test_any_words_and_blocks_come_back(said: list[tuple[bool, str, str, int]], 
         async with world.system.agent("sam", world.settings) as agent:
             if past:
                 await agent.import_messages(past)
-            for is_user, text, name, _ in said[:2]:
-                world.model.lines = [say(text), completion("No call."), completion(calls=[("send_message", "{]")])]
+            for number, (is_user, text, name, _) in enumerate(said[:3]):
+                world.model.lines = REPLIES[number](text)
                 await agent.receive(UserMessage(text=text, name=name if is_user else ""))
                 await agent.run()
 
     asyncio.run(life())
     check(world)
+
+
+def test_words_that_look_packed_come_back() -> None:
+    """Words of people that look like messages of Letta itself, each kind of them, are words of people again."""
+    kinds = ["login", "heartbeat", "system_alert", "user_message", "other", 7]
+    texts = [json.dumps({"type": kind, "message": "Hi"}) for kind in kinds] + ["{}", "[1]", '"a"', "null"]
+    world = World()
+
+    async def life() -> None:
+        async with world.system.agent("sam", world.settings) as agent:
+            await agent.import_messages(
+                [ImportedMessage(UserMessage(text=text, imported=True), moment(n)) for n, text in enumerate(texts)]
+            )
+
+    asyncio.run(life())
+    check(world)
+    assert [text for _, _, text, _ in words_of(again(written(world)))] == texts

@@ -13,6 +13,8 @@ from tests.support.cli.command_line import START, Line, completion, says
 from tests.support.models.loopback_server import serving
 
 SPAN = dict[str, Any]
+LATENCY_US = 5
+"""Latency of each reply of the scripted model."""
 
 
 def talk(cli: Line, name: str = "sam") -> None:
@@ -65,6 +67,7 @@ def test_a_turn_is_a_tree_of_spans(cli: Line, tmp_path: Path) -> None:
     assert [span.get("parentSpanId") for span in (turn, step, chat, tool)] == [
         None, turn["spanId"], step["spanId"], step["spanId"],
     ]  # fmt: skip
+    assert int(chat["endTimeUnixNano"]) - int(chat["startTimeUnixNano"]) == LATENCY_US * 1000
     assert attributes(turn).items() >= {
         "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "sam", "gen_ai.conversation.id": "sam",
         "gen_ai.usage.input_tokens": "2000", "gen_ai.usage.output_tokens": "40", "everlog.outcome": "done",
