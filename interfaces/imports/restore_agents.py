@@ -12,6 +12,7 @@ import msgspec
 from everlog.actors.agent.conversation_import import ImportedMessage, ImportReport
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.agent_system import AgentSystem
+from everlog.actors.ports.effects import ThreadRunner, in_place
 from everlog.events import BadInput, UnknownAgent
 from everlog.interfaces.common.bootstrap import open_view
 from everlog.interfaces.imports.past_conversation import PastConversation
@@ -30,23 +31,25 @@ class RestoredAgent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def restore_past(
-    system: AgentSystem, name: str, past: PastConversation, *, by: str = "", command: str = "everlog restore"
+    system: AgentSystem,
+    name: str,
+    past: PastConversation,
+    *,
+    by: str = "",
+    command: str = "everlog restore",
+    aside: ThreadRunner = in_place,
 ) -> RestoredAgent:
     """Create the agent `name` as the file has it, and import its messages. Return what was done.
 
-    `by`: id of the key with which a server was asked for it. Raises BadInput if there is an agent of that name which is
-    not this one, and for unusable blocks or settings.
+    `by`: id of the key with which a server was asked for it. `aside` runs what reads logs. Raises BadInput if there is
+    an agent of that name which is not this one, and for unusable blocks or settings.
     """
-    begun = _existing(system, name, past)
-    if begun == "whole":
-        with open_view(system, name, notify=False) as view:
-            return RestoredAgent(name=name, model=view.context().config.model, existed=True, imported=None)
+    if await aside(_existing, system, name, past) == "whole":
+        model = await aside(_model_of, system, name)
+        return RestoredAgent(name=name, model=model, existed=True, imported=None)
     settings = msgspec.structs.replace(past.settings, blocks=past.blocks)
     agent = await system.agent(name, settings, command=command, by=by)
-    wanted = {block.label for block in past.blocks}
-    with open_view(system, name, notify=False) as view:
-        more = [row["label"] for row in view.rows("core_memory") if row["label"] not in wanted]
-    for label in more:  # persona and human, which a new agent has in any case
+    for label in await aside(_other_blocks, system, name, past):  # persona and human, which a new agent has in any case
         await agent.remove_block(label)
     imported = await agent.import_messages(past.messages) if past.messages else None
     return RestoredAgent(name=name, model=agent.opened.model, existed=False, imported=imported)
@@ -62,6 +65,18 @@ def has_messages(system: AgentSystem | LocalSystem, name: str, said: Sequence[Im
             return refs <= {row["ref"] for row in view.rows("recall_memory")}
     except UnknownAgent:
         return False
+
+
+def _other_blocks(system: AgentSystem, name: str, past: PastConversation) -> Sequence[str]:
+    """Return the labels of the agent's blocks that are not in the file."""
+    wanted = {block.label for block in past.blocks}
+    with open_view(system, name, notify=False) as view:
+        return [row["label"] for row in view.rows("core_memory") if row["label"] not in wanted]
+
+
+def _model_of(system: AgentSystem, name: str) -> str:
+    with open_view(system, name, notify=False) as view:
+        return view.context().config.model
 
 
 def _existing(system: AgentSystem, name: str, past: PastConversation) -> str:
