@@ -31,7 +31,7 @@ CHAIN_DIGITS = 12
 
 def export(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `export`."""
-    if args.af:
+    if args.af or (args.file or "").endswith(".af"):
         return agent_file_commands.export(args, world)
     if args.all:
         if args.name is None or args.file is not None or args.with_sources:

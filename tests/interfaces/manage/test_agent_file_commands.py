@@ -79,6 +79,15 @@ def test_the_same_agent_gives_the_same_file(cli: Line, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.glob("*.af*")) == ["a.af", "b.af"]
 
 
+def test_the_name_of_the_file_says_which_format(cli: Line, tmp_path: Path) -> None:
+    """A file that ends with .af is an agent file, with the option or without, which may stand before the file."""
+    talk(cli)
+    for words_of in (("one.af",), ("--af", "two.af"), ("three.af", "--af")):
+        cli.ok("export", "sam", *[str(tmp_path / word) if word.endswith(".af") else word for word in words_of])
+    made = [(tmp_path / name).read_bytes() for name in ("one.af", "two.af", "three.af")]
+    assert made[0] == made[1] == made[2] and b'"agents"' in made[0]
+
+
 def test_the_json_of_both_commands_counts(cli: Line, other: Line, tmp_path: Path) -> None:
     """`--json` has counts of what went over and of what did not."""
     talk(cli)
