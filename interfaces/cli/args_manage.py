@@ -175,8 +175,9 @@ def _exporting(parser: argparse.ArgumentParser) -> None:
         "--with-sources", action="store_true", help="include the documents of all sources that the agent can search"
     )
     parser.add_argument(
-        "--af", action="store_true", help="write an agent file of Letta, as FILE.af does: blocks, prompt, model, messages"
-    )
+        "--af", action="store_true",
+        help="write an agent file of Letta, as FILE.af does: blocks, prompt, model and messages",
+    )  # fmt: skip
     parser.add_argument("--force", action="store_true", help="overwrite an existing file")
 
 
