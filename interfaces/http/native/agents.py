@@ -7,7 +7,7 @@ import msgspec
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.models.model_types import is_gguf
 from everlog.actors.reports.fleet_listing import list_agents
-from everlog.events import AgentConfigured
+from everlog.events import AgentConfigured, BadInput
 from everlog.events.times import microseconds_of, moment
 from everlog.interfaces.http.core.moments import moment_of, time_of_parameter
 from everlog.interfaces.http.core.refusals import Refusal
@@ -82,12 +82,15 @@ async def show(call: HttpCall) -> AgentShape:
     async with await call.service.system.view(call.stream, as_of=moment_of(call.query.as_of)) as view:
         messages, memories = await view.counts()
         standing = (await view.rows("standing"))[0]
-        config = (await view.context()).config
+        try:
+            config: AgentConfigured | None = (await view.context()).config
+        except BadInput:  # its configuration was erased: the next command configures it again
+            config = None
         return AgentShape(
             agent=call.shown(view.agent_id), as_of=view.seq, head=view.head, messages=messages, memories=memories,
             turn=standing["turn"], waiting=len(await view.rows("open_turns")), deleted=bool(standing["deleted"]),
-            settings=_shown_settings(config),
-            functions=[function.name for function in config.functions],
+            settings={} if config is None else _shown_settings(config),
+            functions=[] if config is None else [function.name for function in config.functions],
         )  # fmt: skip
 
 

@@ -180,6 +180,9 @@ class Line:
         out, err = self._capsys.readouterr()
         return code, out, err
 
+    def renew(self) -> None:
+        """Let the next command see a changed environment. A command in this process does."""
+
     def ok(self, *argv: str) -> str:
         """Return the stdout of a command that must succeed."""
         code, out, err = self(*argv)
