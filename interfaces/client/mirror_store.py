@@ -86,7 +86,7 @@ class MirrorStore(FileStore):
         self._refuse()
 
     def fork(
-        self, parent: str, at: int, name: str, *, event_id: str, closing: Sequence[Draft] = ()
+        self, parent: str, at: int, name: str, *, event_id: str, closing: Sequence[Draft] = (), by: str = ""
     ) -> Sequence[Record]:
         """Raise UsageError: the server makes forks."""
         self._refuse()

@@ -157,9 +157,10 @@ class RemoteSystem(AgentSystem):
             yield sent
 
     async def fork(
-        self, name: str, new_name: str, *, at: int | datetime | None = None, placement: Placement = "dedicated"
-    ) -> NewFork:
-        """Create an agent from the state of another one at a moment; see `AgentSystem.fork`."""
+        self, name: str, new_name: str, *, at: int | datetime | None = None, placement: Placement = "dedicated",
+        by: str = "",
+    ) -> NewFork:  # fmt: skip
+        """Create an agent from the state of another one at a moment; see `AgentSystem.fork`. `by`: unused here."""
         moment = at.isoformat() if isinstance(at, datetime) else at
         body = agent_shapes.ForkBody(name=new_name, at=moment, placement=placement)
         made = await self._call(

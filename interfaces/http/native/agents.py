@@ -4,8 +4,9 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.agent_setup import InitialBlock, Settings
 from everlog.actors.models.model_types import is_gguf
+from everlog.actors.prompt import presets
 from everlog.actors.reports.fleet_listing import list_agents
 from everlog.events import AgentConfigured, BadInput
 from everlog.events.times import microseconds_of, moment
@@ -70,6 +71,10 @@ async def create(call: HttpCall) -> Any:
     """Create an agent, or configure one that exists. 201: it is new; 200: it existed."""
     body: CreateAgentBody = call.body
     settings = settings_in(call, body.settings)
+    if call.names.tenant and "persona" not in {block.label for block in settings.blocks}:
+        # The persona says the name of its agent: the one that the tenant says.
+        persona = InitialBlock("persona", presets.persona(settings.persona, body.name))
+        settings = msgspec.structs.replace(settings, blocks=(*settings.blocks, persona))
     stream = call.service.system.store.stream_of(call.names.inner(body.name))
     agent = await call.service.system.agent(
         stream, settings, placement=body.placement, by=call.caller.key_id, command="everlog serve"
@@ -112,7 +117,7 @@ async def fork(call: HttpCall) -> ForkShape:
     body: ForkBody = call.body
     at = body.at if isinstance(body.at, int) else moment_of(body.at)
     name = call.names.inner(body.name)
-    made = await call.service.system.fork(call.stream, name, at=at, placement=body.placement)
+    made = await call.service.system.fork(call.stream, name, at=at, placement=body.placement, by=call.caller.key_id)
     return ForkShape(
         agent=call.shown(made.agent_id), parent=call.shown(made.parent), parent_seq=made.parent_seq, head=made.head,
         closed=made.closed,
