@@ -62,7 +62,9 @@ async def stream_records(call: HttpCall) -> Response:
     any server, gets what it missed, each record once.
     """
     stream = call.stream
-    _, head = await call.service.ports.aside(call.opened, stream)
+    head = await call.service.tails.head(stream)
+    if not head:
+        _, head = await call.service.ports.aside(call.opened, stream)
     position = last_event_id(call.request.headers, call.query.after)
     after = moment_of(position) if position else head
     if not isinstance(after, int) or after > head:
