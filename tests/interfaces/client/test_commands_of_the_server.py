@@ -31,7 +31,7 @@ def no_download(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def on_a_copy(line: ServedLine, folder: Path) -> Line:
     """Return a command line on a copy of the store. The server stops for that."""
-    line.renew()
+    line.release()
     shutil.copytree(line.root, folder)
     local = Line(folder, line._capsys)
     local.script, local.clock = line.script, line.clock

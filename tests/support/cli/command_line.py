@@ -181,7 +181,7 @@ class Line:
         return code, out, err
 
     def renew(self) -> None:
-        """Let the next command see a changed environment. A command in this process does."""
+        """Release the store, so that the test can open its files and change the environment. No command has it open."""
 
     def ok(self, *argv: str) -> str:
         """Return the stdout of a command that must succeed."""
