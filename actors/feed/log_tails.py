@@ -121,7 +121,7 @@ class _PartitionTail:
         while True:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.hurry.wait(), wait)
-            self.hurry.clear()  # before the look: whoever hurries during it wants another one
+            self.hurry.clear()  # before the look: a call of `nudge` during it asks for another one
             asked = len(self._looks)
             grew = await self._ports.aside(self._new)
             for record in grew:

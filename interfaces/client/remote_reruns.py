@@ -19,7 +19,7 @@ from everlog.interfaces.client.server_channel import ServerChannel
 from everlog.interfaces.wire.jobs import CompareShape, RerunBody
 from everlog.interfaces.wire.records import HttpRecord, record_of
 
-JsonObject = Mapping[str, Any]
+JsonMapping = Mapping[str, Any]
 COSTS = {
     "model_calls": "steps", "function_calls": "calls", "prompt_tokens": "prompt", "completion_tokens": "completion",
     "tokens": "tokens", "cost": "cost",
@@ -37,7 +37,7 @@ async def rerun(
         live_tools=what.live_tools,
     )  # fmt: skip
     told = 0
-    result: JsonObject | None = None
+    result: JsonMapping | None = None
     request = WireRequest("POST", f"/agents{path_of(what.agent_id)}/reruns", body, id)
     async for job in looks(channel, request, ports):
         result = job.result
@@ -64,7 +64,7 @@ async def compare(channel: ServerChannel, name: str, fork: str) -> RerunComparis
     return comparison_of((await channel.call(request, CompareShape)).comparison)
 
 
-def comparison_of(shape: JsonObject) -> RerunComparison:
+def comparison_of(shape: JsonMapping) -> RerunComparison:
     """Return the comparison that `everlog rerun --json` prints."""
     first = shape["first_difference"]
     return RerunComparison(
@@ -76,7 +76,7 @@ def comparison_of(shape: JsonObject) -> RerunComparison:
     )  # fmt: skip
 
 
-def _pair(shape: JsonObject) -> TurnPair:
+def _pair(shape: JsonMapping) -> TurnPair:
     return TurnPair(
         turn=shape["turn"], input=shape["input"], said=shape["said"],
         at=since_epoch(datetime.fromisoformat(shape["at"])), baseline=_side(shape["then"]),
@@ -84,16 +84,16 @@ def _pair(shape: JsonObject) -> TurnPair:
     )  # fmt: skip
 
 
-def _side(shape: JsonObject | None) -> TurnTrace | None:
+def _side(shape: JsonMapping | None) -> TurnTrace | None:
     return None if shape is None else msgspec.convert({**shape, "costs": _costs(shape)}, TurnTrace)
 
 
-def _costs(shape: JsonObject) -> CallCosts:
+def _costs(shape: JsonMapping) -> CallCosts:
     fields = {field: shape[name] for name, field in COSTS.items()}
     return CallCosts(**fields, latency_us=round(shape["latency_s"] * MICROSECONDS))
 
 
-def _divergence(shape: JsonObject | None) -> RerunDiverged | None:
+def _divergence(shape: JsonMapping | None) -> RerunDiverged | None:
     if shape is None:
         return None
     text = shape["text"].removeprefix(f"diverged at seq {shape['seq']}: ").removeprefix("diverged: ")

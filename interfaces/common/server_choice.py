@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from everlog.interfaces.client.server_channel import BlockingChannel
     from everlog.store import ExportHeader, RestoreReport
 
-AnswerT = TypeVar("AnswerT")
+ShapeT = TypeVar("ShapeT")
 SERVER_VARIABLE, KEY_VARIABLE, KEY_FILE_VARIABLE = "EVERLOG_SERVER", "EVERLOG_KEY", "EVERLOG_KEY_FILE"
 KEY_BYTES_MAX = 4096
 
@@ -112,7 +112,7 @@ class ChosenServer:
 
         return restore_from(self.channel, path)
 
-    def answer(self, path: str, kind: type[AnswerT], **query: object) -> AnswerT:
+    def answer(self, path: str, kind: type[ShapeT], **query: object) -> ShapeT:
         """Return what the server answers under a path. `query`: its parameters; those that are None are left out."""
         from everlog.interfaces.client.server_address import WireRequest
 

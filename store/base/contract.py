@@ -349,7 +349,7 @@ class Store(Protocol):
         ...
 
     def fork(
-        self, parent: str, at: int, name: str, *, event_id: str, closing: Sequence[Draft] = ()
+        self, parent: str, at: int, name: str, *, event_id: str, closing: Sequence[Draft] = (), by: str = ""
     ) -> Sequence[Record]:
         """Create the agent `name` from the records of `parent` up to seq `at` (1 to its head, inclusive): durable when
         it returns.
