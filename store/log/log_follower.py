@@ -7,12 +7,13 @@ frames only, and never locks or writes.
 Used by the archive (`archive`, `log_source`, `rebuild_table`), and by what follows logs for readers (`actors/feed`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
 from everlog.store.base.arrow_schema import SCHEMA, batch_in, records_of
 from everlog.store.base.arrow_values import int_value
+from everlog.store.base.contract import Head
 from everlog.store.base.disk import storage
 from everlog.store.base.lazy_pyarrow import pc
 from everlog.store.log.partition_reader import PartitionReader
@@ -60,14 +61,21 @@ class LogFollower:
                 return _UNKNOWN_BYTES
             return 0 if self._open is None else self._length(self._open) - self._offset
 
-    def skip_to_end(self) -> int:
-        """Move to the end of the log without reading closed files, and return the number of its last commit."""
+    def skip_to_end(self, passed: Callable[[pa.Table], None] = lambda _: None) -> int:
+        """Move to the end of the log without reading closed files, and return the number of its last commit.
+
+        `passed` gets the records that are passed over, those of the open file; some of them perhaps twice.
+        """
         while True:
             self._begin(load(self._where))
-            for _ in self._appended():
-                pass
+            for table in self._appended():
+                passed(table)
             if self._manifest_in_force():
                 return self._commit
+
+    def closed_heads(self) -> dict[str, Head]:
+        """Return the end of every stream in the closed files, as of the last move of this position."""
+        return {} if self._manifest is None else self._manifest.closed_heads()
 
     def since(self, commit: int, mark: str = "") -> Iterator[pa.Table]:
         """Yield the records of all commits after `commit`, in order, in tables of `store.SCHEMA` that hold whole

@@ -106,7 +106,7 @@ def _read(name: str, path: Path) -> Document | UnreadableDocument:
 
 
 def _sources(call: HttpCall) -> DocumentSources:
-    return call.service.system.sources
+    return call.service.system.sources.signed(call.caller.key_id)
 
 
 async def _known_source(call: HttpCall) -> str:
