@@ -73,7 +73,7 @@ def _export_one(args: Namespace, world: CommandEnvironment, name: str, path: Pat
 
 def _export_matching(args: Namespace, world: CommandEnvironment, folder: Path) -> int:
     """Export the agents that a pattern matches, a file each. The error of one agent does not stop the others."""
-    names, damaged = matching(args, world)
+    names, damaged, _ = matching(args, world)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
