@@ -10,10 +10,12 @@ from typing import Any
 
 import httpx2
 import msgspec
+import openai
 import pytest
 
 from tests.cluster.test_command_line_ray import ROOT, Shell
 from tests.support.cli.command_line import says
+from tests.support.http.openai_client import assistant, user
 from tests.support.http.served_store import SseEvent, sse
 
 pytestmark = [pytest.mark.ray, pytest.mark.long, pytest.mark.cluster]
@@ -102,6 +104,26 @@ async def calling(address: str) -> AsyncIterator[Caller]:
         yield Caller(client)
 
 
+async def through_openai(address: str) -> None:
+    """Talk to the same agent through OpenAI's client: resend, repeat, stream, edit, and in the background."""
+    async with openai.AsyncOpenAI(
+        base_url=f"{address}/openai/v1", api_key="none", max_retries=0,
+        http_client=httpx2.AsyncClient(trust_env=False, timeout=60),
+    ) as client:  # fmt: skip
+        said: list[Any] = [user("Hello again")]
+        first = await client.chat.completions.create(model="sam", messages=said)
+        assert await client.chat.completions.create(model="sam", messages=said) == first
+        said.append(assistant(first.choices[0].message.content or ""))
+        parts = await client.chat.completions.create(model="sam", messages=[*said, user("More")], stream=True)
+        assert "".join([part.choices[0].delta.content or "" async for part in parts]) == "Ahoy"
+        edited = await client.chat.completions.with_raw_response.create(model="sam", messages=[*said, user("Less")])
+        assert edited.headers["x-everlog-agent"].startswith("sam.chat-")
+        later = await client.responses.create(model="sam", input="Think", background=True)
+        events = [one.type async for one in await client.responses.retrieve(later.id, stream=True)]
+        assert events[-1] == "response.completed"
+        assert (await client.responses.retrieve(later.id)).output_text == "Ahoy"
+
+
 async def conversation(everlog: Shell) -> None:
     """Talk to an agent of the cluster over two servers."""
     seen: list[SseEvent] = []
@@ -139,6 +161,7 @@ async def conversation(everlog: Shell) -> None:
                         break
                 assert fed == [("sam", seq) for seq in range(1, head + 1)]
                 assert (await call("GET", "/cluster"))["running"]
+            await through_openai(address)
             server = ("--server", address)
             aside = asyncio.to_thread
             assert "Ahoy" in await aside(everlog, *server, "send", "sam", "And you?")
