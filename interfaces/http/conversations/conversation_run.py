@@ -174,6 +174,17 @@ def _prefix(request: ResentRequest) -> str:
     return f"{_OWN}{_hex(request.user, 8)}-"
 
 
+def _new_name(
+    call: HttpCall, request: ResentRequest, history: Sequence[ExchangeDigests], branches: Sequence[_Branch]
+) -> str:
+    """Return the id of a conversation that begins with a history: the same for a request that is repeated before the
+    log has it, and another one for each conversation that began with the same words before.
+    """
+    said = " ".join(one.asked.hex() + one.answered.hex() for one in history)
+    before = len({branch.conversation for branch in branches if branch.exchanges})
+    return f"{_prefix(request)}{_hex(f'{call.caller.key_id} {said} {before}', 12)}"
+
+
 def _hex(text: str, digits: int) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:digits]
 
@@ -218,8 +229,7 @@ async def _decided(
             )
         meaning = meaning_of(prior, question, histories, keyed=keyed, afresh=True)
     if isinstance(meaning, Begin):
-        count = len({branch.conversation for branch in branches if branch.exchanges})
-        name = request.name or f"{_prefix(request)}{_hex(f'{call.caller.key_id} {question.hex()} {count}', 12)}"
+        name = request.name or _new_name(call, request, [*prior, ExchangeDigests(question, b"")], branches)
         return await _appended(call, request, _Branch(request.root, name, ()), 0, ids)
     branch = branches[meaning.branch]
     if isinstance(meaning, Continue):

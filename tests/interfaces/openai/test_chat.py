@@ -129,6 +129,18 @@ def test_an_unknown_history_is_taken_in_and_then_answered(tmp_path: Path) -> Non
     assert b"Her name is Ada" in model.asked[0]
 
 
+def test_histories_with_the_same_question_are_conversations_of_their_own(tmp_path: Path) -> None:
+    """Two unknown histories that end with the same words are two conversations, each with its own answer."""
+
+    async def work(server: Served, client: openai.AsyncOpenAI) -> None:
+        for pet in ("cat", "dog"):
+            answer = await ask(client, user(f"I have a {pet}"), assistant("Nice."), user("What is it?"))
+            assert answer == f"A {pet}."
+        assert await said(server) == ["I have a cat", "What is it?", "I have a dog", "What is it?"]
+
+    run(tmp_path, Script([says("A cat."), says("A dog.")]), work)
+
+
 def test_instructions_of_the_program_are_beside_the_message(tmp_path: Path) -> None:
     """A system prompt goes to the model with the message that it came with, is in the log, and is not repeated."""
 
