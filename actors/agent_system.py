@@ -79,7 +79,7 @@ class AgentSystem:
         `limits`: see `ServiceOptions.limits`. `exact_names`: see `open_system`. `reading`, `prices`, `where`: agents
         for reading, prices of tokens and the place that handles show, where they are not those of the store.
         """
-        self.runtime, self.store = runtime, store
+        self.runtime, self.store, self.ask = runtime, store, ask
         self._placement = placement
         self._stream = name_of if exact_names else store.stream_of
         """Function that returns the stream of the agent of a name."""
@@ -234,18 +234,18 @@ class AgentSystem:
         return self._ports.ids.new(self._ports.clock.now())
 
     async def fork(
-        self, name: str, new_name: str, *, at: int | datetime | None = None, placement: Placement = "dedicated"
-    ) -> NewFork:
+        self, name: str, new_name: str, *, at: int | datetime | None = None, placement: Placement = "dedicated",
+        by: str = "",
+    ) -> NewFork:  # fmt: skip
         """Create the agent `new_name` from the state of `name` at a moment, and return a description of the fork.
 
         `at`: fork point as a seq (inclusive) or a time with a zone (the last record up to then); None: the head.
         `placement`: of the fork. The cost does not depend on the length of the log. The parent may be at work; nothing
         is written to its log. A turn that was open at the fork point is closed in the fork and is not run again.
-
-        Raises UnknownAgent; BadInput for a seq that does not exist, at which the agent was deleted or whose record was
-        erased, and for a name that is taken.
+        `by`: see `handle`. Raises UnknownAgent; BadInput for a seq of no record, an erased one or a deleted agent,
+        and for a name that is taken.
         """
-        forked: NewFork = await self._aside(partial(self._reading.fork, self._stream(name), new_name, at=at))
+        forked: NewFork = await self._aside(partial(self._reading.fork, self._stream(name), new_name, at=at, by=by))
         if placement == "shared":
             await (await self._exact().agent(forked.agent_id, create=False, keep_configuration=True)).move("shared")
         return forked

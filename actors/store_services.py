@@ -28,6 +28,10 @@ class DocumentSources:
         self._sources = sources
         self._aside = aside
 
+    def signed(self, by: str) -> "DocumentSources":
+        """Return these sources for a caller with a key, which the log names beside what is loaded. `by`: its id."""
+        return DocumentSources(self._sources.signed(by), self._aside)
+
     async def names(self) -> list[str]:
         """Return the names of all sources into which anything was ever loaded, sorted."""
         names: list[str] = await self._aside(self._sources.names)
@@ -86,6 +90,10 @@ class SharedBlocks:
         """Wrap the shared blocks of a store. `aside` runs work in a thread."""
         self._service = service
         self._aside = aside
+
+    def signed(self, by: str) -> "SharedBlocks":
+        """Return these blocks for a caller with a key, which the log names beside each edit. `by`: its id."""
+        return SharedBlocks(self._service.signed(by), self._aside)
 
     async def names(self) -> list[str]:
         """Return the names of all shared blocks, deleted ones too, sorted."""

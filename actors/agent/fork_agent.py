@@ -50,8 +50,10 @@ class NewFork(msgspec.Struct, frozen=True):
     """Turns that were open at the fork point; the fork does not run them again."""
 
 
-def fork(store: Store, reader: LogReader, parent: str, at: int, name: str, *, clock: Clock, ids: Ids) -> NewFork:
-    """Create `name` as `parent` was at seq `at`, which must exist.
+def fork(
+    store: Store, reader: LogReader, parent: str, at: int, name: str, *, clock: Clock, ids: Ids, by: str = ""
+) -> NewFork:
+    """Create `name` as `parent` was at seq `at`, which must exist. `by`: id of the key that the log names; or empty.
 
     Raises BadInput if the parent was deleted at that seq, if the record there was erased, or if the name is taken.
     """
@@ -67,7 +69,7 @@ def fork(store: Store, reader: LogReader, parent: str, at: int, name: str, *, cl
     now = clock.now()
     rows = [msgspec.structs.asdict(record) for record in records]
     closing = _closing(rows, woken.open_turns, parent, now, ids)
-    left = store.fork(parent, at, name, event_id=ids.new(now), closing=closing)
+    left = store.fork(parent, at, name, event_id=ids.new(now), closing=closing, by=by)
     return NewFork(left[0].agent_id, parent, at, left[-1].seq, woken.open_turns)
 
 

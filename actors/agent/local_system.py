@@ -242,19 +242,20 @@ class LocalSystem:
             return AgentSearcher(seat.projections, agent_id, HEAD, "UTC")
         return AgentSearcher.during(seat.projections, context, turn, self._services.archive, seat.journal.talk)
 
-    def fork(self, agent_id: str, name: str, *, at: int | datetime | None = None) -> fork_agent.NewFork:
+    def fork(self, agent_id: str, name: str, *, at: int | datetime | None = None, by: str = "") -> fork_agent.NewFork:
         """Create the agent `name` as this agent was at a seq or a time (None: its head).
 
         The cost does not depend on the log's length: nothing is copied, and nothing is written to the parent, which may
         be running. A turn that was open there is closed in the fork. The name of a deleted agent can be used again: the
         fork is then NAME@genN, the next generation of the name. Raises BadInput if the seq does not exist or its record
-        was erased, if the agent was deleted at that seq, or if the name is taken; UnknownAgent.
+        was erased, if the agent was deleted at that seq, or if the name is taken; UnknownAgent. `by`: id of the key
+        that the log names; empty: none.
         """
         stream = fork_agent.stream_for(self.store, name)
         reader = self._reader(agent_id)
         cut = seq_of(reader, agent_id, reader.head(agent_id).seq if at is None else at)
-        ports = self._ports
-        return fork_agent.fork(self.store, reader, name_of(agent_id), cut, stream, clock=ports.clock, ids=ports.ids)
+        ports, parent = self._ports, name_of(agent_id)
+        return fork_agent.fork(self.store, reader, parent, cut, stream, clock=ports.clock, ids=ports.ids, by=by)
 
     def move(self, agent_id: str, *, shared: bool) -> None:
         """Move the agent to another partition: its shard's, or one of its own. Raise StoreError, PartitionBusy."""

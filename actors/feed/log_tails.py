@@ -12,8 +12,10 @@ Used by the server's streams of one agent; `store_feed` has the records of all.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
+
+import pyarrow as pa
 
 from everlog.actors.ports.ports import Ports
 from everlog.events import EverlogError, Record
@@ -75,13 +77,20 @@ class _PartitionTail:
         self.hurry = asyncio.Event()
         """Set to have the partition looked at now."""
         self._follower = LogFollower(store.partition(name))
+        self.heads: dict[str, tuple[int, bool]] = {}
+        """Seq of the last record of each agent as far as this partition was read, and True if the agent moved away.
+
+        An agent may be missing.
+        """
         self._ports = ports
         self._commit = 0
+        self._looks: list[asyncio.Future[bool]] = []
+        """Callers that wait for a look at the partition that begins after they asked."""
 
     async def run(self) -> None:
         """Read and hand over until an error ends the tail, which all readers then get."""
         try:
-            self._commit = await self._ports.aside(self._follower.skip_to_end)
+            await self._ports.aside(self._find_end)
             self.ready.set()
             await self._hand_over()
         except EverlogError as error:
@@ -89,18 +98,50 @@ class _PartitionTail:
             for queue in [queue for queues in self.readers.values() for queue in queues]:
                 queue.error = error
                 queue.arrived.set()
+        finally:
+            self._answer(len(self._looks), is_read=False)
+
+    async def look(self) -> bool:
+        """Wait until all that is written by now was handed over. Return False if the tail ended before."""
+        if not self.ready.is_set():
+            return False
+        looked: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._looks.append(looked)
+        self.hurry.set()
+        return await looked
+
+    def _answer(self, count: int, *, is_read: bool) -> None:
+        for looked in self._looks[:count]:
+            if not looked.done():
+                looked.set_result(is_read)
+        del self._looks[:count]
 
     async def _hand_over(self) -> None:
         wait = BUSY_S
         while True:
-            self.hurry.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.hurry.wait(), wait)
+            self.hurry.clear()  # before the look: a call of `nudge` during it asks for another one
+            asked = len(self._looks)
             grew = await self._ports.aside(self._new)
             for record in grew:
+                self._note(record)
                 for queue in self.readers.get(record.agent_id, ()):
                     queue.put(record)
+            self._answer(asked, is_read=True)
             wait = BUSY_S if grew else min(wait * SLOWER, REST_S)
+
+    def _find_end(self) -> None:
+        """Move to the end of the partition, and note the head of each agent."""
+        last: dict[str, Record] = {}
+        self._commit = self._follower.skip_to_end(lambda table: last.update(_last_of_each(table)))
+        self.heads = {name: (head.seq, head.away) for name, head in self._follower.closed_heads().items()}
+        for record in last.values():
+            if record.seq > self.heads.get(record.agent_id, (0, False))[0]:
+                self._note(record)
+
+    def _note(self, record: Record) -> None:
+        self.heads[record.agent_id] = record.seq, is_departure(record)
 
     def _new(self) -> Sequence[Record]:
         """Return the records after those that were read before."""
@@ -113,6 +154,7 @@ class _PartitionTail:
                 found += records_of(table)
         except CommitRewritten:  # a crash took a commit that was never acknowledged: its place is read again
             self._commit -= 1
+            self.heads.clear()
         return found
 
 
@@ -131,6 +173,18 @@ class LogTails:
             if agent_id in tail.readers:
                 tail.hurry.set()
 
+    async def head(self, agent_id: str) -> int:
+        """Return the seq of the last record of an agent whose partition is followed now; 0 if it is not known here.
+
+        Only what is new is read of the partition.
+        """
+        partition = await self._ports.aside(self._store.partition_of, agent_id)
+        tail, _ = self._tails.get(partition, (None, None))
+        if tail is None or not await tail.look():
+            return 0
+        seq, is_away = tail.heads.get(agent_id, (0, False))
+        return 0 if is_away else seq
+
     async def follow(self, agent_id: str, after: int) -> AsyncIterator[Sequence[Record]]:
         """Yield the records of an agent after seq `after`, in order and each once: first those of the log, then new
         ones as they are written, for ever.
@@ -143,30 +197,36 @@ class LogTails:
             tail = self._join(partition, agent_id, queue)
             try:
                 await tail.ready.wait()
-                async for records in self._followed(agent_id, after, partition, queue):
+                async for records in self._followed(agent_id, after, partition, tail, queue):
                     after = records[-1].seq
                     yield records
             finally:
                 self._leave(partition, tail, agent_id, queue)
 
     async def _followed(
-        self, agent_id: str, after: int, partition: str, queue: _Queue
+        self, agent_id: str, after: int, partition: str, tail: _PartitionTail, queue: _Queue
     ) -> AsyncIterator[Sequence[Record]]:
         """Yield the records after a seq until the queue overflows or the agent is in another partition."""
         aside = self._ports.aside
-        reader: LogReader = await aside(self._store.reader, agent_id)
-        head = await aside(reader.head, agent_id)
-        # What is written after this head comes through the queue, unless the agent had already moved when it was read.
-        if await aside(self._store.partition_of, agent_id) != partition:
-            return
-        while after < head.seq:
-            records = await aside(_read, reader, agent_id, after + 1, min(head.seq, after + READ_RECORDS))
-            if not _continue(records, after):  # the agent moved while its log was opened: open it again
+        reader: LogReader | None = None
+        if agent_id in tail.heads:
+            head, away = tail.heads[agent_id]
+        else:
+            reader = await aside(self._store.reader, agent_id)
+            found = await aside(reader.head, agent_id)
+            head, away = found.seq, found.away
+            # What is written after this head comes through the queue, unless the agent had moved when it was read.
+            if await aside(self._store.partition_of, agent_id) != partition:
+                return
+        while after < head:
+            reader = reader or await aside(self._store.reader, agent_id)
+            records = await aside(_read, reader, agent_id, after + 1, min(head, after + READ_RECORDS))
+            if not records or not _continue(records, after):  # the agent moved meanwhile: open its log again
+                tail.heads.pop(agent_id, None)
                 return
             after = records[-1].seq
             yield records
         del reader  # it holds what it has read, and a reader may wait for days
-        away = head.away
         while not queue.overflowed:
             if away:  # the register names the new partition a moment later, or when the agent is opened next
                 await self._until_moved(agent_id, partition, queue)
@@ -216,6 +276,12 @@ class LogTails:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _last_of_each(table: pa.Table) -> Mapping[str, Record]:
+    """Return the last record of each agent in a table, by name."""
+    rows = {name: row for row, name in enumerate(table.column("agent_id").to_pylist())}
+    return {name: next(records_of(table.slice(row, 1))) for name, row in rows.items()}
 
 
 def _read(reader: LogReader, agent_id: str, first: int, last: int) -> Sequence[Record]:

@@ -62,6 +62,8 @@ class BlockEdit(msgspec.Struct, frozen=True, kw_only=True):
     base: int | None = None
     """Version on which the edit is based; None: any version."""
     author: str = ""
+    by: str = ""
+    """Id of the key with which the edit was asked for over HTTP."""
     limit: int | None = None
     """New limit; None: unchanged. The same holds for the next two fields."""
     description: str | None = None

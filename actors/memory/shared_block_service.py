@@ -5,8 +5,9 @@ Used by `AgentSystem`, by the synchronous API, and by the commands for shared bl
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from copy import copy
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -56,6 +57,13 @@ class SharedBlockService:
         self._blocks = blocks
         self._clock = clock
         self._ids = ids
+        self._by = ""
+
+    def signed(self, by: str) -> Self:
+        """Return this service with edits that name a key in the log. `by`: id of the key; empty: none."""
+        other = copy(self)
+        other._by = by  # noqa: SLF001 - its own class
+        return other
 
     def names(self) -> list[str]:
         """Return the names of all shared blocks, deleted ones too, sorted."""
@@ -143,7 +151,7 @@ class SharedBlockService:
     ) -> SharedBlock:
         name = block_of(stream_of_block(name))
         edit_id = event_id or self._ids.new(self._clock.now())
-        edit = BlockEdit(name=name, operation=operation, id=edit_id, **what)  # type: ignore[arg-type]
+        edit = BlockEdit(name=name, operation=operation, id=edit_id, by=self._by, **what)  # type: ignore[arg-type]
         made = await self._blocks.edit(edit)
         if made.error:
             now = made.newest

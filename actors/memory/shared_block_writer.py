@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+import msgspec
+
 from everlog.actors.memory.shared_block_rules import BlockEdit, BlockEditOutcome, SharedBlock, event_after, folded
 from everlog.actors.ports.effects import Ids
 from everlog.actors.ports.log_warnings import note_opening
@@ -336,6 +338,7 @@ class _Plan:
         at = time_of(edit.id)
         fresh = at is not None and 0 <= self._now - at < ID_KNOWN_US
         name = edit.id if fresh else self._ids.new(self._now)
+        event = msgspec.structs.replace(event, by=edit.by) if edit.by else event
         written = draft(event, event_id=name, recorded_at=self._now, turn=0, step=0, cause=None if fresh else edit.id)
         self.appends.append(Append(self._block.stream, self._head, [written]))
         self._head += 1

@@ -7,7 +7,8 @@ and by the commands for documents.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import msgspec
 
@@ -45,6 +46,13 @@ class Sources:
         self._note = note
         self._clock = clock
         self._ids = ids
+        self._by = ""
+
+    def signed(self, by: str) -> Self:
+        """Return these sources with documents that name a key in the log. `by`: id of the key; empty: none."""
+        other = copy(self)
+        other._by = by  # noqa: SLF001 - its own class
+        return other
 
     def names(self) -> list[str]:
         """Return the names of all sources into which anything was ever loaded, sorted."""
@@ -112,7 +120,7 @@ class Sources:
         try:
             note_opening(self._note, stream, log)
             seal_if_due(log, DERIVER)  # a killed load may have left frames to seal
-            load = _Writing(source, rows_of(log, stream), log, self._clock, self._ids)
+            load = _Writing(source, rows_of(log, stream), log, self._clock, self._ids, self._by)
             return load.run(documents, origins, prune=prune)
         finally:
             try:
@@ -180,19 +188,22 @@ class _Load:
 class _Writing(_Load):
     """A load that writes to a log."""
 
-    def __init__(self, source: str, rows: Sequence[Mapping[str, Any]], log: Log, clock: Clock, ids: Ids) -> None:
+    def __init__(
+        self, source: str, rows: Sequence[Mapping[str, Any]], log: Log, clock: Clock, ids: Ids, by: str
+    ) -> None:
         super().__init__(source, rows)
         self._log = log
         self._stream = stream_of(source)
         self._head = log.head(self._stream).seq
         self._clock = clock
         self._ids = ids
+        self._by = by
         self._batch: list[DocumentLoaded | DocumentRemoved] = []
         self._bytes = 0
 
     def write(self, event: DocumentLoaded | DocumentRemoved) -> None:
         """Add an event to the batch; a batch that is large enough is committed."""
-        self._batch.append(event)
+        self._batch.append(msgspec.structs.replace(event, by=self._by) if self._by else event)
         self._bytes += len(event.text.encode())
         if self._bytes >= BATCH_BYTES or len(self._batch) >= BATCH_DOCUMENTS:
             self.commit()

@@ -54,8 +54,12 @@ def list_pressure(store: FileStore, registered: Collection[str], *, until: int |
     fraction of the window), fraction, warned, summary_seq and summaries; see the projection `memory_pressure`. `until`
     and errors are as for `list_agents`.
     """
-    query = sql("fleet/pressure_listing").format(listing=sql("fleet/listing"))
-    return _list(store, registered, query, until=until)
+    return _list(store, registered, pressure_query(), until=until)
+
+
+def pressure_query() -> str:
+    """Return the SELECT of `list_pressure`, which has deleted agents too."""
+    return sql("fleet/pressure_listing").format(listing=sql("fleet/listing"))
 
 
 def list_costs(

@@ -55,7 +55,9 @@ records up to the moment the command began. Erased content is not exported, but
 files that were exported before the erasure still contain it.
 With a pattern: a file for each agent, in a folder, which may be new.
 With --all: the whole store, deleted agents too. The same folder again: only
-what has changed is written, and an interrupted export is completed."""
+what has changed is written, and an interrupted export is completed.
+With --af: an agent file of Letta. It has no place for archival memories, timers
+and derived memories; what is left out is listed."""
 
 _RESTORE = """\
 Every byte and every record is checked first; a damaged file changes nothing.
@@ -63,7 +65,9 @@ The agent gets its name and its hash chain back. If the agent exists with the
 same records, only missing records are added. A name used by another agent is
 rejected. An agent that was deleted since its export comes back under its name.
 If interrupted, run the same command again. A folder of `everlog export --all`
-is restored file by file; one that fails does not stop the rest."""
+is restored file by file; one that fails does not stop the rest.
+An agent file of Letta (.af) or MemGPT makes agents with its blocks, prompt,
+model and messages; what cannot be carried over is listed."""
 
 _DATASET = """\
 Writes {"messages": [{role, content, ...}]} for each conversation, for training
@@ -86,14 +90,16 @@ of it, frees the names that it was given."""
 
 def _importing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "file", metavar="FILE", help="JSON lines of {role, content, time, name?, ref?}, a ChatGPT export or a .af file"
+        "file",
+        metavar="FILE",
+        help="JSON lines of {role, content, time, name?, ref?}, a ChatGPT export, a .af file or MemGPT's saved agent",
     )
     parser.add_argument(
         "--format",
         metavar="FORMAT",
-        choices=("auto", "jsonl", "chatgpt", "letta"),
+        choices=("auto", "jsonl", "chatgpt", "letta", "memgpt"),
         default="auto",
-        help="jsonl, chatgpt, letta or auto: recognized by the content of the file (default: auto)",
+        help="jsonl, chatgpt, letta, memgpt or auto: recognized by the content of the file (default: auto)",
     )
     parser.add_argument(
         "--conversation", metavar="TITLE|ID", help="the conversation to import, of a file that has several"
@@ -168,11 +174,23 @@ def _exporting(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--with-sources", action="store_true", help="include the documents of all sources that the agent can search"
     )
+    parser.add_argument(
+        "--af", action="store_true",
+        help="write an agent file of Letta, as FILE.af does: blocks, prompt, model and messages",
+    )  # fmt: skip
     parser.add_argument("--force", action="store_true", help="overwrite an existing file")
 
 
 def _restoring(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE|DIR", help="file that `everlog export` wrote, or folder of --all")
+    parser.add_argument(
+        "file",
+        metavar="FILE|DIR",
+        help="file that `everlog export` wrote, folder of --all, or an agent file of Letta or MemGPT",
+    )
+    parser.add_argument(
+        "--new-name", dest="new", metavar="NEW",
+        help="name of the agent, for an agent file; {n} in it stands for its number (default: the name in the file)",
+    )  # fmt: skip
 
 
 def _dataset(parser: argparse.ArgumentParser) -> None:
@@ -208,7 +226,7 @@ COMMANDS = (
     ),
     CommandSpec(
         "import",
-        "manage.import_command:import_",
+        "manage.transfer.import_command:import_",
         "import past conversations; creates the agents that do not exist",
         "everlog import sam conversation.jsonl",
         (name, _importing, json, opening),
@@ -261,7 +279,7 @@ COMMANDS = (
     ),
     CommandSpec(
         "export",
-        "manage.export_commands:export",
+        "manage.transfer.export_commands:export",
         "write an agent to one file, with checksums, or those of a pattern to a folder",
         "everlog export sam sam.everlog",
         (_exporting, json),
@@ -270,7 +288,7 @@ COMMANDS = (
     ),
     CommandSpec(
         "dataset",
-        "manage.dataset_command:dataset",
+        "manage.transfer.dataset_command:dataset",
         "write conversations as JSON lines of chat messages",
         "everlog dataset 'support-*' --out conversations.jsonl --since 30d",
         (_dataset, json),
@@ -280,10 +298,10 @@ COMMANDS = (
     ),
     CommandSpec(
         "restore",
-        "manage.export_commands:restore",
+        "manage.transfer.export_commands:restore",
         "restore an agent from an export, after checking the file",
         "everlog restore sam.everlog",
-        (_restoring, json),
+        (_restoring, json, runtime),
         _RESTORE,
     ),
     CommandSpec(

@@ -1,11 +1,12 @@
-"""Arguments and help of the commands that answer HTTP, and of those that look after a server's keys. Imports nothing
-heavy.
+"""Arguments and help of the commands that other programs are reached by: a server, its keys, and traces. Imports
+nothing heavy.
 
 Used by `command_parser`, which is loaded at each start of `everlog`.
 """
 
 import argparse
 
+from everlog.interfaces.cli.args_selection import names, times
 from everlog.interfaces.cli.args_shared import base_url, json, placement, runtime, shards, tools
 from everlog.interfaces.cli.command_spec import CommandSpec
 from everlog.interfaces.common import argument_values
@@ -23,6 +24,15 @@ A key is shown once; the store has its SHA-256 only. Roles: `read` reads
 agents; `talk` also talks to them and edits their memory; `admin` also creates,
 deletes and erases them. With --tenant the key sees only agents, sources and
 shared blocks of that tenant, which are named TENANT~NAME in the store."""
+
+_TRACES = """\
+A trace for each turn that was opened in the time: a span for the turn, its
+steps, its requests to models and its functions, by OpenTelemetry's conventions
+for generative AI. It is made from the log, so the past can be exported, and
+again: the ids stay the same, and a turn's trace has the id of the event that
+opened it. Unfinished turns are left out. Keys for the receiver are read from
+OTEL_EXPORTER_OTLP_HEADERS. Words of people and models are only in it with
+--content."""
 
 
 def _serving(parser: argparse.ArgumentParser) -> None:
@@ -56,6 +66,17 @@ def _revoking(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("id", metavar="ID", help="id of the key, or its beginning")
 
 
+def _tracing(parser: argparse.ArgumentParser) -> None:
+    names(parser)
+    times(parser)
+    parser.add_argument(
+        "--otlp", metavar="URL", help="send the spans to a receiver, such as http://127.0.0.1:4318, as OTLP/JSON"
+    )
+    parser.add_argument("--out", metavar="FILE", help="write the spans to FILE, as OTLP/JSON, one request per line")
+    parser.add_argument("--content", action="store_true", help="include what users, the agent and its functions said")
+    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
+
+
 COMMANDS = (
     CommandSpec("serve", "http.serve_command:serve", "answer HTTP in front of the agents of the store",
                 "everlog serve --port 8284", (_serving, runtime, tools, base_url, json), _SERVE),
@@ -65,5 +86,8 @@ COMMANDS = (
                 (json,), reads_only=True),
     CommandSpec("keys revoke", "http.keys_commands:revoke", "revoke a key, at once and for ever",
                 "everlog keys revoke 019b8d2e", (_revoking, json)),
+    CommandSpec("traces", "show.traces_command:traces", "export turns as traces of OpenTelemetry",
+                "everlog traces 'support-*' --since 1d --otlp http://127.0.0.1:4318", (_tracing, json), _TRACES,
+                reads_only=True, usage="[PATTERN ...] --otlp URL | --out FILE"),
 )  # fmt: skip
 """In the order of the help."""

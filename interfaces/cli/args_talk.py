@@ -123,7 +123,7 @@ def _rerunning(parser: argparse.ArgumentParser) -> None:
     window(group)
     system(group)
     blocks(group, "replace the text of a memory block, or add a block; repeatable")
-    parser.set_defaults(runtime="local", persona=None, human=None, zone=None, preset=None, verify_first=None)
+    parser.set_defaults(runtime=None, persona=None, human=None, zone=None, preset=None, verify_first=None)
 
 
 COMMANDS = (

@@ -77,12 +77,12 @@ def _code(argv: Sequence[str] | None, world: "CommandEnvironment | None") -> int
 def parse(argv: Sequence[str] | None) -> Namespace:
     """Return the arguments. Raises SystemExit as argparse does.
 
-    The one text of a command, and paths, may come after its options: argparse alone takes them only before.
+    The one text or file of a command, and paths, may come after its options: argparse alone takes them only before.
     """
     words = sys.argv[1:] if argv is None else argv
     args, rest = parser(words).parse_known_args(words)
     if len(rest) == 1 and not rest[0].startswith("-"):
-        empty = next((name for name in ("text", "query") if getattr(args, name, "") is None), None)
+        empty = next((name for name in ("text", "query", "file") if getattr(args, name, "") is None), None)
         if empty is not None:
             setattr(args, empty, rest.pop())
     if not any(word.startswith("-") for word in rest) and hasattr(args, "paths"):

@@ -15,18 +15,16 @@ from typing import Any, NoReturn
 from everlog.actors.ports.ports import Ports
 from everlog.actors.ports.real_clock import make_store
 from everlog.events import Draft, EverlogError, Record, UnknownAgent, UsageError
+from everlog.interfaces.client.remote_figures import agent_pages
 from everlog.interfaces.client.remote_files import export_request
 from everlog.interfaces.client.server_address import WireRequest, is_missing, path_of
 from everlog.interfaces.client.server_channel import BlockingChannel
-from everlog.interfaces.wire.agents import AgentPage, AgentRow
+from everlog.interfaces.wire.agents import AgentRow
 from everlog.interfaces.wire.memory import RecordPage
 from everlog.projections import DERIVER
 from everlog.store import ExportedStream, FileLog, FileStore, Log, LogReader, States, name_of
 from everlog.store.backup.export_file import ExportReader
 from everlog.store.streams.register import Register, RegisterScan
-
-PAGE = 1000
-"""Agents of one request of a listing."""
 
 
 class MirrorStore(FileStore):
@@ -88,7 +86,7 @@ class MirrorStore(FileStore):
         self._refuse()
 
     def fork(
-        self, parent: str, at: int, name: str, *, event_id: str, closing: Sequence[Draft] = ()
+        self, parent: str, at: int, name: str, *, event_id: str, closing: Sequence[Draft] = (), by: str = ""
     ) -> Sequence[Record]:
         """Raise UsageError: the server makes forks."""
         self._refuse()
@@ -99,19 +97,27 @@ class MirrorStore(FileStore):
             "where the store is, with --store DIR. Nothing was changed."
         )
 
-    def rows(self, *, deleted: bool = True) -> Iterator[AgentRow]:
-        """Yield the agents of the server, by name."""
-        cursor: str | None = ""
-        while cursor is not None:
-            query = {"limit": str(PAGE), "cursor": cursor, "deleted": "true" if deleted else "false"}
-            page = self.channel.call(WireRequest("GET", "/agents", query=list(query.items())), AgentPage)
+    def rows(self) -> Iterator[AgentRow]:
+        """Yield the agents of the server, deleted ones too, by name."""
+        for page in agent_pages(self.channel, deleted=True):
             yield from page.agents
-            cursor = page.next
+
+    def forks_of(self, agent_id: str) -> dict[str, int]:
+        """Return the forks of an agent, and theirs, as the server lists them; see `Store.forks_of`."""
+        rows = list(self.rows())
+        found: dict[str, int] = {}
+        reached = [(agent_id, 2**53)]
+        for parent, shared in reached:  # which grows
+            for row in rows:
+                if row.parent == parent:
+                    found[row.agent] = min(shared, row.parent_seq or 0)
+                    reached.append((row.agent, found[row.agent]))
+        return dict(sorted(found.items()))
 
     def stream_of(self, name: str) -> str:
         """Return the stream of the agent that the server calls `name`; the name itself if there is none."""
         try:
-            return self._position(name).agent
+            return self.position(name).agent
         except UnknownAgent:
             return name_of(name)
 
@@ -127,7 +133,7 @@ class MirrorStore(FileStore):
         Raises UnknownAgent, and CorruptLog for records that do not fit their chain.
         """
         with self._lock:
-            at = self._position(stream).as_of if head is None else head
+            at = self.position(stream).as_of if head is None else head
             copy = self._copies.get(stream)
             if copy is not None and copy.to_seq >= at:
                 return
@@ -166,7 +172,7 @@ class MirrorStore(FileStore):
         except UnknownAgent:  # the server does not show it, and the export of the fork has the records that are needed
             return
 
-    def _position(self, name: str) -> RecordPage:
+    def position(self, name: str) -> RecordPage:
         """Return the stream of an agent of the server and its head. Raises UnknownAgent."""
         query = [("after", str(2**53)), ("limit", "1")]
         try:

@@ -1,27 +1,21 @@
-"""Exports, restores, queries and erasures of a server: answers and bodies that are files, and work that takes long."""
+"""Exports, restores and queries of a server: answers and bodies that are files."""
 
 import os
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import IO
 
-import msgspec
 import pyarrow as pa
 
-from everlog.actors.erasure.erase_planned import ErasureReport
-from everlog.actors.erasure.selection import Selection
 from everlog.events import BadInput, ClusterError, StoreError
-from everlog.interfaces.client.server_address import WireRequest, path_of, refusal_of
-from everlog.interfaces.client.server_channel import BlockingChannel, ServerChannel
-from everlog.interfaces.wire.jobs import JobShape
-from everlog.interfaces.wire.transfer import EraseBody, RestoredShape
-from everlog.store import ExportedStream, ExportHeader, Progress, RestoredStream, RestoreReport, open_private
+from everlog.interfaces.client.server_address import WireRequest, path_of
+from everlog.interfaces.client.server_channel import BlockingChannel
+from everlog.interfaces.wire.transfer import RestoredShape
+from everlog.store import ExportedStream, ExportHeader, RestoredStream, RestoreReport, open_private
 from everlog.store.backup.export_file import ExportReader
 
 EXPORT = "application/vnd.everlog.export"
-LOOK_S = 0.25
-"""Seconds between looks at a job."""
 
 
 def export_to(channel: BlockingChannel, name: str, path: Path, *, with_sources: bool, replace: bool) -> ExportHeader:
@@ -90,31 +84,3 @@ def table_of(content: bytes) -> pa.Table:
         return pa.ipc.open_stream(content).read_all()
     except pa.ArrowInvalid as error:
         raise ClusterError(f"The server answered no Arrow stream: {error}.") from error
-
-
-async def erase(
-    channel: ServerChannel,
-    path: str,
-    selection: Selection,
-    *,
-    derived: bool,
-    id: str,
-    sleep: Callable[[float], Awaitable[None]],
-    progress: Progress | None,
-) -> ErasureReport:
-    """Erase records, and wait until the job is done."""
-    body = EraseBody(
-        everything=selection.everything, seqs=[list(span) for span in selection.seqs], match=list(selection.match),
-        turns=list(selection.turns), persons=list(selection.persons), derived=derived,
-    )  # fmt: skip
-    job = await channel.call(WireRequest("POST", f"{path}/erasures", body, id), JobShape)
-    while job.state == "running":
-        await sleep(LOOK_S)
-        job = await channel.call(WireRequest("GET", f"/jobs{path_of(job.job)}"), JobShape)
-        if progress is not None and job.progress.total:
-            progress(job.progress.done, job.progress.total)
-    if job.problem is not None:
-        raise refusal_of(job.problem)
-    if job.state != "done":
-        raise ClusterError("The server that erased died. Erase again: that erases the rest.")
-    return msgspec.convert(job.result, ErasureReport)

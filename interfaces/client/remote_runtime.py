@@ -113,7 +113,7 @@ class RemoteRuntime:
                 if not (command.create and is_missing(error)):
                     raise
             else:
-                if not (shape.deleted and command.create):
+                if shape.settings and not (shape.deleted and command.create):
                     return commands.OpenReport(
                         born=False, model=shape.settings["model"], zone=shape.settings["zone"], head=shape.head,
                         turn=shape.turn, waiting=shape.waiting,

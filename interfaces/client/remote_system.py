@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
+import msgspec
 import pyarrow as pa
 
 from everlog.actors.agent import commands
@@ -23,30 +24,37 @@ from everlog.actors.agent_state import AgentState
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.batch_outcomes import outcomes_of
 from everlog.actors.erasure.erase_planned import ErasureReport
+from everlog.actors.erasure.erasure_plan import ErasurePlan
 from everlog.actors.erasure.selection import Selection
 from everlog.actors.ports.agent_constants import PAGE_RESULTS
 from everlog.actors.ports.effects import ANYTHING, Filters, Page
 from everlog.actors.ports.ports import Ports
 from everlog.actors.reply import SendOutcome
-from everlog.actors.rerun.rerun import RerunOptions, TurnPairCallback
+from everlog.actors.rerun.rerun import RerunOptions, RerunOutcome, TurnPairCallback
+from everlog.actors.rerun.rerun_comparison import RerunComparison
 from everlog.actors.runtime import Placement
 from everlog.actors.short_tracebacks import short_tracebacks
 from everlog.actors.store_services import DocumentSources, SharedBlocks
 from everlog.events import UsageError
 from everlog.interfaces.client.mirror_store import MirrorStore
 from everlog.interfaces.client.remote_documents import RemoteBlockService, RemoteSources
-from everlog.interfaces.client.remote_files import erase, export_to, restore_from, table_of
+from everlog.interfaces.client.remote_erasures import erase_request, plan_of, plan_request
+from everlog.interfaces.client.remote_files import export_to, restore_from, table_of
+from everlog.interfaces.client.remote_jobs import looks
+from everlog.interfaces.client.remote_reruns import compare, rerun
 from everlog.interfaces.client.remote_runtime import RemoteRuntime
 from everlog.interfaces.client.remote_search import search_agent, search_agents
 from everlog.interfaces.client.server_address import BodyT, WireRequest, path_of
 from everlog.interfaces.wire import agents as agent_shapes
 from everlog.interfaces.wire.sql import SqlBody
+from everlog.interfaces.wire.transfer import ErasurePlanShape
 from everlog.projections import Projections
 from everlog.store import (
     ExportHeader,
     Progress,
     RestoreReport,
     block_of,
+    is_agent,
     is_block,
     is_source,
     source_of,
@@ -149,9 +157,10 @@ class RemoteSystem(AgentSystem):
             yield sent
 
     async def fork(
-        self, name: str, new_name: str, *, at: int | datetime | None = None, placement: Placement = "dedicated"
-    ) -> NewFork:
-        """Create an agent from the state of another one at a moment; see `AgentSystem.fork`."""
+        self, name: str, new_name: str, *, at: int | datetime | None = None, placement: Placement = "dedicated",
+        by: str = "",
+    ) -> NewFork:  # fmt: skip
+        """Create an agent from the state of another one at a moment; see `AgentSystem.fork`. `by`: unused here."""
         moment = at.isoformat() if isinstance(at, datetime) else at
         body = agent_shapes.ForkBody(name=new_name, at=moment, placement=placement)
         made = await self._call(
@@ -199,18 +208,31 @@ class RemoteSystem(AgentSystem):
         self, name: str, selection: Selection, *, derived: bool = False, progress: Progress | None = None
     ) -> ErasureReport:
         """Erase the content of records in every file of the store; see `AgentSystem.erase`. This cannot be undone."""
-        return await erase(
-            self.runtime.channel, _path_of_stream(name), selection, derived=derived, id=self._new_id(),
-            sleep=self._ports.sleep, progress=progress,
-        )  # fmt: skip
+        request = erase_request(_path_of_stream(name), selection, derived=derived, id=self._new_id())
+        async for job in looks(self.runtime.channel, request, self._ports):
+            if progress is not None and job.progress.total:
+                progress(job.progress.done, job.progress.total)
+        return msgspec.convert(job.result, ErasureReport)
 
-    async def plan_erasure(self, name: str, selection: Selection, *, derived: bool = False) -> NoReturn:
-        """Raise UsageError: a plan is made where the whole store is, by `POST /agents/NAME/erasures/plan`."""
-        raise UsageError("An erasure is planned where the store is. Nothing was changed.")
+    async def plan_erasure(self, name: str, selection: Selection, *, derived: bool = False) -> ErasurePlan:
+        """Return what an erasure of an agent would take; see `AgentSystem.plan_erasure`. Raises UsageError for a source
+        or a shared block.
+        """
+        if not is_agent(name):
+            raise UsageError(f"An erasure of {name!r} is planned where the store is. Nothing was changed.")
+        request = plan_request(_path_of_stream(name), selection, derived=derived)
+        return plan_of(await self._call(request, ErasurePlanShape), selection)
 
-    async def rerun(self, what: RerunOptions, notify: TurnPairCallback = lambda _: None) -> NoReturn:
-        """Raise UsageError: a rerun is a job of the server, by `POST /agents/NAME/reruns`."""
-        raise UsageError("A rerun runs where the store is. Nothing was changed.")
+    async def rerun(self, what: RerunOptions, notify: TurnPairCallback = lambda _: None) -> RerunOutcome:
+        """Have the server repeat inputs in a fork; see `AgentSystem.rerun`.
+
+        The server continues if this call is cancelled. `notify` is called some seconds after a turn has ended.
+        """
+        return await rerun(self.runtime.channel, what, notify, id=self._new_id(), ports=self._ports)
+
+    async def compare(self, name: str, fork: str) -> RerunComparison:
+        """Compare an agent with one of its forks; see `AgentSystem.compare`."""
+        return await compare(self.runtime.channel, name, fork)
 
     async def _call(self, request: WireRequest, kind: type[BodyT], *, repeats: bool = True) -> BodyT:
         return await self.runtime.channel.call(request, kind, repeats=repeats)

@@ -12,29 +12,38 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from everlog.events import BadInput, UsageError
 
 if TYPE_CHECKING:
+    from everlog.actors.erasure.store_eraser import Eraser
     from everlog.actors.ports.ports import Ports
+    from everlog.actors.reports.fleet_listing import FleetListing
     from everlog.actors.runtime import Placement
     from everlog.interfaces.client.mirror_store import MirrorStore
     from everlog.interfaces.client.remote_documents import RemoteBlockService, RemoteSources
     from everlog.interfaces.client.remote_system import RemoteSystem
+    from everlog.interfaces.client.server_channel import BlockingChannel
     from everlog.store import ExportHeader, RestoreReport
 
+ShapeT = TypeVar("ShapeT")
 SERVER_VARIABLE, KEY_VARIABLE, KEY_FILE_VARIABLE = "EVERLOG_SERVER", "EVERLOG_KEY", "EVERLOG_KEY_FILE"
 KEY_BYTES_MAX = 4096
 
 FILES_ONLY = frozenset(
     {
-        "archive check", "archive rebuild", "archive status", "cluster status", "down", "erase", "fleet",
-        "keys create", "keys list", "keys revoke", "log check", "log repair-register", "log seal", "log stats",
-        "models", "ping", "preset add", "preset list", "preset remove", "preset show", "rerun", "serve", "up",
+        "archive check", "archive rebuild", "archive status", "cluster status", "down", "fleet", "keys create",
+        "keys list", "keys revoke", "log check", "log repair-register", "log seal", "log stats", "ping", "preset add",
+        "preset list", "preset remove", "preset show", "serve", "up",
     }
 )  # fmt: skip
 """Commands that look after the files or the processes of a store, where these are."""
+_BELONGS = {
+    "fleet": "it loads a store to measure it, and from here it would measure the network and this client",
+    "preset": "presets are files of the store; --persona FILE sends a text of this machine",
+}
+"""Reasons of commands, by their first word, that say more than "it looks after files"."""
 WITHOUT_STORE = frozenset({"", "completion", "config", "doctor", "explain", "help", "tour"})
 """Commands that concern this machine: they do not read the variable of the server."""
 OF_SERVER = ("runtime", "workspace", "allow_host", "helper", "base_url", "shards")
@@ -52,57 +61,94 @@ class ChosenServer:
         self._ports = ports
 
     @cached_property
+    def channel(self) -> "BlockingChannel":
+        """Requests to the server."""
+        from everlog.interfaces.client.server_channel import BlockingChannel
+
+        return BlockingChannel(self._address)
+
+    @cached_property
     def mirror(self) -> "MirrorStore":
         """Copies of the agents, for reading."""
         from everlog.interfaces.client.mirror_store import MirrorStore
-        from everlog.interfaces.client.server_channel import BlockingChannel
 
-        return MirrorStore(BlockingChannel(self._address), self._ports)
+        return MirrorStore(self.channel, self._ports)
 
     def connected(self, args: Namespace, placement: "Placement | None") -> "AbstractAsyncContextManager[RemoteSystem]":
         """Connect to the server while the block runs. Raises UsageError for options of the process of the agents."""
         from everlog.interfaces.client.connect import connected
 
-        _check_options(args)
+        check_no_options_of_server(args)
         return connected(self._address, self.mirror, self._ports, placement)
 
     def blocks(self) -> "RemoteBlockService":
         """Return the shared blocks."""
         from everlog.interfaces.client.remote_documents import RemoteBlockService
 
-        return RemoteBlockService(self.mirror.channel, self._ports)
+        return RemoteBlockService(self.channel, self._ports)
 
     def sources(self) -> "RemoteSources":
         """Return the sources of documents."""
         from everlog.interfaces.client.remote_documents import RemoteSources
 
-        return RemoteSources(self.mirror.channel)
+        return RemoteSources(self.channel)
 
     def query(self, query: str, **how: object) -> bytes:
         """Return the answer of an SQL query. `how`: fields of `SqlBody`; `form` is its format. Raises BadInput."""
         from everlog.interfaces.client.server_address import WireRequest
 
         body = {"query": query, "format": how.pop("form"), **how}
-        return self.mirror.channel.bytes_of(WireRequest("POST", "/sql", body))
+        return self.channel.bytes_of(WireRequest("POST", "/sql", body))
 
     def export(self, name: str, path: Path, *, with_sources: bool, replace: bool) -> "ExportHeader":
         """Download the export of an agent into a file. Return its header."""
         from everlog.interfaces.client.remote_files import export_to
 
-        return export_to(self.mirror.channel, name, path, with_sources=with_sources, replace=replace)
+        return export_to(self.channel, name, path, with_sources=with_sources, replace=replace)
 
     def restore(self, path: Path) -> "RestoreReport":
         """Upload an export. Return what was restored."""
         from everlog.interfaces.client.remote_files import restore_from
 
-        return restore_from(self.mirror.channel, path)
+        return restore_from(self.channel, path)
+
+    def answer(self, path: str, kind: type[ShapeT], **query: object) -> ShapeT:
+        """Return what the server answers under a path. `query`: its parameters; those that are None are left out."""
+        from everlog.interfaces.client.server_address import WireRequest
+
+        given = [(name, str(value)) for name, value in query.items() if value is not None]
+        return self.channel.call(WireRequest("GET", path, query=given), kind)
+
+    def listing(self, *, until: int | None = None, deleted: bool = False) -> "FleetListing":
+        """Return the listing of the agents; see `list_agents`."""
+        from everlog.interfaces.client.remote_figures import listing_of
+
+        return listing_of(self.channel, until=until, deleted=deleted)
+
+    def verify(self, name: str, sample: int | None, seed: str) -> Mapping[str, Any]:
+        """Have the server verify an agent. Return the report, as `everlog verify --json` prints it."""
+        from everlog.interfaces.client.remote_jobs import finished
+        from everlog.interfaces.client.server_address import WireRequest, path_of
+        from everlog.interfaces.wire.jobs import VerifyBody
+
+        body = VerifyBody(sample=sample, seed=seed)
+        return finished(self.channel, WireRequest("POST", f"/agents{path_of(name)}/verify", body, self._new_id()))
+
+    def eraser(self) -> "Eraser":
+        """Return the erasures in the store of the server."""
+        from everlog.interfaces.client.remote_erasures import RemoteEraser
+
+        return RemoteEraser(self.mirror, self._new_id)
+
+    def _new_id(self) -> str:
+        return self._ports.ids.new(self._ports.clock.now())
 
     def close(self) -> None:
         """Remove the copies, and close the connections for reading."""
-        mirror = vars(self).pop("mirror", None)
-        if mirror is not None:
-            mirror.channel.close()
-            mirror.close()
+        made = vars(self)
+        for part in ("mirror", "channel"):
+            if part in made:
+                made.pop(part).close()
 
     def __repr__(self) -> str:
         return f"<ChosenServer {self._address.url}>"
@@ -119,10 +165,10 @@ def choose_server(args: Namespace, ports: "Ports", environment: Mapping[str, str
     if given and getattr(args, "store", None):
         args.fail("give either --server or --store")
     if args.command in FILES_ONLY or args.command in WITHOUT_STORE:
+        why = _BELONGS.get(args.command.partition(" ")[0], "it looks after files or processes of its machine")
         raise UsageError(
-            f"`everlog {args.command}` is not carried out by a server: it looks after files or processes of the "
-            f"machine that it runs on. Run it there, without {'--server' if given else SERVER_VARIABLE} and with "
-            "--store DIR. Nothing was done."
+            f"`everlog {args.command}` is not carried out by a server: {why}. Run it beside the store, without "
+            f"{'--server' if given else SERVER_VARIABLE} and with --store DIR. Nothing was done."
         )
     return ChosenServer(named, key_in(environment), ports)
 
@@ -151,7 +197,8 @@ def key_in(environment: Mapping[str, str]) -> str | None:
         raise BadInput(f"The file of {KEY_FILE_VARIABLE} cannot be read: {type(error).__name__}.") from error
 
 
-def _check_options(args: Namespace) -> None:
+def check_no_options_of_server(args: Namespace) -> None:
+    """Raise UsageError for options of the process that runs the agents."""
     defaults = getattr(args, "defaults", None)
     tools = getattr(args, "tools", None)
     given = [name for name in OF_SERVER if getattr(args, name, None)]

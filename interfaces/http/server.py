@@ -20,19 +20,22 @@ from everlog.interfaces.http.core.service import HttpService
 from everlog.interfaces.http.letta.surface import LETTA_SURFACE
 from everlog.interfaces.http.letta.table import LETTA
 from everlog.interfaces.http.native.table import NATIVE
+from everlog.interfaces.http.openai.surface import OPENAI_SURFACE
+from everlog.interfaces.http.openai.table import OPENAI
 from everlog.interfaces.http.pages.docs_page import docs_pages
 
 STOP_S = 20
 """Seconds in which requests in progress finish when the server stops."""
 BACKLOG = 2048
-SURFACES = (LETTA_SURFACE,)
-"""Surfaces beside the native API, for clients of other makers."""
+SURFACES = (OPENAI_SURFACE, LETTA_SURFACE)
+"""Surfaces beside the native API."""
 
 
 def full_table(version: str) -> RouteTable:
     """Return all routes of a server. `version`: of everlog."""
     table: list[RouteTable] = []
-    routes = (*NATIVE, *LETTA, *described_by(lambda: table[0], version), *docs_pages(lambda: table[0], version))
+    pages = (*described_by(lambda: table[0], version), *docs_pages(lambda: table[0], version))
+    routes = (*NATIVE, *OPENAI, *LETTA, *pages)
     table.append(routes)
     return routes
 

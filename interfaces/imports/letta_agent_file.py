@@ -1,15 +1,26 @@
-"""Read a Letta agent file (`.af`): the memory blocks and the messages of each agent in it.
+"""Read a Letta agent file (`.af`): the memory blocks, the settings and the messages of each agent in it.
 
-Used by `read_conversations`. Nothing of the file is run: its tools are program text of others, and are only counted.
-The accepted shape is the one with lists `agents` and `blocks`; the flat file of early 2025 is refused.
+Used by `read_conversations`. Nothing of the file is run: its tools are program text of others, and those that everlog
+does not have itself are only counted. Both shapes are read: that with lists `agents` and `blocks`, and the flat one of
+early 2025, which has one agent.
 """
 
-import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from everlog.actors.agent.agent_setup import InitialBlock
-from everlog.actors.ports.agent_constants import BLOCK_CHARS, SEND_MESSAGE
+from everlog.actors.agent.agent_setup import InitialBlock, Settings
+from everlog.actors.functions.memgpt_functions import ALIASES, BUILTIN
+from everlog.actors.ports.agent_constants import (
+    BLOCK_CHARS,
+    DESCRIPTION_CHARS_MAX,
+    SEND_MESSAGE,
+    WINDOW_TOKENS_MAX,
+    WINDOW_TOKENS_MIN,
+)
+from everlog.actors.prompt.setting_limits import SAMPLING, WORD_CHARS_MAX
+from everlog.events import BadInput, Sampling
+from everlog.interfaces.imports.letta_messages import add_messages
 from everlog.interfaces.imports.past_conversation import (
     JsonMap,
     MessageCollector,
@@ -19,142 +30,146 @@ from everlog.interfaces.imports.past_conversation import (
     iso_us,
     objects,
 )
+from everlog.projections.time_zones import zone_of
 
-EVENTS = {"heartbeat", "login", "system_alert"}
-"""Values of `type` in a user's message that Letta itself wrote."""
+OWN_FUNCTIONS = {tool.name for tool in BUILTIN} | set(ALIASES)
+"""Names of functions that every agent here has, or knows by another name."""
+
+_LISTS = {
+    "files": "files", "sources": "document sources", "groups": "groups", "mcp_servers": "MCP servers",
+    "skills": "skills",
+}  # fmt: skip
+"""Lists of a file whose things an agent here does not get, and the words for them."""
+_OF_AGENT = {
+    "tags": "tags", "identity_ids": "identities", "tool_exec_environment_variables": "environment variables",
+    "secrets": "secrets",
+}  # fmt: skip
+"""The same, of an agent."""
 
 
 def letta_conversations(value: Any, source: str) -> Sequence[PastConversation]:
-    """Return the conversation of each agent of the file, with its memory blocks. Raises BadInput."""
+    """Return the conversation of each agent of the file, with its memory blocks and settings. Raises BadInput."""
+    if isinstance(value, dict) and "core_memory" in value and "agents" not in value:
+        return [_conversation({**value, "memory_blocks": value["core_memory"]}, {}, value, source)]
     if not isinstance(value, dict) or not isinstance(value.get("agents"), list):
-        raise bad(source, "it has no list `agents`, as a Letta agent file of version 2 has")
-    made = field(value, "created_at", str, source)
+        raise bad(source, "it has neither a list `agents` nor `core_memory`, as a Letta agent file has")
     blocks = {str(block.get("id")): block for block in objects(value, "blocks", source)}
-    tools = len(objects(value, "tools", source))
     return [
-        _conversation(agent, blocks, tools, made, f"{source}, agents[{number}]")
+        _conversation(agent, blocks, value, f"{source}, agents[{number}]")
         for number, agent in enumerate(objects(value, "agents", source))
     ]
 
 
-def _conversation(
-    agent: JsonMap, blocks: Mapping[str, JsonMap], tools: int, made: str | None, place: str
-) -> PastConversation:
+def _conversation(agent: JsonMap, blocks: Mapping[str, JsonMap], file: JsonMap, place: str) -> PastConversation:
     collector = MessageCollector()
-    if tools:
-        collector.left_out["tools"] = tools
-    at = None if made is None else iso_us(made, place)
-    for number, message in enumerate(objects(agent, "messages", place)):
-        where = f"{place}, messages[{number}]"
-        created = field(message, "created_at", str, where)
-        at = at if created is None else iso_us(created, where)
-        if at is None:
-            raise bad(where, "neither it nor the file has created_at")
-        try:
-            _add(collector, message, at, where)
-        except ValueError as error:
-            raise bad(where, str(error)) from error
+    collector.left_out.update(_not_carried(agent, file, place))
+    made = field(file, "created_at", str, place)
+    settings = _settings(agent, collector.left_out, place)
+    own = _blocks(agent, blocks, collector.left_out, place)
+    add_messages(collector, objects(agent, "messages", place), None if made is None else iso_us(made, place), place)
     return PastConversation(
         id=field(agent, "id", str, place, default=""),
         title=field(agent, "name", str, place, default=""),
         messages=collector.messages,
-        blocks=_blocks(agent, blocks, place),
-        left_out=dict(collector.left_out),
+        blocks=own,
+        settings=settings,
+        left_out=dict(+collector.left_out),
     )
 
 
-def _blocks(agent: JsonMap, blocks: Mapping[str, JsonMap], place: str) -> list[InitialBlock]:
+def _not_carried(agent: JsonMap, file: JsonMap, place: str) -> Counter[str]:
+    """Count what an agent here cannot have, by kind."""
+    tools = [tool for tool in objects(file, "tools", place) if tool.get("name") not in OWN_FUNCTIONS]
+    rules = [rule for rule in objects(agent, "tool_rules", place) if rule.get("tool_name") != SEND_MESSAGE]
+    found = {"tools": len(tools), "tool rules": len(rules)}
+    for of, names in ((file, _LISTS), (agent, _OF_AGENT)):
+        for key, words in names.items():
+            found[words] = len(field(of, key, (list, dict), place, default=[]))
+    return Counter({words: count for words, count in found.items() if count})
+
+
+def _settings(agent: JsonMap, left_out: Counter[str], place: str) -> Settings:
+    """Return the system prompt and the settings of the model; those that are unusable here are counted as left out."""
+    config = field(agent, "llm_config", dict, place, default={})
+    handle = field(agent, "model", str, place, default="")
+    model = field(config, "model", str, place, default="") or handle.partition("/")[2] or handle
+    window = field(config, "context_window", int, place)
+    if window is None:
+        window = field(agent, "context_window_limit", int, place)
+    if window is not None and not WINDOW_TOKENS_MIN <= window <= WINDOW_TOKENS_MAX:
+        left_out["context windows"] += 1
+        window = None
+    zone = field(agent, "timezone", str, place) or None
+    try:
+        zone_of(zone or "UTC")
+    except BadInput:
+        left_out["time zones"] += 1
+        zone = None
+    return Settings(
+        model=model.strip() or None,
+        window=window,
+        zone=zone,
+        system=field(agent, "system", str, place) or None,
+        sampling=_sampling(config, left_out, place),
+    )
+
+
+def _sampling(config: JsonMap, left_out: Counter[str], place: str) -> Sampling | None:
+    given: dict[str, Any] = {}
+    for name, kind in (("temperature", (int, float)), ("frequency_penalty", (int, float)), ("max_tokens", int)):
+        value = field(config, name, kind, place)
+        least, most, _ = SAMPLING[name]
+        if value is not None and least <= value <= most:
+            given[name] = value
+        elif value is not None:
+            left_out["sampling settings"] += 1
+    effort = field(config, "reasoning_effort", str, place)
+    if effort is not None:
+        given["reasoning_effort"] = effort
+    return Sampling(**given) if given else None
+
+
+def _blocks(agent: JsonMap, blocks: Mapping[str, JsonMap], left_out: Counter[str], place: str) -> list[InitialBlock]:
     """Return the agent's memory blocks: those that it names by id, and those inside of it."""
     named = field(agent, "block_ids", list, place, default=[])
     missing = [str(name) for name in named if str(name) not in blocks]
     if missing:
         raise bad(place, f"it names the block {missing[0][:60]!r}, which the file does not have")
     found = [blocks[str(name)] for name in named] + objects(agent, "memory_blocks", place)
-    made = []
+    made: dict[str, InitialBlock] = {}
     for number, block in enumerate(found):
-        where = f"{place}, block {number + 1}"
-        value = field(block, "value", str, where, default="")
-        made.append(
-            InitialBlock(
-                label=field(block, "label", str, where, default=""),
-                value=value,
-                limit=field(block, "limit", int, where, default=max(BLOCK_CHARS, len(value))),
-                description=field(block, "description", str, where, default=""),
-                read_only=field(block, "read_only", bool, where, default=False),
-            )
-        )
-    return made
+        one = _block(block, left_out, f"{place}, block {number + 1}")
+        if made.setdefault(one.label, one) is not one:
+            raise bad(place, f"it has two blocks with the label {one.label!r}")
+    return list(made.values())
 
 
-def _add(collector: MessageCollector, message: JsonMap, at: int, place: str) -> None:
-    role = field(message, "role", str, place, default="")
-    if not role:
-        raise bad(place, "it has no role")
-    ref = field(message, "id", str, place, default="")
-    text = _text(message.get("content"), collector, place)
-    if role == "user":
-        said = _packed(text)
-        if said is None:
-            collector.left_out["system events"] += 1
-        else:
-            collector.add("user", said, at, ref=ref, name=field(message, "name", str, place, default=""))
-    elif role == "assistant":
-        _add_reply(collector, message, text, at, ref, place)
-    else:
-        collector.left_out[f"{role[:40]} messages"] += 1
+def _label(given: str) -> str:
+    """Return a label with `_` for each character that labels here do not have."""
+    return "".join(one if one.isalnum() or one in "-_" else "_" for one in given)[:WORD_CHARS_MAX]
 
 
-def _add_reply(collector: MessageCollector, message: JsonMap, text: str, at: int, ref: str, place: str) -> None:
-    """Add what a reply said to the user: its calls of `send_message`, or its text if it calls nothing."""
-    calls = objects(message, "tool_calls", place)
-    if not calls:
-        collector.add("assistant", text, at, ref=ref)
-        return
-    if text.strip():
-        collector.left_out["thoughts"] += 1
-    for call in calls:
-        function = field(call, "function", dict, place, default={})
-        if function.get("name") != SEND_MESSAGE:
-            collector.left_out["function calls"] += 1
-            continue
-        arguments = _object(field(function, "arguments", str, place, default=""))
-        said = None if arguments is None else arguments.get("message")
-        if not isinstance(said, str):
-            raise bad(place, f"its call of {SEND_MESSAGE} has no message")
-        collector.add("assistant", said, at, ref=ref)
-
-
-def _text(content: Any, collector: MessageCollector, place: str) -> str:
-    """Return the text of a message's content; parts of other types are counted as left out."""
-    if content is None or isinstance(content, str):
-        return content or ""
-    if not isinstance(content, list):
-        raise bad(place, f"its content is of the type {type(content).__name__}")
-    texts = []
-    for part in content:
-        if not isinstance(part, dict):
-            raise bad(place, f"a part of its content is of the type {type(part).__name__}")
-        if part.get("type") == "text":
-            texts.append(field(part, "text", str, place, default=""))
-        else:
-            kind = str(part.get("type"))[:40]
-            collector.left_out["images" if kind == "image" else f"parts of the type {kind}"] += 1
-    return "\n".join(text for text in texts if text)
-
-
-def _packed(text: str) -> str | None:
-    """Return what a user said: Letta may pack it into JSON. None: Letta itself wrote the message."""
-    found = _object(text)
-    if found is None or "type" not in found:
-        return text
-    if found["type"] == "user_message" and isinstance(found.get("message"), str):
-        return str(found["message"])
-    return None if found["type"] in EVENTS else text
-
-
-def _object(text: str) -> JsonMap | None:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
+def _block(block: JsonMap, left_out: Counter[str], place: str) -> InitialBlock:
+    """Return a memory block. A label, description or limit that is unusable here is changed, and the change counted."""
+    value = field(block, "value", str, place, default="")
+    given, described = (
+        field(block, "label", str, place, default=""),
+        field(block, "description", str, place, default=""),
+    )
+    label, description, limit = _label(given), described, field(block, "limit", int, place, default=BLOCK_CHARS)
+    if not description.isprintable() or len(description) > DESCRIPTION_CHARS_MAX:
+        printable = "".join(character if character.isprintable() else " " for character in description)
+        description = " ".join(printable.split())[:DESCRIPTION_CHARS_MAX]
+    for words, changed in (
+        ("changed labels", label != given),
+        ("changed descriptions", description.split() != described.split()),
+        ("raised limits", "limit" in block and len(value) > limit),
+    ):
+        left_out[words] += changed
+    return InitialBlock(
+        label=label,
+        value=value,
+        limit=max(limit, len(value)),
+        description=description,
+        read_only=field(block, "read_only", bool, place, default=False),
+    )

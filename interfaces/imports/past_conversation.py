@@ -6,6 +6,7 @@ prompts of another system) is left out and counted.
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -13,13 +14,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from everlog.actors.agent.agent_setup import InitialBlock
+from everlog.actors.agent.agent_setup import InitialBlock, Settings
 from everlog.actors.agent.conversation_import import YEAR_MAX, YEAR_MIN, ImportedMessage
 from everlog.events import BadInput, MessageSent, UserMessage
 from everlog.events.times import moment, since_epoch
 
-FormatName = Literal["auto", "jsonl", "chatgpt", "letta"]
-FORMATS: Sequence[FormatName] = ("auto", "jsonl", "chatgpt", "letta")
+FormatName = Literal["auto", "jsonl", "chatgpt", "letta", "memgpt"]
 
 JsonMap = Mapping[str, Any]
 
@@ -36,6 +36,8 @@ class PastConversation(msgspec.Struct, frozen=True, kw_only=True):
     messages: Sequence[ImportedMessage]
     blocks: Sequence[InitialBlock] = ()
     """Memory blocks that came with it."""
+    settings: Settings = Settings()
+    """Settings of the agent that had it, of a file that has whole agents."""
     left_out: Mapping[str, int] = {}
     """Numbers of what was left out, by kind."""
 
@@ -59,24 +61,35 @@ class MessageCollector:
             self.messages.append(ImportedMessage(MessageSent(text=text, name=name, ref=ref, imported=True), moment(at)))
 
 
+_FORMAT_OF: Mapping[str, FormatName] = {
+    "mapping": "chatgpt",
+    "agents": "letta",
+    "core_memory": "letta",
+    "messages_total": "memgpt",
+}
+"""Format of a file by the keys of its object."""
+_LIST_OF_MESSAGES = re.compile(rb'\[\s*\{\s*"role"\s*:')
+
+
 def recognized(data: bytes) -> FormatName:
     """Return the format of a file by its content."""
     text = data.removeprefix(_BYTE_ORDER_MARK).lstrip()
     if text.startswith(b"["):
-        return "chatgpt"
+        return "memgpt" if _LIST_OF_MESSAGES.match(text) else "chatgpt"
+    if text.startswith(b'"'):  # Letta's client returned an agent file as a text, and programs wrote that as JSON
+        return "letta"
     first = _object_or_none(text.partition(b"\n")[0])
-    if first is not None and not {"mapping", "agents"} & first.keys():
+    if first is not None and not _FORMAT_OF.keys() & first.keys():
         return "jsonl"
-    whole = first if first is not None else _object_or_none(text)
-    if whole is not None and "mapping" in whole:
-        return "chatgpt"
-    return "letta" if whole is not None and "agents" in whole else "jsonl"
+    whole = (first if first is not None else _object_or_none(text)) or {}
+    return next((name for key, name in _FORMAT_OF.items() if key in whole), "jsonl")
 
 
 def parsed(data: bytes, place: str) -> Any:
-    """Decode JSON. Raises BadInput that names the place."""
+    """Decode JSON, also JSON in a text of JSON. Raises BadInput that names the place."""
     try:
-        return msgspec.json.decode(data.removeprefix(_BYTE_ORDER_MARK))
+        found = msgspec.json.decode(data.removeprefix(_BYTE_ORDER_MARK))
+        return msgspec.json.decode(found) if isinstance(found, str) else found
     except UnicodeDecodeError as error:
         raise bad(place, f"it is not UTF-8 (byte {error.start + 1})") from error
     except RecursionError as error:

@@ -5,12 +5,14 @@ Everything is checked here, before the first write.
 """
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from everlog.actors.agent.conversation_import import conversation
 from everlog.events import BadInput
 from everlog.interfaces.imports.chatgpt_export import chatgpt_conversations
 from everlog.interfaces.imports.letta_agent_file import letta_conversations
+from everlog.interfaces.imports.memgpt_checkpoint import memgpt_conversations
 from everlog.interfaces.imports.past_conversation import FormatName, PastConversation, parsed, recognized
 from everlog.store import name_of
 
@@ -20,13 +22,56 @@ TITLES_SHOWN = 10
 NUMBER = "{n}"
 """Stands in an agent's name for the number of a conversation in its file, from 1."""
 
+_READERS: Mapping[str, Callable[[Any, str], Sequence[PastConversation]]] = {
+    "chatgpt": chatgpt_conversations, "letta": letta_conversations, "memgpt": memgpt_conversations,
+}  # fmt: skip
+AGENT_FORMATS = ("letta", "memgpt")
+"""Formats that have whole agents: blocks, prompt and model besides the messages."""
+
 
 def read_conversations(data: bytes, source: str, wanted: FormatName) -> Sequence[PastConversation]:
     """Return the conversations of a file. `wanted`: its format; `auto`: recognized by content. Raises BadInput."""
     found = recognized(data) if wanted == "auto" else wanted
     if found == "jsonl":
         return [PastConversation(id="", title="", messages=conversation(io.BytesIO(data), source))]
-    return (chatgpt_conversations if found == "chatgpt" else letta_conversations)(parsed(data, source), source)
+    return _READERS[found](parsed(data, source), source)
+
+
+def read_agents(data: bytes, source: str) -> Sequence[PastConversation]:
+    """Return the agents of a file that has whole ones. Raises BadInput, also for a file of another format."""
+    found = recognized(data)
+    if found not in AGENT_FORMATS:
+        raise BadInput(
+            f"{source} is neither a file of `everlog export` nor an agent file of Letta or MemGPT. "
+            f"Conversations without an agent are read by `everlog import NAME {source}`. Nothing was restored."
+        )
+    return read_conversations(data, source, found)
+
+
+def named(found: Sequence[PastConversation], name: str | None, source: str) -> Mapping[str, PastConversation]:
+    """Return the agents to restore by the name that each gets: `name`, with `{n}` in it for several; None: the name in
+    the file.
+
+    Raises BadInput if the name of one is missing, or if two have the same.
+    """
+    if name is not None and NUMBER not in name and len(found) > 1:
+        raise BadInput(
+            f"{source} has {len(found)} agents: {_titles(found)}. Give {NUMBER} in the name, as in "
+            f"--new-name 'copy-{NUMBER}'. Nothing was restored."
+        )
+    wanted: dict[str, PastConversation] = {}
+    for number, one in enumerate(found, start=1):
+        given = one.title if name is None else name.replace(NUMBER, str(number))
+        if not given:
+            raise BadInput(f"{source}: agent {number} has no name. --new-name gives one. Nothing was restored.")
+        if wanted.setdefault(name_of(given), one) is not one:
+            raise BadInput(
+                f"{source} has two agents named {given!r}. --new-name 'copy-{NUMBER}' tells them apart. Nothing was "
+                "restored."
+            )
+    if not wanted:
+        raise BadInput(f"{source} has no agent. Nothing was restored.")
+    return wanted
 
 
 def chosen(

@@ -53,7 +53,7 @@ def configure(args: Namespace, world: CommandEnvironment) -> int:
 
 def _configure_matching(args: Namespace, world: CommandEnvironment, wanted: Settings) -> int:
     """Change the settings of the agents that a pattern matches. The error of one agent does not stop the others."""
-    names, damaged = matching(args, world)
+    names, damaged, _ = matching(args, world)
 
     async def change() -> Sequence[str]:
         async with agents_of(args, world) as system:

@@ -2,6 +2,8 @@
 
 Called by `cli.command_run`. The order counts: first list what goes, then release the agents, then erase the logs, then
 update the search index, which holds copies of the content. A command that was interrupted is run again as it was.
+
+With --server the server does all of it as a job, which continues if the command is interrupted.
 """
 
 import asyncio
@@ -9,17 +11,18 @@ import sys
 from argparse import Namespace
 from collections.abc import Sequence
 
-from everlog.actors.agent.local_system import AgentView, LocalSystem
-from everlog.actors.erasure.erase_planned import agents_to_unload, erase_planned
-from everlog.actors.erasure.erasure_plan import ErasurePlan, plan_erasure
+from everlog.actors.erasure.erase_planned import agents_to_unload
+from everlog.actors.erasure.erasure_plan import ErasurePlan
 from everlog.actors.erasure.selection import Selection
-from everlog.events import BadInput, RecordsErased
+from everlog.actors.erasure.store_eraser import Eraser, StoreEraser
+from everlog.events import BadInput
 from everlog.interfaces.common.agent_patterns import is_pattern, selects_many
 from everlog.interfaces.common.bootstrap import open_view, release, system_of
 from everlog.interfaces.common.error_output import complain, escape_line
 from everlog.interfaces.common.exits import interruptible
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.open_store import without_take_over
+from everlog.interfaces.common.server_choice import server_of
 from everlog.interfaces.manage import erasure_pages
 from everlog.interfaces.manage.many_erasures import COPIES, erase_matching
 from everlog.interfaces.output import json_shapes, progress_bar
@@ -28,16 +31,16 @@ from everlog.store import generation_of, name_of, typed
 
 def erase(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `erase`."""
-    system = system_of(args, world)
-    if is_pattern(args.name) and selects_many([args.name], system.agents()):
-        return erase_matching(args, world, system)
+    eraser = _eraser(args, world)
+    if is_pattern(args.name) and selects_many([args.name], eraser.names()):
+        return erase_matching(args, world, eraser)
     name = name_of(args.name)
-    with open_view(system, name, notify=False) as view:
-        head = view.head.seq
-        plan = plan_erasure(system.store, name, _selection(args, view), derived=args.derived)
+    head = eraser.head(name)
+    selection = _selection(args, name, head)
+    plan = eraser.plan(name, selection, derived=args.derived)
     if not plan.spans:
         # An interruption may have come after the logs and before the index.
-        erase_planned(system, plan)
+        eraser.erase(plan, selection, derived=args.derived)
         raise BadInput(_nothing(args, name))
     if args.json:
         erasure_pages.warn(plan)
@@ -53,9 +56,9 @@ def erase(args: Namespace, world: CommandEnvironment) -> int:
     asyncio.run(release(args, world, agents_to_unload(plan)))
     try:
         with without_take_over(), interruptible(), progress_bar.shown(f"erasing {name}") as moved:
-            report = erase_planned(system, plan, moved)
+            report = eraser.erase(plan, selection, derived=args.derived, progress=moved)
     except KeyboardInterrupt as error:
-        raise KeyboardInterrupt(_interrupted_message(system, plan, head)) from error
+        raise KeyboardInterrupt(_interrupted_message(args, eraser, plan, head)) from error
     if args.json:
         print(json_shapes.line(erasure_pages.shape(plan, report)))
     else:
@@ -67,16 +70,28 @@ def erase(args: Namespace, world: CommandEnvironment) -> int:
     return 0
 
 
-def _selection(args: Namespace, view: AgentView) -> Selection:
+def _eraser(args: Namespace, world: CommandEnvironment) -> Eraser:
+    """Return the erasures of the store, or of the server. Warn of a damaged end of the log of the agent."""
+    server = server_of(args)
+    if server is not None:
+        return server.eraser()
+    system = system_of(args, world)
+    if not is_pattern(args.name):
+        with open_view(system, args.name, notify=False):
+            pass
+    return StoreEraser(system)
+
+
+def _selection(args: Namespace, name: str, head: int) -> Selection:
     """Return what the arguments select. Ends the command if they select nothing, so that no agent is erased whole
     because an option was forgotten.
     """
     seqs = [span for spans in args.seqs for span in spans]
     if args.first is not None or args.last is not None:
-        seqs.append(_range(args, view))
+        seqs.append(_range(args, name, head))
     if not (args.all or seqs or args.match or args.turns or args.persons):
         args.fail(
-            f"say which records of {view.agent_id!r} to erase: --match WORDS, --seq N,N-M, --turn N, --person NAME, "
+            f"say which records of {name!r} to erase: --match WORDS, --seq N,N-M, --turn N, --person NAME, "
             "or --all for everything, its memory and settings too"
         )
     return Selection(everything=args.all, seqs=seqs, match=args.match, turns=args.turns, persons=args.persons)
@@ -102,11 +117,12 @@ def _forks_sentence(forks: Sequence[str]) -> str:
     return f" Also erased in its fork{'s' * (len(forks) > 1)} {escape_line(', '.join(forks))}." if forks else ""
 
 
-def _interrupted_message(system: LocalSystem, plan: ErasurePlan, head: int) -> str:
+def _interrupted_message(args: Namespace, eraser: Eraser, plan: ErasurePlan, head: int) -> str:
     """Return the state of an interrupted erasure, as a message."""
     name = plan.agent_id
-    later = system.store.reader(name).read(name, head + 1)
-    if any(record.type == RecordsErased.kind for record in later):
+    if server_of(args) is not None:
+        return "the server continues to erase. The same command again says what is left."
+    if eraser.was_erased(name, head + 1):
         seal = f"everlog log seal {escape_line(typed(name))}"
         return f"the erasure is in the log and is completed when the agent is opened next, or by `{seal}`."
     if len(plan.spans) > 1 or plan.forks:
@@ -114,12 +130,11 @@ def _interrupted_message(system: LocalSystem, plan: ErasurePlan, head: int) -> s
     return "nothing was erased."
 
 
-def _range(args: Namespace, view: AgentView) -> tuple[int, int]:
+def _range(args: Namespace, name: str, head: int) -> tuple[int, int]:
     """Return the first and the last seq, inclusive. Raise BadInput, which names the last record of the agent."""
-    head = view.head.seq
     first = 1 if args.first is None else args.first
     last = head if args.last is None else args.last
-    there = f"{view.agent_id!r} has records 1 to {head}. Nothing was erased."
+    there = f"{name!r} has records 1 to {head}. Nothing was erased."
     if first > head or last > head:
         beyond = f"--from {first}" if first > head else f"--to {last}"
         raise BadInput(f"{beyond} is beyond the last record: {there}")

@@ -9,7 +9,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from datetime import datetime
 
-from everlog.actors.agent.fork_agent import NewFork, ancestors
+from everlog.actors.agent.fork_agent import NewFork
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.events import UnknownAgent
 from everlog.interfaces.common import time_text
@@ -21,7 +21,7 @@ from everlog.interfaces.common.error_output import escape_line
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.open_store import without_take_over
 from everlog.interfaces.common.plural import plural
-from everlog.interfaces.manage.many_agents import for_each, matching
+from everlog.interfaces.manage.many_agents import AgentSelection, for_each, matching
 from everlog.interfaces.output import json_shapes
 from everlog.store import bare_name, name_of, typed
 
@@ -90,25 +90,27 @@ def delete(args: Namespace, world: CommandEnvironment) -> int:
 
 def _delete_matching(args: Namespace, world: CommandEnvironment, system: LocalSystem) -> int:
     """Delete the agents that a pattern matches, after one question. The error of one agent does not stop the others."""
-    names, damaged = matching(args, world)
-    forks = sorted({fork for name in names for fork in system.live_forks(name)} - set(names)) if args.with_forks else []
+    matched = matching(args, world)
+    names = matched.names
     if not args.yes:
         if not sys.stdin.isatty():
             args.fail("stdin is not a terminal: give --yes to confirm")
+        reached = {fork for name in names for fork in system.live_forks(name)} if args.with_forks else set()
+        forks = sorted(reached - set(names))
         also = f" and their forks {escape_line(', '.join(forks))}" if forks else ""
         answer = world.ask(f"Delete {escape_line(summary(names))}{also}? [y/N] ")
         if answer.strip().lower() not in ("y", "yes"):
             print(json_shapes.line({"deleted": []}) if args.json else "Nothing was deleted.")
             return 1
     with without_take_over():
-        ended, failed = asyncio.run(_delete_each(args, world, names))
+        ended, failed = asyncio.run(_delete_each(args, world, matched))
     said = f"Deleted {plural(len(ended), 'agent')}. Their records stay in the log."
     print(json_shapes.line({"deleted": list(ended)}) if args.json else said)
-    return int(bool(failed or damaged))
+    return int(bool(failed or matched.damaged))
 
 
 async def _delete_each(
-    args: Namespace, world: CommandEnvironment, names: Sequence[str]
+    args: Namespace, world: CommandEnvironment, matched: AgentSelection
 ) -> tuple[Sequence[str], Sequence[str]]:
     """Delete agents one after the other, forks before their parents. Return the deleted names and the others."""
     ended: list[str] = []
@@ -118,7 +120,7 @@ async def _delete_each(
             if name not in ended:
                 ended.extend(await system.delete(name, with_forks=args.with_forks))
 
-        left = sorted(names, key=lambda name: ancestors(system.store, name), reverse=True)
+        left = sorted(matched.names, key=lambda name: len(matched.ancestors(name)), reverse=True)
         return ended, await for_each(left, end, "deleted")
 
 

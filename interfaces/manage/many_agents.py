@@ -4,7 +4,7 @@ The error of one agent is printed and does not stop the others; the exit code is
 """
 
 from argparse import Namespace
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from everlog.actors.reports.fleet_listing import list_agents
@@ -14,6 +14,7 @@ from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.open_store import store_of
 from everlog.interfaces.common.plural import plural
+from everlog.interfaces.common.server_choice import server_of
 
 
 class AgentSelection(NamedTuple):
@@ -22,6 +23,13 @@ class AgentSelection(NamedTuple):
     names: Sequence[str]
     damaged: Sequence[str]
     """Errors of partitions that cannot be read: the pattern may match agents of theirs."""
+    parents: Mapping[str, str | None]
+    """Parents of all agents that were looked at; None for one that is no fork."""
+
+    def ancestors(self, name: str) -> Sequence[str]:
+        """Return the ancestors of an agent, the parent first."""
+        parent = self.parents.get(name)
+        return [] if parent is None else [parent, *self.ancestors(parent)]
 
 
 def matching(args: Namespace, world: CommandEnvironment, *, deleted: bool = False) -> AgentSelection:
@@ -30,12 +38,16 @@ def matching(args: Namespace, world: CommandEnvironment, *, deleted: bool = Fals
 
     Ends the command with exit code 2 if there is none.
     """
-    store = store_of(args, world)
-    listing = list_agents(store, store.register_files.scan().routes, deleted=deleted)
+    server = server_of(args)
+    if server is None:
+        store = store_of(args, world)
+        listing = list_agents(store, store.register_files.scan().routes, deleted=deleted)
+    else:
+        listing = server.listing(deleted=deleted)
     for error in listing.damaged:
         complain(error)
     names = select(args, [args.name], [row["agent_id"] for row in listing.rows])
-    return AgentSelection(names, listing.damaged)
+    return AgentSelection(names, listing.damaged, {row["agent_id"]: row["parent"] for row in listing.rows})
 
 
 async def for_each(names: Iterable[str], work: Callable[[str], Awaitable[object]], done: str) -> Sequence[str]:

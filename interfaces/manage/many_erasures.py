@@ -9,11 +9,11 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 
-from everlog.actors.agent.local_system import LocalSystem
-from everlog.actors.erasure.erase_planned import ErasureReport, agents_to_unload, erase_planned
-from everlog.actors.erasure.erasure_plan import ErasurePlan, plan_erasure
+from everlog.actors.erasure.erase_planned import ErasureReport, agents_to_unload
+from everlog.actors.erasure.erasure_plan import ErasurePlan
 from everlog.actors.erasure.selection import Selection
-from everlog.events import BadInput, EverlogError, RecordsErased
+from everlog.actors.erasure.store_eraser import Eraser
+from everlog.events import BadInput, EverlogError
 from everlog.interfaces.common.bootstrap import release
 from everlog.interfaces.common.error_output import complain, escape_line
 from everlog.interfaces.common.exits import interruptible
@@ -21,15 +21,14 @@ from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.open_store import without_take_over
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.manage import erasure_pages
-from everlog.interfaces.manage.many_agents import matching
+from everlog.interfaces.manage.many_agents import AgentSelection, matching
 from everlog.interfaces.output import json_shapes, progress_bar
-from everlog.store import Store
 
 COPIES = "Earlier copies still have the content: files of `everlog export`, and backups. Delete or replace them."
 NOTHING = ErasureReport(erased=0, left=0, bytes_before=0, bytes_after=0)
 
 
-def erase_matching(args: Namespace, world: CommandEnvironment, system: LocalSystem) -> int:
+def erase_matching(args: Namespace, world: CommandEnvironment, eraser: Eraser) -> int:
     """Erase what the arguments select of each agent that the pattern matches. Return the exit code: 1 if an agent
     failed, or if a damaged log may hold agents of the pattern.
 
@@ -38,12 +37,14 @@ def erase_matching(args: Namespace, world: CommandEnvironment, system: LocalSyst
     _check_selection(args)
     selection = Selection(everything=args.all, match=args.match, persons=args.persons)
     selection.check(args.name, 0)
-    names, damaged = matching(args, world, deleted=True)
-    names = sorted(names, key=lambda name: (len(_ancestors(system.store, name)), name))
-    plans, failed = _plans(system, names, selection, derived=args.derived)
+    matched = matching(args, world, deleted=True)
+    names = sorted(matched.names, key=lambda name: (len(matched.ancestors(name)), name))
+    plans, failed = _plans(eraser, matched, names, selection, derived=args.derived)
     found = {name: plan for name, plan in plans.items() if plan.spans}
-    _finish_interrupted(system, [plan for plan in plans.values() if not plan.spans])
-    faults = int(bool(failed or damaged))
+    for name, plan in plans.items():
+        if not plan.spans and eraser.was_erased(name):  # copies of content that an interrupted erasure has left
+            eraser.erase(plan, selection, derived=args.derived)
+    faults = int(bool(failed or matched.damaged))
     if not found:
         raise BadInput(f"{args.name!r} matches {plural(len(names), 'agent')}, and of none is a record left to erase.")
     _show(args, found)
@@ -55,7 +56,7 @@ def erase_matching(args: Namespace, world: CommandEnvironment, system: LocalSyst
         print("Nothing was erased.")
         return 1
     asyncio.run(release(args, world, dict.fromkeys(n for plan in found.values() for n in agents_to_unload(plan))))
-    reports, unfinished = _erase_each(args, system, found, selection)
+    reports, unfinished = _erase_each(args, eraser, found, selection)
     if args.json:
         done = [plan for name, plan in plans.items() if name not in unfinished]
         print(json_shapes.line([erasure_pages.shape(plan, reports.get(plan.agent_id, NOTHING)) for plan in done]))
@@ -79,14 +80,8 @@ def _check_selection(args: Namespace) -> None:
         args.fail(f"say which records of {args.name!r} to erase: --match WORDS, --person NAME, or --all for everything")
 
 
-def _ancestors(store: Store, name: str) -> Sequence[str]:
-    """Return the ancestors of an agent, the parent first."""
-    parent = store.parent_of(name)
-    return [] if parent is None else [parent[0], *_ancestors(store, parent[0])]
-
-
 def _plans(
-    system: LocalSystem, names: Sequence[str], selection: Selection, *, derived: bool
+    eraser: Eraser, matched: AgentSelection, names: Sequence[str], selection: Selection, *, derived: bool
 ) -> tuple[Mapping[str, ErasurePlan], Sequence[str]]:
     """Return the plan of each agent, and the names of those that cannot be planned, after their errors were printed."""
     plans: dict[str, ErasurePlan] = {}
@@ -95,21 +90,13 @@ def _plans(
         for number, name in enumerate(names):
             moved(number, len(names))
             try:
-                plans[name] = plan_erasure(system.store, name, selection, derived=derived)
+                plans[name] = eraser.plan(name, selection, derived=derived)
             except EverlogError as error:
-                if isinstance(error, BadInput) and not plans.keys().isdisjoint(_ancestors(system.store, name)):
+                if isinstance(error, BadInput) and not plans.keys().isdisjoint(matched.ancestors(name)):
                     continue  # the selected records of this fork are those of its parent, and go with them
                 complain(f"{name!r} was not erased: {error}", error.code)
                 failed.append(name)
     return plans, failed
-
-
-def _finish_interrupted(system: LocalSystem, plans: Sequence[ErasurePlan]) -> None:
-    """Remove copies of content that an earlier, interrupted erasure has removed from the logs."""
-    for plan in plans:
-        reader = system.store.reader(plan.agent_id)
-        if any(record.type == RecordsErased.kind for record in reader.read(plan.agent_id)):
-            erase_planned(system, plan)
 
 
 def _show(args: Namespace, found: Mapping[str, ErasurePlan]) -> None:
@@ -140,7 +127,7 @@ def _confirm(args: Namespace, world: CommandEnvironment, found: Mapping[str, Era
 
 
 def _erase_each(
-    args: Namespace, system: LocalSystem, found: Mapping[str, ErasurePlan], selection: Selection
+    args: Namespace, eraser: Eraser, found: Mapping[str, ErasurePlan], selection: Selection
 ) -> tuple[Mapping[str, ErasureReport], Sequence[str]]:
     """Erase the agents of the plans, and tell the outcome of each. Return the reports of those that were erased, and
     the names of the others. Ctrl-C ends it after a message about the rest.
@@ -153,9 +140,9 @@ def _erase_each(
             for name, plan in found.items():
                 try:
                     if reached & plan.spans.keys():  # an earlier erasure has taken some of these records
-                        plan = plan_erasure(system.store, name, selection, derived=args.derived)
+                        plan = eraser.plan(name, selection, derived=args.derived)
                     with progress_bar.shown(f"erasing {name}") as moved:
-                        reports[name] = erase_planned(system, plan, moved)
+                        reports[name] = eraser.erase(plan, selection, derived=args.derived, progress=moved)
                 except EverlogError as error:
                     complain(f"{name!r} was not erased: {error}", error.code)
                     failed.append(name)

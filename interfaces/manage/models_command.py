@@ -25,6 +25,7 @@ from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.model_choice import model_address, probe_and_save
 from everlog.interfaces.common.open_store import root_of
 from everlog.interfaces.common.plural import plural
+from everlog.interfaces.common.server_choice import check_no_server, server_of
 from everlog.interfaces.output import json_shapes
 from everlog.interfaces.output.show_pages import show
 
@@ -44,8 +45,16 @@ def models(args: Namespace, world: CommandEnvironment) -> int:
     if args.action == "test":
         if not args.model:
             args.fail("MODEL is missing: everlog models test MODEL")
+        check_no_server(args, "The test of a model")
         return _test(args, world)
-    rows = list(rows_of(root_of(args)))
+    server = server_of(args)
+    rows: Sequence[Mapping[str, Any]]
+    if server is None:
+        rows = list(rows_of(root_of(args)))
+    else:
+        from everlog.interfaces.wire.sql import ModelsShape
+
+        rows = server.answer("/models", ModelsShape).models
     if args.json:
         print(json_shapes.line(rows))
     else:

@@ -16,6 +16,7 @@ from everlog.interfaces.common.as_of import time_of_option
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.open_store import store_of
+from everlog.interfaces.common.server_choice import server_of
 from everlog.interfaces.output import json_shapes
 from everlog.store import FileStore, check_register
 
@@ -37,12 +38,9 @@ SORTS: Mapping[str, tuple[SortKey, bool]] = {
 
 def agents(args: Namespace, world: CommandEnvironment) -> int:
     """Run `everlog agents` and return its exit code."""
-    store = store_of(args, world)
-    scan = store.register_files.scan()
-    listing = list_agents(store, scan.routes, until=time_of_option(args, world))
-    faults = report_damage([*listing.damaged, *check_register(store, scan=scan).errors])
-    given = store.aliases.shown()
-    rows = [{**row, "name": given.get(row["agent_id"], row["agent_id"])} for row in chosen_rows(args, listing)]
+    listing, errors = _listed(args, world)
+    faults = report_damage([*listing.damaged, *errors])
+    rows = chosen_rows(args, listing)
     shown = ordered(args, rows, SORTS)
     if args.json:
         print(json_shapes.line([json_shapes.agent(row) for row in shown]))
@@ -51,6 +49,19 @@ def agents(args: Namespace, world: CommandEnvironment) -> int:
 
         show_pages.show(fleet_pages.agents(shown, world.clock.now(), more=len(rows) - len(shown)))
     return int(faults)
+
+
+def _listed(args: Namespace, world: CommandEnvironment) -> tuple[FleetListing, Sequence[str]]:
+    """Return the agents, each with its newest name, and the errors of the register."""
+    until, server = time_of_option(args, world), server_of(args)
+    if server is not None:
+        return server.listing(until=until), ()
+    store = store_of(args, world)
+    scan = store.register_files.scan()
+    listing = list_agents(store, scan.routes, until=until)
+    given = store.aliases.shown()
+    rows: list[FleetRow] = [{**row, "name": given.get(row["agent_id"], row["agent_id"])} for row in listing.rows]
+    return FleetListing(rows, listing.damaged), check_register(store, scan=scan).errors
 
 
 def lists_agents(args: Namespace, store: FileStore) -> bool:

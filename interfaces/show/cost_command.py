@@ -7,6 +7,7 @@ import os
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 
+import msgspec
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -14,12 +15,13 @@ from rich.text import Text
 from everlog.actors.gateway.gateway_limits import limits_from
 from everlog.actors.gateway.store_prices import prices_of
 from everlog.actors.reports.call_costs import CostRow, costs_by_day, summed
-from everlog.actors.reports.fleet_listing import list_costs
+from everlog.actors.reports.fleet_listing import FleetListing, list_costs
 from everlog.actors.reports.fleet_sql import fleet_views
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.bootstrap import open_view, system_of
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.open_store import root_of, store_of
+from everlog.interfaces.common.server_choice import server_of
 from everlog.interfaces.output import fleet_pages, json_shapes
 from everlog.interfaces.output.terminal_output import one_line
 from everlog.interfaces.show.agents_command import SortKey, chosen_rows, lists_agents, ordered, report_damage
@@ -39,13 +41,8 @@ def cost(args: Namespace, world: CommandEnvironment) -> int:
     """Run `everlog cost` and return its exit code."""
     if lists_agents(args, store_of(args, world)):
         return _cost_of_each(args, world)
-    prices = prices_of(root_of(args), limits_from(os.environ))
-    today = time_text.iso(world.clock.now())[:10]
     name = name_of(args.names[0]) if args.names else None
-    budget = _budget(args, world, name) if name is not None else {}
-    with fleet_views(store_of(args, world), agent=name, prices=lambda: prices) as (views, _):
-        rows = costs_by_day(views, today, args.days)
-    shape = _shape(rows, name, today, prices.currency, budget)
+    shape = _cost_by_day(args, world, name)
     if args.json:
         print(json_shapes.line(shape))
         return 0
@@ -55,23 +52,53 @@ def cost(args: Namespace, world: CommandEnvironment) -> int:
     return 0
 
 
-def _cost_of_each(args: Namespace, world: CommandEnvironment) -> int:
-    """Show a row for each agent that the patterns match, and the sum of all of them."""
+def _cost_by_day(args: Namespace, world: CommandEnvironment, name: str | None) -> json_shapes.JsonObject:
+    """Return the costs by day and model, of one agent with its budget or of all, in JSON."""
+    server = server_of(args)
+    if server is not None:
+        from everlog.interfaces.wire.sql import CostShape
+
+        shape: json_shapes.JsonObject = msgspec.to_builtins(
+            server.answer("/cost", CostShape, agent=name, days=args.days)
+        )
+        return shape
+    prices = prices_of(root_of(args), limits_from(os.environ))
+    today = time_text.iso(world.clock.now())[:10]
+    budget = _budget(args, world, name) if name is not None else {}
+    with fleet_views(store_of(args, world), agent=name, prices=lambda: prices) as (views, _):
+        rows = costs_by_day(views, today, args.days)
+    return _shape(rows, name, today, prices.currency, budget)
+
+
+def _listed(args: Namespace, world: CommandEnvironment) -> tuple[FleetListing, str, str]:
+    """Return the costs of each agent, today, and the currency."""
+    server = server_of(args)
+    if server is not None:
+        from everlog.interfaces.wire.sql import CostOfAgents
+
+        found = server.answer("/cost/agents", CostOfAgents, days=args.days)
+        rows = [{**msgspec.structs.asdict(row), "agent_id": row.agent} for row in found.rows]
+        return FleetListing(sorted(rows, key=lambda row: row["agent_id"]), []), found.today, found.currency
     store, prices = store_of(args, world), prices_of(root_of(args), limits_from(os.environ))
     today = time_text.iso(world.clock.now())[:10]
     registered = store.register_files.scan().routes
-    listing = list_costs(store, registered, today=today, days=args.days, prices=prices)
+    return list_costs(store, registered, today=today, days=args.days, prices=prices), today, prices.currency
+
+
+def _cost_of_each(args: Namespace, world: CommandEnvironment) -> int:
+    """Show a row for each agent that the patterns match, and the sum of all of them."""
+    listing, today, currency = _listed(args, world)
     faults = report_damage(listing.damaged)
     rows = chosen_rows(args, listing)
     shown = ordered(args, rows, SORTS)
     total = summed(rows)
     if args.json:
-        shape = {"today": today, "currency": prices.currency, "rows": list(map(json_shapes.cost, shown))}
+        shape = {"today": today, "currency": currency, "rows": list(map(json_shapes.cost, shown))}
         print(json_shapes.line({**shape, "total": total}))
         return int(faults)
     from everlog.interfaces.output import show_pages
 
-    show_pages.show(fleet_pages.cost(shown, total, prices.currency, more=len(rows) - len(shown)))
+    show_pages.show(fleet_pages.cost(shown, total, currency, more=len(rows) - len(shown)))
     return int(faults)
 
 

@@ -15,16 +15,20 @@ from everlog.actors.ports.agent_constants import PAGE_RESULTS
 from everlog.actors.ports.effects import Filters, Page, Place, in_place
 from everlog.actors.reports.fleet_search import FleetQuery, SearchReports, search_agents, searched_agents
 from everlog.events import BadInput, EverlogError, FunctionError
+from everlog.events.times import moment
 from everlog.interfaces.common.agent_patterns import is_pattern, select, selects_many
 from everlog.interfaces.common.as_of import time_of_option
-from everlog.interfaces.common.bootstrap import archive_of, searching, system_of
+from everlog.interfaces.common.bootstrap import agents_of, archive_of, searching, system_of
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.input_text import check_text
 from everlog.interfaces.common.open_store import lines_of, store_of
 from everlog.interfaces.common.plural import plural
+from everlog.interfaces.common.server_choice import ChosenServer, server_of
 from everlog.interfaces.output import json_shapes, progress_bar
 
+NAMED_MAX = 200
+"""Names of agents that one request to a server holds."""
 QUERY_RESULTS = 10
 """Results for each query of a file."""
 
@@ -82,7 +86,11 @@ def _search_many(args: Namespace, world: CommandEnvironment, filters: Filters) -
     """
     if args.queries:
         args.fail("--queries searches one agent: give its NAME")
-    until = time_of_option(args, world)
+    until, server = time_of_option(args, world), server_of(args)
+    if server is not None and not args.words:
+        found = asyncio.run(_find_there(args, world, server, filters, until))
+        _show(args, world, found, "UTC", with_agent=True)
+        return 0
     store = store_of(args, world)
     names, damaged = searched_agents(store, until)
     faults = list(damaged)
@@ -111,6 +119,23 @@ def _search_many(args: Namespace, world: CommandEnvironment, filters: Filters) -
         complain(fault)
     _show(args, world, found, "UTC", with_agent=True)
     return int(bool(faults))
+
+
+async def _find_there(
+    args: Namespace, world: CommandEnvironment, server: ChosenServer, filters: Filters, until: int | None
+) -> Page:
+    """Return a page of results that a server finds in all agents, or in those that the pattern matches."""
+    names = None
+    if not args.all:
+        names = select(args, [args.name], [row["agent_id"] for row in server.listing(until=until).rows])
+    if names is not None and len(names) > NAMED_MAX:
+        raise BadInput(
+            f"{args.name!r} matches {len(names):,} agents, and a server takes {NAMED_MAX} names. Narrow the pattern, "
+            "or search --all."
+        )
+    as_of = None if until is None else moment(until)
+    async with agents_of(args, world) as system:
+        return await system.search(args.query, args.page - 1, PAGE_RESULTS, filters, agents=names, as_of=as_of)
 
 
 def _show(args: Namespace, world: CommandEnvironment, found: Page, zone: str, *, with_agent: bool = False) -> None:

@@ -16,13 +16,15 @@ from everlog.actors.agent.local_system import AgentView
 from everlog.actors.formats import render_request
 from everlog.actors.prompt import context_fit
 from everlog.actors.prompt.context import Context, context_of, is_configured
-from everlog.actors.reports.fleet_listing import list_pressure
+from everlog.actors.reports.fleet_listing import FleetListing, list_pressure, pressure_query
 from everlog.events import CATALOGUE, AgentConfigured, BadInput, Record, is_erased
+from everlog.interfaces.common import time_text
 from everlog.interfaces.common.as_of import time_of_option
 from everlog.interfaces.common.bootstrap import opened_view
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.open_store import store_of
+from everlog.interfaces.common.server_choice import server_of
 from everlog.interfaces.output import json_shapes
 from everlog.interfaces.show.agents_command import SortKey, chosen_rows, lists_agents, ordered, report_damage
 from everlog.store import LogReader, name_of
@@ -121,9 +123,7 @@ PRESSURE_SORTS: Mapping[str, tuple[SortKey, bool]] = {
 
 def _pressure_of_each(args: Namespace, world: CommandEnvironment) -> int:
     """Show a row for each agent that the patterns match, without the next request, which no column has."""
-    store = store_of(args, world)
-    registered = store.register_files.scan().routes
-    listing = list_pressure(store, registered, until=time_of_option(args, world))
+    listing = _pressures(args, world)
     faults = report_damage(listing.damaged)
     rows = chosen_rows(args, listing)
     shown = ordered(args, rows, PRESSURE_SORTS)
@@ -134,6 +134,18 @@ def _pressure_of_each(args: Namespace, world: CommandEnvironment) -> int:
 
     show_pages.show(fleet_pages.pressure(shown, more=len(rows) - len(shown)))
     return int(faults)
+
+
+def _pressures(args: Namespace, world: CommandEnvironment) -> FleetListing:
+    until, server = time_of_option(args, world), server_of(args)
+    if server is None:
+        store = store_of(args, world)
+        return list_pressure(store, store.register_files.scan().routes, until=until)
+    import pyarrow as pa
+
+    as_of = None if until is None else time_text.iso(until)
+    rows = pa.ipc.open_stream(server.query(pressure_query(), form="arrow", as_of=as_of)).read_all().to_pylist()
+    return FleetListing([row for row in rows if not row["deleted"]], [])
 
 
 def pressure_shape(view: AgentView) -> json_shapes.JsonObject:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from everlog.actors.gateway.gateway_limits import limits_from
 from everlog.actors.gateway.store_prices import prices_of
 from everlog.actors.reports.fleet_sql import fleet_views
-from everlog.events import BadInput
+from everlog.events import BadInput, UsageError
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.as_of import time_of_option
 from everlog.interfaces.common.error_output import complain, sanitize
@@ -53,6 +53,7 @@ def write_answer(args: Namespace, form: str, at: int, views: FleetViews, positio
 
 def server_answer(args: Namespace, world: CommandEnvironment, server: ChosenServer, form: str, query: str) -> None:
     """Have a server run one query, and write its answer in the form that the arguments name. Raises BadInput."""
+    check_no_limits(args)
     until = time_of_option(args, world)
     content = server.query(
         query, form="json" if form == "json" else "arrow", agent=args.agent or "", params=dict(args.params),
@@ -71,6 +72,16 @@ def server_answer(args: Namespace, world: CommandEnvironment, server: ChosenServ
     else:
         with _out(args) as out:
             sql_output.write(form, rows.schema, iter(rows.to_batches()), out)
+
+
+def check_no_limits(args: Namespace) -> None:
+    """Raise UsageError for the options of a query that reads files here, as it is sent to a server."""
+    for option in ("memory", "skip_damaged"):
+        if getattr(args, option):
+            raise UsageError(
+                f"--{option.replace('_', '-')} is for a query that reads the files of a store: a server has limits of "
+                "its own. Nothing was run."
+            )
 
 
 def complain_with_place(error: BadInput, views: FleetViews, query: str) -> None:

@@ -17,13 +17,16 @@ from everlog.interfaces.common.bootstrap import open_view, system_of
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.open_store import tell_deleted, warn_of_damage
 from everlog.interfaces.common.plural import plural
+from everlog.interfaces.common.server_choice import ChosenServer, check_no_options_of_server, server_of
 from everlog.interfaces.output import json_shapes, progress_bar
 from everlog.projections import Projections
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-ProofObject = dict[str, Any]
+ProofObject = Mapping[str, Any]
+Proof = tuple[rebuild_check.ReplayReport, ProofObject]
+"""Report for people, and the same in JSON."""
 AgentCheck = Callable[[AgentView], rebuild_check.ReplayReport]
 NO_DIFFERENCE = "no difference"
 _DOING = {"rebuild": "rebuilding", "verify": "verifying"}
@@ -38,7 +41,7 @@ def rebuild(args: Namespace, world: CommandEnvironment) -> int:
     names = names_of(args, system)
     with Projections() as engine:
         reports = _one_by_one(args, system, names, rebuild_check.rebuild, engine)
-        return _report_each(args, reports, _rebuilt_text, whole=False)
+        return _report_each(args, ((one, proof_shape(one, whole=False)) for one in reports), _rebuilt_text)
 
 
 def verify(args: Namespace, world: CommandEnvironment) -> int:
@@ -47,6 +50,9 @@ def verify(args: Namespace, world: CommandEnvironment) -> int:
         args.fail("--seed chooses a sample, so it needs --sample N")
     system = system_of(args, world)
     names = names_of(args, system)
+    server = server_of(args)
+    if server is not None:
+        return _report_each(args, _verified_there(args, server, names), _verified_text)
     plan = verify_agents.VerificationPlan(system.tools, args.sample, args.seed or "")
 
     def prove(view: AgentView) -> rebuild_check.ReplayReport:
@@ -57,7 +63,33 @@ def verify(args: Namespace, world: CommandEnvironment) -> int:
             reports = _together(args, system, names, plan, engine, prove)
         else:
             reports = _one_by_one(args, system, names, prove, engine)
-        return _report_each(args, reports, _verified_text, whole=True)
+        return _report_each(args, ((one, proof_shape(one, whole=True)) for one in reports), _verified_text)
+
+
+def _verified_there(args: Namespace, server: ChosenServer, names: Sequence[str]) -> Iterator[Proof]:
+    """Yield the proof of each agent, which the server makes."""
+    check_no_options_of_server(args)
+    for number, name in enumerate(names):
+        try:
+            with progress_bar.shown(f"verifying {name}") as moved:
+                moved(number, len(names))
+                shape = server.verify(name, args.sample, args.seed or "")
+        except EverlogError as error:
+            if not args.all:
+                raise
+            report = rebuild_check.ReplayReport(name, faults=[str(error)])
+            yield report, proof_shape(report, whole=True)
+        else:
+            yield _report_of(shape), shape
+
+
+def _report_of(shape: ProofObject) -> rebuild_check.ReplayReport:
+    """Return the report of a proof in JSON, as far as it is printed: of the calls, their number."""
+    return rebuild_check.ReplayReport(
+        shape["agent"], shape["checked"], shape["faults"], shape["notes"],
+        msgspec.convert(shape["mismatches"], list[replay_report.ReplayMismatch]),
+        replay_report.CallVerdicts(calls=shape["calls"]["all"]),
+    )  # fmt: skip
 
 
 def _together(
@@ -110,21 +142,18 @@ def _one_by_one(
 
 def _report_each(
     args: Namespace,
-    reports: Iterable[rebuild_check.ReplayReport],
+    proofs: Iterable[Proof],
     worded: Callable[[Sequence[rebuild_check.ReplayReport]], str],
-    *,
-    whole: bool,
 ) -> int:
-    """Print each report as it comes, and a line about all. Return the exit code. `whole`: the reports are about model
-    calls.
-    """
-    found = []
-    for report in reports:
+    """Print each report as it comes, and a line about all. Return the exit code."""
+    found: list[rebuild_check.ReplayReport] = []
+    shapes: list[ProofObject] = []
+    for report, shape in proofs:
         found.append(report)
+        shapes.append(shape)
         if not args.json:
             _print_report(report.agent_id, report, worded)
     if args.json:
-        shapes = [proof_shape(report, whole=whole) for report in found]
         print(json_shapes.line(shapes if args.all else shapes[0]))
     elif len(found) > 1:
         agents = plural(len(found), "agent")
@@ -162,7 +191,7 @@ def _verified_text(reports: Sequence[rebuild_check.ReplayReport]) -> str:
 
 def proof_shape(report: rebuild_check.ReplayReport, *, whole: bool) -> ProofObject:
     """Return a report in JSON. `whole`: it is about model calls."""
-    shape = {
+    shape: dict[str, Any] = {
         "agent": report.agent_id,
         "checked": report.checked,
         "faults": report.faults,

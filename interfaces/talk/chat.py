@@ -41,7 +41,7 @@ from everlog.interfaces.talk.chat_commands import (
 from everlog.interfaces.talk.chat_input import AboveInput, ChatInput, ScriptInput, input_of
 from everlog.interfaces.talk.chat_pages import ChatPages, OpenOutput
 from everlog.interfaces.talk.chat_terminal import ChatTerminal
-from everlog.interfaces.talk.waiting_notice import WaitingNotice
+from everlog.interfaces.talk.waiting_notice import WaitingNotice, endpoint_of
 from everlog.interfaces.talk.written_text import edited_text, file_text
 from everlog.store import name_of, typed_path
 
@@ -67,7 +67,7 @@ def chat(args: Namespace, world: CommandEnvironment) -> int:
         agent.notify(interface.on_records)
         session = ChatSession(system, agent, terminal, interface, world, pages, partial(open_output, args))
         session.streams = out.is_terminal and args.stream is None
-        session.waiting.base_url = args.base_url or ""
+        session.waiting.base_url = endpoint_of(args)
         stack.callback(loop.start(session.watch()).cancel)
         loop.run(session.begin())
         return session.talk(given, loop)

@@ -18,6 +18,7 @@ from everlog.interfaces.common.bootstrap import agents_of, open_view, settings_o
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.exits import FAILED
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.server_choice import server_of
 from everlog.interfaces.output import json_shapes
 from everlog.store import name_of, typed
 
@@ -26,6 +27,8 @@ RerunObject = json_shapes.JsonObject
 
 def rerun(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `rerun`."""
+    if server_of(args) is None:
+        args.runtime = "local"  # a rerun runs in this process, wherever agents run
     if args.report:
         return _report(args, world)
     first = moment_of_option(args.first, world) or args.fail("--from is missing: give a seq, from 1, or a time")
@@ -40,8 +43,7 @@ def rerun(args: Namespace, world: CommandEnvironment) -> int:
         recorded=args.recorded,
         live_tools=args.live_tools,
     )
-    with open_view(system_of(args, world), args.name, notify=False):
-        pass  # raises if the store or the agent does not exist, before a store is created
+    _check_exists(args, world)
     pairs: list[TurnPair] = []
     try:
         done = asyncio.run(_rerun(args, world, what, pairs))
@@ -49,7 +51,8 @@ def rerun(args: Namespace, world: CommandEnvironment) -> int:
         if not pairs:
             raise
         compare = f"`everlog rerun {typed(what.agent_id)} --new-name {typed(what.fork)} --report` compares the two"
-        raise KeyboardInterrupt(f"the fork {what.fork!r} has the turns that were rerun; {compare}.") from error
+        rest = "; the server reruns the others" if server_of(args) is not None else ""
+        raise KeyboardInterrupt(f"the fork {what.fork!r} has the turns that were rerun{rest}; {compare}.") from error
     _show(args, done)
     if done.error is not None:
         complain(done.error)
@@ -71,8 +74,7 @@ async def _rerun(args: Namespace, world: CommandEnvironment, what: RerunOptions,
 
 def _report(args: Namespace, world: CommandEnvironment) -> int:
     """Compare the agent with an existing fork."""
-    with open_view(system_of(args, world), args.name, notify=False):
-        pass
+    _check_exists(args, world)
     comparison = asyncio.run(_compare(args, world))
     if args.json:
         print(json_shapes.line(comparison_shape(comparison)))
@@ -85,9 +87,17 @@ def _report(args: Namespace, world: CommandEnvironment) -> int:
     return 0
 
 
+def _check_exists(args: Namespace, world: CommandEnvironment) -> None:
+    """Raise an error if the store or the agent does not exist, before a store is created. A server checks by itself."""
+    if server_of(args) is None:
+        with open_view(system_of(args, world), args.name, notify=False):
+            pass
+
+
 async def _compare(args: Namespace, world: CommandEnvironment) -> RerunComparison:
     async with agents_of(args, world) as system:
-        return await system.compare(args.name, system.store.latest(args.new))
+        fork = args.new if server_of(args) is not None else system.store.latest(args.new)
+        return await system.compare(args.name, fork)
 
 
 def _show(args: Namespace, done: RerunOutcome) -> None:

@@ -20,7 +20,7 @@ from everlog.interfaces.common.input_text import check_text
 from everlog.interfaces.common.newest_records import newest_first
 from everlog.interfaces.output.json_shapes import JsonLines
 from everlog.interfaces.output.narrator import Narrator, abandon_code, abandon_reasons, silence
-from everlog.interfaces.talk.waiting_notice import WaitingNotice
+from everlog.interfaces.talk.waiting_notice import WaitingNotice, endpoint_of
 from everlog.store import name_of
 
 AHEAD_US_MAX = 86_400_000_000
@@ -63,7 +63,7 @@ async def _send(args: Namespace, world: CommandEnvironment, on_commit: CommitLis
     async with agents_of(args, world) as system, opened_agent(args, system, name, settings) as agent:
         warn_of_unused(args, agent)
         agent.notify(on_commit)  # only now: the records of the agent's creation are not part of the answer
-        waiting = WaitingNotice(system, name, world, args.base_url or "")
+        waiting = WaitingNotice(system, name, world, endpoint_of(args))
 
         def show_preview(preview: Preview) -> None:
             waiting.heard(preview)

@@ -5,6 +5,7 @@ reads stays as it is.
 """
 
 import asyncio
+from argparse import Namespace
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
@@ -17,16 +18,22 @@ from everlog.actors.runtime import Run
 from everlog.events import EverlogError, FunctionStarted, Record
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.server_choice import server_of
 
 NOTICE_S = 20
 """Seconds without a record and without a piece of a reply after which the notice is printed."""
 
 
+def endpoint_of(args: Namespace) -> str | None:
+    """Return the endpoint that the arguments name; empty: none, and None if a server knows it."""
+    return None if server_of(args) is not None else args.base_url or ""
+
+
 class WaitingNotice:
     """News of one command, and the notice if there are none."""
 
-    def __init__(self, system: AgentSystem, name: str, world: CommandEnvironment, base_url: str = "") -> None:
-        """Watch the agent `name`. `base_url`: endpoint of models without a description."""
+    def __init__(self, system: AgentSystem, name: str, world: CommandEnvironment, base_url: str | None = "") -> None:
+        """Watch the agent `name`. `base_url`: endpoint of models without a description; None: a server asks them."""
         self.base_url = base_url
         self._system = system
         self._name = name
@@ -67,6 +74,8 @@ class WaitingNotice:
         try:
             with LocalSystem(self._system.store).view(self._name) as view:
                 model = view.context().config.model
+            if self.base_url is None:
+                return f"{model} of the server"
             url = place_at(self._system.store.root, model, self.base_url).url
         except EverlogError:  # the command itself reports it
             return f"of {self._name!r}"

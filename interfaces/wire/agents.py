@@ -101,6 +101,7 @@ class AgentShape(msgspec.Struct, frozen=True, kw_only=True):
     """Number of unfinished turns."""
     deleted: bool
     settings: Mapping[str, Any]
+    """Empty if the configuration was erased."""
     functions: Sequence[str]
 
 

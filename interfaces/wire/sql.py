@@ -121,12 +121,18 @@ class ReportQuery(msgspec.Struct, frozen=True):
     """Time with a zone, inclusive."""
     by: Literal["day", "week", "month", "year"] | None = None
     """Unit of the charts over time; left out: one that fits."""
+    agent: str = ""
+    """Only records of this agent; empty: of all."""
+    as_of: str | None = None
+    """Time with a zone: only records up to then."""
 
 
 class ReportShape(msgspec.Struct, frozen=True, kw_only=True):
     """Figures of the fleet, as `everlog report --json` prints them."""
 
     as_of: datetime
+    records: int
+    """Records that the caller can read, or of the one agent."""
     figures: Mapping[str, Any]
 
 

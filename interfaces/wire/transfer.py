@@ -118,6 +118,8 @@ class ErasurePlanShape(msgspec.Struct, frozen=True, kw_only=True):
     """`stream`, `seq`, `type`, `recorded_at`, `why`, `derived` and `text` of each record that goes."""
     left: Sequence[Mapping[str, Any]]
     """Records that would still say the same."""
+    spans: Mapping[str, Sequence[SpanOfSeqs]]
+    """Ranges of seqs that go, both ends inclusive, by stream."""
     losses: Sequence[str]
     """Sentences: what the agents lose by it."""
     forks: Sequence[str]

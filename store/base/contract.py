@@ -349,15 +349,15 @@ class Store(Protocol):
         ...
 
     def fork(
-        self, parent: str, at: int, name: str, *, event_id: str, closing: Sequence[Draft] = ()
+        self, parent: str, at: int, name: str, *, event_id: str, closing: Sequence[Draft] = (), by: str = ""
     ) -> Sequence[Record]:
         """Create the agent `name` from the records of `parent` up to seq `at` (1 to its head, inclusive): durable when
         it returns.
 
         The cost does not depend on the length of the parent: only the fork's first record, `agent_forked` with that
-        `event_id`, and the drafts of `closing` are written, in one commit. These records are returned. The fork's
-        partition is dedicated. The same call finishes an attempt that was interrupted. Raises BadInput for a seq that
-        the parent does not have and for a name that is taken; UnknownAgent.
+        `event_id` and the key `by`, and the drafts of `closing` are written, in one commit. These records are returned.
+        The fork's partition is dedicated. The same call finishes an attempt that was interrupted. Raises BadInput for a
+        seq that the parent does not have and for a name that is taken; UnknownAgent.
         """
         ...
 

@@ -7,12 +7,13 @@ frames only, and never locks or writes.
 Used by the archive (`archive`, `log_source`, `rebuild_table`), and by what follows logs for readers (`actors/feed`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
 from everlog.store.base.arrow_schema import SCHEMA, batch_in, records_of
 from everlog.store.base.arrow_values import int_value
+from everlog.store.base.contract import Head
 from everlog.store.base.disk import storage
 from everlog.store.base.lazy_pyarrow import pc
 from everlog.store.log.partition_reader import PartitionReader
@@ -22,6 +23,8 @@ from everlog.store.partition.partition import MANIFEST, Partition
 from everlog.store.partition.segment import closed_frames, missing_file_error
 from everlog.store.sealed.sealed_reader import whole
 
+_UNKNOWN_BYTES = 2**63
+"""Number of bytes that stands for whole files, which are not measured."""
 READ_BYTES = 16 * 1024 * 1024
 """Bytes of an open file that are read at once; more if a frame is longer."""
 
@@ -47,19 +50,32 @@ class LogFollower:
         """Return True if there may be records after `commit`. Costs a listing of the folder, and the size of one
         file.
         """
+        return self.bytes_behind(commit) > 0
+
+    def bytes_behind(self, commit: int) -> int:
+        """Return the number of bytes that were appended after `commit`; a very large one if whole files were. Costs as
+        much as `has_more`.
+        """
         with storage("list", self._where.path):
             if self._manifest is None or self._commit != commit or self._number() != self._manifest.number:
-                return True
-            return self._open is not None and self._length(self._open) > self._offset
+                return _UNKNOWN_BYTES
+            return 0 if self._open is None else self._length(self._open) - self._offset
 
-    def skip_to_end(self) -> int:
-        """Move to the end of the log without reading closed files, and return the number of its last commit."""
+    def skip_to_end(self, passed: Callable[[pa.Table], None] = lambda _: None) -> int:
+        """Move to the end of the log without reading closed files, and return the number of its last commit.
+
+        `passed` gets the records that are passed over, those of the open file; some of them perhaps twice.
+        """
         while True:
             self._begin(load(self._where))
-            for _ in self._appended():
-                pass
+            for table in self._appended():
+                passed(table)
             if self._manifest_in_force():
                 return self._commit
+
+    def closed_heads(self) -> dict[str, Head]:
+        """Return the end of every stream in the closed files, as of the last move of this position."""
+        return {} if self._manifest is None else self._manifest.closed_heads()
 
     def since(self, commit: int, mark: str = "") -> Iterator[pa.Table]:
         """Yield the records of all commits after `commit`, in order, in tables of `store.SCHEMA` that hold whole
@@ -107,7 +123,7 @@ class LogFollower:
         try:
             return (self._where.path / entry.name).stat().st_size
         except FileNotFoundError:  # the owner has sealed the file
-            return 2**63
+            return _UNKNOWN_BYTES
 
     def _closed(self, manifest: Manifest, commit: int, mark: str) -> Iterator[pa.Table]:
         """Yield the records after `commit` in closed files. Raises CommitRewritten if `commit` is another record

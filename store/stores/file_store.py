@@ -169,13 +169,13 @@ class FileStore:
         return Assignment(name, shard_of(name, self.shards) if shared else partition_of(name))
 
     def fork(
-        self, parent: str, at: int, name: str, *, event_id: str, closing: Sequence[Draft] = ()
+        self, parent: str, at: int, name: str, *, event_id: str, closing: Sequence[Draft] = (), by: str = ""
     ) -> Sequence[Record]:
         """Create `name` from the records of `parent` up to seq `at`. Return the fork's first records. See
         `store.Store`.
         """
         self._opener.check_not_restoring(name_of(name))
-        return self._forking.fork(parent, at, name, event_id=event_id, closing=closing)
+        return self._forking.fork(parent, at, name, event_id=event_id, closing=closing, by=by)
 
     def forks_of(self, agent_id: str) -> dict[str, int]:
         """Return the forks of an agent; see `store.Store`. Raises CorruptLog if the register has lost the file of an

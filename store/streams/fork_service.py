@@ -40,7 +40,7 @@ class ForkService:
         self._now = now
 
     def fork(
-        self, parent: str, at: int, name: str, *, event_id: str, closing: Sequence[Draft] = ()
+        self, parent: str, at: int, name: str, *, event_id: str, closing: Sequence[Draft] = (), by: str = ""
     ) -> Sequence[Record]:
         """Create `name` from the records of `parent` up to seq `at`. Return the fork's first records. See
         `store.Store`.
@@ -59,7 +59,7 @@ class ForkService:
                 "Try again when it is; `everlog log seal` finishes an erasure that was interrupted."
             )
         now = self._now()
-        event = AgentForked(parent=parent, parent_seq=at, chain=reader.chain(parent, at).hex())
+        event = AgentForked(parent=parent, parent_seq=at, chain=reader.chain(parent, at).hex(), by=by)
         first = draft(event, event_id=event_id, recorded_at=now, turn=0, step=0)
         assignment = Assignment(name, partition_of(name), 1, parent, at)
         self._claim(assignment)

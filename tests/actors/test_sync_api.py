@@ -23,7 +23,9 @@ from everlog.events import UsageError
 ONLY_ASYNC = {
     AgentRef: {"subscribe"},
     AgentSystem: {"runtime", "store", "handle", "prices"},
+    DocumentSources: {"signed"},
     Run: {"items"},
+    SharedBlocks: {"signed"},
 }
 """Names without a blocking form: a method without an end, and what commands and servers use."""
 

@@ -29,6 +29,7 @@ from bench import (  # fmt: skip
     retrieval,
     serve,
     step,
+    surfaces,
 )
 from bench.support import harness, hosted, peers
 from bench.support.script import InstantModel, words
@@ -52,6 +53,7 @@ TINY = {
     "events=2000, turns=60, looks=2)))",
     "serve": "serve.report(serve.Plan(agents=4, messages=2, rounds=1, streams=8, idle_s=0.2, records=2000, resumes=2, "
     "starts=1))",
+    "surfaces": "surfaces.report(surfaces.Plan(agents=2, messages=2, rounds=1))",
 }
 SLOW = ("dedicated", "fleet", "gateway")
 """Benchmarks that start a Ray of their own, which takes longer than all the others together."""
@@ -71,6 +73,7 @@ KEYS = {
     "listing": listing.KEYS,
     "replay_agent": replay_agent.KEYS,
     "serve": serve.KEYS,
+    "surfaces": surfaces.KEYS,
     "replay": tuple(key for key in replay.KEYS if not (NO_PEER and peers.EVENTSOURCING in key)),
 }
 

@@ -11,15 +11,21 @@ from tests.support.http.served_line import served_line
 
 @pytest.fixture
 def cli(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> Iterator[Line]:
-    """Return a command line over an empty store; with `--served`, one whose commands go to a server."""
+    """Return a command line over an empty store; with `--served`, one whose commands go to a server.
+
+    A test marked `beside_store` with a reason is skipped then.
+    """
     monkeypatch.delenv("EVERLOG_STORE", raising=False)
     monkeypatch.setenv("COLUMNS", "100")
-    if not pytestconfig.getoption("--served"):
+    if not request.config.getoption("--served"):
         yield Line(tmp_path / "store", capsys)
         return
-    with served_line(tmp_path / "store", capsys) as line:
+    local = request.node.get_closest_marker("beside_store")
+    if local is not None:
+        pytest.skip(local.args[0])
+    with served_line(tmp_path / "store", capsys, beside=True) as line:
         yield line
 
 

@@ -9,20 +9,16 @@ import asyncio
 import json
 import random
 import signal
-import socket
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from everlog.actors.ports.real_clock import RealClock, RealIds
 from tests.soak.chaos_readers import FeedCopy, failing, until, whole
+from tests.support.http.killable_server import KillableServer
 from tests.support.http.served_store import body_of
 from tests.support.http.webhook_receiver import Receiver, receiving
 
-ROOT = Path(__file__).parents[2]
 AGENTS = 5
 BYTES_MAX = 6000
 """Bytes of a stream after which a connection is cut at the latest."""
@@ -32,33 +28,6 @@ READERS_S = 120.0
 """Seconds in which the readers receive the last records."""
 TRIES_MAX = 200
 """Connections that one round may take."""
-
-
-class Killable:
-    """An `everlog serve` on a port that stays the same, which can be killed and started again."""
-
-    def __init__(self, store: Path, options: Sequence[str] = ()) -> None:
-        self._store, self._options = store, options
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = int(free.getsockname()[1])
-        self.process: subprocess.Popen[str] | None = None
-
-    def start(self) -> None:
-        """Start the server, and wait until it answers."""
-        command = [sys.executable, "-m", "everlog.interfaces.cli.main", "--store", str(self._store), "serve",
-                   "--port", str(self.port), "--runtime", "local", "--placement", "shared", "--json",
-                   *self._options]  # fmt: skip
-        self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
-        assert json.loads(self.process.stdout.readline())["address"].endswith(f":{self.port}")
-
-    def kill(self, how: signal.Signals = signal.SIGKILL) -> None:
-        """End the server, by default without a chance to do anything."""
-        assert self.process is not None
-        self.process.send_signal(how)
-        self.process.communicate(timeout=60)
-        self.process = None
 
 
 class Cut(Exception):
@@ -112,7 +81,7 @@ class Chaos:
     """Rounds of chaos, and what they counted."""
 
     def __init__(self, store: Path, chance: random.Random) -> None:
-        self.server = Killable(store)
+        self.server = KillableServer(store)
         self._store = store
         self.counts: Counter[str] = Counter()
         self.sent: dict[str, tuple[str, str]] = {}
@@ -124,7 +93,7 @@ class Chaos:
         """Run the rounds, one after the other, with a reader of the feed and one behind a webhook; stop the server."""
         async with receiving() as receiver:
             failing(receiver, random.Random(self._chance.random()))
-            self.server = Killable(self._store, ("--webhook-host", f"127.0.0.1:{receiver.port}"))
+            self.server = KillableServer(self._store, ("--webhook-host", f"127.0.0.1:{receiver.port}"))
             copy = FeedCopy(self.server.port, random.Random(self._chance.random()))
             reading = asyncio.ensure_future(copy.run())
             try:

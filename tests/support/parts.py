@@ -12,6 +12,7 @@ PARTS = {
     "storage": "the store on a real disk: crashes, rot, backups and owners at every step",
     "damage": "every kind of file of a store, damaged in every way, one and two at once, and cured",
     "contract": "the contract of agents that share a partition, where it is that of all agents",
+    "clients": "published programs of others, installed for the test, against a server",
     "commands": "commands that are interrupted at every step, and what a person's SQL cannot do",
     "cluster": "agents on a Ray of this machine",
     "nodes": "hosts, nodes and heads of a Ray cluster that are killed under load",

@@ -7,9 +7,11 @@ import asyncio
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from everlog.actors.models.prices import PriceList
 from everlog.actors.reports.fleet_sql import fleet_views
+from everlog.events import BadInput
 from everlog.events.times import microseconds_of
 from everlog.interfaces.http.core.moments import time_of_parameter
 from everlog.interfaces.http.core.refusals import Refusal
@@ -51,24 +53,36 @@ class QueryRun:
                 stop()
 
 
+def count_records(call: HttpCall, views: FleetViews, position: Snapshot, agent: str) -> int:
+    """Return the number of records that a query over the views can read. `agent`: the only one, or empty."""
+    if not (call.names.tenant or agent):
+        return position.records
+    return int(views.table("SELECT count(*) AS n FROM records").column("n")[0].as_py())
+
+
 async def over_fleet(
     call: HttpCall,
     work: Callable[[FleetViews, Snapshot, QueryRun], T],
     *,
     as_of: str | None = None,
     agent: str = "",
-    prices: Callable[[], Any] | None = None,
 ) -> T:
     """Run `work` in a thread over the views that the caller may see, and return what it returns.
 
-    `as_of`: parameter with a time. `agent`: only records of this agent. `prices`: see `fleet_views`. Raises the refusal
-    of a query that takes too long.
+    `as_of`: parameter with a time. `agent`: only records of this agent. Calls have the prices of the server. Raises the
+    refusal of a query that takes too long, and BadInput if it needs prices that are not usable.
     """
     service, names = call.service, call.names
     when = time_of_parameter(as_of, "as_of")
     limits = service.options.limits
     stream = service.system.store.stream_of(names.inner(agent)) if agent else ""
-    run = QueryRun()
+    run, known = QueryRun(), await service.system.prices()
+
+    def prices() -> PriceList:
+        if isinstance(known, BadInput):
+            raise known
+        return known
+
     opened = partial(
         fleet_views, service.system.store, as_of=None if when is None else microseconds_of(when, "as_of"),
         agent=names.outer(stream) or None, tenant=names.prefix, opened=run.opened, prices=prices,

@@ -58,16 +58,19 @@ def check_origin(request: Request, service: HttpService) -> str:
 
 
 def caller_of(request: Request, service: HttpService) -> HttpCaller:
-    """Return the sender of a request. Raises the refusal of one without a key that counts."""
+    """Return the sender of a request. Raises the refusal of one without a key that counts.
+
+    A server without keys takes any: programs for other servers insist on sending one.
+    """
     key = _key_of(request)
-    if not key:
-        if service.options.keys_required or service.keys.all():
-            raise Refusal(
-                401, "unauthorized",
-                "A key is needed: send `Authorization: Bearer KEY`. The operator makes one with `everlog keys create`.",
-                headers=_CHALLENGE,
-            )  # fmt: skip
+    if not service.options.keys_required and not service.keys.all():
         return OPERATOR
+    if not key:
+        raise Refusal(
+            401, "unauthorized",
+            "A key is needed: send `Authorization: Bearer KEY`. The operator makes one with `everlog keys create`.",
+            headers=_CHALLENGE,
+        )  # fmt: skip
     entry = service.keys.find(key, service.ports.clock.now())
     if entry is None:
         shape = "" if key.startswith(PREFIX) else f" Keys of everlog begin with {PREFIX}."

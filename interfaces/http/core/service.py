@@ -17,6 +17,7 @@ from everlog.actors.feed.run_lookup import RunRecords, find_input, find_run
 from everlog.actors.feed.store_feed import StoreFeed
 from everlog.actors.functions.allowed_hosts import hosts
 from everlog.actors.ports.ports import Ports
+from everlog.interfaces.http.conversations.conversation_log import ConversationLog
 from everlog.interfaces.http.core.http_metrics import HttpMetrics
 from everlog.interfaces.http.core.keys import KeyRing
 from everlog.interfaces.http.core.rate_limit import RateLimits
@@ -95,6 +96,7 @@ class HttpService:
         self.keys = KeyRing(system.store.root)
         self.tails = LogTails(system.store, ports)
         self.feed = StoreFeed(system.store, ports)
+        self.conversations = ConversationLog(system.store, ports)
         self.webhook_files = WebhookFiles(system.store.root)
         self.webhook_sender = WebhookSender(hosts(options.webhook_hosts))
         self.webhooks = WebhookDeliveries(self.webhook_files, self.feed, ports, self.webhook_sender.send, chance)
@@ -104,10 +106,10 @@ class HttpService:
         """Set when the server is about to stop: streams end with a cursor."""
         self.queries = asyncio.Semaphore(options.limits.queries_max)
         """Places for queries over all agents."""
+        self.streams_by_digest: dict[str, str] = {}
+        """Agents by the digests that were looked for: a name has one digest for ever. See `runs/agent_digests.py`."""
         self.readers: dict[str, int] = {}
         """Number of open streams, by key."""
-        self.streams: dict[str, str] = {}
-        """Streams of agents by the beginning of their digests: see `runs/agent_digests.py`."""
         self.sending: dict[str, SendInFlight] = {}
         """Messages that are not in a log yet, by digest: see `runs/sends_in_flight.py`."""
         self.creating: dict[str, asyncio.Lock] = {}

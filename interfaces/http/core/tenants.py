@@ -6,12 +6,19 @@ In the store, everything of the tenant `acme` is named `acme~NAME`; the tenant s
 Used by every route: a name of a request goes in through `inner`, and a name of an answer comes out through `outer`.
 """
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from everlog.events import BadInput
+import msgspec
+
+from everlog.events import BadInput, Record, TurnAbandoned
+from everlog.interfaces.wire.records import HttpRecord, shape_of
+from everlog.projections.fleet.tenant_records import NAMES_IN_PAYLOADS
 from everlog.store import BLOCK_PREFIX, SOURCE_PREFIX
 
 SEPARATOR = "~"
+NAMES_IN_ROWS = ("agent_id", *NAMES_IN_PAYLOADS)
+"""Columns of projections that hold names."""
 
 
 class TenantNames(NamedTuple):
@@ -42,6 +49,26 @@ class TenantNames(NamedTuple):
         kind = next((kind for kind in (SOURCE_PREFIX, BLOCK_PREFIX) if stream.startswith(kind)), "")
         stored = stream.removeprefix(kind)
         return kind + self.outer(stored) if self.owns(stored) else None
+
+    def record(self, record: Record) -> HttpRecord:
+        """Return a record of the tenant for HTTP, with the names that the tenant says."""
+        if not self.tenant:
+            return shape_of(record)
+        payload, text = record.payload, record.text
+        if self.prefix in payload:  # the SQL of a tenant changes the same fields in the same way
+            for field in NAMES_IN_PAYLOADS:
+                payload = payload.replace(f'"{field}":"{self.prefix}', f'"{field}":"')
+        if text is not None and record.type == TurnAbandoned.kind:  # everlog's own words
+            text = text.replace(self.prefix, "")
+        shown = msgspec.structs.replace(record, payload=payload, text=text)
+        return shape_of(shown, self.stream_name(record.agent_id))
+
+    def row(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a row of a projection of the tenant's, with the names that the tenant says."""
+        return {
+            name: self.outer(value) if name in NAMES_IN_ROWS and isinstance(value, str) else value
+            for name, value in row.items()
+        }
 
     def outer(self, stored: str) -> str:
         """Return the name that the tenant says. The name must be the tenant's."""

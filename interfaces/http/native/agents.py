@@ -4,10 +4,11 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.agent.agent_setup import InitialBlock, Settings
 from everlog.actors.models.model_types import is_gguf
+from everlog.actors.prompt import presets
 from everlog.actors.reports.fleet_listing import list_agents
-from everlog.events import AgentConfigured
+from everlog.events import AgentConfigured, BadInput
 from everlog.events.times import microseconds_of, moment
 from everlog.interfaces.http.core.moments import moment_of, time_of_parameter
 from everlog.interfaces.http.core.refusals import Refusal
@@ -70,6 +71,10 @@ async def create(call: HttpCall) -> Any:
     """Create an agent, or configure one that exists. 201: it is new; 200: it existed."""
     body: CreateAgentBody = call.body
     settings = settings_in(call, body.settings)
+    if call.names.tenant and "persona" not in {block.label for block in settings.blocks}:
+        # The persona says the name of its agent: the one that the tenant says.
+        persona = InitialBlock("persona", presets.persona(settings.persona, body.name))
+        settings = msgspec.structs.replace(settings, blocks=(*settings.blocks, persona))
     stream = call.service.system.store.stream_of(call.names.inner(body.name))
     agent = await call.service.system.agent(
         stream, settings, placement=body.placement, by=call.caller.key_id, command="everlog serve"
@@ -82,12 +87,15 @@ async def show(call: HttpCall) -> AgentShape:
     async with await call.service.system.view(call.stream, as_of=moment_of(call.query.as_of)) as view:
         messages, memories = await view.counts()
         standing = (await view.rows("standing"))[0]
-        config = (await view.context()).config
+        try:
+            config: AgentConfigured | None = (await view.context()).config
+        except BadInput:  # its configuration was erased: the next command configures it again
+            config = None
         return AgentShape(
             agent=call.shown(view.agent_id), as_of=view.seq, head=view.head, messages=messages, memories=memories,
             turn=standing["turn"], waiting=len(await view.rows("open_turns")), deleted=bool(standing["deleted"]),
-            settings=_shown_settings(config),
-            functions=[function.name for function in config.functions],
+            settings={} if config is None else _shown_settings(config),
+            functions=[] if config is None else [function.name for function in config.functions],
         )  # fmt: skip
 
 
@@ -109,7 +117,7 @@ async def fork(call: HttpCall) -> ForkShape:
     body: ForkBody = call.body
     at = body.at if isinstance(body.at, int) else moment_of(body.at)
     name = call.names.inner(body.name)
-    made = await call.service.system.fork(call.stream, name, at=at, placement=body.placement)
+    made = await call.service.system.fork(call.stream, name, at=at, placement=body.placement, by=call.caller.key_id)
     return ForkShape(
         agent=call.shown(made.agent_id), parent=call.shown(made.parent), parent_seq=made.parent_seq, head=made.head,
         closed=made.closed,

@@ -13,7 +13,6 @@ from everlog.interfaces.http.core.service import HttpService
 from everlog.interfaces.http.core.tenant_problems import problem_for
 from everlog.interfaces.http.core.tenants import TenantNames
 from everlog.interfaces.wire.feed import FeedQuery, FeedRecords, FeedRequest
-from everlog.interfaces.wire.records import shape_of
 
 SCANNED_MAX = 5000
 """Records that are passed over before a reader is told the position."""
@@ -81,4 +80,4 @@ async def _portions(service: HttpService, names: TenantNames, reader: FeedReader
 
 def feed_records(names: TenantNames, records: list[Record]) -> FeedRecords:
     """Return records for a reader, under the names that it has for their agents."""
-    return FeedRecords(records=[shape_of(record, names.stream_name(record.agent_id)) for record in records])
+    return FeedRecords(records=[names.record(record) for record in records])

@@ -13,7 +13,7 @@ from everlog.actors.reports.fleet_listing import costs_by_agent
 from everlog.events import BadInput
 from everlog.events.times import iso, microseconds_of, moment
 from everlog.interfaces.fleet import status_page
-from everlog.interfaces.http.core.fleet_queries import over_fleet
+from everlog.interfaces.http.core.fleet_queries import QueryRun, count_records, over_fleet
 from everlog.interfaces.http.core.moments import time_of_parameter
 from everlog.interfaces.http.core.routes import HttpCall
 from everlog.interfaces.manage.models_command import rows_of
@@ -31,6 +31,8 @@ from everlog.interfaces.wire.sql import (
     ReportQuery,
     ReportShape,
 )
+from everlog.projections.fleet_views import FleetViews
+from everlog.store import Snapshot
 
 
 async def show_cost(call: HttpCall) -> CostShape:
@@ -39,8 +41,7 @@ async def show_cost(call: HttpCall) -> CostShape:
     prices, today = await _prices(call), _today(call)
     budget = await _budget(call, query.agent) if query.agent else None
     rows = await over_fleet(
-        call, lambda views, _position, _run: costs_by_day(views, today, query.days), agent=query.agent,
-        prices=lambda: prices,
+        call, lambda views, _position, _run: costs_by_day(views, today, query.days), agent=query.agent
     )  # fmt: skip
     days = [{**row, "day": row["day"].isoformat()} for row in rows]
     return CostShape(
@@ -54,9 +55,7 @@ async def show_cost_of_agents(call: HttpCall) -> CostOfAgents:
     """Sum tokens and money by agent, the most expensive first. Deleted agents are listed too."""
     query: CostAgentsQuery = call.query
     prices, today = await _prices(call), _today(call)
-    rows = await over_fleet(
-        call, lambda views, _position, _run: costs_by_agent(views, today, query.days), prices=lambda: prices
-    )  # fmt: skip
+    rows = await over_fleet(call, lambda views, _position, _run: costs_by_agent(views, today, query.days))
     rows = sorted(rows, key=lambda row: (-(row["cost"] or 0), row["agent_id"]))
     shown = [CostOfAgent(agent=row["agent_id"], **msgspec.structs.asdict(_sums(row))) for row in rows]
     return CostOfAgents(today=today, currency=prices.currency, rows=shown, total=_sums(summed(rows)))
@@ -69,12 +68,13 @@ async def show_report(call: HttpCall) -> ReportShape:
     if first is not None and last is not None and first > last:
         raise BadInput("`since` is after `until`: no time is between them.")
     prices, at = await _prices(call), call.service.ports.clock.now()
-    found = await over_fleet(
-        call,
-        lambda views, _position, _run: figures(views, prices.currency, ReportScope(first, last), query.by),
-        prices=lambda: prices,
-    )
-    return ReportShape(as_of=moment(at), figures=msgspec.to_builtins(found))
+
+    def reported(views: FleetViews, position: Snapshot, _run: QueryRun) -> ReportShape:
+        found = figures(views, prices.currency, ReportScope(first, last), query.by)
+        records = count_records(call, views, position, query.agent)
+        return ReportShape(as_of=moment(at), records=records, figures=msgspec.to_builtins(found))
+
+    return await over_fleet(call, reported, as_of=query.as_of, agent=query.agent)
 
 
 async def list_models(call: HttpCall) -> ModelsShape:

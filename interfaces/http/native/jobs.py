@@ -205,5 +205,6 @@ def _plan_shape(call: HttpCall, plan: ErasurePlan) -> ErasurePlanShape:
     losses = [loss.replace(prefix, "") if prefix else loss for loss in plan.losses]
     return ErasurePlanShape(
         agent=shown_stream(call.names, plan.agent_id), records=records, left=left, losses=losses,
+        spans={shown_stream(call.names, name): list(map(list, spans)) for name, spans in plan.spans.items()},
         forks=[call.shown(fork) for fork in plan.forks], ancestor_seqs=plan.above, unsought=plan.unsought,
     )  # fmt: skip

@@ -119,7 +119,9 @@ async def show_rows(call: HttpCall) -> RowsShape:
         raise Refusal(404, "not-found", f"There is no projection {name[:80]!r} here: {', '.join(PROJECTIONS)}.")
 
     def read(view: AgentView) -> RowsShape:
-        return RowsShape(agent=call.shown(view.agent_id), as_of=view.seq, rows=view.rows(name))
+        return RowsShape(
+            agent=call.shown(view.agent_id), as_of=view.seq, rows=[call.names.row(row) for row in view.rows(name)]
+        )
 
     found: RowsShape = await read_view(call, partial(read))
     return found

@@ -11,7 +11,7 @@ from everlog.interfaces.http.core.moments import moment_of
 from everlog.interfaces.http.core.refusals import Refusal
 from everlog.interfaces.http.core.routes import HttpCall, not_found
 from everlog.interfaces.wire.memory import RecordPage, RecordQuery, StreamQuery
-from everlog.interfaces.wire.records import HttpRecord, shape_of
+from everlog.interfaces.wire.records import HttpRecord
 
 LIMIT_MAX = 1000
 
@@ -33,7 +33,7 @@ async def list_records(call: HttpCall) -> RecordPage:
     read_to = records[-1].seq if records else query.after
     wanted = [record for record in records if not query.type or record.type in query.type]
     return RecordPage(
-        agent=call.shown(stream), as_of=as_of, records=[_shape(call, record) for record in wanted],
+        agent=call.shown(stream), as_of=as_of, records=[call.names.record(record) for record in wanted],
         next=read_to if records and read_to < as_of else None,
     )  # fmt: skip
 
@@ -52,7 +52,7 @@ async def show_record(call: HttpCall) -> HttpRecord:
     found = await call.service.ports.aside(read)
     if found is None:
         raise not_found(f"record {given[:20]!r} of the agent {call.params['agent']!r}")
-    return _shape(call, found)
+    return call.names.record(found)
 
 
 async def stream_records(call: HttpCall) -> Response:
@@ -62,7 +62,9 @@ async def stream_records(call: HttpCall) -> Response:
     any server, gets what it missed, each record once.
     """
     stream = call.stream
-    _, head = await call.service.ports.aside(call.opened, stream)
+    head = await call.service.tails.head(stream)
+    if not head:
+        _, head = await call.service.ports.aside(call.opened, stream)
     position = last_event_id(call.request.headers, call.query.after)
     after = moment_of(position) if position else head
     if not isinstance(after, int) or after > head:
@@ -76,8 +78,4 @@ async def _events(call: HttpCall, stream: str, after: int, types: Sequence[str])
         wanted = [record for record in records if not types or record.type in types]
         call.service.metrics.counters["everlog_stream_records"] += len(wanted)
         if wanted:
-            yield b"".join(event("record", _shape(call, record), record.seq) for record in wanted)
-
-
-def _shape(call: HttpCall, record: Record) -> HttpRecord:
-    return shape_of(record, call.shown(record.agent_id) if call.names.owns(record.agent_id) else None)
+            yield b"".join(event("record", call.names.record(record), record.seq) for record in wanted)

@@ -30,7 +30,7 @@ from everlog.interfaces.http.core.refusals import Refusal
 from everlog.interfaces.http.core.routes import EVENT_STREAM, HttpCall, JsonResponse, check_run_id, not_found
 from everlog.interfaces.http.core.tenant_problems import problem_for
 from everlog.interfaces.http.runs.run_items import RunEnded, RunItem, RunLeft, ignore_preview, items_of, joined_items
-from everlog.interfaces.wire.records import preview_shape, shape_of
+from everlog.interfaces.wire.records import preview_shape
 from everlog.interfaces.wire.runs import (
     CallShape,
     Changed,
@@ -156,7 +156,7 @@ async def _events(call: HttpCall, run_id: str, items: AsyncIterator[RunItem]) ->
 
 
 def _record_event(call: HttpCall, record: Record) -> bytes:
-    return event("record", shape_of(record, call.shown(record.agent_id)), record.seq)
+    return event("record", call.names.record(record), record.seq)
 
 
 def _address(call: HttpCall, run: str) -> str:
@@ -175,7 +175,7 @@ async def show_run(call: HttpCall) -> RunShape:
 async def run_records(call: HttpCall) -> RunRecordsShape:
     """Return the records of a run."""
     found = await _found(call)
-    records = [shape_of(record, call.shown(record.agent_id)) for record in found.records]
+    records = [call.names.record(record) for record in found.records]
     return RunRecordsShape(run=call.params["run"], status=found.status, records=records)
 
 

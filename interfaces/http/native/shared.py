@@ -123,7 +123,7 @@ async def detach_shared_block(call: HttpCall) -> Changed:
 
 
 def _shared(call: HttpCall) -> SharedBlocks:
-    return call.service.system.shared
+    return call.service.system.shared.signed(call.caller.key_id)
 
 
 async def _name(call: HttpCall) -> str:

@@ -107,7 +107,7 @@ def read_document(name: str, path: Path) -> Document | UnreadableDocument:
 
 
 def _sources(call: HttpCall) -> DocumentSources:
-    return call.service.system.sources
+    return call.service.system.sources.signed(call.caller.key_id)
 
 
 async def _known_source(call: HttpCall) -> str:

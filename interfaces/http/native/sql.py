@@ -7,7 +7,7 @@ from starlette.responses import Response
 from everlog.events import BadInput
 from everlog.events.times import iso
 from everlog.interfaces.http.core.file_answers import AnswerFolder, FileAnswer
-from everlog.interfaces.http.core.fleet_queries import QueryRun, over_fleet
+from everlog.interfaces.http.core.fleet_queries import QueryRun, count_records, over_fleet
 from everlog.interfaces.http.core.routes import JSON, HttpCall
 from everlog.interfaces.output import sql_output
 from everlog.interfaces.show.sql_text import with_parameters
@@ -30,7 +30,7 @@ async def run_sql(call: HttpCall) -> Response:
     folder = AnswerFolder()
 
     def answer(views: FleetViews, position: Snapshot, run: QueryRun) -> bool:
-        records = _count(views) if call.names.tenant or body.agent else position.records
+        records = count_records(call, views, position, body.agent)
         schema, batches = views.select(query)
         with folder.path.open("wb") as file:
             out = cast("IO[bytes]", _Limited(file, limit, run))
@@ -46,10 +46,6 @@ async def run_sql(call: HttpCall) -> Response:
     with folder:
         await over_fleet(call, answer, as_of=body.as_of, agent=body.agent)
         return FileAnswer(call.service, folder, MEDIA[body.format])
-
-
-def _count(views: FleetViews) -> int:
-    return int(views.table("SELECT count(*) AS n FROM records").column("n")[0].as_py())
 
 
 class _Limited:

@@ -23,10 +23,10 @@ async def stream_of_digest(call: HttpCall, digest: str) -> str | None:
     """Return the agent of the caller's tenant that has a digest; None if there is none. `digest`: all of its digits,
     or the first SHORT_DIGITS.
     """
-    service, short = call.service, digest[:SHORT_DIGITS]
-    if short not in service.streams:  # an agent that is new, or unknown: the register is read for no other
-        service.streams = await service.ports.aside(_streams_by_digest, service)
-    stream = service.streams.get(short)
+    known = call.service.streams_by_digest
+    if digest[:SHORT_DIGITS] not in known:
+        known.update(await call.service.ports.aside(_streams_by_digest, call.service))
+    stream = known.get(digest[:SHORT_DIGITS])
     if stream is None or not digest_of(stream).startswith(digest) or not call.names.owns(stream):
         return None
     return stream
@@ -34,7 +34,7 @@ async def stream_of_digest(call: HttpCall, digest: str) -> str | None:
 
 def remember_stream(service: HttpService, stream: str) -> None:
     """Keep the digest of an agent that was created now, so that its first request does not read the whole register."""
-    service.streams[digest_of(stream)[:SHORT_DIGITS]] = stream
+    service.streams_by_digest[digest_of(stream)[:SHORT_DIGITS]] = stream
 
 
 def _streams_by_digest(service: HttpService) -> dict[str, str]:

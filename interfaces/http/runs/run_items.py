@@ -10,7 +10,16 @@ from typing import NamedTuple
 from everlog.actors.feed.run_lookup import RunRecords, status_of_ended
 from everlog.actors.formats.reply_preview import Preview
 from everlog.actors.runtime import Run
-from everlog.events import DuplicateId, Event, EverlogError, ModelError, Record, event_of
+from everlog.events import (
+    BudgetExceeded,
+    DuplicateId,
+    Event,
+    EverlogError,
+    ModelError,
+    ModelFailed,
+    Record,
+    event_of,
+)
 from everlog.interfaces.http.core.service import HttpService
 from everlog.interfaces.wire.runs import RunStatusName
 
@@ -66,11 +75,20 @@ async def items_of(
     yield RunEnded(status_of_ended([record for record in run.records if record.turn == turn]), last)
 
 
-def ended_items(found: RunRecords, after: int = 0, error: ModelError | None = None) -> Sequence[RunItem]:
-    """Return the items of a run that has ended, from its records. `error`: the failure, if it is known."""
+def ended_items(found: RunRecords, after: int = 0) -> Sequence[RunItem]:
+    """Return the items of a run that has ended, from its records."""
     fresh = [record for record in found.records if record.seq > after]
+    error = _failure(found.records) if found.status == "failed" else None
     end = RunEnded(found.status, found.records[-1].seq, error)
     return (fresh, end) if fresh else (end,)
+
+
+def _failure(records: Sequence[Record]) -> ModelError:
+    """Return the failure that ended a run, as its records tell it."""
+    last = next(record for record in reversed(records) if record.type in (ModelFailed.kind, BudgetExceeded.kind))
+    failed = event_of(last)
+    kind = failed.failure if isinstance(failed, ModelFailed) else "budget"
+    return ModelError(last.text or "The model failed.", kind=kind)
 
 
 async def joined_items(
@@ -87,8 +105,8 @@ async def joined_items(
     items = run.items()
     try:
         first = await anext(items, None)
-    except ModelError as error:  # it failed since it was looked up
-        for item in ended_items(await _again(service, stream, run_id), after, error):
+    except ModelError:  # it failed since it was looked up
+        for item in ended_items(await _again(service, stream, run_id), after):
             yield item
         return
     except DuplicateId:  # a timer's heartbeat was written together with the next time of the timer

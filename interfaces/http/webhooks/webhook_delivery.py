@@ -21,7 +21,6 @@ from everlog.interfaces.http.core.tenants import TenantNames
 from everlog.interfaces.http.webhooks.webhook_files import PendingPortion, Webhook, WebhookFiles, WebhookState
 from everlog.interfaces.http.webhooks.webhook_sender import WebhookSend, signed_headers
 from everlog.interfaces.wire.feed import WebhookBody, WebhookData
-from everlog.interfaces.wire.records import shape_of
 
 SCAN_S = 1.0
 """Seconds between two looks for webhooks without a server that delivers."""
@@ -223,7 +222,7 @@ class _Delivery:
             tries += 1
 
     def _body(self, records: Sequence[Record]) -> bytes:
-        shapes = [shape_of(record, self._names.stream_name(record.agent_id)) for record in records]
+        shapes = [self._names.record(record) for record in records]
         data = WebhookData(webhook=self._webhook.id, records=shapes)
         at = moment(records[-1].recorded_at)
         return msgspec.json.encode(WebhookBody(type="everlog.records", timestamp=at, data=data))

@@ -93,6 +93,41 @@ def test_a_queue_that_overflows_loses_nothing(tmp_path: Path, monkeypatch: pytes
     virtual_time.run(main)
 
 
+def test_an_agent_of_a_followed_partition_needs_no_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a partition is followed, the heads of its agents are known, also of what was just written or sealed, and
+    a further reader of what is new opens no log. The head of an agent elsewhere is not known.
+    """
+    world = RestlessStore(tmp_path, 1, calm=True)
+
+    async def main() -> None:
+        tails = tails_of(world)
+        assert await tails.head("ann") == 0
+        world.seal()
+        world.say("ann", 2)
+        first = tails.follow("ann", 0)
+        assert await seqs_until(first, 3) == [1, 2, 3]
+        monkeypatch.setattr(world.store, "reader", lambda name: pytest.fail(f"the log of {name} was opened"))
+        assert await tails.head("ann") == 3
+        for seal in (False, True, False):
+            world.say("ann")
+            if seal:
+                world.seal()
+            head = world.world.seq("ann")
+            assert await tails.head("ann") == head
+        second = tails.follow("ann", head)
+        waiting = asyncio.ensure_future(seqs_until(second, head + 1))
+        await asyncio.sleep(2)
+        world.say("ann")
+        assert await waiting == [head + 1]
+        assert await seqs_until(first, head + 1) == list(range(4, head + 2))
+        assert await tails.head("alone-sam") == 0
+        for reading in (first, second):
+            await reading.aclose()
+        await tails.close()
+
+    virtual_time.run(main)
+
+
 def test_a_move_that_was_interrupted_is_waited_for(tmp_path: Path) -> None:
     """An agent that has left its log, while the register does not say so yet, is followed to where it goes."""
     world = RestlessStore(tmp_path, 1, calm=True)

@@ -3,9 +3,9 @@
 import pytest
 
 from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.erasure import store_eraser
 from everlog.actors.erasure.erase_planned import ErasureReport
 from everlog.actors.erasure.erasure_plan import ErasurePlan
-from everlog.interfaces.manage import many_erasures
 from everlog.store import FileStore, Progress
 from tests.interfaces.conftest import Line
 
@@ -107,7 +107,7 @@ def test_one_agent_that_is_in_use_does_not_keep_the_others(fleet: Line) -> None:
 
 def test_an_interrupted_erasure_goes_on_with_the_same_command(fleet: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C says how many agents are done; the same command erases the rest."""
-    erase_planned = many_erasures.erase_planned
+    erase_planned = store_eraser.erase_planned
     begun: list[str] = []
 
     def interrupted(system: LocalSystem, plan: ErasurePlan, *rest: Progress) -> ErasureReport:
@@ -116,7 +116,7 @@ def test_an_interrupted_erasure_goes_on_with_the_same_command(fleet: Line, monke
             raise KeyboardInterrupt
         return erase_planned(system, plan, *rest)
 
-    monkeypatch.setattr(many_erasures, "erase_planned", interrupted)
+    monkeypatch.setattr(store_eraser, "erase_planned", interrupted)
     code, _, err = fleet("erase", "fleet-*", "--match", SECRET, "--derived", "--yes")
     assert (code, "1 of 2 agents erased. Run the same command again" in err) == (130, True)
     assert heard(fleet) == ["fleet-2", "sam"]

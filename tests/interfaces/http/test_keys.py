@@ -135,6 +135,52 @@ def test_a_record_names_the_key_that_asked_for_it(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_forks_shared_blocks_and_documents_name_the_key(tmp_path: Path) -> None:
+    """The first record of a fork, each edit of a shared block and an uploaded document name the key too; and a tenant
+    reads its own names in records and in rows.
+    """
+
+    async def main() -> None:
+        async with served(tmp_path) as server:
+            acme = server.key("admin", tenant="acme")
+            key_id = server.service.keys.all()[0].id
+            await server.call("POST", "/agents", {"name": "sam"}, headers=acme, status=201)
+            await server.call("POST", "/agents/sam/forks", {"name": "tom"}, headers=acme, status=201)
+            for method, path, body in (
+                ("POST", "/blocks", {"block": "team", "value": "One."}),
+                ("PATCH", "/blocks/team", {"value": "Two."}),
+                ("PATCH", "/blocks/team", {"description": "Of all."}),
+                ("POST", "/blocks/team/append", {"text": "Three."}),
+                ("PUT", "/agents/tom/shared/team", {}),
+                ("PUT", "/agents/tom/sources/docs", None),
+                ("DELETE", "/blocks/team", None),
+            ):
+                await server.call(method, path, body, headers=acme)
+            answer = await server.client.put(
+                "/api/v1/sources/docs/documents/a.txt", content=b"Tea", headers={**acme, "Content-Type": "text/plain"}
+            )
+            assert answer.status_code == 201
+            for stream, kinds in (
+                ("acme~tom", ["agent_forked", "memory_edited", "source_attached"]),
+                ("block:acme~team", ["memory_edited"] * 4 + ["block_removed"]),
+                ("source:acme~docs", ["document_loaded"]),
+            ):
+                signed = [
+                    record for record in server.system.store.reader(stream).read(stream) if key_id in record.payload
+                ]
+                own = [record.type for record in signed if record.agent_id == stream]
+                assert own == kinds, stream
+            page = await server.call("GET", "/agents/tom/records?limit=100", headers=acme, status=200)
+            assert [one for one in page["records"] if "acme~" in str(one)] == []
+            forked = next(one for one in page["records"] if one["type"] == "agent_forked")
+            assert (forked["payload"]["parent"], forked["payload"]["by"]) == ("sam", key_id)
+            for projection in ("core_memory", "memory_history", "sources"):
+                rows = await server.call("GET", f"/agents/tom/projections/{projection}", headers=acme, status=200)
+                assert rows["rows"] and "acme~" not in str(rows), projection
+
+    asyncio.run(main())
+
+
 def test_a_key_that_asks_too_often_waits(tmp_path: Path) -> None:
     """A key gets twice its rate at once, then 429 with the time to wait; time fills the bucket again."""
 

@@ -34,6 +34,7 @@ def test_import(cli: Line, talk):
     assert "Imported 3 messages from 2023-05-08 to 2023-06-01" in cli.ok("import", "bo", str(talk))
 
 
+@pytest.mark.beside_store("a server has a store")
 def test_a_bad_line_is_named_and_nothing_is_kept(cli: Line, talk):
     """One bad line fails the import: the error names the line's number, no record is written, and no agent is
     created.

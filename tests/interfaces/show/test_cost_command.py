@@ -48,6 +48,7 @@ def test_money_is_reported_by_day_and_model(asked: Line) -> None:
 def test_a_price_of_the_variables_counts_for_all(asked: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     """A price from the environment takes precedence over the shipped list, and `prices` names its origin."""
     monkeypatch.setenv("EVERLOG_GATEWAY_PRICE_IN", "1000")
+    asked.release()
     rows = {row["model"]: row["cost"] for row in asked.json("cost", "sam")["rows"]}
     assert rows == {"gpt-4o-2024-08-06": pytest.approx(3.0), "house": pytest.approx(0.5)}
     sources = [row[0] for row in asked.json("sql", "SELECT source FROM prices LIMIT 2")["rows"]]

@@ -78,6 +78,7 @@ def test_the_figures_are_those_of_the_logs(busy: Line, monkeypatch: pytest.Monke
     assert charts["active"]["points"][0]["label"] == "bob"
     monkeypatch.setenv("EVERLOG_GATEWAY_PRICE_IN", "10")
     monkeypatch.setenv("EVERLOG_GATEWAY_PRICE_OUT", "100")
+    busy.release()
     assert busy.json("report")["cost"] == pytest.approx((3000 * 10 + 60 * 100) / 1e6)
 
 

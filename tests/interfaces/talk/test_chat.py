@@ -78,6 +78,7 @@ def test_slash_commands(cli: Line, chat):
     assert sum("message_sent" in line or "function_result" in line for line in out.splitlines()) == 2
 
 
+@pytest.mark.beside_store("a server answers /expand with its outcome, and streams the records of runs only")
 def test_heartbeat_and_summaries(cli: Line, chat):
     """/heartbeat runs a turn without a message; /summarize hides the oldest messages, /expand shows them again."""
     cli.script.answers = [says("One."), says("Beat."), says("Two."), completion(words="Short.")]

@@ -110,6 +110,7 @@ def test_a_file_is_said(cli: Line, chat: Talk, tmp_path: Path) -> None:
     assert len(cli.script.asked) == 1
 
 
+@pytest.mark.beside_store("a client cannot tell a file in the store of its server")
 def test_a_conversation_is_saved(cli: Line, chat: Talk, tmp_path: Path) -> None:
     """/save writes Markdown, or plain text into a .txt file; no file is replaced, and none is made in the store."""
     cli.script.answers = [says("Hello *Chad*.")]
@@ -160,6 +161,7 @@ def test_errors_in_a_chat_name_slash_commands(cli: Line, chat: Talk) -> None:
     assert "--model" not in out + err
 
 
+@pytest.mark.beside_store("lines typed to a server are not kept")
 def test_a_chat_at_a_terminal_edits_its_lines(cli: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     """A paste is one message, /edit sends what was written, Ctrl-D says goodbye, and the entries are kept."""
     monkeypatch.setenv("TERM", "xterm")

@@ -67,6 +67,7 @@ def test_the_first_search_of_a_process_is_by_meaning_too(cli: Line, script: str)
     assert SAID[1] in found[1] and found[1].index(SAID[1]) < found[1].index(SAID[2])
 
 
+@pytest.mark.beside_store("the server has the index, and its own log of warnings")
 def test_a_search_says_that_it_goes_by_words_alone_when_something_is_broken(cli: Line) -> None:
     """A damaged file of vectors is the case in which a page says so; the cure is named on stderr."""
     from tests.support.cli.command_line import completion

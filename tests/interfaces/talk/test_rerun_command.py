@@ -124,6 +124,7 @@ def test_a_model_that_fails_is_reported_after_the_report(told: Line):
     assert "in all" in out
 
 
+@pytest.mark.beside_store("Ctrl-C is raised by the model, which runs in the server")
 def test_ctrl_c_leaves_the_fork_with_what_ran(told: Line, monkeypatch: pytest.MonkeyPatch):
     """The message names the fork, and the command that compares it."""
     told.script.answers = [says("First.")]

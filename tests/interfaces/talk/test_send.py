@@ -112,6 +112,7 @@ def test_a_model_error_keeps_the_message(cli: Line):
     assert b"Do you hear me?" in cli.script.asked[-1]
 
 
+@pytest.mark.beside_store("Ctrl-C is raised by the model, which runs in the server")
 def test_an_unfinished_turn_is_finished_first(cli: Line):
     """A turn that a crash left open is finished before the new message is answered."""
     cli.script.answers = [KeyboardInterrupt()]  # type: ignore[list-item]
@@ -184,6 +185,7 @@ def test_a_fenced_command_names_the_agent(cli: Line):
     assert "took over the agent 'sam'" in cli.fails("send", "sam", "hello")
 
 
+@pytest.mark.beside_store("the server has its own log of warnings")
 def test_a_tail_that_was_cut_is_reported(cli: Line):
     """The next owner after a torn write reports the number of cut bytes, and keeps these bytes in the named file."""
     cli.ok("create", "sam")
@@ -197,6 +199,7 @@ def test_a_tail_that_was_cut_is_reported(cli: Line):
     assert cli("send", "sam", "hello")[2] == ""
 
 
+@pytest.mark.beside_store("the server of the tests has the model of the script only")
 def test_a_model_without_a_key_is_reported(cli: Line, monkeypatch):
     """If the agent's recorded model needs an endpoint, and neither key nor URL is set, the error names both."""
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
@@ -313,6 +316,7 @@ def test_own_functions(cli: Line, tmp_path):
     assert "@tool" in cli.fails("send", "sam", "hi", "--tools", str(tmp_path / "none.py"))
 
 
+@pytest.mark.beside_store("a log is taken over where it is")
 def test_an_agent_that_is_open_elsewhere(cli: Line):
     """A command names the process of a live owner and does not fence it. Reading works; --take-over fences."""
     cli.ok("create", "sam")
@@ -363,6 +367,7 @@ def test_two_processes(cli: Line):
     assert "Chad" in everlog("send", "sam", "What is my name?")
 
 
+@pytest.mark.beside_store("the runtime is that of the server")
 def test_an_unknown_runtime_is_refused(cli: Line, monkeypatch):
     """An unknown value of EVERLOG_RUNTIME is refused by `up` and by `send`, and `up` makes no store first."""
     monkeypatch.setenv("EVERLOG_RUNTIME", "foo")

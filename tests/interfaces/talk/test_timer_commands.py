@@ -71,6 +71,7 @@ def test_a_timer_that_cannot_be_is_bad_usage(cli: Line, words: tuple[str, ...], 
     assert cli.json("timers", "sam") == []
 
 
+@pytest.mark.beside_store("a server has a store")
 def test_an_impossible_time_of_a_timer_is_reported(cli: Line) -> None:
     """An impossible time makes neither store nor agent; an unknown timer is named."""
     assert "there is no store" in cli.fails("timer", "sam", "--every", "1h")
@@ -136,6 +137,7 @@ class Waiting:
         return ""
 
 
+@pytest.mark.beside_store("timers fire in the server, also while no chat is open")
 def test_a_timer_goes_off_while_a_chat_is_open(cli: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     """The turn of a timer is shown without a message; the timer became due while no process ran the agent, so it fires
     late, and once.

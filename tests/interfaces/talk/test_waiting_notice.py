@@ -43,7 +43,8 @@ def test_a_wait_is_noticed_once_on_stderr(command: str, cli: Line, monkeypatch: 
     code, out, err = cli(*words, "--model", "slow-1", "--base-url", "http://127.0.0.1:9/v1")
     assert code == 0, err
     assert "Here I am." in out and "waiting" not in out
-    assert err.count(f"waiting for the model slow-1 at http://127.0.0.1:9/v1, {NOTICE_S} s") == 1
+    where = "of the server" if hasattr(cli, "address") else "at http://127.0.0.1:9/v1"
+    assert err.count(f"waiting for the model slow-1 {where}, {NOTICE_S} s") == 1
     assert set(waited) == {NOTICE_S}
 
 

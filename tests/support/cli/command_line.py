@@ -180,6 +180,9 @@ class Line:
         out, err = self._capsys.readouterr()
         return code, out, err
 
+    def renew(self) -> None:
+        """Release the store, so that the test can open its files and change the environment. No command has it open."""
+
     def ok(self, *argv: str) -> str:
         """Return the stdout of a command that must succeed."""
         code, out, err = self(*argv)

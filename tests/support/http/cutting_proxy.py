@@ -21,7 +21,7 @@ async def cutting(address: str, bytes_until_cut: Callable[[], int | None]) -> As
     """Pass connections on to the server while the block runs.
 
     `bytes_until_cut`: called for each connection; it returns the bytes of answers after which the connection is cut,
-    None for one that is never cut.
+    None for one that is never cut, and a negative number for one whose request never reaches the server.
     """
     target = urlsplit(address)
     open_tasks: set[asyncio.Task[Any]] = set()
@@ -32,6 +32,11 @@ async def cutting(address: str, bytes_until_cut: Callable[[], int | None]) -> As
         assert own is not None
         open_tasks.add(own)
         left = bytes_until_cut()
+        if left is not None and left < 0:
+            proxy.cuts += 1
+            writer.close()
+            open_tasks.discard(own)
+            return
         there_reader, there_writer = await asyncio.open_connection(target.hostname, target.port)
 
         async def forward() -> None:

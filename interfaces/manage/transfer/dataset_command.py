@@ -1,7 +1,4 @@
-"""Write a dataset of conversations: `everlog dataset`. Called by `cli.command_run`.
-
-The file appears whole or not at all: it is written beside its name first.
-"""
+"""Write a dataset of conversations: `everlog dataset`. Called by `cli.command_run`."""
 
 from argparse import Namespace
 from collections import Counter
@@ -12,14 +9,14 @@ from pathlib import Path
 import msgspec
 
 from everlog.actors.reports.dataset import JsonLine, TimeSpan, models_saw, people_saw
-from everlog.events import BadInput, StoreError
+from everlog.events import BadInput
 from everlog.interfaces.common.as_of import time_of
 from everlog.interfaces.common.bootstrap import system_of
 from everlog.interfaces.common.error_output import escape_line
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output import json_shapes
-from everlog.store import open_private
+from everlog.interfaces.output.whole_file import check_free, write_whole
 
 
 def dataset(args: Namespace, world: CommandEnvironment) -> int:
@@ -27,8 +24,7 @@ def dataset(args: Namespace, world: CommandEnvironment) -> int:
     path, left_out = Path(args.out).expanduser(), Counter[str]()
     if args.view == "models" and args.turns is not None:
         raise BadInput("--turns divides what people saw: leave it out with --view models, whose lines are requests.")
-    if path.exists() and not args.force:
-        raise BadInput(f"{path} exists already. Choose another file, or --force to overwrite it. Nothing was written.")
+    check_free(path, force=args.force)
     span = TimeSpan(time_of(args.since, "--since", world), time_of(args.until, "--until", world))
     system = system_of(args, world)
     names = [name for name in system.agents() if fnmatchcase(name, args.pattern)]
@@ -46,7 +42,7 @@ def dataset(args: Namespace, world: CommandEnvironment) -> int:
                     agents.add(name)
                     yield line
 
-    count = _write(path, lines())
+    count = write_whole(path, (msgspec.json.encode(line) + b"\n" for line in lines()))
     reasons = {reason: number for reason, number in sorted(left_out.items()) if number}
     shape = {"file": str(path), "lines": count, "agents": len(agents), "left_out": reasons}
     if args.json:
@@ -56,21 +52,3 @@ def dataset(args: Namespace, world: CommandEnvironment) -> int:
     for reason, number in reasons.items():
         print(f"Left out: {plural(number, 'request')} ({reason}).")
     return 0
-
-
-def _write(path: Path, lines: Iterator[JsonLine]) -> int:
-    """Write the lines, and return their number. Raises StoreError."""
-    beside, count, whole = path.with_name(f"{path.name}.part"), 0, False
-    try:
-        with open_private(beside, "wb") as file:
-            for line in lines:
-                file.write(msgspec.json.encode(line) + b"\n")
-                count += 1
-        beside.replace(path)
-        whole = True
-    except OSError as error:
-        raise StoreError(f"could not write {path}: {error.strerror}. Nothing was written.") from error
-    finally:
-        if not whole:
-            beside.unlink(missing_ok=True)
-    return count

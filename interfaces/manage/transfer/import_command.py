@@ -7,24 +7,24 @@ of many conversations that was interrupted continues when it is repeated.
 import asyncio
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
 from everlog.actors.agent.agent_setup import Settings
-from everlog.actors.agent.conversation_import import ImportedMessage
 from everlog.actors.agent_system import AgentSystem
-from everlog.events import BadInput, Record, UnknownAgent
+from everlog.events import BadInput, Record
 from everlog.interfaces.common import time_text
-from everlog.interfaces.common.bootstrap import agents_of, open_view, opened_agent, settings_of, warn_of_unused
+from everlog.interfaces.common.bootstrap import agents_of, opened_agent, settings_of, warn_of_unused
 from everlog.interfaces.common.error_output import complain, escape_line
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.open_store import lines_of
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.imports.past_conversation import PastConversation
 from everlog.interfaces.imports.read_conversations import chosen, read_conversations
+from everlog.interfaces.imports.restore_agents import has_messages
 from everlog.interfaces.output import json_shapes
 from everlog.store import check_not_reserved
 
@@ -45,7 +45,7 @@ async def _import(
 ) -> int:
     async with agents_of(args, world) as system:
         for name, past in wanted.items():
-            if not args.again and _is_imported(system, name, past.messages):
+            if not args.again and has_messages(system, name, past.messages):
                 if len(wanted) == 1:
                     raise BadInput(
                         f"{Path(args.file).name} was imported already: {name!r} has a message for every ref in it. "
@@ -67,7 +67,7 @@ async def _import_one(
     async with opened_agent(args, system, name, msgspec.structs.replace(settings, blocks=blocks)) as agent:
         warn_of_unused(args, agent)
         agent.notify(made.extend)
-        with _busy(f"importing {plural(len(past.messages), 'message')}"):
+        with busy(f"importing {plural(len(past.messages), 'message')}"):
             imported = await agent.import_messages(past.messages)
     if imported.delayed is not None:
         complain(
@@ -94,25 +94,16 @@ def _print(args: Namespace, shape: json_shapes.JsonObject) -> None:
     made = f"; wrote {plural(shape['summaries'], 'summary', 'summaries')}" if shape["summaries"] else ""
     print(f"Imported {plural(shape['messages'], 'message')} {days} into {escape_line(shape['agent'])}{made}.")
     if shape["left_out"]:
-        print(
-            escape_line("Left out: " + ", ".join(f"{count} {kind}" for kind, count in shape["left_out"].items()) + ".")
-        )
+        print(escape_line(left_out_line(shape["left_out"])))
 
 
-def _is_imported(system: AgentSystem, name: str, said: Sequence[ImportedMessage]) -> bool:
-    """Return True if the messages have refs and a message with each of them is in recall memory already."""
-    refs = {getattr(message.event, "ref", "") for message in said} - {""}
-    if not refs:
-        return False
-    try:
-        with open_view(system, name, notify=False) as view:
-            return refs <= {row["ref"] for row in view.rows("recall_memory")}
-    except UnknownAgent:
-        return False
+def left_out_line(left_out: Mapping[str, int]) -> str:
+    """Return the line that lists what was left out, by kind."""
+    return "Left out: " + ", ".join(f"{count} {kind}" for kind, count in left_out.items()) + "."
 
 
 @contextmanager
-def _busy(what: str) -> Iterator[None]:
+def busy(what: str) -> Iterator[None]:
     """Show a spinner if stderr is a terminal: the model may write summaries, which takes time."""
     if not sys.stderr.isatty():
         yield

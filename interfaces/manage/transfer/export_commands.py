@@ -1,6 +1,7 @@
 """The commands that write an agent to a file and read it back: export, restore.
 
-Called by `cli.command_run`. Export and restore work on files and need no host.
+Called by `cli.command_run`. Export and restore of everlog's own files need no host; `agent_file_commands` has the files
+of other programs.
 """
 
 import asyncio
@@ -19,8 +20,8 @@ from everlog.interfaces.common.open_store import store_of, without_take_over
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.common.server_choice import check_no_server, server_of
 from everlog.interfaces.common.time_text import iso
-from everlog.interfaces.manage import backup_commands
 from everlog.interfaces.manage.many_agents import for_each, matching, outcome
+from everlog.interfaces.manage.transfer import agent_file_commands, backup_commands
 from everlog.interfaces.output import json_shapes, progress_bar
 from everlog.store import ExportedStream, ExportHeader, Progress, RestoredStream, is_source, name_of, source_of
 
@@ -30,6 +31,8 @@ CHAIN_DIGITS = 12
 
 def export(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `export`."""
+    if args.af or (args.file or "").endswith(".af"):
+        return agent_file_commands.export(args, world)
     if args.all:
         if args.name is None or args.file is not None or args.with_sources:
             args.fail("--all takes a folder and exports everything: everlog export --all DIR")
@@ -79,7 +82,7 @@ def _exported(args: Namespace, world: CommandEnvironment, name: str, path: Path,
 
 def _export_matching(args: Namespace, world: CommandEnvironment, folder: Path) -> int:
     """Export the agents that a pattern matches, a file each. The error of one agent does not stop the others."""
-    names, damaged = matching(args, world)
+    names, damaged, _ = matching(args, world)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
@@ -106,6 +109,10 @@ def restore(args: Namespace, world: CommandEnvironment) -> int:
     if path.is_dir():
         check_no_server(args, "A restore of a whole store")
         return backup_commands.restore_all(args, world, path)
+    if not agent_file_commands.is_everlog_file(path):
+        return agent_file_commands.restore(args, world, path)
+    if args.new is not None:
+        args.fail("--new-name belongs to agent files of other programs; `everlog rename` renames a restored agent")
     server = server_of(args)
     try:
         with without_take_over(), interruptible(), progress_bar.shown(f"restoring {path.name}") as moved:

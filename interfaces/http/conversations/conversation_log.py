@@ -1,0 +1,239 @@
+"""Know which conversations the logs of agents have: their questions, answers and runs, as digests.
+
+Read from the log once, and then only what is new in the agent's partition: for each request the end of one file is
+looked at. Nothing here is stored, and another server in front of the same store has the same.
+
+Used by the translations that compare a client's history with the log.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from everlog.actors.ports.ports import Ports
+from everlog.events import AgentDeleted, MessageSent, Record, TurnsHidden, UserMessage, event_of, is_erased
+from everlog.interfaces.http.conversations.client_history import answer_digest, opening_digests, question_digest
+from everlog.interfaces.http.conversations.resent_history import ExchangeDigests
+from everlog.store import FileStore, records_of
+from everlog.store.base.lazy_pyarrow import pc
+from everlog.store.log.log_follower import CommitRewritten, LogFollower
+
+AGENTS_MAX = 1000
+"""Agents of one partition whose conversations are kept; the one that was asked for least recently is dropped."""
+PARTITIONS_MAX = 1000
+"""Partitions that are followed, likewise."""
+NEAR_BYTES = 256 * 1024
+"""Bytes of new records that are read at once: fewer than that take less time than a thread would."""
+_NOTHING = answer_digest("")
+_KINDS = (UserMessage.kind, MessageSent.kind, TurnsHidden.kind, AgentDeleted.kind)
+
+
+class LoggedExchange(msgspec.Struct):
+    """A question of a client, as the log has it, and what was answered so far."""
+
+    asked: bytes
+    """Digest of the question."""
+    openings: frozenset[bytes]
+    """Digests of the question without its last paragraphs."""
+    run: str
+    """Event id of the question; the id of its run, unless it was imported."""
+    seq: int
+    turn: int
+    imported: bool
+    note: bytes
+    """Digest of the note that was sent with the question."""
+    at: int
+    """Time of the newest record, microseconds UTC."""
+    hidden: bool = False
+    """True: its turn was undone."""
+    answers: list[str] = []
+    answered: bytes = _NOTHING
+    """Digest of all answers together."""
+
+    @property
+    def digests(self) -> ExchangeDigests:
+        """Digests of question and answer, for comparison."""
+        return ExchangeDigests(self.asked, self.answered, self.openings)
+
+    def answer(self, text: str, at: int) -> None:
+        """Add a message of the agent that was sent at a time."""
+        self.answers.append(text)
+        self.answered, self.at = answer_digest("\n".join(self.answers)), at
+
+
+class AgentConversations:
+    """Conversations that the log of one agent has, each by the id that its questions carry."""
+
+    def __init__(self) -> None:
+        self.seq = 0
+        """Last record that was read."""
+        self.deleted = False
+        self._conversations: dict[str, list[LoggedExchange]] = {}
+        self._with: dict[bytes, set[str]] = {}
+        """Conversations that have a question, by its digest."""
+        self._by_turn: dict[int, LoggedExchange] = {}
+        self._by_run: dict[str, str] = {}
+        """Conversation of each run."""
+        self._imported: LoggedExchange | None = None
+
+    def exchanges(self, conversation: str) -> Sequence[LoggedExchange]:
+        """Return the exchanges of a conversation, oldest first, the hidden ones too; none for an unknown one, and for
+        a deleted agent.
+        """
+        return () if self.deleted else list(self._conversations.get(conversation, ()))
+
+    def with_question(self, asked: bytes) -> Sequence[str]:
+        """Return the conversations that have a question, or one that begins with it, sorted."""
+        return sorted(self._with.get(asked, ()))
+
+    def conversation_of(self, run: str) -> str | None:
+        """Return the conversation of a run; None for a run of no conversation."""
+        return self._by_run.get(run)
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Add records that follow the ones before; those that were added already are left out."""
+        for record in records:
+            if record.seq <= self.seq:
+                continue
+            self.seq = record.seq
+            if record.type == AgentDeleted.kind:
+                self.deleted = True
+            elif not is_erased(record.payload):
+                self._add(record, event_of(record))
+
+    def _add(self, record: Record, said: Any) -> None:
+        if isinstance(said, UserMessage):
+            self._ask(record, said)
+        elif isinstance(said, MessageSent):
+            exchange = self._imported if said.imported else self._by_turn.get(record.turn)
+            if exchange is not None:
+                exchange.answer(said.text, record.recorded_at)
+        elif isinstance(said, TurnsHidden):
+            for turn in said.turns:
+                if turn in self._by_turn:
+                    self._by_turn[turn].hidden = True
+
+    def _ask(self, record: Record, said: UserMessage) -> None:
+        if not said.conversation:
+            self._imported = None
+            return
+        exchange = LoggedExchange(
+            asked=question_digest(said.text), openings=opening_digests(said.text),
+            run=record.event_id, seq=record.seq, turn=record.turn,
+            imported=said.imported, note=question_digest(said.note), at=record.recorded_at,
+        )  # fmt: skip
+        self._conversations.setdefault(said.conversation, []).append(exchange)
+        for asked in (exchange.asked, *exchange.openings):
+            self._with.setdefault(asked, set()).add(said.conversation)
+        self._imported = exchange if said.imported else None
+        if not said.imported:
+            self._by_turn[record.turn] = exchange
+            self._by_run[record.event_id] = said.conversation
+
+
+class _PartitionConversations:
+    """Conversations of the agents of one partition that were asked for."""
+
+    def __init__(self, store: FileStore, partition: str) -> None:
+        self.lock = asyncio.Lock()
+        self._store = store
+        self._follower = LogFollower(store.partition(partition))
+        self._commit = 0
+        self._agents: OrderedDict[str, AgentConversations] = OrderedDict()
+
+    def current(self, stream: str) -> AgentConversations:
+        """Return the conversations of an agent as its log has them now. One caller at a time."""
+        if not self._commit:
+            self._commit = self._follower.skip_to_end()
+        elif self._follower.has_more(self._commit):
+            self._read_on()
+        kept = self._agents.get(stream)
+        if kept is None:
+            kept = AgentConversations()
+            # Read after the end was found: what is written in between is in both, and is added once.
+            kept.add(records_of(_said(self._store.reader(stream).table(stream))))
+            self._agents[stream] = kept
+            if len(self._agents) > AGENTS_MAX:
+                self._agents.popitem(last=False)
+        self._agents.move_to_end(stream)
+        return kept
+
+    def at_once(self, stream: str) -> AgentConversations | None:
+        """Return the conversations of an agent as its log has them now, if little has to be read for that; else None.
+
+        A thread for it would cost more, and the message would miss the others that are handled together.
+        """
+        kept = self._agents.get(stream)
+        if kept is None or self.lock.locked():
+            return None
+        behind = self._follower.bytes_behind(self._commit)
+        if behind > NEAR_BYTES:
+            return None
+        if behind:
+            self._read_on()
+        if stream not in self._agents:
+            return None
+        self._agents.move_to_end(stream)
+        return kept
+
+    def forget(self, stream: str) -> None:
+        """Forget an agent that is in another partition now."""
+        self._agents.pop(stream, None)
+
+    def _read_on(self) -> None:
+        try:
+            for table in self._follower.since(self._commit):
+                self._commit = table.column("commit")[-1].as_py()
+                for record in records_of(_said(table)):
+                    if record.agent_id in self._agents:
+                        self._agents[record.agent_id].add((record,))
+        except CommitRewritten:  # a crash took a commit that was never acknowledged: read the logs again
+            self._agents.clear()
+            self._commit = 0
+
+
+def _said(table: pa.Table) -> pa.Table:
+    """Return the rows that conversations are made of."""
+    return table.filter(pc.is_in(table.column("type"), pa.array(_KINDS)))
+
+
+class ConversationLog:
+    """Conversations of the agents of one store. Belongs to one event loop.
+
+    Each method raises UnknownAgent, CorruptLog, StoreError.
+    """
+
+    def __init__(self, store: FileStore, ports: Ports) -> None:
+        self._store, self._ports = store, ports
+        self._partitions: OrderedDict[str, _PartitionConversations] = OrderedDict()
+        self._places: dict[str, str] = {}
+        """Partition of each agent when it was last asked for."""
+
+    def knows(self, stream: str) -> bool:
+        """Return True if there is an agent of a name, by one look into the register."""
+        return self._store.register_files.find(stream) is not None
+
+    async def of(self, stream: str) -> AgentConversations:
+        """Return the conversations of an agent as its log has them now. The caller reads them before it waits for
+        anything: later they may change in another thread.
+        """
+        name = self._store.partition_of(stream)
+        before = self._places.get(stream, name)
+        if before != name and before in self._partitions:
+            self._partitions[before].forget(stream)
+        self._places[stream] = name
+        partition = self._partitions.get(name)
+        if partition is None:
+            partition = self._partitions[name] = _PartitionConversations(self._store, name)
+        self._partitions.move_to_end(name)
+        if len(self._partitions) > PARTITIONS_MAX:
+            self._partitions.popitem(last=False)
+        kept = partition.at_once(stream)
+        if kept is None:
+            async with partition.lock:
+                kept = await self._ports.aside(partition.current, stream)
+        return kept

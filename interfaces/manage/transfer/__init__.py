@@ -1,0 +1,1 @@
+"""Commands that bring agents and conversations into a store, and take them out of it, as files."""

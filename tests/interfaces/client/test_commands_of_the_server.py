@@ -1,0 +1,117 @@
+"""Commands with --server that the server itself carries out: their output is that of the same command on the store."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from everlog.interfaces.client import mirror_store
+from tests.support.cli.command_line import Line, says
+from tests.support.http.served_line import ServedLine, served_line
+
+
+@pytest.fixture
+def line(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    """Return a command line whose commands go to a server, with a few agents."""
+    for name in ("EVERLOG_STORE", "EVERLOG_SERVER", "EVERLOG_KEY", "EVERLOG_KEY_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    with served_line(tmp_path / "store", capsys) as line:
+        line.script.answers = [says("Ahoy"), says("Aye"), says("Hm")]
+        for name in ("fleet-1", "fleet-2", "sam"):
+            line.ok("create", name, "--model", "script")
+            line.ok("send", name, f"Hello from {name}")
+        line.ok("fork", "sam", "--new-name", "fleet-kid")
+        yield line
+
+
+def no_download(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a download of an agent fail the test."""
+    monkeypatch.setattr(mirror_store, "export_request", lambda *_: pytest.fail("an agent was downloaded"))
+
+
+def on_a_copy(line: ServedLine, folder: Path) -> Line:
+    """Return a command line on a copy of the store. The server stops for that."""
+    line.release()
+    shutil.copytree(line.root, folder)
+    local = Line(folder, line._capsys)
+    local.script, local.clock = line.script, line.clock
+    return local
+
+
+def test_listings_and_figures_download_nothing(line: ServedLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Agents, pressure, costs, the report, models and a search of all agents are what the store says, and no log is
+    copied for them.
+    """
+    commands = (
+        ("agents",), ("agents", "fleet-*", "--sort", "events", "--limit", "2"), ("pressure",), ("cost",),
+        ("cost", "fleet-*", "--sort", "cost"), ("cost", "sam"), ("report", "--by", "day"), ("models",),
+        ("report", "--agent", "sam", "--as-of", "2999-01-01"), ("search", "--all", "Hello"),
+        ("search", "fleet-*", "Hello"),
+    )  # fmt: skip
+    local = on_a_copy(line, tmp_path / "copy")
+    no_download(monkeypatch)
+    for words in commands:
+        there, here = line.json(*words), local.json(*words)
+        if words[0] == "report":
+            there, here = ({**shape, "as_of": "", "records": 0} for shape in (there, here))
+        assert there == here, words
+    line.ok("report", "--html", str(tmp_path / "report.html"))
+    assert "4 agents, " in (tmp_path / "report.html").read_text()
+
+
+def test_a_pattern_deletes_forks_before_their_parents(line: ServedLine, monkeypatch: pytest.MonkeyPatch):
+    """The server says which agents there are, and which are forks of which; nothing is copied."""
+    no_download(monkeypatch)
+    assert line.json("delete", "*", "--yes")["deleted"] == ["fleet-kid", "fleet-1", "fleet-2", "sam"]
+    assert line.json("agents") == []
+
+
+def test_an_agent_is_verified_where_it_is(line: ServedLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """The proof of one agent, and of all, is that of the store; so is the page for people."""
+    local = on_a_copy(line, tmp_path / "copy")
+    no_download(monkeypatch)
+    for words in (("verify", "sam"), ("verify", "--all"), ("verify", "sam", "--sample", "1", "--seed", "x")):
+        assert line.json(*words) == local.json(*words)
+        assert line.ok(*words) == local.ok(*words)
+    assert "no agent 'nobody'" in line.fails("verify", "nobody")
+
+
+def test_an_erasure_is_planned_asked_and_done_there(line: ServedLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Plan, question and outcome of an erasure, of one agent or of a pattern, are those of the store."""
+    local = on_a_copy(line, tmp_path / "copy")
+    no_download(monkeypatch)
+    for words in (
+        ("erase", "sam", "--match", "Hello", "--derived", "--dry-run"),
+        ("erase", "sam", "--match", "Hello", "--derived", "--yes"),
+        ("erase", "fleet-*", "--match", "Hello", "--dry-run"),
+        ("erase", "fleet-*", "--match", "Hello", "--yes"),
+    ):
+        assert line.ok(*words) == local.ok(*words)
+    again = ("erase", "sam", "--match", "Hello", "--yes")
+    assert line.fails(*again) == local.fails(*again)
+    assert "beyond the last record" in line.fails("erase", "sam", "--from", "99", "--yes")
+    assert line.json("sql", "SELECT count(*) FROM records WHERE contains(text, 'Hello')")["rows"] == [[0]]
+
+
+def test_a_rerun_is_a_job_of_the_server(line: ServedLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """A rerun and the later comparison are those of the store, as JSON and as a page."""
+    local = on_a_copy(line, tmp_path / "copy")
+    no_download(monkeypatch)
+    for words in (
+        ("rerun", "sam", "--from", "8", "--new-name", "sue", "--recorded"),
+        ("rerun", "sam", "--new-name", "sue", "--report"),
+    ):
+        assert line.ok(*words) == local.ok(*words)
+    report = ("rerun", "sam", "--new-name", "sue", "--report")
+    assert line.json(*report) == local.json(*report)
+    shape = line.json("rerun", "sam", "--from", "8", "--new-name", "tom")
+    assert [turn["now"]["answers"] for turn in shape["turns"]] == [["Indeed."]]
+    assert "already" in line.fails("rerun", "sam", "--from", "8", "--new-name", "tom")
+
+
+def test_what_belongs_beside_the_store_says_why(line: ServedLine):
+    """The load generator, presets and tests of models are refused, each with its reason."""
+    assert "would measure the network" in line.fails("fleet")
+    assert "--persona FILE" in line.fails("preset", "list")
+    assert "done where the store is" in line.fails("models", "test", "script")
+    assert "limits of its own" in line.fails("sql", "SELECT 1", "--memory", "500")

@@ -1,0 +1,43 @@
+"""An `everlog serve` in a process of its own."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+
+
+class KillableServer:
+    """An `everlog serve` on a port that stays the same, which can be killed and started again."""
+
+    def __init__(self, store: Path, options: Sequence[str] = ()) -> None:
+        self._store, self._options = store, options
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = int(free.getsockname()[1])
+        self.process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        """Start the server, and wait until it answers."""
+        command = [sys.executable, "-m", "everlog.interfaces.cli.main", "--store", str(self._store), "serve",
+                   "--port", str(self.port), "--runtime", "local", "--placement", "shared", "--json",
+                   *self._options]  # fmt: skip
+        self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        assert json.loads(self.process.stdout.readline())["address"].endswith(f":{self.port}")
+
+    def kill(self, how: signal.Signals = signal.SIGKILL) -> None:
+        """End the server, by default without a chance to do anything."""
+        assert self.process is not None
+        self.process.send_signal(how)
+        self.process.communicate(timeout=60)
+        self.process = None
+
+    @property
+    def address(self) -> str:
+        """Address of the server."""
+        return f"http://127.0.0.1:{self.port}"
