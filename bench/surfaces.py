@@ -17,9 +17,10 @@ import msgspec
 
 from bench.serve import SAID, Connection, Server, create
 from bench.support.harness import Figure, Line, Noise, among, line, median, noise, options, show, workspace
+from everlog.interfaces.http.letta.translation.letta_ids import LettaIds
 
-KEYS = ("chat_cpu_ratio", "responses_cpu_ratio")
-GOALS = ("< 1.3", "< 1.3")
+KEYS = ("chat_cpu_ratio", "responses_cpu_ratio", "letta_cpu_ratio")
+GOALS = ("< 1.3", "< 1.3", "< 1.3")
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -85,7 +86,15 @@ def responses(talk: Talk) -> Request:
     return "/openai/v1/responses", body, keep
 
 
-SURFACES: Mapping[str, Callable[[Talk], Request]] = {"native": native, "chat": chat, "responses": responses}
+def letta(talk: Talk) -> Request:
+    """Return a message as Letta's client sends it."""
+    path = f"/letta/v1/agents/{LettaIds(talk.agent).agent}/messages"
+    return path, {"messages": [{"role": "user", "content": talk.said()}]}, lambda _: None
+
+
+SURFACES: Mapping[str, Callable[[Talk], Request]] = {
+    "native": native, "chat": chat, "responses": responses, "letta": letta,
+}  # fmt: skip
 
 
 async def converse(port: int, talks: Sequence[Talk], request: Callable[[Talk], Request], messages: int) -> None:

@@ -1,6 +1,5 @@
 """Sources of documents for clients of Letta, which calls them folders, and their files."""
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -9,17 +8,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
-from starlette.datastructures import FormData, UploadFile
-from starlette.formparsers import MultiPartException
 
 from everlog.actors.memory.document_load import UnreadableDocument
 from everlog.events import BadInput
 from everlog.events.times import moment
 from everlog.interfaces.documents import KINDS
-from everlog.interfaces.http.core.guards import too_large
-from everlog.interfaces.http.core.refusals import Refusal
 from everlog.interfaces.http.core.routes import HttpCall, JsonResponse, not_found
-from everlog.interfaces.http.core.uploads import UPLOAD_BYTES_MAX
 from everlog.interfaces.http.letta.agent_states import LettaAgent, LettaFolder, agent_state, folder_id, folder_of
 from everlog.interfaces.http.letta.letta_calls import (
     LettaPageQuery,
@@ -30,14 +24,13 @@ from everlog.interfaces.http.letta.letta_calls import (
     refused,
     viewed,
 )
+from everlog.interfaces.http.letta.letta_forms import file_in, uploaded_form
 from everlog.interfaces.http.letta.translation.letta_ids import LettaIds, uuid_id
 from everlog.interfaces.http.native.sources import read_document
 from everlog.interfaces.http.runs.agent_digests import digest_of
 from everlog.store import open_private, source_of, stream_of
 
 COPIES_MAX = 1000
-UPLOAD_S = 300.0
-"""Seconds in which a file arrives."""
 
 
 class LettaFolderBody(msgspec.Struct, frozen=True, kw_only=True):
@@ -203,23 +196,8 @@ def _numbered(name: str, number: int) -> str:
 @asynccontextmanager
 async def _uploaded_file(call: HttpCall) -> AsyncIterator[tuple[str, Path]]:
     """Yield the name and the path of the file in a form. Raises the refusal of a form that is too large, or none."""
-    declared = call.request.headers.get("content-length", "")
-    if not declared.isdecimal():
-        raise Refusal(411, "length-required", "The request says no Content-Length. Nothing was done.")
-    if int(declared) > UPLOAD_BYTES_MAX:
-        raise too_large(UPLOAD_BYTES_MAX)
-    form: FormData
-    try:
-        async with asyncio.timeout(UPLOAD_S):
-            form = await call.request.form(max_files=1, max_fields=10)
-    except TimeoutError as error:
-        raise Refusal(408, "too-slow", "The file did not arrive in time. Nothing was done.") from error
-    except MultiPartException as error:
-        raise refused(f"The form cannot be read: {error.message}.", 400) from error
-    try:
-        file = form.get("file")
-        if not isinstance(file, UploadFile):
-            raise refused("The form has no `file`.")
+    async with uploaded_form(call) as form:
+        file = file_in(form)
         name = PurePath((file.filename or "file").replace("\\", "/")).name
         suffix = PurePath(name).suffix.lower()
         if suffix not in KINDS:
@@ -230,5 +208,3 @@ async def _uploaded_file(call: HttpCall) -> AsyncIterator[tuple[str, Path]]:
                 while part := await file.read(1024 * 1024):
                     await call.service.ports.aside(out.write, part)
             yield name, path
-    finally:
-        await form.close()

@@ -7,16 +7,10 @@ CODE = (
     "Code is not taken over HTTP: functions are written in Python and given to all agents by the operator, with "
     "`everlog serve --tools FILE` (docs/how_to/write_a_function.md)."
 )
-AGENT_FILES = (
-    "Agent files (.af) are not read or written over Letta's API yet. everlog's own export has everything that an agent "
-    "is: GET /api/v1/agents/{name}/export."
-)
 APPROVALS = "Calls that wait for an approval are not supported yet: what a function may do is granted by the operator."
 CONVERSATIONS = "A conversation is its messages in the agent's log: it has no settings, and is not deleted alone."
 
 REASONS: dict[tuple[Method, str], tuple[int, str]] = {
-    ("GET", "/v1/agents/{agent_id}/export"): (501, AGENT_FILES),
-    ("POST", "/v1/agents/import"): (501, AGENT_FILES),
     ("POST", "/v1/agents/{agent_id}/recompile"): (501, "The system prompt is rendered for each request from the log."),
     ("PATCH", "/v1/agents/{agent_id}/reset-messages"): (
         501,

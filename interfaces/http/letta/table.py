@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from everlog.interfaces.http.core.routes import EVENT_STREAM, JSON, Route, RouteTable
 from everlog.interfaces.http.core.uploads import UPLOAD_BYTES_MAX
 from everlog.interfaces.http.letta import (
+    agent_files,
     agents,
     blocks,
     conversations,
@@ -79,6 +80,9 @@ AGENTS: RouteTable = (
     Route("GET", A, agents.show_agent, "Show an agent", answer=LettaAgent),
     Route("PATCH", A, agents.update_agent, "Change an agent", "admin", body=LettaAgentBody, answer=LettaAgent),
     Route("DELETE", A, agents.delete_agent, "Delete an agent", "admin", answer=LettaNotice),
+    Route("GET", f"{A}/export", agent_files.export_agent, "Write an agent file", query=agent_files.LettaFileQuery),
+    Route("POST", "/v1/agents/import", agent_files.import_agents, "Make agents from an agent file", "admin",
+          answer=agent_files.LettaImported, body_media=MULTIPART, body_max=UPLOAD_BYTES_MAX),
     Route("GET", "/v1/tags/", agents.list_tags, "List tags", answer=list[str]),
     Route("GET", f"{A}/tools", tools.list_agent_tools, "List the functions of an agent", query=LettaPageQuery,
           answer=list[LettaTool]),
