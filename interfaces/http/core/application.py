@@ -137,7 +137,7 @@ def _problem_response(surface: Surface, problem: Problem, headers: Mapping[str, 
         more["Retry-After"] = str(max(1, round(problem.retry_after_s)))
     # Clients of other makers repeat requests after some statuses by themselves: tell them when that cannot help.
     more["X-Should-Retry"] = "true" if problem.status in {429, 503} else "false"
-    return JsonResponse(surface.body_of(problem), surface.status_of(problem.status), more)
+    return JsonResponse(surface.body_of(problem), problem.status, more)
 
 
 def _cors(origin: str) -> Mapping[str, str]:

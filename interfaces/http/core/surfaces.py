@@ -29,8 +29,6 @@ class Surface(NamedTuple):
     unknown: Callable[[str, str], Refusal] = _no_address
     """Function that returns the refusal of a request to an address that the surface does not have, by method and path.
     """
-    status_of: Callable[[int], int] = int
-    """Function that returns the status that the surface's clients expect in place of a status of the native API."""
     takes_unknown: bool = False
     """True: parameters that a route does not have are ignored, as the original server does."""
     invalid_status: int = 400

@@ -40,6 +40,7 @@ from everlog.interfaces.http.openai.response_shapes import (
 )
 from everlog.interfaces.http.runs.run_items import RunEnded, RunItem, RunLeft, ended_items, joined_items
 from everlog.interfaces.http.runs.run_reading import begun
+from everlog.interfaces.http.runs.sdk_repeats import repeat_of
 
 _ROLES: Mapping[str, str] = {"function_call_output": "tool", "function_call": "tool", "reasoning": "tool"}
 """Roles of items that are no message of anyone."""
@@ -171,8 +172,7 @@ async def _in_conversation(
 
 def _repeats(call: HttpCall, last: LoggedExchange, question: str) -> bool:
     """Return True if a request is the client's own repeat of its newest question."""
-    again = call.request.headers.get("x-stainless-retry-count", "0") not in ("", "0")
-    return again and last.asked == question_digest(question)
+    return repeat_of(call.request.headers) is not None and last.asked == question_digest(question)
 
 
 async def show_response(call: HttpCall) -> Any:
