@@ -10,6 +10,7 @@ import msgspec
 from everlog.events import uuid7
 from everlog.interfaces.http.core.routes import EVENT_STREAM, JSON, Route
 from everlog.interfaces.http.core.service import HttpOptions
+from everlog.interfaces.http.core.surfaces import NATIVE_SURFACE, surface_of
 from everlog.interfaces.http.native.transfer import EXPORT
 from everlog.interfaces.http.server import SURFACES, full_table
 from tests.support.cli.command_line import Script, says
@@ -154,11 +155,10 @@ def _key(route: Route) -> str:
 
 
 def test_every_route_has_an_entry_and_an_operation_of_its_own() -> None:
-    """The entries of this file are the routes of the table, without those for clients of other makers, and no two
-    routes have one name in the document.
+    """The entries of this file are the routes of the table, without those for clients of other makers and of the
+    console, and no two routes have one name in the document.
     """
-    prefixes = tuple(f"{surface.prefix}/" for surface in SURFACES)
-    table = [route for route in full_table("test") if not route.path.startswith(prefixes)]
+    table = [route for route in full_table("test") if surface_of(route.path, SURFACES) is NATIVE_SURFACE]
     assert set(ENTRIES) == {_key(route) for route in table}
     names = Counter(route.handler.__name__ for route in table)
     assert [name for name, count in names.items() if count > 1] == []
