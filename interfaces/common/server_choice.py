@@ -29,7 +29,7 @@ KEY_BYTES_MAX = 4096
 
 FILES_ONLY = frozenset(
     {
-        "archive check", "archive rebuild", "archive status", "cluster status", "down", "erase", "fleet",
+        "archive check", "archive rebuild", "archive status", "cluster status", "console", "down", "erase", "fleet",
         "keys create", "keys list", "keys revoke", "log check", "log repair-register", "log seal", "log stats",
         "models", "ping", "preset add", "preset list", "preset remove", "preset show", "rerun", "serve", "up",
     }
