@@ -120,6 +120,9 @@ class KeyRing:
         """Replace the key of a one-time link by the key of a browser, and return its entry; None if the link was used
         or has expired. Of several callers, one gets the entry.
         """
+        known = self.find(link, now)
+        if known is None or known.name != LINK_NAME:
+            return None  # any sender may ask: only a link that counts is worth a lock and a write
         digest = digest_of(link)
         with self._changing() as keys:
             for place, entry in enumerate(keys):

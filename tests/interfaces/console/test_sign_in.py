@@ -118,7 +118,9 @@ def test_a_link_signs_one_browser_in_once(tmp_path: Path) -> None:
             server.client.cookies.clear()
             assert "evl_link" not in sent["Cookie"]
             assert (await server.client.get("/console/agents", headers=sent)).status_code == 200
+            written = (tmp_path / "keys.json").stat().st_mtime_ns
             again = await _sign_in(server, {"link": "evl_link"})
+            assert (tmp_path / "keys.json").stat().st_mtime_ns == written
             assert again.status_code == 401 and "set-cookie" not in again.headers
 
     asyncio.run(main())
