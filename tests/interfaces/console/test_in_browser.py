@@ -199,6 +199,29 @@ def test_another_tab_shows_what_was_said(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_a_page_counts_new_events(tmp_path: Path) -> None:
+    """A page that is looked at says how many events came since, leaves the moment as it is, and leads to now."""
+    path = browser_path()
+
+    async def main() -> None:
+        from playwright.async_api import expect
+
+        async with served(tmp_path) as server:
+            agent = await server.system.agent("sam")
+            async with browser_page(path) as page:
+                await page.goto(f"{server.address}/console/a/sam")
+                shown = await page.locator("#where").inner_text()
+                await expect(page.locator("#new")).to_be_hidden()
+                await agent.ask("A later word")
+                head = (await server.call("GET", "/agents/sam"))["head"]
+                await expect(page.locator("#new-count")).to_have_text(f"{head - int(shown)} new events.")
+                assert await page.locator("#where").inner_text() == shown
+                await page.locator("#new a").click()
+                await expect(page.locator(".talk")).to_contain_text("A later word")
+
+    asyncio.run(main())
+
+
 def test_signing_in_and_out(tmp_path: Path) -> None:
     """A page that needs a key asks for it, and is shown when it was given; scripts do not see the key; after signing
     out the page asks again.

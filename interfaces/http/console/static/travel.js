@@ -1,7 +1,7 @@
 // Travel in the life of an agent: slider, keys, play, and links that name the moment.
 // The server renders each moment. While the hand moves, only the number changes; when it rests, the page of that moment
 // is loaded and its parts are put in place.
-import { load, swap } from "./pages.js";
+import { load, say, swap } from "./pages.js";
 
 const REST_MS = 80;
 const STEP_MS = 500;
@@ -41,7 +41,7 @@ export function landing(life, seq, to) {
 function start() {
   const path = time.dataset.path;
   const page = time.dataset.page;
-  const state = { shown: Number(slider.value), wanted: Number(slider.value), loading: null, rest: 0, playing: 0, life: null, written: 0 };
+  const state = { shown: Number(slider.value), wanted: Number(slider.value), loading: null, rest: 0, playing: 0, life: null, written: 0, live: null, last: Number(time.dataset.head) };
 
   const address = (seq) => `${path}${page ? `/${page}` : ""}?as_of=${seq}`;
 
@@ -152,6 +152,26 @@ function start() {
   document.getElementById("play").hidden = false;
   document.getElementById("play-button").addEventListener("click", play);
   document.getElementById("speed").addEventListener("change", stop);
+
+  /** Count what is written while the page is looked at. The log is the buffer: a page that was hidden asks for what
+   * came after the last record that it knows. */
+  function listen() {
+    if (document.hidden) {
+      state.live?.close();
+      state.live = null;
+      return;
+    }
+    if (state.live) return;
+    state.live = new EventSource(`/api/v1/agents/${encodeURIComponent(time.dataset.agent)}/stream?after=${state.last}`);
+    state.live.addEventListener("record", (event) => {
+      state.last = Number(event.lastEventId);
+      const count = state.last - Number(time.dataset.head);
+      document.getElementById("new").hidden = false;
+      say("new-count", `${count.toLocaleString("en")} new ${count === 1 ? "event" : "events"}.`);
+    });
+  }
+  document.addEventListener("visibilitychange", listen);
+  listen();
 
   // The slider keeps its place when the browser restores a page.
   if (Number(slider.value) !== Number(slider.getAttribute("value"))) slider.value = slider.getAttribute("value");
