@@ -31,6 +31,11 @@ Templates are rendered automatically when the model, its window, the zone or the
 functions change. Run this command after changing memory blocks that a template
 shows."""
 
+_BLAME = """\
+The text of the block is shown in parts. Each part names the record that put it
+there, its turn, and the input of that turn. Words that an edit left where they
+were keep their record; words that it moved count as put there by it."""
+
 _BLOCK_EDITING = """\
 No turn runs. The change is one event, and the model sees it in its next
 request. If a turn is running, the command waits for its end. `everlog memory
@@ -186,6 +191,15 @@ COMMANDS = (
         "everlog prompt render sam",
         (name, *ENDS),
         _PROMPT_RENDER,
+    ),
+    CommandSpec(
+        "blame",
+        "replay_console.blame_command:blame",
+        "show which edit put each word of a memory block there, and what led to it",
+        "everlog blame sam human",
+        (name, _label, as_of, json),
+        _BLAME,
+        reads_only=True,
     ),
     CommandSpec(
         "block add",

@@ -19,6 +19,11 @@ long as the store has none. With another --host it needs keys: see `everlog keys
 create`. SIGTERM and Ctrl-C stop it: streams end with a position to resume at,
 and turns are finished where their agents run. docs/how_to/serve.md has the
 steps to a server on the internet."""
+_CONSOLE = """\
+Opens the console of the server that answers at the port, and starts one on this
+machine if none does; Ctrl-C stops that one. If the store has keys, the address
+is a link that signs one browser in, once, within five minutes, for twelve
+hours. docs/how_to/console.md shows the pages."""
 _KEYS = """\
 A key is shown once; the store has its SHA-256 only. Roles: `read` reads
 agents; `talk` also talks to them and edits their memory; `admin` also creates,
@@ -52,6 +57,15 @@ def _serving(parser: argparse.ArgumentParser) -> None:
     shards(parser)
 
 
+def _opening(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--port", metavar="N", type=argument_values.port, default=8284,
+                        help="port to listen on; 0 chooses a free one (default: 8284)")  # fmt: skip
+    parser.add_argument("--no-browser", action="store_true", help="print the address, and open no browser")
+    placement(parser)
+    shards(parser)
+    parser.set_defaults(host="127.0.0.1", hostname=[], origin=[], webhook_host=[], rate=1000.0)
+
+
 def _creating(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("label", metavar="NAME", help="what the key is for")
     parser.add_argument("--role", metavar="ROLE", choices=("read", "talk", "admin"), default="talk",
@@ -80,6 +94,8 @@ def _tracing(parser: argparse.ArgumentParser) -> None:
 COMMANDS = (
     CommandSpec("serve", "http.serve_command:serve", "answer HTTP in front of the agents of the store",
                 "everlog serve --port 8284", (_serving, runtime, tools, base_url, json), _SERVE),
+    CommandSpec("console", "http.console_command:console", "open the web console of the store in a browser",
+                "everlog console", (_opening, runtime, tools, base_url, json), _CONSOLE),
     CommandSpec("keys create", "http.keys_commands:create", "create a key of a server, and show it once",
                 "everlog keys create phone --role talk", (_creating, json), _KEYS),
     CommandSpec("keys list", "http.keys_commands:list_all", "list the keys of a server", "everlog keys list",

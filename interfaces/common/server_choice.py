@@ -33,9 +33,9 @@ KEY_BYTES_MAX = 4096
 
 FILES_ONLY = frozenset(
     {
-        "archive check", "archive rebuild", "archive status", "cluster status", "down", "fleet", "keys create",
-        "keys list", "keys revoke", "log check", "log repair-register", "log seal", "log stats", "ping", "preset add",
-        "preset list", "preset remove", "preset show", "serve", "up",
+        "archive check", "archive rebuild", "archive status", "cluster status", "console", "down", "fleet",
+        "keys create", "keys list", "keys revoke", "log check", "log repair-register", "log seal", "log stats", "ping",
+        "preset add", "preset list", "preset remove", "preset show", "serve", "up",
     }
 )  # fmt: skip
 """Commands that look after the files or the processes of a store, where these are."""

@@ -27,8 +27,11 @@ NEEDED = ("starlette", "uvicorn")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
-def serve(args: Namespace, world: CommandEnvironment) -> int:
-    """Run the command `serve` until a signal ends it."""
+def serve(args: Namespace, world: CommandEnvironment, *, announce: Callable[[str], None] | None = None) -> int:
+    """Run the command `serve` until a signal ends it.
+
+    `announce`: called with the address when the server answers; None: the address is printed.
+    """
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise UsageError(f"`everlog serve` needs {', '.join(missing)}: pip install 'everlog[serve]'.")
@@ -49,7 +52,14 @@ def serve(args: Namespace, world: CommandEnvironment) -> int:
         webhook_hosts=tuple(args.webhook_host),
         limits=HttpLimits(requests_per_s=args.rate),
     )
-    return asyncio.run(_serve(args, world, options, _until_signal))
+
+    def print_address(address: str) -> None:
+        if args.json:
+            print(json_shapes.line({"address": address, "store": str(root_of(args))}), flush=True)
+        else:
+            print(f"everlog serves {root_of(args)} at {address}; {address}/docs describes the API.", flush=True)
+
+    return asyncio.run(_serve(args, world, options, announce or print_address, _until_signal))
 
 
 async def _until_signal() -> None:
@@ -61,7 +71,11 @@ async def _until_signal() -> None:
 
 
 async def _serve(
-    args: Namespace, world: CommandEnvironment, options: "HttpOptions", until: Callable[[], Awaitable[None]]
+    args: Namespace,
+    world: CommandEnvironment,
+    options: "HttpOptions",
+    announce: Callable[[str], None],
+    until: Callable[[], Awaitable[None]],
 ) -> int:
     from everlog.interfaces.http.core.service import HttpService
     from everlog.interfaces.http.server import app_of, bound_socket, serving
@@ -70,10 +84,8 @@ async def _serve(
     async with agents_of(args, world, timers=True) as system:
         service = HttpService(system, ports_of(world), options, secret=secret, chance=chance)
         async with serving(app_of(service, version("everlog")), service, listener, complain) as address:
-            if args.json:
-                print(json_shapes.line({"address": address, "store": str(root_of(args))}), flush=True)
-            else:
-                print(f"everlog serves {root_of(args)} at {address}; {address}/docs describes the API.", flush=True)
+            announce(address)
+            if not args.json:
                 print("Ctrl-C stops it: turns that run are finished when their agents are opened next.", flush=True)
             await until()
     return 0

@@ -13,6 +13,8 @@ from starlette.types import ASGIApp
 
 from everlog.events import BadInput
 from everlog.interfaces.http.bounded_http import BoundedHttpProtocol
+from everlog.interfaces.http.console.surface import CONSOLE_SURFACE
+from everlog.interfaces.http.console.table import console_pages
 from everlog.interfaces.http.core.application import application
 from everlog.interfaces.http.core.open_routes import described_by
 from everlog.interfaces.http.core.routes import RouteTable
@@ -27,7 +29,7 @@ from everlog.interfaces.http.pages.docs_page import docs_pages
 STOP_S = 20
 """Seconds in which requests in progress finish when the server stops."""
 BACKLOG = 2048
-SURFACES = (OPENAI_SURFACE, LETTA_SURFACE)
+SURFACES = (OPENAI_SURFACE, LETTA_SURFACE, CONSOLE_SURFACE)
 """Surfaces beside the native API."""
 
 
@@ -35,7 +37,7 @@ def full_table(version: str) -> RouteTable:
     """Return all routes of a server. `version`: of everlog."""
     table: list[RouteTable] = []
     pages = (*described_by(lambda: table[0], version), *docs_pages(lambda: table[0], version))
-    routes = (*NATIVE, *OPENAI, *LETTA, *pages)
+    routes = (*NATIVE, *OPENAI, *LETTA, *console_pages(), *pages)
     table.append(routes)
     return routes
 

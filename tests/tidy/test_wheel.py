@@ -72,8 +72,9 @@ def test_a_wheel_of_the_sdist_is_the_same(wheel: Path, tmp_path: Path) -> None:
 
 
 def data_files(room: str) -> list[Path]:
-    """Return the files other than Python that the room reads at run time: SQL, JSON, prompts."""
-    found = [path for pattern in ("*.sql", "*.json", "presets/**/*.*") for path in (ROOT / room).rglob(pattern)]
+    """Return the files other than Python that the room reads at run time: SQL, JSON, prompts, and parts of pages."""
+    patterns = ("*.sql", "*.json", "presets/**/*.*", "*.html", "*.js", "*.css", "*.svg")
+    found = [path for pattern in patterns for path in (ROOT / room).rglob(pattern)]
     return [path for path in found if path.suffix != ".pyc"]
 
 

@@ -59,7 +59,7 @@ def application(table: RouteTable, service: HttpService, surfaces: Sequence[Surf
         message = "everlog failed: this is a bug of the server, whose log has the details."
         _log.error("bug: %s", type(error).__name__)
         surface = surface_of(request.scope["path"], surfaces)
-        return _problem_response(surface, Problem(code="bug", message=message, status=500))
+        return _problem_response(surface, request, Problem(code="bug", message=message, status=500))
 
     return ServerErrorMiddleware(app, handler=bug_answer)
 
@@ -81,11 +81,11 @@ class _Address:
             origin = guards.check_origin(request, self._service)
             response = await self._answer(request)
         except Refusal as refusal:
-            response = _problem_response(self._surface, refusal.problem, refusal.headers)
+            response = _problem_response(self._surface, request, refusal.problem, refusal.headers)
             if request.method not in {"GET", "HEAD", "OPTIONS"}:
                 await guards.drop_body(request)
         except EverlogError as error:
-            response = _problem_response(self._surface, problem_of(error))
+            response = _problem_response(self._surface, request, problem_of(error))
         for name, value in {**SECURITY, **_cors(origin)}.items():
             response.headers.setdefault(name, value)
         await response(scope, receive, send)
@@ -114,7 +114,7 @@ class _Address:
         try:
             answer = await route.handler(call)
         except EverlogError as error:
-            return _problem_response(self._surface, problem_for(error, caller.names))
+            return _problem_response(self._surface, request, problem_for(error, caller.names))
         if isinstance(answer, Response):
             return answer
         return Response(status_code=204) if route.answer is None else JsonResponse(answer, route.status)
@@ -131,12 +131,16 @@ class _Address:
         )  # fmt: skip
 
 
-def _problem_response(surface: Surface, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
+def _problem_response(
+    surface: Surface, request: Request, problem: Problem, headers: Mapping[str, str] | None = None
+) -> Response:
     more = dict(headers or {})
     if problem.retry_after_s:
         more["Retry-After"] = str(max(1, round(problem.retry_after_s)))
     # Clients of other makers repeat requests after some statuses by themselves: tell them when that cannot help.
     more["X-Should-Retry"] = "true" if problem.status in {429, 503} else "false"
+    if surface.page_of is not None:
+        return surface.page_of(problem, request, more)
     return JsonResponse(surface.body_of(problem), problem.status, more)
 
 

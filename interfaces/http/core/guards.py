@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import ClientDisconnect, Request
 
-from everlog.interfaces.http.core.keys import PREFIX, ROLES
+from everlog.interfaces.http.core.keys import LINK_NAME, PREFIX, ROLES
 from everlog.interfaces.http.core.refusals import Refusal
 from everlog.interfaces.http.core.routes import HttpCaller, Route, not_found
 from everlog.interfaces.http.core.service import LOCAL_NAMES, HttpService
@@ -62,7 +62,7 @@ def caller_of(request: Request, service: HttpService) -> HttpCaller:
 
     A server without keys takes any: programs for other servers insist on sending one.
     """
-    key = _key_of(request)
+    key = _key_of(request) or _key_of_page(request)
     if not service.options.keys_required and not service.keys.all():
         return OPERATOR
     if not key:
@@ -72,7 +72,7 @@ def caller_of(request: Request, service: HttpService) -> HttpCaller:
             headers=_CHALLENGE,
         )  # fmt: skip
     entry = service.keys.find(key, service.ports.clock.now())
-    if entry is None:
+    if entry is None or entry.name == LINK_NAME:
         shape = "" if key.startswith(PREFIX) else f" Keys of everlog begin with {PREFIX}."
         raise Refusal(
             401, "unauthorized", f"The key is unknown, has expired or was revoked.{shape}", headers=_CHALLENGE
@@ -156,6 +156,32 @@ def too_large(limit: int) -> Refusal:
 def _key_of(request: Request) -> str:
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     return key.strip() if scheme.lower() == "bearer" else ""
+
+
+def cookie_name(request: Request) -> str:
+    """Return the name of the cookie with the key of a browser. Cookies know no ports, so the name has it."""
+    return f"everlog-{request.headers.get('host', '').rpartition(':')[2]}"
+
+
+def is_of_own_page(request: Request) -> bool:
+    """Return True if a page of this server sent the request, as the browser says."""
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site == "same-origin"
+    origin = request.headers.get("origin", "")
+    return urlsplit(origin).netloc == request.headers.get("host")
+
+
+def _key_of_page(request: Request) -> str:
+    """Return the key that a browser sends by itself, as a cookie; empty if there is none. Raises the refusal of a
+    request that changes something and is not sent by a page of this server: a browser sends the cookie there too.
+    """
+    key = request.cookies.get(cookie_name(request), "")
+    if key and request.method not in {"GET", "HEAD", "OPTIONS"} and not is_of_own_page(request):
+        raise Refusal(
+            403, "wrong-origin", "A change needs a page of this server, or a key in the header Authorization."
+        )
+    return key
 
 
 def _host_name(given: str) -> str:

@@ -31,6 +31,8 @@ PREFIX = "evl_"
 TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 NAME_CHARS_MAX = 100
 FILE = "keys.json"
+LINK_NAME, SESSION_NAME = "one-time link to the console", "browser"
+"""Names of the key in a one-time link, which opens nothing but the console, and of the key that replaces it."""
 
 
 class KeyEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -103,6 +105,34 @@ class KeyRing:
         with self._changing() as keys:
             keys.append(entry)
         return entry
+
+    def make_link(self, *, key: str, key_id: str, now: int, expires_at: int) -> KeyEntry:
+        """Add the key of a one-time link, for the operator, and remove links and browsers' keys that have expired."""
+        entry = KeyEntry(
+            id=key_id, name=LINK_NAME, sha256=digest_of(key), role="admin", created_at=now, expires_at=expires_at
+        )
+        with self._changing() as keys:
+            keys[:] = [one for one in keys if one.name not in {LINK_NAME, SESSION_NAME} or one.is_valid(now)]
+            keys.append(entry)
+        return entry
+
+    def use_link(self, link: str, *, key: str, key_id: str, now: int, expires_at: int) -> KeyEntry | None:
+        """Replace the key of a one-time link by the key of a browser, and return its entry; None if the link was used
+        or has expired. Of several callers, one gets the entry.
+        """
+        known = self.find(link, now)
+        if known is None or known.name != LINK_NAME:
+            return None  # any sender may ask: only a link that counts is worth a lock and a write
+        digest = digest_of(link)
+        with self._changing() as keys:
+            for place, entry in enumerate(keys):
+                if entry.name == LINK_NAME and entry.is_valid(now) and hmac.compare_digest(entry.sha256, digest):
+                    keys[place] = msgspec.structs.replace(
+                        entry, id=key_id, name=SESSION_NAME, sha256=digest_of(key), created_at=now,
+                        expires_at=expires_at,
+                    )  # fmt: skip
+                    return keys[place]
+        return None
 
     def revoke(self, key_id: str, now: int, owns: Callable[[KeyEntry], bool] = lambda _: True) -> KeyEntry:
         """Revoke a key, at once and for ever, and return its entry. `owns`: the keys that the caller may revoke.

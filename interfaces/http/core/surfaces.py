@@ -4,8 +4,11 @@ A surface has a path of its own, its own shape of a refusal, and its own answer 
 Requests of all surfaces pass the same guards. Used by `application`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
 
 from everlog.interfaces.http.core.refusals import Refusal
 from everlog.interfaces.wire.problems import Problem
@@ -33,6 +36,10 @@ class Surface(NamedTuple):
     """True: parameters that a route does not have are ignored, as the original server does."""
     invalid_status: int = 400
     """Status of a request whose parameters or body have another shape."""
+    page_of: Callable[[Problem, Request, Mapping[str, str]], Response] | None = None
+    """Function that returns a page for people, in place of a body in JSON, for a problem of a request; the headers go
+    with it.
+    """
 
 
 NATIVE_SURFACE = Surface("")

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import Response
 
 from everlog.interfaces.http.core.openapi import openapi
 from everlog.interfaces.http.core.routes import HttpCall, Route, RouteTable
+from everlog.interfaces.http.pages.page_templates import templates_in
 
 OpenApiObject = dict[str, Any]
 
@@ -55,13 +55,6 @@ def docs_pages(table: Callable[[], RouteTable], version: str) -> RouteTable:
 
 def rendered(document: OpenApiObject) -> str:
     """Return an OpenAPI document as a page."""
-    environment = Environment(
-        loader=FileSystemLoader(FOLDER),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     tags = [
         {"name": tag["name"], "operations": [one for one in _operations(document) if one["tag"] == tag["name"]]}
         for tag in document["tags"]
@@ -70,7 +63,7 @@ def rendered(document: OpenApiObject) -> str:
         {"name": name, "about": _paragraphs(schema), "fields": _fields(schema)}
         for name, schema in sorted(document["components"]["schemas"].items())
     ]
-    return environment.get_template("docs.html").render(info=document["info"], tags=tags, schemas=schemas)
+    return templates_in(FOLDER)("docs.html", info=document["info"], tags=tags, schemas=schemas)
 
 
 def _operations(document: OpenApiObject) -> list[OpenApiObject]:

@@ -1,0 +1,1 @@
+"""The web console: pages for people, rendered here, that read agents at any moment."""

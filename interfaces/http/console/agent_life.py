@@ -1,0 +1,125 @@
+"""Outline of an agent's whole life: the kind of each record, the turns, and the landmarks. It holds no words.
+
+Pure, but for `LifeCache`, which keeps the outlines of the agents that were looked at last, and reads what is new.
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Literal, get_args
+
+from everlog.events import (
+    AgentForked,
+    BlockRemoved,
+    BudgetExceeded,
+    FunctionResult,
+    MemoryEdited,
+    MessageSent,
+    ModelFailed,
+    Record,
+    ReplyRejected,
+    Summary,
+    SummaryExpanded,
+    TurnAbandoned,
+    UserMessage,
+)
+from everlog.store import LogReader
+
+Landmark = Literal["turn", "edit", "summary", "failure", "fork"]
+LANDMARKS: Sequence[Landmark] = get_args(Landmark)
+LIVES_MAX = 16
+"""Agents whose outlines are kept."""
+OTHER, TALK, EDIT, SUMMARY, FAILURE = range(5)
+"""Kinds of records, the rarest last: a bar that has one of them shows it."""
+
+_KINDS = {
+    UserMessage.kind: TALK, MessageSent.kind: TALK, MemoryEdited.kind: EDIT, BlockRemoved.kind: EDIT,
+    Summary.kind: SUMMARY, SummaryExpanded.kind: SUMMARY, ModelFailed.kind: FAILURE, ReplyRejected.kind: FAILURE,
+    TurnAbandoned.kind: FAILURE, BudgetExceeded.kind: FAILURE,
+}  # fmt: skip
+_LANDMARK_OF: dict[int, Landmark] = {EDIT: "edit", SUMMARY: "summary", FAILURE: "failure"}
+
+
+class AgentLife:
+    """Outline of one agent up to a seq. Records can only be added."""
+
+    def __init__(self) -> None:
+        self.kinds = bytearray()
+        """Kind of each record, by seq - 1."""
+        self.points: dict[Landmark, array[int]] = {landmark: array("q") for landmark in LANDMARKS}
+        """Seqs of the landmarks of each kind, ascending. Those of `turn` are the first seqs of the turns."""
+        self._turns: array[int] = array("q")
+        """Number of the turn that begins at each of `points["turn"]`."""
+
+    @property
+    def last(self) -> int:
+        """Seq of the last record; 0: there is none."""
+        return len(self.kinds)
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Add the next records."""
+        for record in records:
+            kind = _kind(record)
+            self.kinds.append(kind)
+            if kind in _LANDMARK_OF:
+                self.points[_LANDMARK_OF[kind]].append(record.seq)
+            if record.type == AgentForked.kind:
+                self.points["fork"].append(record.seq)
+            if record.turn > 0 and (not self._turns or self._turns[-1] != record.turn):
+                self._turns.append(record.turn)
+                self.points["turn"].append(record.seq)
+
+    def copy(self) -> "AgentLife":
+        """Return an outline to which records can be added without a change of this one."""
+        made = AgentLife()
+        made.kinds, made._turns = self.kinds[:], self._turns[:]
+        made.points = {landmark: seqs[:] for landmark, seqs in self.points.items()}
+        return made
+
+    def after(self, landmark: Landmark, seq: int) -> int | None:
+        """Return the next landmark of a kind after a seq; None if there is none."""
+        found = self.points[landmark]
+        place = bisect_right(found, seq)
+        return found[place] if place < len(found) else None
+
+    def before(self, landmark: Landmark, seq: int) -> int | None:
+        """Return the last landmark of a kind before a seq; None if there is none."""
+        found = self.points[landmark]
+        place = bisect_left(found, seq)
+        return found[place - 1] if place else None
+
+    def bars(self, most: int) -> list[list[int]]:
+        """Return the number of records of each kind in at most `most` equal parts of the life."""
+        count = min(most, self.last)
+        edges = [self.last * place // count for place in range(count + 1)] if count else []
+        parts = (self.kinds[start:end] for start, end in pairwise(edges))
+        return [[part.count(kind) for kind in range(5)] for part in parts]
+
+
+class LifeCache:
+    """Outlines of the agents that were looked at last. Used from threads, one at a time for each agent."""
+
+    def __init__(self) -> None:
+        self._lives: OrderedDict[str, AgentLife] = OrderedDict()
+
+    def life(self, reader: LogReader, stream: str) -> AgentLife:
+        """Return the outline of an agent up to its head. Blocks. Only records that are new are read."""
+        known = self._lives.pop(stream, None)
+        head = reader.head(stream).seq
+        # A stream that is shorter than its outline was restored from a backup.
+        life = known if known is not None and known.last <= head else AgentLife()
+        if life.last < head:
+            life = life.copy()  # another thread may read the outline that was given to it
+            life.add(reader.read(stream, life.last + 1, head))
+        self._lives[stream] = life
+        while len(self._lives) > LIVES_MAX:
+            self._lives.popitem(last=False)
+        return life
+
+
+def _kind(record: Record) -> int:
+    if record.type == FunctionResult.kind:
+        return FAILURE if '"ok":false' in record.payload else OTHER
+    return _KINDS.get(record.type, OTHER)

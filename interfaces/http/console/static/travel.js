@@ -1,0 +1,189 @@
+// Travel in the life of an agent: slider, keys, play, and links that name the moment.
+// The server renders each moment. While the hand moves, only the number changes; when it rests, the page of that moment
+// is loaded and its parts are put in place.
+import { load, say, swap } from "./pages.js";
+
+const REST_MS = 80;
+const STEP_MS = 500;
+const HISTORY_MS = 400;
+const KEYS = {
+  n: "next-turn", p: "previous-turn", e: "next-edit", E: "previous-edit", s: "next-summary", S: "previous-summary",
+  f: "next-failure", F: "previous-failure", g: "first", G: "last",
+};
+
+const time = document.getElementById("time");
+const slider = document.getElementById("slider");
+if (time && slider) start();
+
+/** Return the number of the last element of an ascending list that is at most `value`. */
+export function place(list, value) {
+  let low = 0;
+  let high = list.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (list[middle] <= value) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
+/** Return the seq that a jump leads to from `seq`; `seq` if there is no such landmark. */
+export function landing(life, seq, to) {
+  if (to === "first") return 1;
+  if (to === "last") return life.head;
+  const [direction, kind] = to.split("-");
+  if (kind === "event") return Math.max(1, Math.min(life.head, seq + (direction === "next" ? 1 : -1)));
+  const points = life[kind];
+  const at = place(points, direction === "next" ? seq : seq - 1);
+  return (direction === "next" ? points[at + 1] : points[at]) ?? seq;
+}
+
+function start() {
+  const path = time.dataset.path;
+  const page = time.dataset.page;
+  const state = { shown: Number(slider.value), wanted: Number(slider.value), loading: null, rest: 0, playing: 0, life: null, written: 0, live: null, last: Number(time.dataset.head) };
+
+  const address = (seq) => `${path}${page ? `/${page}` : ""}?as_of=${seq}`;
+
+  async function life() {
+    state.life ??= fetch(`${path}/life.json`).then((answer) => {
+      if (!answer.ok) throw new Error("no outline");
+      return answer.json();
+    });
+    try {
+      return await state.life;
+    } catch {
+      state.life = null;
+      return null;
+    }
+  }
+
+  function number() {
+    const where = document.getElementById("where");
+    if (where) where.textContent = Number(slider.value).toLocaleString("en");
+  }
+
+  /** Show the page of the moment that is wanted. One request runs; an older one is ended. */
+  async function visit() {
+    state.loading?.abort();
+    const loading = (state.loading = new AbortController());
+    const seq = state.wanted;
+    const late = setTimeout(() => document.getElementById("moment")?.classList.add("waits"), 250);
+    try {
+      const fresh = await load(address(seq), loading.signal);
+      if (loading.signal.aborted) return;
+      swap(fresh, ["agent-head", "moment-line", "moment"]);
+      document.title = fresh.title;
+      state.shown = seq;
+      const spoken = fresh.getElementById("slider")?.getAttribute("aria-valuetext");
+      if (spoken) slider.setAttribute("aria-valuetext", spoken);
+      if (Date.now() - state.written > HISTORY_MS) {
+        history.replaceState(null, "", address(seq));
+        state.written = Date.now();
+      } else setTimeout(() => state.shown === seq && history.replaceState(null, "", address(seq)), HISTORY_MS);
+    } catch (error) {
+      if (error.message !== "aborted") {
+        document.getElementById("moment")?.classList.remove("waits");
+        const where = document.querySelector(".where");
+        if (where) where.textContent = `The server does not answer. Shown is event ${state.shown.toLocaleString("en")}.`;
+      }
+    } finally {
+      clearTimeout(late);
+    }
+  }
+
+  function go(seq) {
+    state.wanted = seq;
+    slider.value = String(seq);
+    number();
+    clearTimeout(state.rest);
+    state.rest = setTimeout(visit, REST_MS);
+  }
+
+  function stop() {
+    clearInterval(state.playing);
+    state.playing = 0;
+    const button = document.getElementById("play-button");
+    button.textContent = "Play";
+    button.setAttribute("aria-pressed", "false");
+  }
+
+  function play() {
+    if (state.playing) return stop();
+    const speed = Number(document.getElementById("speed").value) || 1;
+    const button = document.getElementById("play-button");
+    button.textContent = "Pause";
+    button.setAttribute("aria-pressed", "true");
+    state.playing = setInterval(() => {
+      const next = Math.min(Number(slider.max), Number(slider.value) + Math.max(1, speed / 4));
+      if (next <= Number(slider.value)) return stop();
+      if (state.wanted === state.shown) go(Math.round(next));
+    }, Math.max(120, STEP_MS / speed));
+  }
+
+  async function jump(to) {
+    stop();
+    const known = await life();
+    if (known) go(landing(known, Number(slider.value), to));
+  }
+
+  slider.addEventListener("input", () => {
+    stop();
+    go(Number(slider.value));
+  });
+  time.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target !== slider) return;
+    if (event.key === " ") play();
+    else if (KEYS[event.key]) jump(KEYS[event.key]);
+    else if (event.key === "PageUp") jump("previous-turn");
+    else if (event.key === "PageDown") jump("next-turn");
+    else return;
+    event.preventDefault();
+  });
+  time.addEventListener("click", (event) => {
+    const link = event.target.closest("a[data-jump], a[data-copy]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    if (link.dataset.jump) {
+      const to = link.dataset.jump;
+      jump(to).then(() => time.querySelector(`a[data-jump="${to}"]`)?.focus());
+    } else copy(link);
+  });
+  document.getElementById("play").hidden = false;
+  document.getElementById("play-button").addEventListener("click", play);
+  document.getElementById("speed").addEventListener("change", stop);
+
+  /** Count what is written while the page is looked at. The log is the buffer: a page that was hidden asks for what
+   * came after the last record that it knows. */
+  function listen() {
+    if (document.hidden) {
+      state.live?.close();
+      state.live = null;
+      return;
+    }
+    if (state.live) return;
+    state.live = new EventSource(`/api/v1/agents/${encodeURIComponent(time.dataset.agent)}/stream?after=${state.last}`);
+    state.live.addEventListener("record", (event) => {
+      state.last = Number(event.lastEventId);
+      const count = state.last - Number(time.dataset.head);
+      document.getElementById("new").hidden = false;
+      say("new-count", `${count.toLocaleString("en")} new ${count === 1 ? "event" : "events"}.`);
+    });
+  }
+  document.addEventListener("visibilitychange", listen);
+  listen();
+
+  // The slider keeps its place when the browser restores a page.
+  if (Number(slider.value) !== Number(slider.getAttribute("value"))) slider.value = slider.getAttribute("value");
+}
+
+async function copy(link) {
+  try {
+    await navigator.clipboard.writeText(link.href);
+    const before = link.textContent;
+    link.textContent = "Link copied";
+    setTimeout(() => { link.textContent = before; }, 2000);
+  } catch {
+    location.assign(link.href);
+  }
+}

@@ -1,0 +1,271 @@
+"""The console in a real browser: it travels, talks and signs in, with the keyboard, at any width, in both themes."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from everlog.interfaces.http.console.tilde_names import written
+from tests.interfaces.console.test_every_page import script
+from tests.support.cli.command_line import Script, says
+from tests.support.http.hostile_texts import HOSTILE
+from tests.support.http.real_browser import browser_page, browser_path
+from tests.support.http.served_store import served
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+TABS = ("", "/chat", "/memory", "/memory/human", "/context", "/records", "/records/3")
+SMALLEST = """() => [...document.querySelectorAll("a, button, select, summary, input")].filter(one => {
+  const box = one.getBoundingClientRect();
+  const inline = one.matches("p a, li a, h1 a, h2 a, h3 a, th a, td a, .said a, .skip, .hidden");
+  return !inline && box.width > 0 && (box.width < 24 || box.height < 24);
+}).map(one => one.outerHTML.slice(0, 120))"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [320, 1280, 3840])
+def test_every_page_fits(tmp_path: Path, theme: str, width: int) -> None:
+    """On every page, in both themes, nothing is wider than the window, targets are at least 24 pixels, there is a
+    title, and the browser has nothing to complain about.
+    """
+    path = browser_path()
+
+    async def main() -> None:
+        async with served(tmp_path, script()) as server:
+            await (await server.system.agent("sam")).ask("Hi")
+            async with browser_page(path, color_scheme=theme, viewport={"width": width, "height": 900}) as page:
+                for address in (
+                    "/console/agents",
+                    "/console/sql?q=FROM messages",
+                    "/console/sign-in",
+                    *(f"/console/a/sam{tab}" for tab in TABS),
+                ):
+                    await page.goto(server.address + address)
+                    wide = await page.evaluate("() => document.documentElement.scrollWidth")
+                    assert wide <= width, address
+                    assert await page.evaluate(SMALLEST) == [], address
+                    assert (await page.title()).endswith(" · everlog"), address
+
+    asyncio.run(main())
+
+
+def test_travel_with_the_keyboard_alone(tmp_path: Path) -> None:
+    """Keys on the slider lead through the life: the page shows each moment without being loaded again, and the address
+    names it; a page that is loaded at that address shows the same.
+    """
+    path = browser_path()
+
+    async def main() -> None:
+        from playwright.async_api import expect
+
+        async with served(tmp_path, script()) as server:
+            agent = await server.system.agent("sam")
+            await agent.ask("I have a dog")
+            await agent.ask("A later word")
+            outline = (await server.client.get("/console/a/sam/life.json")).json()
+            async with browser_page(path) as page:
+                await page.goto(f"{server.address}/console/a/sam")
+                await page.evaluate("() => { window.kept = true }")
+                await page.locator("#slider").focus()
+                await page.keyboard.press("Shift+E")
+                edit = outline["edit"][-1]
+                await expect(page.locator("#where")).to_have_text(str(edit))
+                await expect(page.locator(".core ins")).to_contain_text("Has a dog.")
+                await expect(page.locator(".past")).to_be_visible()
+                await page.keyboard.press("ArrowLeft")
+                await expect(page.locator("#where")).to_have_text(str(edit - 1))
+                await expect(page.locator(".core")).not_to_contain_text("Has a dog.")
+                await page.keyboard.press("g")
+                await expect(page.locator(".where")).to_contain_text("agent_created")
+                await page.keyboard.press("Shift+G")
+                await expect(page.locator(".talk")).to_contain_text("A later word")
+                await page.keyboard.press("p")
+                await expect(page.locator("#where")).to_have_text(str(outline["turn"][-1]))
+                await expect(page).to_have_url(f"{server.address}/console/a/sam?as_of={outline['turn'][-1]}")
+                assert await page.evaluate("() => window.kept && document.activeElement.id") == "slider"
+                spoken = await page.locator("#slider").get_attribute("aria-valuetext")
+                before = await page.locator("#moment").inner_text()
+                await page.reload()
+                assert await page.locator("#moment").inner_text() == before
+                assert await page.locator("#slider").get_attribute("aria-valuetext") == spoken
+
+    asyncio.run(main())
+
+
+def test_a_drag_asks_for_few_moments(tmp_path: Path) -> None:
+    """While the slider is dragged the number follows the hand, and far fewer moments than it passes are asked for; at
+    the end the page shows the moment at which the slider is.
+    """
+    path = browser_path()
+
+    async def main() -> None:
+        from playwright.async_api import expect
+
+        async with served(tmp_path) as server:
+            agent = await server.system.agent("sam")
+            for number in range(12):
+                await agent.ask(f"Word {number}")
+            async with browser_page(path) as page:
+                asked: list[str] = []
+                page.on("request", lambda request: asked.append(request.url) if "as_of=" in request.url else None)
+                await page.goto(f"{server.address}/console/a/sam")
+                box = await page.locator("#slider").bounding_box()
+                await page.mouse.move(box["x"] + box["width"] - 8, box["y"] + box["height"] / 2)
+                await page.mouse.down()
+                for step in range(60):
+                    await page.mouse.move(box["x"] + box["width"] * (1 - step / 80), box["y"] + box["height"] / 2)
+                await page.mouse.up()
+                at = await page.locator("#slider").input_value()
+                await expect(page).to_have_url(f"{server.address}/console/a/sam?as_of={at}")
+                await expect(page.locator("#where")).to_have_text(at)
+                assert 1 <= len(asked) <= 30
+
+    asyncio.run(main())
+
+
+def test_a_chat_sends_once_and_shows_the_answer(tmp_path: Path) -> None:
+    """A message that is sent with Ctrl-Enter is in the log once; the answer appears, with its thought folded, and the
+    form is empty for the next one.
+    """
+    path = browser_path()
+
+    async def main() -> None:
+        from playwright.async_api import expect
+
+        async with served(tmp_path, Script([says("Ahoy!", thought="A sailor.")])) as server:
+            await server.system.agent("sam")
+            async with browser_page(path) as page:
+                await page.goto(f"{server.address}/console/a/sam/chat")
+                await page.keyboard.type("Hello from the browser")
+                await page.keyboard.press("Control+Enter")
+                await expect(page.locator(".entry.agent").last).to_contain_text("Ahoy!")
+                await expect(page.locator(".entry.user")).to_have_count(1)
+                thought = page.locator(".entry.thought").last
+                await expect(thought.locator(".said")).not_to_be_visible()
+                await thought.locator("summary").press("Enter")
+                await expect(thought.locator(".said")).to_have_text("A sailor.")
+                await expect(page.locator("#words")).to_have_value("")
+                await expect(page.locator("#cancel")).not_to_be_visible()
+                records = (await server.call("GET", "/agents/sam/records"))["records"]
+                assert [one["text"] for one in records if one["type"] == "user_message"] == ["Hello from the browser"]
+
+    asyncio.run(main())
+
+
+def test_editing_a_message_makes_a_fork(tmp_path: Path) -> None:
+    """A message that is edited is sent to a fork that begins before it: the fork has the new words and not the old
+    ones, and the original is as it was.
+    """
+    path = browser_path()
+
+    async def main() -> None:
+        from playwright.async_api import expect
+
+        async with served(tmp_path, Script([says("One."), says("Two."), says("Other.")])) as server:
+            agent = await server.system.agent("sam")
+            await agent.ask("First")
+            await agent.ask("Second")
+            head = (await server.call("GET", "/agents/sam"))["head"]
+            async with browser_page(path) as page:
+                await page.goto(f"{server.address}/console/a/sam/chat")
+                await page.locator("[data-edit]").last.click()
+                await expect(page.locator("#words")).to_have_value("Second")
+                await page.locator("#fork-name").fill("sam-2")
+                await page.locator("#words").fill("Second, in other words")
+                await page.keyboard.press("Control+Enter")
+                await expect(page.locator("h1")).to_have_text("sam-2")
+                await expect(page.locator("#talk")).to_contain_text("Other.")
+                assert "Second, in other words" in await page.locator("#talk").inner_text()
+                assert "Two." not in await page.locator("#talk").inner_text()
+            assert (await server.call("GET", "/agents/sam"))["head"] == head
+
+    asyncio.run(main())
+
+
+def test_another_tab_shows_what_was_said(tmp_path: Path) -> None:
+    """A chat that is only looked at shows what another program says to the agent, without being loaded again."""
+    path = browser_path()
+
+    async def main() -> None:
+        from playwright.async_api import expect
+
+        async with served(tmp_path, Script([says("From elsewhere.")])) as server:
+            agent = await server.system.agent("sam")
+            async with browser_page(path) as page:
+                await page.goto(f"{server.address}/console/a/sam/chat")
+                await agent.ask("A word")
+                await expect(page.locator("#talk")).to_contain_text("From elsewhere.")
+
+    asyncio.run(main())
+
+
+def test_a_page_counts_new_events(tmp_path: Path) -> None:
+    """A page that is looked at says how many events came since, leaves the moment as it is, and leads to now."""
+    path = browser_path()
+
+    async def main() -> None:
+        from playwright.async_api import expect
+
+        async with served(tmp_path) as server:
+            agent = await server.system.agent("sam")
+            async with browser_page(path) as page:
+                await page.goto(f"{server.address}/console/a/sam")
+                shown = await page.locator("#where").inner_text()
+                await expect(page.locator("#new")).to_be_hidden()
+                await agent.ask("A later word")
+                head = (await server.call("GET", "/agents/sam"))["head"]
+                await expect(page.locator("#new-count")).to_have_text(f"{head - int(shown)} new events.")
+                assert await page.locator("#where").inner_text() == shown
+                await page.locator("#new a").click()
+                await expect(page.locator(".talk")).to_contain_text("A later word")
+
+    asyncio.run(main())
+
+
+def test_signing_in_and_out(tmp_path: Path) -> None:
+    """A page that needs a key asks for it, and is shown when it was given; scripts do not see the key; after signing
+    out the page asks again.
+    """
+    path = browser_path()
+
+    async def main() -> None:
+        from playwright.async_api import expect
+
+        async with served(tmp_path) as server:
+            await server.system.agent("sam")
+            secret = server.key()["Authorization"].removeprefix("Bearer ")
+            async with browser_page(path) as page:
+                await page.goto(f"{server.address}/console/sign-in?next=/console/a/sam/memory")
+                await page.locator("#key").fill(secret)
+                await page.keyboard.press("Enter")
+                await expect(page.locator("h1")).to_have_text("sam")
+                assert page.url == f"{server.address}/console/a/sam/memory"
+                assert await page.evaluate("() => document.cookie") == ""
+                await page.get_by_role("button", name="Sign out").click()
+                await expect(page.locator("h1")).to_have_text("Sign in")
+
+    asyncio.run(main())
+
+
+def test_hostile_words_do_nothing(tmp_path: Path) -> None:
+    """Attacks as names and as words: no script runs, no title changes, nothing is asked for elsewhere, and the pages
+    stay usable.
+    """
+    path, name = browser_path(), "<img src=x onerror=top.x=1>"
+
+    async def main() -> None:
+        async with served(tmp_path, Script([says(text, thought=text) for text in HOSTILE])) as server:
+            agent = await server.system.agent(name)
+            for text in HOSTILE[:60]:
+                if text.strip():
+                    await agent.ask(text)
+            async with browser_page(path) as page:
+                for tab in TABS:
+                    await page.goto(f"{server.address}/console/a/{written(name)}{tab}")
+                    for details in (await page.locator("details").all())[:20]:
+                        await details.evaluate("one => { one.open = true }")
+                    assert await page.evaluate("() => top.x") is None, tab
+                    assert "owned" not in await page.title(), tab
+                    assert await page.locator("h1").count() == 1, tab
+
+    asyncio.run(main())
