@@ -22,7 +22,7 @@ from everlog.events import UsageError
 
 ONLY_ASYNC = {
     AgentRef: {"subscribe"},
-    AgentSystem: {"runtime", "store", "handle", "prices"},
+    AgentSystem: {"runtime", "store", "handle", "prices", "ask", "tools"},
     DocumentSources: {"signed"},
     Run: {"items"},
     SharedBlocks: {"signed"},

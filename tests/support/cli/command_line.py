@@ -149,6 +149,9 @@ class Line:
         """Probe of endpoints; None: endpoints are not probed."""
 
     @property
+    def release(self) -> None:
+        """Do nothing: no server of this command line has the store open."""
+
     def world(self) -> CommandEnvironment:
         model = None if self.real else lambda *_: self.script
         return CommandEnvironment(

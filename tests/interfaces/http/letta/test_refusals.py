@@ -56,7 +56,6 @@ def test_errors_have_the_classes_and_the_shape_that_the_client_knows(tmp_path: P
             (letta_client.NotFoundError, lambda c: c.agents.create(block_ids=["block-x"]), "There is no block"),
             (Invalid, lambda c: c.agents.update(agent, tool_ids=["tool-x"]), "one by one"),
             (letta_client.NotFoundError, lambda c: c.runs.retrieve("run-x"), "There is no run"),
-            (letta_client.InternalServerError, lambda c: c.agents.export_file(agent), "Agent files"),
         ]  # fmt: skip
         for kind, request, words in refused:
             with pytest.raises(kind) as caught:
