@@ -148,10 +148,10 @@ class Line:
         self.probe: Probe | None = None
         """Probe of endpoints; None: endpoints are not probed."""
 
-    @property
     def release(self) -> None:
         """Do nothing: no server of this command line has the store open."""
 
+    @property
     def world(self) -> CommandEnvironment:
         model = None if self.real else lambda *_: self.script
         return CommandEnvironment(
