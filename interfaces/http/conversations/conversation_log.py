@@ -142,15 +142,16 @@ class _PartitionConversations:
         self.lock = asyncio.Lock()
         self._store = store
         self._follower = LogFollower(store.partition(partition))
-        self._commit = 0
+        self._commit: int | None = None
+        """Last commit that was read; None: the end of the partition is not known."""
         self._agents: OrderedDict[str, AgentConversations] = OrderedDict()
 
     def current(self, stream: str) -> AgentConversations:
         """Return the conversations of an agent as its log has them now. One caller at a time."""
-        if not self._commit:
+        if self._commit is not None and self._follower.has_more(self._commit):
+            self._read_on(self._commit)
+        if self._commit is None:
             self._commit = self._follower.skip_to_end()
-        elif self._follower.has_more(self._commit):
-            self._read_on()
         kept = self._agents.get(stream)
         if kept is None:
             kept = AgentConversations()
@@ -165,16 +166,17 @@ class _PartitionConversations:
     def at_once(self, stream: str) -> AgentConversations | None:
         """Return the conversations of an agent as its log has them now, if little has to be read for that; else None.
 
-        A thread for it would cost more, and the message would miss the others that are handled together.
+        A thread for it would cost more, and the message would miss the others that are handled together. No other
+        thread is to read the partition.
         """
         kept = self._agents.get(stream)
-        if kept is None or self.lock.locked():
+        if kept is None or self._commit is None:
             return None
         behind = self._follower.bytes_behind(self._commit)
         if behind > NEAR_BYTES:
             return None
         if behind:
-            self._read_on()
+            self._read_on(self._commit)
         if stream not in self._agents:
             return None
         self._agents.move_to_end(stream)
@@ -184,16 +186,16 @@ class _PartitionConversations:
         """Forget an agent that is in another partition now."""
         self._agents.pop(stream, None)
 
-    def _read_on(self) -> None:
+    def _read_on(self, after: int) -> None:
         try:
-            for table in self._follower.since(self._commit):
+            for table in self._follower.since(after):
                 self._commit = table.column("commit")[-1].as_py()
                 for record in records_of(_said(table)):
                     if record.agent_id in self._agents:
                         self._agents[record.agent_id].add((record,))
         except CommitRewritten:  # a crash took a commit that was never acknowledged: read the logs again
             self._agents.clear()
-            self._commit = 0
+            self._commit = None
 
 
 def _said(table: pa.Table) -> pa.Table:
@@ -232,8 +234,8 @@ class ConversationLog:
         self._partitions.move_to_end(name)
         if len(self._partitions) > PARTITIONS_MAX:
             self._partitions.popitem(last=False)
-        kept = partition.at_once(stream)
-        if kept is None:
+        if partition.lock.locked() or (kept := partition.at_once(stream)) is None:
+            # A request that waited finds that the one before has read nearly everything.
             async with partition.lock:
-                kept = await self._ports.aside(partition.current, stream)
+                kept = partition.at_once(stream) or await self._ports.aside(partition.current, stream)
         return kept
