@@ -12,7 +12,8 @@ import msgspec
 
 from everlog.interfaces.http.letta.letta_calls import refused
 from everlog.interfaces.http.runs.agent_digests import digest_of
-from everlog.store import write_whole
+from everlog.store import read_whole, write_whole
+from everlog.store.base.disk import parse_json
 
 FOLDER = "letta"
 BYTES_MAX = 64 * 1024
@@ -34,11 +35,10 @@ def _path(root: Path, stream: str) -> Path:
 
 
 def read_labels(root: Path, stream: str) -> AgentLabels:
-    """Return the labels of an agent; none if it has no file."""
-    try:
-        return msgspec.json.decode(_path(root, stream).read_bytes(), type=AgentLabels)
-    except (FileNotFoundError, msgspec.MsgspecError):
-        return NO_LABELS
+    """Return the labels of an agent; none if it has no file. Raises CorruptLog, StoreError."""
+    path = _path(root, stream)
+    content = read_whole(path)
+    return NO_LABELS if content is None else parse_json(content, AgentLabels, path)
 
 
 def write_labels(root: Path, stream: str, labels: AgentLabels) -> None:

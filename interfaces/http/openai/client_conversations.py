@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from everlog.store import write_whole
+from everlog.store import read_whole, write_whole
+from everlog.store.base.disk import parse_json, storage
 
 FOLDER = "conversations"
 PREFIX = "conv_"
@@ -40,20 +41,17 @@ class ConversationFolder:
         self._folder = root / FOLDER
 
     def read(self, conversation: str, tenant: str) -> ConversationFile | None:
-        """Return a conversation of a tenant; None if there is none."""
-        if not _ID.fullmatch(conversation):
-            return None
-        try:
-            found = msgspec.json.decode((self._folder / f"{conversation}.json").read_bytes(), type=ConversationFile)
-        except FileNotFoundError:
-            return None
-        return found if found.tenant == tenant else None
+        """Return a conversation of a tenant; None if there is none. Raises CorruptLog, StoreError."""
+        path = self._folder / f"{conversation}.json"
+        content = read_whole(path) if _ID.fullmatch(conversation) else None
+        found = None if content is None else parse_json(content, ConversationFile, path)
+        return found if found is not None and found.tenant == tenant else None
 
     def write(self, conversation: ConversationFile) -> None:
-        """Write a conversation. A reader sees the file before or after, and no part of it."""
-        self._folder.mkdir(mode=0o700, exist_ok=True)
+        """Write a conversation. A reader sees the file before or after, and no part of it. Raises StoreError."""
         write_whole(self._folder / f"{conversation.id}.json", msgspec.json.encode(conversation))
 
     def delete(self, conversation: str) -> None:
-        """Delete a conversation's file."""
-        (self._folder / f"{conversation}.json").unlink(missing_ok=True)
+        """Delete a conversation's file. Raises StoreError."""
+        with storage("delete a conversation in", self._folder):
+            (self._folder / f"{conversation}.json").unlink(missing_ok=True)
