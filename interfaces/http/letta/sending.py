@@ -9,7 +9,6 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from everlog.actors.feed.run_lookup import RunRecords, status_of_ended
-from everlog.actors.formats.reply_preview import Preview
 from everlog.events import Event, Record
 from everlog.events.times import moment
 from everlog.interfaces.http.core.event_streams import EventStreamResponse
@@ -36,14 +35,8 @@ from everlog.interfaces.http.letta.translation.run_streams import (
     stop_reason_of,
 )
 from everlog.interfaces.http.letta.translation.stream_cursor import START, StreamCursor
-from everlog.interfaces.http.runs.run_items import (
-    RunEnded,
-    RunItem,
-    RunLeft,
-    ignore_preview,
-    items_of,
-    joined_items,
-)
+from everlog.interfaces.http.runs.run_items import RunItem, begun_items, drained, ignore_preview, joined_items
+from everlog.interfaces.http.runs.run_reading import finished
 from everlog.interfaces.http.runs.sdk_repeats import SdkRepeat, digest_of_input, is_same, repeat_of, repeated_input
 from everlog.interfaces.http.runs.sends_in_flight import in_flight, written_by_another
 
@@ -88,7 +81,7 @@ async def send_in_background(call: HttpCall) -> LettaRun:
         found = await call.service.run_of(begun.stream, begun.input.event_id)
     else:
         call.service.tails.nudge(begun.stream)
-        call.service.detach(_drained(begun.items))
+        call.service.detach(drained(begun.items))
     found = found or RunRecords(input=begun.input, records=[begun.input], status="running", head=begun.input.seq)
     return run_shape(LettaIds(begun.stream), found, background=True)
 
@@ -109,7 +102,7 @@ async def answered(
     )  # fmt: skip
     if streamed:
         return run_stream(call, run, begun, tokens=tokens, pings=body.include_pings is not False)
-    records = [record async for record in _records(begun.items)]
+    records = (await finished(begun.items)).records
     call.service.tails.nudge(begun.stream)
     return response_of(run, records, stop_reason_of(status_of_ended(records), records))
 
@@ -153,12 +146,11 @@ async def _begun(
             return await _joined(call, stream, event_id, sent.event)
         handle = service.system.handle(stream, by=call.caller.key_id)
         run = handle.send(sent.event, event_id=event_id, preview=ignore_preview if previews else None)
-        items = run.items()
-        first = await anext(items, None)  # an error of the beginning has a status of its own
+        items = await begun_items(run)
         written.value = event_id
     record = next((record for record in run.records if record.event_id == event_id), None)
     assert record is not None, "the first records of a run have its input"
-    return BegunRun(stream, record, items_of(run, items, first), joined=False)
+    return BegunRun(stream, record, items, joined=False)
 
 
 async def _joined(call: HttpCall, stream: str, event_id: str, said: Event) -> BegunRun:
@@ -204,24 +196,3 @@ async def _check_steps(call: HttpCall, stream: str, steps: int) -> None:
             f"`max_steps` is {steps}, and the agent may call its model {most} times for a message: one message cannot "
             "have a smaller limit. Change the agent's `steps_max` by PATCH /api/v1/agents/{name}."
         )
-
-
-async def _records(items: AsyncIterator[RunItem]) -> AsyncIterator[Record]:
-    """Yield the records of a run until it has ended. Raises its failure."""
-    said = "The run failed."
-    async for item in items:
-        if isinstance(item, RunLeft):
-            raise item.error
-        if isinstance(item, RunEnded):
-            if item.status == "failed":
-                raise item.error or Refusal(502, "model-error", said)
-        elif not isinstance(item, Preview):
-            for record in item:
-                said = record.text or said
-                yield record
-
-
-async def _drained(items: AsyncIterator[RunItem]) -> None:
-    """Receive the rest of a run whose caller does not wait. A failure is in the log."""
-    async for _ in items:
-        pass

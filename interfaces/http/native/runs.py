@@ -29,7 +29,15 @@ from everlog.interfaces.http.core.moments import moment_of
 from everlog.interfaces.http.core.refusals import Refusal
 from everlog.interfaces.http.core.routes import EVENT_STREAM, HttpCall, JsonResponse, check_run_id, not_found
 from everlog.interfaces.http.core.tenant_problems import problem_for
-from everlog.interfaces.http.runs.run_items import RunEnded, RunItem, RunLeft, ignore_preview, items_of, joined_items
+from everlog.interfaces.http.runs.run_items import (
+    RunEnded,
+    RunItem,
+    RunLeft,
+    begun_items,
+    drained,
+    ignore_preview,
+    joined_items,
+)
 from everlog.interfaces.wire.records import preview_shape
 from everlog.interfaces.wire.runs import (
     CallShape,
@@ -100,17 +108,13 @@ def _streams(call: HttpCall, options: Any) -> bool:
 
 
 async def _run_answer(call: HttpCall, run: Run, options: SendMessageBody | SendInputBody | RunOptionsBody) -> Any:
-    items = run.items()
     if _streams(call, options):
-        first = await anext(items, None)  # an error of the beginning has a status of its own
-        return EventStreamResponse(
-            call.service, call.caller, _events(call, run.event_id, items_of(run, items, first)),
-            {"Location": _address(call, run.event_id)},
-        )  # fmt: skip
+        events = _events(call, run.event_id, await begun_items(run))
+        return EventStreamResponse(call.service, call.caller, events, {"Location": _address(call, run.event_id)})
     if not options.wait:
-        await anext(items, None)
+        items = await begun_items(run)
         call.service.tails.nudge(run.agent_id)
-        call.service.detach(_drained(items))
+        call.service.detach(drained(items))
         accepted = RunShape(
             run=run.event_id, agent=call.shown(run.agent_id), status="running", turn=_turn(run), text="", calls=(),
             tokens=TokenShape(input=0, output=0, cached=0), cost=None, stopped="",
@@ -118,8 +122,7 @@ async def _run_answer(call: HttpCall, run: Run, options: SendMessageBody | SendI
         )  # fmt: skip
         return JsonResponse(accepted, 202, {"Location": _address(call, run.event_id)})
     try:
-        async for _ in items:
-            pass
+        await run
     except EverlogError as error:
         vars(error)["run"] = run.event_id  # the answer's details: the message may be in the log all the same
         raise
@@ -129,15 +132,6 @@ async def _run_answer(call: HttpCall, run: Run, options: SendMessageBody | SendI
 
 def _turn(run: Run) -> int:
     return run.records[0].turn if run.records else 0
-
-
-async def _drained(items: AsyncIterator[Any]) -> None:
-    """Receive the rest of a run whose caller does not wait. A failure is in the log."""
-    try:
-        async for _ in items:
-            pass
-    except EverlogError:
-        return
 
 
 async def _events(call: HttpCall, run_id: str, items: AsyncIterator[RunItem]) -> AsyncIterator[bytes]:

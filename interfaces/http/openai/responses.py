@@ -1,6 +1,6 @@
 """Answer, look up, resume and cancel responses: each is a run of an agent, which no connection holds."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -38,8 +38,8 @@ from everlog.interfaces.http.openai.response_shapes import (
     ResponseQuery,
     TextPart,
 )
-from everlog.interfaces.http.runs.run_items import RunEnded, RunItem, RunLeft, ended_items, joined_items
-from everlog.interfaces.http.runs.run_reading import begun
+from everlog.interfaces.http.runs.run_items import RunEnded, drained, ended_items, joined_items
+from everlog.interfaces.http.runs.run_reading import begun, finished
 from everlog.interfaces.http.runs.sdk_repeats import repeat_of
 
 _ROLES: Mapping[str, str] = {"function_call_output": "tool", "function_call": "tool", "reasoning": "tool"}
@@ -67,14 +67,10 @@ async def create_response(call: HttpCall) -> Any:
             call.service, call.caller, response_events(items, item_id_of(facts.place), make), headers, PLAIN_STYLE
         )
     if body.background:
-        call.service.detach(_drained(items))
+        call.service.detach(drained(items))
         return JsonResponse(make((), None), headers=headers)
-    records, end = await _all(items)
-    if isinstance(end, RunLeft):
-        raise end.error
-    if end.error is not None:
-        raise end.error
-    return JsonResponse(make(records, end), headers=headers)
+    done = await finished(items)
+    return JsonResponse(make(done.records, done.end), headers=headers)
 
 
 def _check(body: ResponseBody) -> None:
@@ -84,22 +80,6 @@ def _check(body: ResponseBody) -> None:
         raise BadInput("An agent answers in words: `text.format` is text, or left out. Nothing was sent.")
     if body.previous_response_id and body.conversation:
         raise BadInput("Give `previous_response_id` or `conversation`, not both. Nothing was sent.")
-
-
-async def _all(items: AsyncIterator[RunItem]) -> tuple[list[Any], RunEnded | RunLeft]:
-    """Return all records of a run, and its end."""
-    records: list[Any] = []
-    async for item in items:
-        if isinstance(item, RunEnded | RunLeft):
-            return records, item
-        if isinstance(item, list | tuple):
-            records += item
-    raise AssertionError("a run has an end")
-
-
-async def _drained(items: AsyncIterator[RunItem]) -> None:
-    async for _ in items:
-        pass
 
 
 def messages_of(given: str | Sequence[Mapping[str, Any]], instructions: str | None = None) -> list[dict[str, Any]]:

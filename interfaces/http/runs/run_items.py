@@ -31,7 +31,7 @@ class RunEnded(NamedTuple):
     last_seq: int
     """Last record of the run."""
     error: ModelError | None = None
-    """Failure of the model that ended the run."""
+    """Failure that ended the run: there is one if the status is `failed`."""
 
 
 class RunLeft(NamedTuple):
@@ -48,12 +48,19 @@ def ignore_preview(_: Preview) -> None:
     """Ignore a preview: the items of the run have it."""
 
 
-async def items_of(
-    run: Run, items: AsyncIterator[Sequence[Record] | Preview], first: Sequence[Record] | Preview | None, after: int = 0
-) -> AsyncIterator[RunItem]:
-    """Yield the items of a run that is at work. `first`: item that was received already. `after`: seq of the last
-    record that the reader has.
+async def begun_items(run: Run, after: int = 0) -> AsyncIterator[RunItem]:
+    """Send the command of a run, and return the items of the run. `after`: seq of the last record that the reader has.
+
+    Raises the error of a command that was not taken: an answer whose stream has not begun can still have its status.
     """
+    items = run.items()
+    return _items_of(run, items, await anext(items, None), after)
+
+
+async def _items_of(
+    run: Run, items: AsyncIterator[Sequence[Record] | Preview], first: Sequence[Record] | Preview | None, after: int
+) -> AsyncIterator[RunItem]:
+    """Yield the items of a run that is at work. `first`: item that was received already."""
     last, received = after, first
     try:
         while received is not None:
@@ -72,15 +79,26 @@ async def items_of(
         yield RunLeft(error)
         return
     turn = run.value.turn if isinstance(run.value, Record) else 0
-    yield RunEnded(status_of_ended([record for record in run.records if record.turn == turn]), last)
+    yield _ended([record for record in run.records if record.turn == turn], last)
+
+
+async def drained(items: AsyncIterator[RunItem]) -> None:
+    """Receive the rest of a run whose caller does not wait. A failure is in the log."""
+    async for _ in items:
+        pass
 
 
 def ended_items(found: RunRecords, after: int = 0) -> Sequence[RunItem]:
     """Return the items of a run that has ended, from its records."""
     fresh = [record for record in found.records if record.seq > after]
-    error = _failure(found.records) if found.status == "failed" else None
-    end = RunEnded(found.status, found.records[-1].seq, error)
+    end = _ended(found.records, found.records[-1].seq)
     return (fresh, end) if fresh else (end,)
+
+
+def _ended(records: Sequence[Record], last_seq: int) -> RunEnded:
+    """Return the end of a run that has ended, from all of its records."""
+    status = status_of_ended(records)
+    return RunEnded(status, last_seq, _failure(records) if status == "failed" else None)
 
 
 def _failure(records: Sequence[Record]) -> ModelError:
@@ -102,9 +120,8 @@ async def joined_items(
     said = event_of(found.input)
     assert isinstance(said, Event)
     run = service.system.handle(stream).send(said, event_id=run_id, preview=ignore_preview)
-    items = run.items()
     try:
-        first = await anext(items, None)
+        items = await begun_items(run, after)
     except ModelError:  # it failed since it was looked up
         for item in ended_items(await _again(service, stream, run_id), after):
             yield item
@@ -116,7 +133,7 @@ async def joined_items(
     except EverlogError as error:  # no host takes the run now
         yield RunLeft(error)
         return
-    async for item in items_of(run, items, first, after):
+    async for item in items:
         yield item
 
 

@@ -12,18 +12,17 @@ from everlog.interfaces.http.runs.run_items import (
     RunEnded,
     RunItem,
     RunLeft,
+    begun_items,
     ignore_preview,
-    items_of,
     joined_items,
 )
-from everlog.interfaces.wire.runs import RunStatusName
 
 
 class FinishedRun(NamedTuple):
     """A run that has ended."""
 
     records: Sequence[Record]
-    status: RunStatusName
+    end: RunEnded
 
 
 async def begun(call: HttpCall, run: ConversationRun, *, preview: bool) -> AsyncIterator[RunItem]:
@@ -38,11 +37,9 @@ async def begun(call: HttpCall, run: ConversationRun, *, preview: bool) -> Async
             raise not_found(f"run {run.run!r}")
         return joined_items(call.service, run.stream, run.run, found)
     handle = call.service.system.handle(run.stream, by=call.caller.key_id, first_id=run.run)
-    sent = handle.send(run.message, preview=ignore_preview if preview else None)
-    items = sent.items()
-    first = await anext(items, None)
+    items = await begun_items(handle.send(run.message, preview=ignore_preview if preview else None))
     call.service.tails.nudge(run.stream)
-    return items_of(sent, items, first)
+    return items
 
 
 async def finished(items: AsyncIterator[RunItem]) -> FinishedRun:
@@ -56,7 +53,7 @@ async def finished(items: AsyncIterator[RunItem]) -> FinishedRun:
         if isinstance(item, RunEnded):
             if item.error is not None:
                 raise item.error
-            return FinishedRun(records, item.status)
+            return FinishedRun(records, item)
         if not isinstance(item, Preview):
             records += item
     raise AssertionError("a run has an end")

@@ -279,8 +279,8 @@ class LettaRunStream:
         reason = stop_reason_of(ended.status, self._records)
         stop = LettaStopReason(stop_reason=reason, seq_id=self._number(StreamCursor(last, 1)))
         parts = [data(stop)] if read < 1 else []
-        if ended.status == "failed":
-            parts.append(_error_event(run_id, reason, _failure(ended, self._records)))
+        if ended.error is not None:
+            parts.append(_error_event(run_id, reason, str(ended.error)))
         elif read < 2:
             parts.append(data(usage_of(self._records, run_id, self._number(StreamCursor(last, 2)))))
         return b"".join(parts) + DONE
@@ -298,10 +298,3 @@ def _after_text(record: Record, texts: Sequence[str], counts: Sequence[int], num
 def _again(message: LettaMessage) -> str:
     part = int((message.otid or "00")[-2:], 16)
     return otid_of(message.id, part + AGAIN_PART)
-
-
-def _failure(ended: RunEnded, records: Sequence[Record]) -> str:
-    """Return the words for which a run failed."""
-    if ended.error is not None:
-        return str(ended.error)
-    return next((record.text for record in reversed(records) if record.text), "The run failed.")
