@@ -8,13 +8,11 @@ from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 
-from everlog.actors.reports.store_backup import file_of
-from everlog.events import EverlogError, UsageError
+from everlog.events import EverlogError
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.agent_patterns import selects_many
 from everlog.interfaces.common.bootstrap import agents_of, open_view, system_of
 from everlog.interfaces.common.error_output import complain, escape_line
-from everlog.interfaces.common.exits import interruptible
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.open_store import lines_of
 from everlog.interfaces.common.plural import plural
@@ -22,8 +20,8 @@ from everlog.interfaces.imports.letta_file_export import LettaAgentFile, letta_f
 from everlog.interfaces.imports.past_conversation import PastConversation
 from everlog.interfaces.imports.read_conversations import named, read_agents
 from everlog.interfaces.imports.restore_agents import RestoredAgent, restore_past
-from everlog.interfaces.manage.many_agents import for_each, matching, outcome
 from everlog.interfaces.manage.transfer.import_command import busy, left_out_line
+from everlog.interfaces.manage.transfer.many_exports import export_matching
 from everlog.interfaces.output import json_shapes
 from everlog.interfaces.output.whole_file import check_free, write_whole
 from everlog.store import check_not_reserved, name_of
@@ -49,7 +47,7 @@ def export(args: Namespace, world: CommandEnvironment) -> int:
         args.fail("give NAME and FILE.af, or a pattern and a folder")
     path = Path(args.file).expanduser()
     if selects_many([args.name], system_of(args, world).agents()):
-        return _export_matching(args, world, path)
+        return _export_matching(args, world)
     name = name_of(args.name)
     file = _export_one(args, world, name, path)
     if args.json:
@@ -71,24 +69,14 @@ def _export_one(args: Namespace, world: CommandEnvironment, name: str, path: Pat
     return file
 
 
-def _export_matching(args: Namespace, world: CommandEnvironment, folder: Path) -> int:
-    """Export the agents that a pattern matches, a file each. The error of one agent does not stop the others."""
-    names, damaged, _ = matching(args, world)
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise UsageError(f"{folder} cannot be a folder for files of agents: {error.strerror}.") from error
-    shapes: list[json_shapes.JsonObject] = []
+def _export_matching(args: Namespace, world: CommandEnvironment) -> int:
+    """Export the agents that a pattern matches, a file each."""
 
-    async def one(name: str) -> None:
-        path = (folder / file_of(name)).with_suffix(".af")
-        shapes.append({"agent": name, "file": str(path), **_shape(_export_one(args, world, name, path))})
+    def one(name: str, path: Path) -> json_shapes.JsonObject:
+        file = path.with_suffix(".af")
+        return {"file": str(file), **_shape(_export_one(args, world, name, file))}
 
-    with interruptible():
-        failed = asyncio.run(for_each(names, one, "exported"))
-    text = escape_line(f"{outcome(len(shapes), failed, 'Exported')[:-1]} to {folder}.")
-    print(json_shapes.line(shapes) if args.json else text)
-    return int(bool(failed or damaged))
+    return export_matching(args, world, one)
 
 
 def _shape(file: LettaAgentFile) -> json_shapes.JsonObject:

@@ -4,13 +4,10 @@ Called by `cli.command_run`. Export and restore of everlog's own files need no h
 of other programs.
 """
 
-import asyncio
 from argparse import Namespace
 from pathlib import Path
 
 from everlog.actors.reports.export_restore import export_agent, restore_agent
-from everlog.actors.reports.store_backup import file_of
-from everlog.events import UsageError
 from everlog.interfaces.common.agent_patterns import selects_many
 from everlog.interfaces.common.bootstrap import ports_of, system_of
 from everlog.interfaces.common.error_output import escape_line
@@ -20,8 +17,8 @@ from everlog.interfaces.common.open_store import store_of, without_take_over
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.common.server_choice import check_no_server, server_of
 from everlog.interfaces.common.time_text import iso
-from everlog.interfaces.manage.many_agents import for_each, matching, outcome
 from everlog.interfaces.manage.transfer import agent_file_commands, backup_commands
+from everlog.interfaces.manage.transfer.many_exports import export_matching
 from everlog.interfaces.output import json_shapes, progress_bar
 from everlog.store import ExportedStream, ExportHeader, Progress, RestoredStream, is_source, name_of, source_of
 
@@ -41,7 +38,7 @@ def export(args: Namespace, world: CommandEnvironment) -> int:
     if args.name is None or args.file is None:
         args.fail("give NAME and FILE.everlog, or --all DIR")
     if selects_many([args.name], system_of(args, world).agents()):
-        return _export_matching(args, world, Path(args.file).expanduser())
+        return _export_matching(args, world)
     name, path = name_of(args.name), Path(args.file).expanduser()
     try:
         with interruptible(), progress_bar.shown(f"exporting {name}") as moved:
@@ -80,27 +77,15 @@ def _exported(args: Namespace, world: CommandEnvironment, name: str, path: Path,
     )  # fmt: skip
 
 
-def _export_matching(args: Namespace, world: CommandEnvironment, folder: Path) -> int:
-    """Export the agents that a pattern matches, a file each. The error of one agent does not stop the others."""
-    names, damaged, _ = matching(args, world)
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise UsageError(f"{folder} cannot be a folder for files of agents: {error.strerror}.") from error
-    files: dict[str, str] = {}
+def _export_matching(args: Namespace, world: CommandEnvironment) -> int:
+    """Export the agents that a pattern matches, a file each."""
 
-    async def one(name: str) -> None:
-        path = folder / file_of(name)
+    def one(name: str, path: Path) -> json_shapes.JsonObject:
         with progress_bar.shown(f"exporting {name}") as moved:
             _exported(args, world, name, path, moved)
-        files[name] = str(path)
+        return {"file": str(path), "bytes": path.stat().st_size}
 
-    with interruptible():
-        failed = asyncio.run(for_each(names, one, "exported"))
-    shape = [{"agent": name, "file": file, "bytes": Path(file).stat().st_size} for name, file in files.items()]
-    text = escape_line(f"{outcome(len(files), failed, 'Exported')[:-1]} to {folder}.")
-    print(json_shapes.line(shape) if args.json else text)
-    return int(bool(failed or damaged))
+    return export_matching(args, world, one)
 
 
 def restore(args: Namespace, world: CommandEnvironment) -> int:
