@@ -1,7 +1,5 @@
 """Chat completions, through the published client: what is new goes to the agent once, and the answer comes back."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +9,8 @@ import pytest
 from everlog.actors.agent.agent_setup import Settings
 from everlog.events import ModelError
 from tests.support.cli.command_line import Script, says
-from tests.support.http.openai_client import assistant, openai_client, user
-from tests.support.http.served_store import Served, served
-
-
-def run(tmp_path: Path, model: Script, work: Callable[[Served, openai.AsyncOpenAI], Awaitable[None]]) -> None:
-    """Run a test against a served store with the agent sam."""
-
-    async def main() -> None:
-        async with served(tmp_path, model) as server, openai_client(server) as client:
-            await server.call("POST", "/agents", {"name": "sam"}, status=201)
-            await work(server, client)
-
-    asyncio.run(main())
-
-
-async def said(server: Served, agent: str = "sam") -> Sequence[str]:
-    """Return what users said to an agent, by its log."""
-    page = await server.call("GET", f"/agents/{agent}/records?limit=1000", status=200)
-    return [one["text"] for one in page["records"] if one["type"] == "user_message"]
+from tests.support.http.openai_client import assistant, run, said, user
+from tests.support.http.served_store import Served
 
 
 async def ask(client: openai.AsyncOpenAI, *messages: Any, **more: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from tests.support.cli.command_line import Script, says
-from tests.support.http.openai_client import assistant, user
+from tests.support.http.openai_client import assistant, said, user
 from tests.support.http.served_store import Served, served
 
 TITLE = (
@@ -32,14 +32,10 @@ async def posted(server: Served, body: Mapping[str, Any], headers: Mapping[str, 
     return "".join(c["delta"].get("content") or "" for chunk in chunks for c in chunk["choices"])
 
 
-async def said(server: Served) -> Mapping[str, Sequence[str]]:
+async def logs_of(server: Served) -> Mapping[str, Sequence[str]]:
     """Return what users said to each agent, by its log."""
-    found = {}
-    for row in (await server.call("GET", "/agents", status=200))["agents"]:
-        name = row["agent"]
-        page = await server.call("GET", f"/agents/{name}/records?limit=1000", status=200)
-        found[name] = [one["text"] for one in page["records"] if one["type"] == "user_message"]
-    return found
+    rows = (await server.call("GET", "/agents", status=200))["agents"]
+    return {row["agent"]: await said(server, row["agent"]) for row in rows}
 
 
 def test_open_webui(tmp_path: Path) -> None:
@@ -64,7 +60,7 @@ def test_open_webui(tmp_path: Path) -> None:
             assert await posted(server, second, {**chat, "X-OpenWebUI-Message-Id": "m2"}) == "She is Ada."
             assert await posted(server, second, {**chat, "X-OpenWebUI-Message-Id": "m2"}) == "She is Ada."
             assert await posted(server, second, {**chat, "X-OpenWebUI-Message-Id": "m3"}) == "Ada, I think."
-            logs = await said(server)
+            logs = dict(await logs_of(server))
             assert logs.pop("sam") == ["I have a cat", "Who is she?"]
             assert list(logs.values()) == [["I have a cat", "Who is she?"]]
 
@@ -87,6 +83,6 @@ def test_librechat(tmp_path: Path) -> None:
             assert await posted(server, {**hello, "user": "77a2b3"}) == "Hello Ben."
             more = [user("Hello"), assistant("Hello Ann."), user("And now?")]
             assert await posted(server, {**hello, "messages": more, "user": "66f0a1"}) == "Still Ann."
-            assert await said(server) == {"sam": ["Hello", "Hello", "And now?"]}
+            assert await logs_of(server) == {"sam": ["Hello", "Hello", "And now?"]}
 
     asyncio.run(main())

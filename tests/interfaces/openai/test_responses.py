@@ -1,7 +1,7 @@
 """Responses and conversations, through the published client: stored, chained, in the background, resumed anywhere."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from everlog.actors.ports.effects import ModelResponse
 from everlog.events import ModelError
 from tests.support.agent_world import say
 from tests.support.cli.command_line import Script, says
-from tests.support.http.openai_client import openai_client
+from tests.support.http.openai_client import openai_client, run, said
 from tests.support.http.served_store import Served, served
 from tests.support.models.streaming_model import Streamer
 
@@ -31,23 +31,6 @@ class HeldModel(Script):
         self.begun.set()
         await self.release.wait()
         return await super().ask(request, **options)
-
-
-def run(tmp_path: Path, model: Script, work: Callable[[Served, openai.AsyncOpenAI], Awaitable[None]]) -> None:
-    """Run a test against a served store with the agent sam."""
-
-    async def main() -> None:
-        async with served(tmp_path, model) as server, openai_client(server) as client:
-            await server.call("POST", "/agents", {"name": "sam"}, status=201)
-            await work(server, client)
-
-    asyncio.run(main())
-
-
-async def said(server: Served, agent: str = "sam") -> Sequence[str]:
-    """Return what users said to an agent, by its log."""
-    page = await server.call("GET", f"/agents/{agent}/records?limit=1000", status=200)
-    return [one["text"] for one in page["records"] if one["type"] == "user_message"]
 
 
 def test_a_response_is_answered_stored_and_found_again(tmp_path: Path) -> None:
