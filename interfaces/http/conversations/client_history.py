@@ -57,7 +57,7 @@ def client_history(messages: Sequence[JsonMessage]) -> ClientHistory:
     answered: list[str] = []
     speaker = ""
     for number, message in enumerate(messages):
-        role = message.get("role")
+        role = _word(message.get("role"))
         if role in _NOTE_ROLES:
             notes.append(_text_of(message, number, last=True))
         elif role == "user":
@@ -69,14 +69,19 @@ def client_history(messages: Sequence[JsonMessage]) -> ClientHistory:
         elif role == "assistant":
             answered.append(_text_of(message, number, last=False))
         elif role not in _TOOL_ROLES:
-            raise BadInput(f"messages[{number}] has the role {str(role)[:40]!r}, which is none. Nothing was sent.")
+            raise BadInput(f"messages[{number}] has the role {role[:40]!r}, which is none. Nothing was sent.")
     question = "\n\n".join(asked)
-    if not messages or messages[-1].get("role") in _TOOL_ROLES or answered or not question.strip():
+    if not messages or _word(messages[-1].get("role")) in _TOOL_ROLES or answered or not question.strip():
         raise BadInput(
             "The last message must be the user's, with words in it: an agent answers what a user says, and calls its "
             "own functions. Nothing was sent."
         )
     return ClientHistory(prior, question, "\n\n".join(filter(None, notes)), speaker)
+
+
+def _word(value: object) -> str:
+    """Return the value of a field that should be a word, as text if it is anything else."""
+    return value if isinstance(value, str) else str(value)
 
 
 def _exchange(asked: Sequence[str], answered: Sequence[str]) -> Sequence[ClientExchange]:
@@ -92,12 +97,12 @@ def _text_of(message: JsonMessage, number: int, *, last: bool) -> str:
     parts = content if isinstance(content, list) else [content]
     texts = []
     for part in parts:
-        kind = part.get("type") if isinstance(part, Mapping) else type(part).__name__
+        kind = _word(part.get("type")) if isinstance(part, Mapping) else type(part).__name__
         if kind in _TEXT_PARTS:
             texts.append(str(part.get("text") or part.get("refusal") or ""))
         elif last:
             raise BadInput(
-                f"messages[{number}] has a part of the type {str(kind)[:40]!r}: agents read text only, no pictures, "
+                f"messages[{number}] has a part of the type {kind[:40]!r}: agents read text only, no pictures, "
                 "sound or files. Nothing was sent."
             )
     return "\n".join(texts)

@@ -35,7 +35,14 @@ from everlog.interfaces.http.letta.translation.run_streams import (
     stop_reason_of,
 )
 from everlog.interfaces.http.letta.translation.stream_cursor import START, StreamCursor
-from everlog.interfaces.http.runs.run_items import RunItem, begun_items, drained, ignore_preview, joined_items
+from everlog.interfaces.http.runs.run_items import (
+    RunItem,
+    begun_items,
+    drained,
+    ignore_preview,
+    input_of_run,
+    joined_items,
+)
 from everlog.interfaces.http.runs.run_reading import finished
 from everlog.interfaces.http.runs.sdk_repeats import SdkRepeat, digest_of_input, is_same, repeat_of, repeated_input
 from everlog.interfaces.http.runs.sends_in_flight import in_flight, written_by_another
@@ -148,9 +155,7 @@ async def _begun(
         run = handle.send(sent.event, event_id=event_id, preview=ignore_preview if previews else None)
         items = await begun_items(run)
         written.value = event_id
-    record = next((record for record in run.records if record.event_id == event_id), None)
-    assert record is not None, "the first records of a run have its input"
-    return BegunRun(stream, record, items, joined=False)
+    return BegunRun(stream, input_of_run(run), items, joined=False)
 
 
 async def _joined(call: HttpCall, stream: str, event_id: str, said: Event) -> BegunRun:

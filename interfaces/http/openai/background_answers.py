@@ -8,10 +8,12 @@ import msgspec
 from everlog.actors.formats.parse_reply import words
 from everlog.actors.hosting.agent_factory import models_through
 from everlog.actors.reply import TokenCount
+from everlog.events.times import MICROSECONDS
 from everlog.interfaces.http.core.event_streams import EventStreamResponse
 from everlog.interfaces.http.core.routes import HttpCall
-from everlog.interfaces.http.openai.chat_answers import DONE, PLAIN_STYLE, ChunkEncoder, completion, created_at
+from everlog.interfaces.http.openai.chat_answers import DONE, PLAIN_STYLE, ChunkEncoder, completion
 from everlog.interfaces.http.openai.chat_shapes import AnswerMessage, ChatBody, ChatDelta
+from everlog.interfaces.http.openai.response_ids import COMPLETION
 
 
 async def answer_alone(call: HttpCall, body: ChatBody, stream: str) -> Any:
@@ -23,8 +25,8 @@ async def answer_alone(call: HttpCall, body: ChatBody, stream: str) -> Any:
     messages = [{"role": one.get("role"), "content": one.get("content")} for one in body.messages]
     answered = await model.ask(msgspec.json.encode({"model": name, "messages": messages}))
     said = words(answered.raw, window=0)
-    made = call.service.ports.ids.new(call.service.ports.clock.now())
-    shown, created = f"chatcmpl-{made.replace('-', '')}", created_at(made)
+    now = call.service.ports.clock.now()
+    shown, created = f"{COMPLETION}{call.service.ports.ids.new(now).replace('-', '')}", now // MICROSECONDS
     if body.stream:
         chunks = ChunkEncoder(shown, created, body.model)
 

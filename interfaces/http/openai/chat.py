@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from everlog.events import BadInput
+from everlog.events.times import MICROSECONDS
 from everlog.interfaces.http.conversations.client_history import client_history
 from everlog.interfaces.http.conversations.conversation_run import ConversationRun, ResentRequest, run_of_request
 from everlog.interfaces.http.core.event_streams import EventStreamResponse
@@ -35,15 +36,17 @@ async def complete_chat(call: HttpCall) -> Any:
         note=history.note, speaker=history.speaker, user=body.user or "", attempt=attempt_of(call),
     )  # fmt: skip
     run = await run_of_request(call, request)
-    items = await begun(call, run, preview=body.stream)
+    asked, items = await begun(call, run, preview=body.stream)
+    created = asked.recorded_at // MICROSECONDS
     headers = headers_of(call, run)
     if body.stream:
         usage = body.stream_options is not None and body.stream_options.include_usage
         return EventStreamResponse(
-            call.service, call.caller, chunks_of(call, run, body.model, items, usage=usage), headers, PLAIN_STYLE
-        )
+            call.service, call.caller, chunks_of(call, run, body.model, created, items, usage=usage), headers,
+            PLAIN_STYLE,
+        )  # fmt: skip
     reply = await reply_of(call, run.stream, run.run, (await finished(items)).records)
-    return JsonResponse(completion_of(run, body.model, reply), headers=headers)
+    return JsonResponse(completion_of(run, body.model, created, reply), headers=headers)
 
 
 def _check(body: ChatBody) -> None:

@@ -7,8 +7,7 @@ import msgspec
 from everlog.actors.answer_text import AnswerText
 from everlog.actors.formats.reply_preview import Preview
 from everlog.actors.reply import Reply, TokenCount
-from everlog.events import ModelReply, Record, event_of, time_of
-from everlog.events.times import MICROSECONDS
+from everlog.events import ModelReply, Record, event_of
 from everlog.interfaces.http.conversations.conversation_run import ConversationRun
 from everlog.interfaces.http.core.event_streams import StreamStyle
 from everlog.interfaces.http.core.routes import HttpCall, encode
@@ -33,11 +32,6 @@ PLAIN_STYLE = StreamStyle(retry=False, stop=b"")
 """Streams of OpenAI's clients, which understand comments, but neither `retry` nor `id`."""
 
 
-def created_at(run: str) -> int:
-    """Return the time in the id of a run, seconds since 1970."""
-    return (time_of(run) or 0) // MICROSECONDS
-
-
 def usage_of_tokens(tokens: TokenCount) -> ChatUsage:
     """Return the tokens of a run, as OpenAI's clients read them."""
     return ChatUsage(
@@ -53,12 +47,12 @@ def completion(id: str, created: int, model: str, message: AnswerMessage, tokens
     )
 
 
-def completion_of(run: ConversationRun, model: str, reply: Reply) -> ChatCompletion:
+def completion_of(run: ConversationRun, model: str, created: int, reply: Reply) -> ChatCompletion:
     """Return the answer of a run that has ended."""
     message = AnswerMessage(
         role="assistant", content=reply.text, refusal=None, reasoning_content=thoughts_of(reply.records)
     )
-    return completion(id_of_run(COMPLETION, run.stream, run.run), created_at(run.run), model, message, reply.tokens)
+    return completion(id_of_run(COMPLETION, run.stream, run.run), created, model, message, reply.tokens)
 
 
 def thoughts_of(records: Sequence[Record]) -> str:
@@ -68,10 +62,10 @@ def thoughts_of(records: Sequence[Record]) -> str:
 
 
 async def chunks_of(
-    call: HttpCall, run: ConversationRun, model: str, items: AsyncIterator[RunItem], *, usage: bool
+    call: HttpCall, run: ConversationRun, model: str, created: int, items: AsyncIterator[RunItem], *, usage: bool
 ) -> AsyncIterator[bytes]:
     """Yield the events of a stream: text and thoughts as they come, and one end."""
-    chunks = ChunkEncoder(id_of_run(COMPLETION, run.stream, run.run), created_at(run.run), model)
+    chunks = ChunkEncoder(id_of_run(COMPLETION, run.stream, run.run), created, model)
     records: list[Record] = []
     yield chunks.of(ChatDelta(role="assistant", content=""))
     answer, thoughts = AnswerText(), _ThoughtText()

@@ -10,7 +10,6 @@ from everlog.events.times import MICROSECONDS
 from everlog.interfaces.http.conversations.conversation_run import root_of
 from everlog.interfaces.http.core.routes import HttpCall
 from everlog.interfaces.http.core.tenant_problems import problem_for
-from everlog.interfaces.http.openai.chat_answers import created_at
 from everlog.interfaces.http.openai.client_conversations import PREFIX
 from everlog.interfaces.http.openai.response_events import ResponseOf, message_item
 from everlog.interfaces.http.openai.response_ids import MESSAGE, RESPONSE, RunPlace, id_of_run
@@ -39,6 +38,8 @@ class ResponseFacts(NamedTuple):
     """Contents of a response beside its run."""
 
     place: RunPlace
+    asked_at: int
+    """Time of the question, microseconds UTC."""
     previous: str = ""
     """Id of the response before it; empty: none."""
     conversation: str = ""
@@ -70,7 +71,7 @@ def _response(
     ended = isinstance(end, RunEnded)
     return ResponseShape(
         id=id_of_run(RESPONSE, *facts.place),
-        created_at=created_at(facts.place.run),
+        created_at=facts.asked_at // MICROSECONDS,
         status=status,
         model=call.shown(root_of(facts.place.stream)),
         output=[message_item(item_id_of(facts.place), reply.text, "completed" if ended else "in_progress")]

@@ -16,6 +16,12 @@ class ConversationRef(msgspec.Struct, frozen=True, kw_only=True):
     id: str
 
 
+class TextOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Form of the answer that a client wants."""
+
+    format: RequestJson | None = None
+
+
 class ResponseBody(msgspec.Struct, frozen=True, kw_only=True):
     """Request for a response. Fields that an agent has no use for, such as `temperature`, are not read."""
 
@@ -29,7 +35,7 @@ class ResponseBody(msgspec.Struct, frozen=True, kw_only=True):
     background: bool = False
     tools: Sequence[RequestJson] | None = None
     tool_choice: Any = None
-    text: RequestJson | None = None
+    text: TextOptions | None = None
     metadata: RequestJson | None = None
     user: str | None = None
 

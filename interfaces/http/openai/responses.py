@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from everlog.events import BadInput
+from everlog.events import BadInput, Record
 from everlog.interfaces.http.conversations.client_history import (
     ClientExchange,
     ClientHistory,
@@ -52,14 +52,15 @@ async def create_response(call: HttpCall) -> Any:
     _check(body)
     request = await _request_of(call, body)
     run = await run_of_request(call, request)
+    asked, items = await begun(call, run, preview=body.stream)
     facts = ResponseFacts(
         RunPlace(run.stream, run.run),
+        asked_at=asked.recorded_at,
         previous=body.previous_response_id or (id_of_run(RESPONSE, run.stream, run.earlier) if run.earlier else ""),
         conversation=run.conversation,
         background=body.background,
         metadata=body.metadata or {},
     )
-    items = await begun(call, run, preview=body.stream)
     headers = headers_of(call, run)
     make = response_maker(call, facts)
     if body.stream:
@@ -75,8 +76,8 @@ async def create_response(call: HttpCall) -> Any:
 
 def _check(body: ResponseBody) -> None:
     check_tools(body.tools, body.tool_choice)
-    wanted = ((body.text or {}).get("format") or {}).get("type", "text")
-    if wanted != "text":
+    wanted = body.text and body.text.format
+    if wanted and wanted.get("type", "text") != "text":
         raise BadInput("An agent answers in words: `text.format` is text, or left out. Nothing was sent.")
     if body.previous_response_id and body.conversation:
         raise BadInput("Give `previous_response_id` or `conversation`, not both. Nothing was sent.")
@@ -87,7 +88,7 @@ def messages_of(given: str | Sequence[Mapping[str, Any]], instructions: str | No
     listed: Sequence[Mapping[str, Any]] = [{"role": "user", "content": given}] if isinstance(given, str) else given
     messages: list[dict[str, Any]] = [{"role": "system", "content": instructions}] if instructions else []
     for item in listed:
-        kind = item.get("type", "message")
+        kind = str(item.get("type", "message"))
         messages.append({**item, "role": _ROLES.get(kind, item.get("role", kind))})
     return messages
 
@@ -160,7 +161,7 @@ async def show_response(call: HttpCall) -> Any:
     query: ResponseQuery = call.query
     place = await run_of_id(call, call.params["response"])
     found = await _found(call, place)
-    make = response_maker(call, await _facts(call, place))
+    make = response_maker(call, await _facts(call, place, found.input))
     if query.stream:
         items = joined_items(call.service, place.stream, place.run, found)
         after = -1 if query.starting_after is None else query.starting_after
@@ -173,14 +174,14 @@ async def show_response(call: HttpCall) -> Any:
     return JsonResponse(make(found.records, end))
 
 
-async def _facts(call: HttpCall, place: RunPlace) -> ResponseFacts:
+async def _facts(call: HttpCall, place: RunPlace, asked: Record) -> ResponseFacts:
     talk = await call.service.conversations.of(place.stream)
     name = talk.conversation_of(place.run) or ""
     exchanges = talk.exchanges(name)
     at = next((n for n, one in enumerate(exchanges) if one.run == place.run), 0)
     previous = exchanges[at - 1] if at else None
     earlier = "" if previous is None or previous.imported else id_of_run(RESPONSE, place.stream, previous.run)
-    return ResponseFacts(place, previous=earlier, conversation=name)
+    return ResponseFacts(place, asked_at=asked.recorded_at, previous=earlier, conversation=name)
 
 
 async def _found(call: HttpCall, place: RunPlace) -> Any:

@@ -57,6 +57,11 @@ async def begun_items(run: Run, after: int = 0) -> AsyncIterator[RunItem]:
     return _items_of(run, items, await anext(items, None), after)
 
 
+def input_of_run(run: Run) -> Record:
+    """Return the input of a run that has begun: its first records have it."""
+    return next(record for record in run.records if record.event_id == run.event_id)
+
+
 async def _items_of(
     run: Run, items: AsyncIterator[Sequence[Record] | Preview], first: Sequence[Record] | Preview | None, after: int
 ) -> AsyncIterator[RunItem]:

@@ -14,6 +14,7 @@ from everlog.interfaces.http.runs.run_items import (
     RunLeft,
     begun_items,
     ignore_preview,
+    input_of_run,
     joined_items,
 )
 
@@ -25,9 +26,17 @@ class FinishedRun(NamedTuple):
     end: RunEnded
 
 
-async def begun(call: HttpCall, run: ConversationRun, *, preview: bool) -> AsyncIterator[RunItem]:
-    """Send the message of a run, or join the run if it was sent before. Return its items. `preview`: with the reply as
-    the model writes it.
+class StartedRun(NamedTuple):
+    """A run whose input is in the log."""
+
+    input: Record
+    items: AsyncIterator[RunItem]
+    """Items from the beginning of the run."""
+
+
+async def begun(call: HttpCall, run: ConversationRun, *, preview: bool) -> StartedRun:
+    """Send the message of a run, or join the run if it was sent before. `preview`: yield the reply as the model writes
+    it.
 
     Raises the error of a message that was not taken: nothing was sent then.
     """
@@ -35,11 +44,12 @@ async def begun(call: HttpCall, run: ConversationRun, *, preview: bool) -> Async
         found = await call.service.run_of(run.stream, run.run)
         if found is None:
             raise not_found(f"run {run.run!r}")
-        return joined_items(call.service, run.stream, run.run, found)
+        return StartedRun(found.input, joined_items(call.service, run.stream, run.run, found))
     handle = call.service.system.handle(run.stream, by=call.caller.key_id, first_id=run.run)
-    items = await begun_items(handle.send(run.message, preview=ignore_preview if preview else None))
+    sent = handle.send(run.message, preview=ignore_preview if preview else None)
+    items = await begun_items(sent)
     call.service.tails.nudge(run.stream)
-    return items
+    return StartedRun(input_of_run(sent), items)
 
 
 async def finished(items: AsyncIterator[RunItem]) -> FinishedRun:

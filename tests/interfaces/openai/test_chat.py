@@ -41,6 +41,8 @@ def test_a_conversation_is_told_apart_from_its_repeats(tmp_path: Path) -> None:
         assert first.choices[0].message.content == "Ahoy"
         assert (first.object, first.model, first.choices[0].finish_reason) == ("chat.completion", "sam", "stop")
         assert first.usage is not None and first.usage.total_tokens == 1020
+        now = server.service.ports.clock.now() // 1_000_000
+        assert now - 60 < first.created <= now
         again = await client.chat.completions.create(model="sam", messages=[user("Hello")])
         assert again == first
         history = [user("Hello"), assistant("Ahoy")]
@@ -201,6 +203,8 @@ def test_a_key_of_an_attempt_says_what_is_a_repeat(tmp_path: Path) -> None:
         ({"messages": []}, "last message must be the user's"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, "text only"),
         ({"messages": "Hello"}, "not what it should be"),
+        ({"messages": [{"role": ["user"], "content": "Hello"}]}, "which is none"),
+        ({"messages": [{"role": "user", "content": [{"type": ["text"], "text": "Hello"}]}]}, "text only"),
     ],
 )
 def test_what_an_agent_cannot_do_is_refused_in_words(tmp_path: Path, sent: dict[str, Any], said_to_client: str) -> None:

@@ -36,8 +36,10 @@ class HeldModel(Script):
 def test_a_response_is_answered_stored_and_found_again(tmp_path: Path) -> None:
     """A response can be read again by its id, with its text, its tokens and what it answered."""
 
-    async def work(_: Served, client: openai.AsyncOpenAI) -> None:
+    async def work(server: Served, client: openai.AsyncOpenAI) -> None:
         first = await client.responses.create(model="sam", input="Hello", instructions="Be brief.")
+        now = server.service.ports.clock.now() // 1_000_000
+        assert now - 60 < first.created_at <= now
         assert (first.output_text, first.status, first.model) == ("Ahoy", "completed", "sam")
         assert first.usage is not None and first.usage.total_tokens == 1020
         again = await client.responses.retrieve(first.id)
@@ -170,6 +172,8 @@ def test_a_stream_that_fails_says_so_in_its_last_event(tmp_path: Path) -> None:
         ({"text": {"format": {"type": "json_object"}}}, "answers in words"),
         ({"tools": [{"type": "function", "name": "f"}]}, "functions of its own"),
         ({"input": []}, "last message must be the user's"),
+        ({"input": [{"type": ["message"], "content": "Hello"}]}, "which is none"),
+        ({"text": {"format": "json"}}, "not what it should be"),
         ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]}, "text only"),
     ],
 )
