@@ -63,6 +63,14 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
+async def retried_answers(url: str, requests: int) -> list[str]:
+    """Return the answers to requests that are sent one after the other by a gateway, which retries."""
+    gateway = Gateway(chance=lambda: 0.99)
+    found = [(await gateway.ask("m", url, b"{}")).raw for _ in range(requests)]
+    await gateway.close()
+    return found
+
+
 async def answers(url: str, requests: int) -> list[str | ModelError]:
     """Return the answers, or errors, of requests that are sent one after the other to one endpoint."""
     found: list[str | ModelError] = []
@@ -88,9 +96,11 @@ def test_a_connection_that_breaks_has_its_class(answer: Answer, kind: str) -> No
 
 @pytest.mark.parametrize("answer", WHOLE_ANSWERS.values(), ids=WHOLE_ANSWERS)
 def test_a_whole_answer_counts_however_its_connection_ends(answer: Answer) -> None:
+    """The end of a connection after a whole answer costs the next request at most a retry: the reset may arrive after
+    that request began on the same connection.
+    """
     with resetting(answer, GOOD) as server:
-        first, second = asyncio.run(answers(server.url, 2))
-    assert isinstance(first, str)
+        first, second = asyncio.run(retried_answers(server.url, 2))
     assert parse_reply.reply(first, 8192).text == TEXT
     assert second == WHOLE
 
@@ -125,14 +135,7 @@ def test_a_connection_on_which_all_is_well_is_used_again() -> None:
 def test_a_connection_that_is_reset_while_it_is_idle_is_replaced() -> None:
     """A server that resets a connection after its answer costs at most a retry."""
     with resetting(Answer((whole(BODY),), "reset"), GOOD) as server:
-
-        async def main() -> list[str]:
-            one = Gateway(chance=lambda: 0.99)
-            found = [(await one.ask("m", server.url, b"{}")).raw for _ in range(3)]
-            await one.close()
-            return found
-
-        assert asyncio.run(main()) == [WHOLE] * 3
+        assert asyncio.run(retried_answers(server.url, 3)) == [WHOLE] * 3
 
 
 @pytest.mark.parametrize("how", ["reset", "close"])
