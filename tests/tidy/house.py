@@ -163,9 +163,10 @@ def _names(node: ast.expr) -> set[str]:
 
 
 def unmentioned(files: Iterable[Source], text: str) -> Iterator[str]:
-    """Yield sub-rooms that a page about the layout does not name."""
+    """Yield sub-rooms that have no row of three cells in a page about the layout."""
+    rows = {line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| ") and line.count("|") == 4}
     rooms = {f"{source.room}/{sub_room(source.path)}" for source in files if sub_room(source.path)}
-    yield from (f"{room}/" for room in sorted(rooms) if f"`{room}/`" not in text)
+    yield from (f"{room}/" for room in sorted(rooms) if f"`{room}/`" not in rows)
 
 
 assert PACKAGE not in ROOMS, "the package holds the rooms and is none"

@@ -154,4 +154,4 @@ def test_a_rule_of_the_house_sees_its_offender(rule, files: dict[str, str], prob
 def test_a_sub_room_that_the_page_does_not_name_is_seen() -> None:
     """For a page that names one of two sub-rooms, the other is reported."""
     files = [Source("store/base/a.py", ""), Source("store/log/b.py", "")]
-    assert list(house.unmentioned(files, "`store/base/`")) == ["store/log/"]
+    assert list(house.unmentioned(files, "| `store/base/` | Which? | none |\n`store/log/`")) == ["store/log/"]
