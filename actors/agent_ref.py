@@ -2,9 +2,11 @@
 `AgentSystem`, wrapped by `sync_api`, used by the commands and by users' programs.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 from everlog.actors.agent import commands
 from everlog.actors.agent.agent_setup import Settings, check_settings
@@ -19,6 +21,7 @@ from everlog.actors.ports.agent_constants import BLOCK_CHARS, PAGE_RESULTS
 from everlog.actors.ports.effects import ANYTHING, Filters, Page
 from everlog.actors.ports.timer_schedules import first_heartbeat
 from everlog.actors.reply import Reply
+from everlog.actors.rules.approvals import Decision
 from everlog.actors.runtime import Placement, PreviewCallback, Run
 from everlog.actors.short_tracebacks import short_tracebacks
 from everlog.events import BadInput, Event, Heartbeat, SystemAlert, UserMessage
@@ -144,6 +147,36 @@ class AgentRef:
     def resume(self, *, preview: PreviewCallback | None = None) -> Run:
         """Finish the turns that are not finished. Return a `Run`, as `send` does."""
         return self._sender.run(self._sender.command(commands.ResumeTurns, preview=preview is not None), preview)
+
+    def approve(
+        self,
+        request: int,
+        *,
+        arguments: Mapping[str, Any] | None = None,
+        reason: str = "",
+        always: bool = False,
+        preview: PreviewCallback | None = None,
+    ) -> Run:
+        """Approve a call that waits: it runs, and the model answers. Return a `Run`, as `send` does.
+
+        `request`: seq of its `approval_requested`. `arguments`: those to run the call with; None: those that the model
+        gave. `reason`: words for the model. `always`: calls of the function need no approval from now on. Raises
+        AlreadyDecided if the call was decided or its time is over, BadInput for an unknown request and for arguments
+        that the function does not take.
+        """
+        text = "" if arguments is None else msgspec.json.encode(arguments).decode()
+        decision = Decision(request=request, approve=True, arguments=text, reason=reason, always=always)
+        return self._decide(decision, preview)
+
+    def refuse(self, request: int, reason: str = "", *, preview: PreviewCallback | None = None) -> Run:
+        """Refuse a call that waits: it never runs, and the model answers. Return a `Run`, and raise, as `approve`
+        does.
+        """
+        return self._decide(Decision(request=request, approve=False, reason=reason), preview)
+
+    def _decide(self, decision: Decision, preview: PreviewCallback | None) -> Run:
+        command = self._sender.command(commands.DecideApproval, decision=decision, preview=preview is not None)
+        return self._sender.run(command, preview)
 
     async def cancel(self, *, all_turns: bool = False, turn: int = 0) -> Sequence[int]:
         """Cancel the running turn, with `all_turns` all unfinished turns, or the turn with the number `turn`. Return

@@ -144,9 +144,9 @@ class SyncAgentMemories(SyncMemoryViews):
 class SyncAgent(SyncProxy):
     """Blocking form of `AgentRef`.
 
-    `ask` waits for the answer. `send`, `heartbeat`, `resume`, `retry` and `warn_memory_pressure` return a `SyncRun` as
-    soon as the first record is durable. Every method raises UsageError in a running event loop and after the system was
-    closed.
+    `ask` waits for the answer. `send`, `heartbeat`, `resume`, `retry`, `approve`, `refuse` and `warn_memory_pressure`
+    return a `SyncRun` as soon as the first record is durable. Every method raises UsageError in a running event loop
+    and after the system was closed.
     """
 
     ask = blocking(AgentRef.ask)
@@ -155,6 +155,8 @@ class SyncAgent(SyncProxy):
     heartbeat = _started(AgentRef.heartbeat)
     resume = _started(AgentRef.resume)
     retry = _started(AgentRef.retry)
+    approve = _started(AgentRef.approve)
+    refuse = _started(AgentRef.refuse)
     warn_memory_pressure = _started(AgentRef.warn_memory_pressure)
     cancel = blocking(AgentRef.cancel)
     undo_turns = blocking(AgentRef.undo_turns)

@@ -36,6 +36,7 @@ from everlog.events.derived import (
 )
 from everlog.events.digest import GENESIS, canonical_bytes, digest, digest_at, extend, link, tombstone
 from everlog.events.errors import (
+    AlreadyDecided,
     ArchiveDown,
     ArchiveError,
     BadInput,
@@ -64,9 +65,10 @@ from everlog.events.errors import (
     UsageError,
     WrongSequence,
 )
-from everlog.events.functions import FunctionResult, FunctionStarted, MessageSent
+from everlog.events.functions import ApprovalRequested, FunctionResult, FunctionStarted, MessageSent
 from everlog.events.ids import RANDOM_BITS, time_of, uuid7
 from everlog.events.inputs import (
+    ApprovalDecided,
     BudgetExceeded,
     Heartbeat,
     SystemAlert,
@@ -84,6 +86,7 @@ from everlog.events.lifecycle import (
     AgentDeleted,
     AgentForked,
     AgentMoved,
+    ApprovalRule,
     CallingName,
     FunctionRef,
     RecordsErased,
@@ -123,7 +126,11 @@ __all__ = [
     "AgentDeleted",
     "AgentForked",
     "AgentMoved",
+    "AlreadyDecided",
     "AnyEvent",
+    "ApprovalDecided",
+    "ApprovalRequested",
+    "ApprovalRule",
     "ArchivalDeleted",
     "ArchivalInserted",
     "ArchivalUpdated",

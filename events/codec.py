@@ -33,6 +33,8 @@ CATALOGUE: dict[str, type[Event]] = {
         inputs.SystemAlert,
         inputs.TimerSet,
         inputs.TimerCancelled,
+        functions.ApprovalRequested,
+        inputs.ApprovalDecided,
         inputs.TurnCancelled,
         inputs.TurnAbandoned,
         inputs.BudgetExceeded,

@@ -5,6 +5,7 @@
     │   ├── UnknownAgent    no such agent; similar names are in the message
     │   ├── Busy            a queue is full; the same request can be sent again later
     │   ├── EditConflict    another edit came first: the text has changed since it was read
+    │   ├── AlreadyDecided  a call that waited for an approval was decided before, or its time is over
     │   └── BadInput        a file, argument or value does not have the expected shape
     ├── StoreError          the log could not carry out the request (nothing of it is kept)
     │   ├── WrongSequence   another commit came first: expected_seq is not the head
@@ -72,6 +73,10 @@ class UnknownAgent(UsageError):
 
 class BadInput(UsageError):
     """A value, line or file does not have the expected shape; nothing of it is kept."""
+
+
+class AlreadyDecided(UsageError):
+    """A call that waited for an approval was decided before, or its time is over; the first decision holds."""
 
 
 class EditConflict(UsageError):

@@ -1,4 +1,4 @@
-"""Events of what the agent did: functions that started and ended, messages that reached the user.
+"""Events of what the agent did: functions that waited, started and ended, messages that reached the user.
 
 Written by `actors/agent`; read by replay, the calling formats and the SQL of projections. Released shapes never change:
 see `upcast`.
@@ -7,6 +7,19 @@ see `upcast`.
 from typing import ClassVar, Literal
 
 from everlog.events.base import Event
+
+
+class ApprovalRequested(Event, frozen=True, kw_only=True):
+    """A call waits for a person's approval. The call's result says so to the model, and the turn continues."""
+
+    kind: ClassVar[str] = "approval_requested"
+
+    call_id: str
+    name: str
+    arguments: str
+    """JSON text of the arguments as the model wrote it, not repaired."""
+    expires_at: int = 0
+    """Time at which the call counts as refused, microseconds UTC; 0: never."""
 
 
 class FunctionStarted(Event, frozen=True, kw_only=True):
@@ -20,6 +33,8 @@ class FunctionStarted(Event, frozen=True, kw_only=True):
     effect: Literal["read_only", "idempotent", "at_most_once"]
     key: str = ""
     """Idempotency key for the receiver, for the effect class `idempotent`."""
+    approval: int = 0
+    """Seq of the `approval_requested` that the call had waited for; 0: it needed no approval."""
 
 
 class FunctionResult(Event, frozen=True, kw_only=True):
@@ -32,6 +47,8 @@ class FunctionResult(Event, frozen=True, kw_only=True):
     ok: bool = True
     unknown: bool = False
     """The call was interrupted: its effect may or may not have happened."""
+    approval: int = 0
+    """Seq of the `approval_requested` that the call had waited for; 0: it needed no approval."""
 
 
 class MessageSent(Event, frozen=True, kw_only=True):

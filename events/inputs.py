@@ -55,6 +55,27 @@ class SystemAlert(Event, frozen=True, kw_only=True):
     source: Literal["memory_pressure", "user_event", "manual"] = "manual"
 
 
+class ApprovalDecided(Event, frozen=True, kw_only=True):
+    """The approval of a call was given, refused, or not decided in time; `text` is the reason, if a person gave one.
+
+    It opens a turn: the call runs first, if it was approved; then the model answers.
+    """
+
+    kind: ClassVar[str] = "approval_decided"
+
+    request: int
+    """Seq of the `approval_requested`."""
+    call_id: str
+    name: str
+    decision: Literal["approved", "refused", "expired"]
+    arguments: str = ""
+    """JSON text of the arguments that run; empty if nothing runs."""
+    edited: bool = False
+    """True if a person changed the arguments before approving them."""
+    always: bool = False
+    """True: calls of this function need no approval from now on."""
+
+
 class TimerSet(Event, frozen=True, kw_only=True):
     """A heartbeat is due at `due_at`, and then every `every_s` seconds if that is above 0; `text` says what for.
 

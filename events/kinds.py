@@ -14,6 +14,7 @@ from everlog.events.derived import (
     PlanMade,
 )
 from everlog.events.inputs import (
+    ApprovalDecided,
     BudgetExceeded,
     Heartbeat,
     SystemAlert,
@@ -25,7 +26,7 @@ from everlog.events.inputs import (
 from everlog.events.memory import Summary
 from everlog.events.model import ModelFailed, ModelReply, ReplyRejected
 
-INPUTS = (UserMessage.kind, UserLogin.kind, Heartbeat.kind, SystemAlert.kind)
+INPUTS = (UserMessage.kind, UserLogin.kind, Heartbeat.kind, SystemAlert.kind, ApprovalDecided.kind)
 """Kinds of records that an agent must answer: one of them, with step 0, opens a turn."""
 STOPS = (ModelFailed.kind, TurnCancelled.kind, TurnAbandoned.kind, BudgetExceeded.kind)
 """Kinds of records that end a turn, even if an answer is pending."""

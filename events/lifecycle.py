@@ -18,6 +18,17 @@ class FunctionRef(msgspec.Struct, frozen=True):
     sha256: str
 
 
+class ApprovalRule(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Rule about the calls of a function: the last rule that fits a call decides."""
+
+    function: str
+    """Name of the function, as a pattern with `*` and `?`."""
+    decision: Literal["ask", "allow", "refuse"] = "ask"
+    """`ask`: the call waits for a person's approval."""
+    arguments: dict[str, str] = {}
+    """Patterns by argument: the rule fits only calls whose arguments, as text, fit all of them."""
+
+
 class Section(msgspec.Struct, frozen=True):
     """One part of the system prompt."""
 
@@ -118,6 +129,12 @@ class AgentConfigured(Event, frozen=True, kw_only=True):
     """True if the deriver, a model, also rates the importance of messages."""
     derive_blocks: list[str] = []
     """Labels of the memory blocks that the deriver may rewrite."""
+    asks: list[str] = []
+    """Functions that wait for an approval by their own declaration, where no rule fits."""
+    approvals: list[ApprovalRule] = []
+    """Rules about which calls wait for a person's approval, or are refused."""
+    approval_s: int = 604800
+    """Seconds after which a call without a decision counts as refused; 0: never."""
 
 
 class AgentForked(Event, frozen=True, kw_only=True):

@@ -43,7 +43,8 @@ VIEWS = (
     "failures",
 )
 """Names of all views, in the order of their creation."""
-MEMORY_VIEWS = (
+CURRENT_VIEWS = (
+    "approvals",
     "memories",
     "facts",
     "insights",
@@ -55,8 +56,10 @@ MEMORY_VIEWS = (
     "importance",
     "derivations",
 )
-"""Views of what agents remember now, in their current incarnation: projections of the same names, for all agents."""
-NAMED_VIEWS = (*VIEWS, *MEMORY_VIEWS, "prices")
+"""Views of what agents remember now, and of calls that wait: projections of the same names, for all agents in their
+current incarnation.
+"""
+NAMED_VIEWS = (*VIEWS, *CURRENT_VIEWS, "prices")
 """Names of everything that a query may name."""
 NEEDS = {"model_calls": "prices", "cost_of": "prices", "price_of": "prices", "pressure": "read_through",
          "current_records": "read_through"}  # fmt: skip
@@ -165,7 +168,7 @@ class FleetViews:
         opened(stopper(self._db))
         self._unmade: dict[str, Callable[[], list[str]]] = {"prices": lambda: _price_statements(prices())}
         self._unmade["current_records"] = lambda: [f"CREATE VIEW current_records AS {_CURRENT}"]
-        self._unmade |= {view: partial(_view_statements, view) for view in (*VIEWS, *MEMORY_VIEWS)}
+        self._unmade |= {view: partial(_view_statements, view) for view in (*VIEWS, *CURRENT_VIEWS)}
         """Statements that make the views that no query has named yet. Making all of them takes longer than a count."""
         try:
             if tenant:
@@ -187,7 +190,7 @@ class FleetViews:
     def _make_views(self, names: Collection[str] = NAMED_VIEWS) -> None:
         """Make views that are not made yet: those of these names, and what they need."""
         named = {*names}
-        if not named.isdisjoint(MEMORY_VIEWS):
+        if not named.isdisjoint(CURRENT_VIEWS):
             named |= {"current_records", "read_through"}
         named |= {NEEDS[name] for name in names if name in NEEDS}
         for name in [name for name in self._unmade if name in named]:
@@ -330,7 +333,7 @@ def _union(fresh: str, figures: Sequence[str], paths: Sequence[str]) -> str:
 
 
 def _view_statements(view: str) -> list[str]:
-    return [f"CREATE VIEW {view} AS {fleet_view(view) if view in MEMORY_VIEWS else sql(f'fleet/{view}')}"]
+    return [f"CREATE VIEW {view} AS {fleet_view(view) if view in CURRENT_VIEWS else sql(f'fleet/{view}')}"]
 
 
 def _price_statements(prices: Sequence[ListedPrice]) -> list[str]:

@@ -25,6 +25,7 @@ from everlog.projections.projection_constants import HEAD
 
 PROJECTIONS = (
     "agents",
+    "approvals",
     "archival_memory",
     "configurations",
     "context_records",
@@ -165,6 +166,7 @@ def context_by_bounds(*, few: bool) -> str:
 
 
 _FLEET_TIMES = {
+    "approvals": "asked_at AS recorded_at",
     "facts": "noted_at AS recorded_at",
     "insights": "noted_at AS recorded_at",
     "memories": "time AS said_at",

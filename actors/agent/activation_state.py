@@ -9,7 +9,10 @@ from typing import Any, cast
 import msgspec
 
 from everlog.actors.prompt.context import configuration_of
-from everlog.events import STOPS, AgentConfigured, AgentDeleted, ModelReply, TimerSet
+from everlog.events import STOPS, AgentConfigured, AgentDeleted, ApprovalRequested, ModelReply, TimerSet
+
+TIMED = frozenset({TimerSet.kind, ApprovalRequested.kind})
+"""Kinds of records after which something of the agent is due at a time."""
 
 
 class ActivationState(msgspec.Struct, frozen=True):
@@ -20,7 +23,7 @@ class ActivationState(msgspec.Struct, frozen=True):
     turn: int
     """Number of the last turn that was opened."""
     timed: bool
-    """True if a timer was set in this incarnation, even if it is gone by now."""
+    """True if this incarnation had a timer or a call that waited for an approval, even if it is gone by now."""
     open_turns: Sequence[int]
     """Numbers of the unfinished turns, oldest first."""
     causes: Mapping[int, str]
@@ -76,7 +79,7 @@ def activation_state_of(rows: Sequence[Mapping[str, Any]]) -> ActivationState:
     return ActivationState(
         exists=exists,
         turn=max(turns) if exists else 0,
-        timed=exists and TimerSet.kind in kinds,
+        timed=exists and not TIMED.isdisjoint(kinds),
         open_turns=unfinished,
         causes={number: cause for number in unfinished if (cause := turns[number].cause) is not None},
         configurations=configured[False] + configured[True],

@@ -75,7 +75,6 @@ class Agent(EventWriter):
         "_known",
         "_model_caller",
         "_running",
-        "_tools",
         "_turns",
         "archiving",
         "blocks",
@@ -88,6 +87,7 @@ class Agent(EventWriter):
         "preview_for",
         "schemas",
         "searcher",
+        "tools",
         "unsealed",
         "zone",
     )  # fmt: skip
@@ -104,7 +104,7 @@ class Agent(EventWriter):
     ) -> None:
         super().__init__(agent_id, journal=journal, head=head, ports=ports, on_commit=on_commit)
         self.searcher, self.blocks = resources.searcher, resources.blocks
-        self._tools, self._known = resources.tools, resources.known
+        self.tools, self._known = resources.tools, resources.known
         self.models = model_pool.ModelPool(
             resources.models, daily_usage.Ledger(ports.clock, partial(daily_usage.logged_usage, self, journal))
         )
@@ -130,13 +130,13 @@ class Agent(EventWriter):
         self.schemas: Mapping[str, str] = {}
         """JSON schema text by sha256, from every configuration in the log; shared with agents that are set up alike."""
         self._model_caller = ModelCaller(self)
-        self._turns = TurnRunner(self, self._model_caller, tools=self._tools, searcher=self.searcher, ports=ports)
+        self._turns = TurnRunner(self, self._model_caller, tools=self.tools, searcher=self.searcher, ports=ports)
 
     async def set_up(self, *, unattended: bool) -> None:
         """Configure an agent that was activated with `keep_configuration`. `unattended` as for `activate`."""
         recorded = (await self._woken()).recorded
         if unattended and recorded is not None:
-            agent_setup.check_functions_given(self.agent_id, recorded, self._tools)
+            agent_setup.check_functions_given(self.agent_id, recorded, self.tools)
         await self._set_up(agent_setup.Settings(), recorded)
 
     async def activate(
@@ -158,7 +158,7 @@ class Agent(EventWriter):
         self._turn, self._timed, recorded = woken.turn, woken.timed, woken.recorded
         if woken.exists:
             if unattended and recorded is not None:
-                agent_setup.check_functions_given(self.agent_id, recorded, self._tools)
+                agent_setup.check_functions_given(self.agent_id, recorded, self.tools)
             if keep_configuration and recorded is not None:
                 self._follow(recorded)
             else:
@@ -173,7 +173,7 @@ class Agent(EventWriter):
             )
         else:
             facts = await prompt_sections.template_facts(self, settings.sections, None)
-            configured = agent_setup.configuration(settings, None, self._tools, self.schemas, self._known, facts)
+            configured = agent_setup.configuration(settings, None, self.tools, self.schemas, self._known, facts)
             await self.commit(signed(agent_setup.birth(self.agent_id, settings, configured), by), turn=0, step=0)
             self.models.ledger.begin()
             self._follow(configured)
@@ -183,7 +183,7 @@ class Agent(EventWriter):
     ) -> None:
         """Apply `settings` over the recorded configuration, and commit the configuration if it changed."""
         facts = await prompt_sections.template_facts(self, settings.sections, recorded)
-        configured = agent_setup.configuration(settings, recorded, self._tools, self.schemas, self._known, facts)
+        configured = agent_setup.configuration(settings, recorded, self.tools, self.schemas, self._known, facts)
         if recorded is None or configured.schemas or not agent_setup.same(recorded, configured):
             head = self.head
             left = await self.commit([configured], turn=self._turn, step=0, ids=ids_of(event_id))

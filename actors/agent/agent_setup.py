@@ -31,9 +31,11 @@ from everlog.actors.ports.agent_constants import (
 )
 from everlog.actors.prompt import presets, setting_limits
 from everlog.actors.prompt import prompt_sections as sections
+from everlog.actors.rules.approval_rules import check_rules
 from everlog.events import (
     AgentConfigured,
     AgentCreated,
+    ApprovalRule,
     BadInput,
     Call,
     CallingName,
@@ -120,6 +122,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """True: the deriver, a model, also rates the importance of messages."""
     derive_blocks: Sequence[str] | None = None
     """Labels of the memory blocks that the deriver may rewrite."""
+    approvals: Sequence[ApprovalRule] | None = None
+    """Rules about which calls wait for a person's approval, or are refused; the last rule that fits a call decides."""
+    approval_s: int | None = None
+    """Seconds after which a call without a decision counts as refused; 0: never."""
     memory_functions: Sequence[str] | None = None
     """Names of the functions of derived memory that the agent has, such as `insight_note`; none by default."""
 
@@ -137,7 +143,7 @@ def check_settings(settings: object) -> Settings:
 _PLAIN = (
     "steps_max", "pressure_fraction", "summary_fraction", "keep_last", "calling", "stream", "sampling", "summarizer",
     "fallback", "first_attempts_max", "monologue_chars_max", "day_tokens_max", "day_cost_max", "deriver", "reflect_at",
-    "rate_importance",
+    "rate_importance", "approval_s",
 )  # fmt: skip
 """Settings that are recorded unchanged."""
 
@@ -173,6 +179,7 @@ def configuration(
     )
     _check(model, zone, window)
     setting_limits.check(settings)
+    check_rules(settings.approvals or ())
     system, preset, parts = _system(settings, recorded, window)
     functions = _functions(settings, recorded, tools, preset)
     verify = settings.verify_first
@@ -194,6 +201,8 @@ def configuration(
         schemas={tool.sha256: tool.schema for tool in functions if tool.sha256 not in known},
         verify_first=verify,
         derive_blocks=list(_or_recorded(settings.derive_blocks, before.derive_blocks)),
+        asks=[tool.name for tool in functions if tool.approval],
+        approvals=list(_or_recorded(settings.approvals, before.approvals)),
         **{name: _or_recorded(getattr(settings, name), getattr(before, name)) for name in _PLAIN},
     )
     _check_offline(configured)

@@ -16,6 +16,7 @@ from everlog.actors.agent.conversation_import import ImportedMessage
 from everlog.actors.formats.reply_preview import Preview
 from everlog.actors.functions.extras import NO_GRANTS, Grants
 from everlog.actors.functions.tools import Tool
+from everlog.actors.rules.approvals import Decision
 from everlog.events import BadInput, Event, Record
 
 
@@ -265,6 +266,16 @@ class ExpandSummary(Command, frozen=True, kw_only=True):
     """Undo the newest summary. The value is False if there is none."""
 
     repeats: ClassVar[bool] = False
+
+
+class DecideApproval(Command, frozen=True, kw_only=True):
+    """Decide a call that waits for an approval. The value is the Record of the decision. Records of the turn follow, as
+    after a `SendInput`.
+    """
+
+    decision: Decision
+    preview: bool = False
+    """Same as in `SendInput`."""
 
 
 class ImportConversation(Command, frozen=True, kw_only=True):

@@ -13,14 +13,17 @@ from typing import Any
 import msgspec
 
 from everlog.actors.formats import parse_reply
+from everlog.actors.functions.external_call import ExternalCall, TentativeResult
 from everlog.actors.functions.function_text import THREAD_FAULTS, failure, returned, unusable
 from everlog.actors.functions.memgpt_functions import ALIASES, meant
-from everlog.actors.functions.tools import HEARTBEAT, Effect, Tool
+from everlog.actors.functions.tools import HEARTBEAT, Tool
 from everlog.actors.memory.block_sync import AppliedEdits
-from everlog.actors.memory.core_memory import FunctionMemory, PendingEdit
+from everlog.actors.memory.core_memory import FunctionMemory
 from everlog.actors.ports.agent_constants import SEND_MESSAGE
 from everlog.actors.prompt.context import Context, summary_of
+from everlog.actors.rules import approval_rules
 from everlog.events import (
+    ApprovalRequested,
     Call,
     Event,
     FunctionError,
@@ -31,6 +34,7 @@ from everlog.events import (
     ModelReply,
     SystemAlert,
 )
+from everlog.events.times import MICROSECONDS
 
 PRESSURE_WARNING = (
     "[This is an automated system message hidden from the user: do not mention it.] The conversation is close to the "
@@ -47,54 +51,16 @@ KEY_CHARS = 16
 """Number of hexadecimal digits of the SHA-256 in an idempotency key."""
 
 
-class TentativeResult(msgspec.Struct, frozen=True):
-    """Outcome of a pure function that edits shared blocks, valid if those edits are applied."""
-
-    pending_edits: Sequence[PendingEdit]
-    events: Sequence[Event]
-    """Events of the agent's own memory."""
-    result: Any
-
-
-class ExternalCall(msgspec.Struct, frozen=True):
-    """A call that the caller must run: its function reaches outside the log, waits for a search of the log, or is a
-    user's.
-    """
-
-    call: Call
-    tool: Tool
-    arguments: Mapping[str, Any]
-    key: str
-    """Idempotency key: the same whenever this call is run, and never used by another call in any incarnation."""
-    tried: TentativeResult | None = None
-    """Set for a function that edits shared blocks: the caller applies the edits."""
-
-    @property
-    def edits(self) -> bool:
-        """True for a user's function of memory that has not run yet."""
-        return self.tried is None and self.tool.effect == "pure" and not self.tool.searches
-
-    @property
-    def effect(self) -> Effect:
-        """Effect class of the function. A repeated edit of a shared block has no effect, so such edits are
-        idempotent.
-        """
-        return "idempotent" if self.tried else self.tool.effect
-
-    @property
-    def intended(self) -> bool:
-        """True if the intent must be durable before the call is run."""
-        return self.effect in ("idempotent", "at_most_once")
-
-
 class ReplyExecution:
     """Execution of one reply: `outside()` runs pure calls and stops at each other call; `taken()` returns the events.
 
     With `defers` it also stops at pure calls of users' functions, which the caller runs (`memory_copy`, `edited`): a
     user's code may take any time. Without it, as in a replay, these calls run at once; the events are the same.
 
-    Only functions in the context's configuration can be called, even if `tools` has more. `finish()` comes last and
-    decides what follows. The same reply, context and results always give the same events.
+    Only functions in the context's configuration can be called, even if `tools` has more. A call that needs a person's
+    approval is not run: it leaves an `approval_requested`, and a result that says so. `approval`: seq of the request
+    whose calls these are, approved by now; 0: they are the model's own. `finish()` comes last and decides what
+    follows. The same reply, context and results always give the same events.
     """
 
     def __init__(
@@ -107,8 +73,14 @@ class ReplyExecution:
         results: Mapping[str, FunctionResult] | None = None,
         *,
         defers: bool = False,
+        approval: int = 0,
     ) -> None:
         self._defers = defers
+        self.approval = approval
+        self._waits_for_person = False
+        """True after a call that waits for an approval. Of the later calls of the reply only messages to the user run:
+        no effect overtakes one that waits, and the results of all these calls are in one commit.
+        """
         self._context = context
         self._reply = reply
         self._tools = tools
@@ -142,6 +114,7 @@ class ReplyExecution:
                 arguments=outside.call.arguments,
                 effect=effect,
                 key=outside.key,
+                approval=self.approval,
             )
         )
 
@@ -210,16 +183,14 @@ class ReplyExecution:
         call, tried = outside.call, outside.tried
         assert tried is not None, "the call has no pending edits"
         if carried.error:
-            result = FunctionResult(
-                text=carried.error, call_id=call.id, name=call.name, ok=False, unknown=carried.unknown
-            )
+            result = self._result(call, carried.error, ok=False, unknown=carried.unknown)
             self.given(result, carried.copies)
             return
         text = returned(tried.result, whole=outside.tool.whole)
         if carried.merged and tried.result is None:
             labels = ", ".join(map(repr, carried.merged))
             text = f"Done. Others had changed {labels} meanwhile: your edit was made to what it says now."
-        result = FunctionResult(text=text, call_id=call.id, name=call.name)
+        result = self._result(call, text)
         self.given(result, [*tried.events, *carried.copies])
 
     def repeats(self, intent: FunctionStarted) -> bool:
@@ -248,7 +219,12 @@ class ReplyExecution:
         return events
 
     def finish(self) -> bool:
-        """Record what follows all calls: token warning, failure, heartbeat. Return True if a step follows."""
+        """Record what follows all calls: token warning, failure, heartbeat. Return True if a step follows.
+
+        The model always answers the outcome of a call that was approved.
+        """
+        if self.approval:
+            return True
         follow: list[Event] = []
         if self._reply.usage.total > self._context.threshold and not self._context.warned:
             follow.append(SystemAlert(text=PRESSURE_WARNING, source="memory_pressure"))
@@ -296,9 +272,40 @@ class ReplyExecution:
         except FunctionError as error:
             self._fail_call(call, f"Error calling function {call.name}: {error}")
             return None
+        if not self.approval and self._held_back(call, tool, bound):
+            return None
         if tool.effect != "pure" or tool.searches or (self._defers and tool.lent):
             return ExternalCall(call, tool, bound, self._key(call))
         return self._run_pure(call, tool, bound)
+
+    def _held_back(self, call: Call, tool: Tool, bound: Mapping[str, Any]) -> bool:
+        """Return True for a call that does not run now, after recording its result: the rules refuse it, it waits for
+        an approval, or it would overtake a call that waits.
+        """
+        action = approval_rules.action_for(self._context.config, tool.name, bound)
+        if action == "refuse":
+            self._fail_call(call, approval_rules.REFUSED)
+            return True
+        if action == "allow" and not (self._waits_for_person and call.name != SEND_MESSAGE):
+            return False
+        # The outcome comes as an input of its own, so the heartbeat that the call requested is not needed.
+        self._requested = [other for other in self._requested if other != call.id]
+        if action == "allow":
+            self._events.append(self._result(call, approval_rules.NOT_RUN, ok=False))
+            return True
+        self._waits_for_person = True
+        limit_s = self._context.config.approval_s
+        expires_at = self._function_memory.now + limit_s * MICROSECONDS if limit_s else 0
+        self._events.append(
+            ApprovalRequested(call_id=call.id, name=tool.name, arguments=call.arguments, expires_at=expires_at)
+        )
+        self._events.append(self._result(call, approval_rules.waiting_text(tool.name)))
+        return True
+
+    def _result(self, call: Call, text: str, *, ok: bool = True, unknown: bool = False) -> FunctionResult:
+        return FunctionResult(
+            text=text, call_id=call.id, name=call.name, ok=ok, unknown=unknown, approval=self.approval
+        )
 
     def _key(self, call: Call) -> str:
         """Return the idempotency key of a call. Turn, step and call id repeat after the agent is deleted and created
@@ -337,11 +344,11 @@ class ReplyExecution:
         text = returned(result, whole=tool.whole)
         if call.name == SEND_MESSAGE:
             text = ""
-        self._events.append(FunctionResult(text=text, call_id=call.id, name=call.name))
+        self._events.append(self._result(call, text))
 
     def _fail_call(self, call: Call, error: str, *, unknown: bool = False) -> None:
         self._forget(call.id)
-        self._events.append(FunctionResult(text=error, call_id=call.id, name=call.name, ok=False, unknown=unknown))
+        self._events.append(self._result(call, error, ok=False, unknown=unknown))
 
     def _forget(self, call_id: str) -> None:
         """Count a call as failed, and drop the heartbeat that it requested."""

@@ -12,13 +12,14 @@ from typing import Any
 
 import msgspec
 
+from everlog.actors.agent.activation_state import TIMED
 from everlog.actors.agent.cancellation import STOPPED, CancellableTurn
 from everlog.actors.agent.undo import PositionedEvent, cancelled, endings_of
 from everlog.actors.ports.agent_constants import BUSY_S, INBOX_MAX
 from everlog.actors.ports.journal import Journal
 from everlog.actors.ports.loggers import logger_of
 from everlog.actors.ports.ports import Ports
-from everlog.events import Busy, Draft, DuplicateId, Event, Record, TimerSet, TurnCancelled, draft
+from everlog.events import ApprovalDecided, Busy, Draft, DuplicateId, Event, Record, TurnCancelled, draft
 from everlog.projections import HEAD
 from everlog.store import Commit
 
@@ -109,7 +110,7 @@ class EventWriter:
             events, turn=self._turn + 1 if turn is None else turn, step=step, names=names, said_at=said_at, at=now,
             cause=first,
         )  # fmt: skip
-        self._timed |= any(one.type == TimerSet.kind for one in drafts)
+        self._timed |= any(one.type in TIMED for one in drafts)
         commit = await self._journal.commit(self.agent_id, self.head, drafts)
         # A redelivered command added no records: position and open turns stay.
         if not commit.repeated:
@@ -119,7 +120,9 @@ class EventWriter:
                 _log.info("%r wrote seq %d to %d: %s", self.agent_id, self.head - len(drafts) + 1, self.head, kinds)
             if turn is None:
                 self._turn += 1
-                self._waiting.append((self._turn, names[0]))
+                # A decided call runs first: the turn begins as one that is resumed, from its records.
+                resumed = drafts[0].type == ApprovalDecided.kind
+                self._waiting.append((self._turn, "" if resumed else names[0]))
         return commit
 
     @contextmanager

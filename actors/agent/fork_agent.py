@@ -102,7 +102,9 @@ def tail(reader: LogReader, agent_id: str, at: int) -> Sequence[Record]:
 def _row(record: Record) -> Mapping[str, Any]:
     """Convert a record into a row of `waking`."""
     event = event_of(record)
-    owed = len(event.calls) if isinstance(event, ModelReply) else -int(record.type == FunctionResult.kind)
+    owed = len(event.calls) if isinstance(event, ModelReply) else 0
+    if isinstance(event, FunctionResult) and not event.approval:
+        owed = -1
     said = record.type in INPUTS and not is_imported(event) and not is_erased(record.payload)
     return {
         "type": record.type, "living": True, "turn": record.turn, "step": record.step, "input": said, "owed": owed,

@@ -12,10 +12,11 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.agent.decide import ExternalCall, ReplyExecution
+from everlog.actors.agent.decide import ReplyExecution
 from everlog.actors.agent.model_step import AcceptedReply, ModelCaller, StepAgent
 from everlog.actors.agent.undo import interrupted_result
 from everlog.actors.derivation import plan_rules
+from everlog.actors.functions.external_call import ExternalCall
 from everlog.actors.functions.function_text import failure
 from everlog.actors.functions.run_function import run_function
 from everlog.actors.functions.tools import Tool
@@ -24,7 +25,16 @@ from everlog.actors.memory.core_memory import FunctionMemory
 from everlog.actors.ports.effects import Searcher
 from everlog.actors.ports.ports import Ports
 from everlog.actors.prompt.context import Context
-from everlog.events import INPUTS, FunctionResult, FunctionStarted, ModelReply, TurnAbandoned, UserMessage
+from everlog.events import (
+    INPUTS,
+    ApprovalDecided,
+    Call,
+    FunctionResult,
+    FunctionStarted,
+    ModelReply,
+    TurnAbandoned,
+    UserMessage,
+)
 
 
 class TurnRunner:
@@ -88,11 +98,14 @@ class TurnRunner:
         step: int,
         now: int,
         results: Mapping[str, FunctionResult] | None = None,
+        approval: int = 0,
     ) -> ReplyExecution:
         desk = FunctionMemory(context.blocks, now=now, zone=context.config.zone, searcher=self._searcher(context, turn))
         said = [message.seq for message in context.messages if isinstance(message.event, UserMessage)]
         desk.said_seq = max(said, default=0)
-        return ReplyExecution(context, reply, self._tools, desk, f"{turn}/{step}", results, defers=True)
+        return ReplyExecution(
+            context, reply, self._tools, desk, f"{turn}/{step}", results, defers=True, approval=approval
+        )
 
     async def _work_off(
         self,
@@ -180,7 +193,8 @@ class TurnRunner:
     def _end(work: ReplyExecution, outside: ExternalCall, result: Any) -> None:
         """Record a function's result. A FunctionResult, which a rerun returns, is recorded with the id of this call."""
         if isinstance(result, FunctionResult):
-            work.given(msgspec.structs.replace(result, call_id=outside.call.id, name=outside.call.name))
+            call = outside.call
+            work.given(msgspec.structs.replace(result, call_id=call.id, name=call.name, approval=work.approval))
         else:
             work.ended(outside, result)
 
@@ -195,33 +209,67 @@ class TurnRunner:
         if last is not None and last["seq"] > inputs[-1]["seq"]:
             cause, continues = await self._finish_calls(last, records)
             return cause, last["step"] + 1, continues
+        if inputs[-1]["type"] == ApprovalDecided.kind:
+            return await self._run_approved(inputs[-1], records)
         return str(inputs[-1]["event_id"]), (last["step"] + 1 if last else 1), True
 
     async def _finish_calls(self, row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> tuple[str, bool]:
         """Finish the calls of a reply that was interrupted between intent and result. Return the same as `_act`."""
         reply = msgspec.json.decode(row["payload"], type=ModelReply)
-        mine = [r for r in records if r["step"] == row["step"] and r["seq"] > row["seq"]]
-        results = {
-            result.call_id: result
-            for result in (
-                msgspec.json.decode(r["payload"], type=FunctionResult) for r in mine if r["type"] == "function_result"
-            )
-        }
-        begun = [
-            msgspec.json.decode(r["payload"], type=FunctionStarted) for r in mine if r["type"] == "function_started"
-        ]
+        results, begun = _calls_of([r for r in records if r["step"] == row["step"] and r["seq"] > row["seq"]])
         asked = await self._model_caller.context(row["turn"], row["seq"] - 1)
         now = await self._model_caller.context(row["turn"])  # memory blocks after the calls that have run
         context = msgspec.structs.replace(asked, blocks=now.blocks, as_of=now.as_of)
         work = self._step(context, reply, row["turn"], row["step"], row["recorded_at"], results)
-        # An effect that may have happened, and that is not safe to repeat, gets the result "interrupted": it is never
-        # run again, and the model decides.
-        for intent in begun:
-            if intent.call_id not in results and not work.repeats(intent):
-                work.given(interrupted_result(intent))
-        started = frozenset(intent.call_id for intent in begun)
+        started = _interrupted(work, begun, results)
         return await self._work_off(work, row["turn"], row["step"], str(row["event_id"]), started=started)
+
+    async def _run_approved(
+        self, row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
+    ) -> tuple[str, int, bool]:
+        """Run the call of a decided approval, if it was approved and has no result yet. Return the same as
+        `_resume_point`.
+
+        The call is step 1 of its turn; the model answers in step 2.
+        """
+        decided = msgspec.json.decode(row["payload"], type=ApprovalDecided)
+        if decided.decision != "approved":
+            return str(row["event_id"]), 1, True
+        turn = row["turn"]
+        results, begun = _calls_of(records)
+        if not results:
+            call = Call(decided.call_id, decided.name, decided.arguments)
+            reply = ModelReply(calls=[call], context_sha256=f"approval {decided.request}")
+            context = await self._model_caller.context(turn)
+            work = self._step(context, reply, turn, 1, row["recorded_at"], {}, approval=decided.request)
+            started = _interrupted(work, begun, results)
+            cause, _ = await self._work_off(work, turn, 1, str(row["event_id"]), started=started)
+            return cause, 2, True
+        return next(str(r["event_id"]) for r in records if r["type"] == FunctionResult.kind), 2, True
 
     async def _abandon(self, turn: int, step: int, steps_max: int) -> None:
         text = f"The turn was stopped after {steps_max} model calls, the most that one turn may make."
         await self._agent.commit([TurnAbandoned(text=text, reason="steps_max")], turn=turn, step=step)
+
+
+def _calls_of(records: Sequence[Mapping[str, Any]]) -> tuple[dict[str, FunctionResult], list[FunctionStarted]]:
+    """Return the results among records, by the id of their call, and the intents."""
+    ended = (msgspec.json.decode(r["payload"], type=FunctionResult) for r in records if r["type"] == "function_result")
+    begun = (
+        msgspec.json.decode(r["payload"], type=FunctionStarted) for r in records if r["type"] == "function_started"
+    )
+    return {result.call_id: result for result in ended}, list(begun)
+
+
+def _interrupted(
+    work: ReplyExecution, begun: Sequence[FunctionStarted], results: Mapping[str, FunctionResult]
+) -> frozenset[str]:
+    """Give calls that a crash interrupted their results. Return the ids of all calls whose intent is durable.
+
+    An effect that may have happened, and that is not safe to repeat, gets the result "interrupted": it is never run
+    again, and the model decides.
+    """
+    for intent in begun:
+        if intent.call_id not in results and not work.repeats(intent):
+            work.given(interrupted_result(intent))
+    return frozenset(intent.call_id for intent in begun)

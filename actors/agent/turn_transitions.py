@@ -10,48 +10,49 @@ uses `check_is_input` to refuse other events, and `replay/reexecute.py` uses `fa
 
 from collections.abc import Mapping, Sequence
 
-from everlog.events import INPUTS, BadInput, Event, UserMessage
+from everlog.events import INPUTS, STOPS, BadInput, Event, UserMessage
 
 IDLE, PENDING, CALLING, OUTSIDE, ENDED = "idle", "owed", "calling", "outside", "ended"
+DECIDED, APPROVED = "decided", "approved"
+"""States of a turn that a decision about an approval opened: before its call, and while the call is outside."""
 
 INPUT = "input"
 """Any kind in INPUTS."""
 COMMITTED = "commit"
 """The commit ended, and no input in the commit requests another step."""
 
+_EFFECTS = (
+    "memory_edited", "block_removed", "message_sent", "archival_inserted", "archival_updated", "archival_deleted",
+    "heartbeats_paused", "timer_set", "timer_cancelled", "insight_noted", "fact_noted", "fact_ended", "entity_named",
+    "plan_made", "plan_changed", "memories_withdrawn",
+)  # fmt: skip
+"""Kinds of records that a function leaves in the log before its result."""
+
+_BEFORE_REPLY = ("reply_rejected", "model_switched", "summary", "context_trimmed", INPUT)
+"""Kinds of records after which the model still owes its reply."""
+
 TRANSITIONS: Mapping[str, Mapping[str, str]] = {
-    IDLE: {INPUT: PENDING, "turn_abandoned": ENDED},
+    IDLE: {"approval_decided": DECIDED, INPUT: PENDING, "turn_abandoned": ENDED},
+    DECIDED: {
+        **dict.fromkeys(_EFFECTS, DECIDED),
+        "function_started": APPROVED,
+        "function_result": PENDING,
+        "model_reply": CALLING,
+        **dict.fromkeys(_BEFORE_REPLY, PENDING),
+        **dict.fromkeys(STOPS, ENDED),
+        COMMITTED: DECIDED,
+    },
+    APPROVED: {"memory_edited": APPROVED, "function_result": PENDING, COMMITTED: APPROVED},
     PENDING: {
         "model_reply": CALLING,
-        "reply_rejected": PENDING,
-        "model_switched": PENDING,
-        "summary": PENDING,
-        "context_trimmed": PENDING,
+        **dict.fromkeys(_BEFORE_REPLY, PENDING),
         "memory_edited": PENDING,
-        INPUT: PENDING,
         COMMITTED: PENDING,
-        "model_failed": ENDED,
-        "turn_abandoned": ENDED,
-        "turn_cancelled": ENDED,
-        "budget_exceeded": ENDED,
+        **dict.fromkeys(STOPS, ENDED),
     },
     CALLING: {
-        "memory_edited": CALLING,
-        "block_removed": CALLING,
-        "message_sent": CALLING,
-        "archival_inserted": CALLING,
-        "archival_updated": CALLING,
-        "archival_deleted": CALLING,
-        "heartbeats_paused": CALLING,
-        "timer_set": CALLING,
-        "timer_cancelled": CALLING,
-        "insight_noted": CALLING,
-        "fact_noted": CALLING,
-        "fact_ended": CALLING,
-        "entity_named": CALLING,
-        "plan_made": CALLING,
-        "plan_changed": CALLING,
-        "memories_withdrawn": CALLING,
+        **dict.fromkeys(_EFFECTS, CALLING),
+        "approval_requested": CALLING,
         "function_result": CALLING,
         "function_started": OUTSIDE,
         "turn_cancelled": ENDED,
@@ -77,7 +78,7 @@ def fault(records: Sequence[tuple[str, int, int]]) -> str | None:
         opened = True
         if before and commit != before:
             state = TRANSITIONS[state][COMMITTED]
-        name = INPUT if kind in INPUTS else kind
+        name = INPUT if kind in INPUTS and kind not in TRANSITIONS[state] else kind
         if name in _KNOWN:
             if name not in TRANSITIONS[state]:
                 return f"{kind} (step {step}) cannot follow in the state {state!r}"

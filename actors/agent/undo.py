@@ -25,6 +25,9 @@ from everlog.events import (
     is_erased,
 )
 
+_ACTING = (ModelReply.kind, FunctionStarted.kind)
+"""Kinds of records of a step. A call that a person approved is a step without a reply."""
+
 INTERRUPTED = "The call was interrupted: its effect may or may not have happened. Find out before you call it again."
 CANCELLED = "The turn was taken back before it had ended."
 
@@ -94,7 +97,7 @@ def endings_of(
     for turn in turns:
         mine = [row for row in records if row["turn"] == turn]
         if mine:
-            step = max((row["step"] for row in mine if row["type"] == ModelReply.kind), default=0)
+            step = max((row["step"] for row in mine if row["type"] in _ACTING), default=0)
             calls = unanswered([row for row in mine if row["step"] == step])
             left += [PositionedEvent(interrupted_result(intent), turn, step) for intent in calls]
             left.append(PositionedEvent(how, turn, step if calls else step + 1))
@@ -111,7 +114,9 @@ def unanswered(records: Sequence[Mapping[str, Any]]) -> list[FunctionStarted]:
 
 def interrupted_result(intent: FunctionStarted) -> FunctionResult:
     """Return the result of a call whose outcome is unknown."""
-    return FunctionResult(text=INTERRUPTED, call_id=intent.call_id, name=intent.name, ok=False, unknown=True)
+    return FunctionResult(
+        text=INTERRUPTED, call_id=intent.call_id, name=intent.name, ok=False, unknown=True, approval=intent.approval
+    )
 
 
 def cancelled(records: Iterable[Record], event_id: str | None) -> list[int]:

@@ -14,8 +14,8 @@ from heapq import heappop, heappush
 import msgspec
 
 from everlog.actors.cluster.placement import HostedPartition
-from everlog.actors.hosting.alarm import Alarm
 from everlog.actors.ports.agent_constants import RECOVERIES_MAX, REREAD_LOG_S
+from everlog.actors.ports.alarm import Alarm
 from everlog.actors.ports.effects import Clock
 from everlog.events.times import MICROSECONDS
 

@@ -11,6 +11,7 @@ import msgspec
 from everlog.actors.prompt import message_format
 from everlog.actors.prompt.context import Context, ContextMessage, summary_of
 from everlog.events import (
+    ApprovalDecided,
     FunctionResult,
     Heartbeat,
     MessageSent,
@@ -67,6 +68,7 @@ _INPUTS: Mapping[type, Callable[[Any, int, str, str], str]] = {
     UserLogin: lambda login, at, zone, _: message_format.login(login, at, zone),
     Heartbeat: lambda beat, at, zone, _: message_format.heartbeat(beat, at, zone),
     SystemAlert: lambda _, at, zone, text: message_format.alert(at, zone, text),
+    ApprovalDecided: message_format.approval,
 }
 """Renderers by type of input. Arguments: the event, its time, the zone, and its text as far as it is shown."""
 
@@ -90,6 +92,9 @@ def shown(context: Context, system: str, reply: MessageRenderer, imported: Messa
             reply(chat, context, message, results)
         elif isinstance(event, MessageSent) and event.imported:
             imported(chat, context, message, results)
+        elif isinstance(event, FunctionResult) and event.approval:
+            outcome = message_format.approved_result(event, message.at, zone, words(message))
+            chat.append((message.seq, RoleMessage("user", outcome)))
     refused = context.refused
     if refused is not None and isinstance(refused.event, ReplyRejected):
         chat.append((refused.seq, RoleMessage("assistant", refused.event.said)))

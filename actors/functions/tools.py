@@ -64,6 +64,8 @@ class Tool(msgspec.Struct, frozen=True):
     """Exceptions that are shown to the model; any other is a bug of everlog. For a user's function: all of them."""
     timeout_s: float | None = None
     """Seconds that a call may take; None: no limit."""
+    approval: bool = False
+    """True if each call waits for a person's approval, unless a rule of the agent says otherwise."""
     lent: bool = True
     """True if it may take any time, and so never runs in the event loop by itself; False for functions of everlog's own
     memory, and for the recorded results of a rerun.
@@ -107,6 +109,7 @@ def tool(
     whole: bool = ...,
     faults: tuple[type[BaseException], ...] = ...,
     timeout_s: float | None = ...,
+    approval: bool = ...,
 ) -> "Tool": ...
 
 
@@ -120,6 +123,7 @@ def tool(
     whole: bool = ...,
     faults: tuple[type[BaseException], ...] = ...,
     timeout_s: float | None = ...,
+    approval: bool = ...,
 ) -> Callable[[Callable[..., Any]], "Tool"]: ...
 
 
@@ -133,19 +137,20 @@ def tool(
     whole: bool = False,
     faults: tuple[type[BaseException], ...] = (Exception, SystemExit),
     timeout_s: float | None = FUNCTION_LIMIT_S,
+    approval: bool = False,
 ) -> Any:
     """Make a `Tool` from a function. A parameter named `idempotency_key` gets the call's key; the model does not see
     it.
 
     `timeout_s`: seconds that a call may take (more than 0; the default is 120); None: no limit. A function that edits
-    memory has no limit, because `verify` runs it again.
+    memory has no limit, because `verify` runs it again. `approval`: each call waits until a person approves it.
 
     Raises BadInput if a parameter has no type hint or no description: the model could not use it.
     """
     if function is None:
         return functools.partial(
             tool, effect=effect, name=name, aliases=aliases, heartbeat=heartbeat, whole=whole, faults=faults,
-            timeout_s=timeout_s,
+            timeout_s=timeout_s, approval=approval,
         )  # fmt: skip
     name = name or function.__name__
     parameters = list(inspect.signature(function).parameters.values())
@@ -175,6 +180,7 @@ def tool(
         whole=whole,
         faults=faults,
         timeout_s=None if takes_memory else timeout_s,
+        approval=approval,
     )
 
 

@@ -27,15 +27,19 @@ from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.deriving.idle_time import IdleTime
 from everlog.actors.hosting.agent_factory import NO_LINK, HostLink
+from everlog.actors.hosting.due_inputs import decide, due_input
 from everlog.actors.hosting.edit_commands import edit, is_plain
 from everlog.actors.hosting.open_report import open_report
 from everlog.actors.hosting.subscribers import WITH_PAST, Collector, Subscriber, Subscribers, role_of, wants_previews
-from everlog.actors.hosting.timer_schedule import TIMED, DueTimer, due_heartbeat, due_of
+from everlog.actors.hosting.timer_schedule import TIMED, DueTimer, due_of
 from everlog.actors.hosting.turn_worker import TurnWorker
 from everlog.actors.ports import log_warnings
 from everlog.actors.ports.agent_constants import BUSY_S, IDLE_S, WATCH_S
 from everlog.actors.ports.ports import Ports
 from everlog.events import Busy, EverlogError, HostLost, ModelError, PartitionBusy, Record, UsageError
+
+_UNATTENDED = (commands.ResumeTurns, commands.DecideApproval, FireTimer)
+"""Commands whose sender does not bring the functions that the agent may need."""
 
 
 class Host:
@@ -73,8 +77,8 @@ class Host:
         """Commands in progress."""
         self._watches: set[asyncio.Task[Any]] = set()
         """Subset of `_tasks`: `WatchAgent` commands, which do not keep the agent busy."""
-        self._heartbeat_lock = asyncio.Lock()
-        """Held from the check that a heartbeat is due until the heartbeat is in the log."""
+        self._input_lock = asyncio.Lock()
+        """Held from the check that a heartbeat is due, or that a call waits, until the input is in the log."""
         self._timers_changed = False
         """True if the timers may have changed since they were last reported."""
         self._reported_timers: Sequence[DueTimer] | None = None
@@ -236,7 +240,10 @@ class Host:
             await self._unload_agent()
         if command.capabilities is not None:
             self.capabilities = command.capabilities
-        unattended = isinstance(command, (commands.ResumeTurns, FireTimer)) and not self.capabilities.tools
+        unattended = (
+            isinstance(command, (commands.ResumeTurns, commands.DecideApproval, FireTimer))
+            and not self.capabilities.tools
+        )
         if self._agent is not None:
             if self._bare and not is_plain(command):
                 await self._agent.set_up(unattended=unattended)
@@ -316,6 +323,8 @@ class Host:
                 return await say(agent.retry(event_id=command.id))
             case commands.FireTimer():
                 return await self._fire_heartbeat(agent, worker, command, caller, seen)
+            case commands.DecideApproval():
+                return await say(decide(agent, command, self._input_lock))
             case commands.WatchAgent():
                 caller.attach_turn(past=self._subscribers.without_caller(agent.records(seen + 1)) if seen else ())
                 await self._sleep(WATCH_S)
@@ -362,8 +371,8 @@ class Host:
         self, agent: Agent, worker: TurnWorker, command: FireTimer, caller: Subscriber, seen: int
     ) -> bool:
         """Append one heartbeat for a due timer, however many schedulers report it. Return True if one was appended."""
-        async with self._heartbeat_lock:
-            due = await due_heartbeat(agent, command, self._clock.now())
+        async with self._input_lock:
+            due = await due_input(agent, command, self._clock.now())
             # Not before the due time, whatever the clock says: otherwise the timer would be due again.
             if due is not None:
                 beat, then = due

@@ -13,7 +13,15 @@ from typing import Literal
 
 import msgspec
 
-from everlog.actors.agent.commands import Command, FireTimer, ResumeTurns, RetryTurn, SendInput, WatchAgent
+from everlog.actors.agent.commands import (
+    Command,
+    DecideApproval,
+    FireTimer,
+    ResumeTurns,
+    RetryTurn,
+    SendInput,
+    WatchAgent,
+)
 from everlog.actors.formats.reply_preview import Preview, PreviewStream
 from everlog.actors.ports.agent_constants import BUSY_S, PREVIEW_CHARS_MAX, SUBSCRIBERS_MAX, WATCHED_COMMITS_MAX
 from everlog.events import INPUTS, Busy, Record
@@ -22,9 +30,9 @@ SubscriberRole = Literal["asker", "watcher", "schedule"]
 """Role of a subscriber: an asker gets the answer to its own command, a watcher gets the records that no caller asked
 for, and a schedule only waits for the end of its command.
 """
-WITH_PAST = (SendInput, RetryTurn, FireTimer, WatchAgent)
+WITH_PAST = (SendInput, RetryTurn, DecideApproval, FireTimer, WatchAgent)
 """Commands whose caller may first need records that are in the log already: they were sent before, or came late."""
-PREVIEWED_COMMANDS = (SendInput, RetryTurn, ResumeTurns)
+PREVIEWED_COMMANDS = (SendInput, RetryTurn, DecideApproval, ResumeTurns)
 """Commands whose callers may ask for previews of streamed replies."""
 _COMMIT = attrgetter("commit")
 

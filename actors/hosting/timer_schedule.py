@@ -18,9 +18,7 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.commands import FireTimer
-from everlog.actors.hosting.alarm import Alarm
 from everlog.actors.ports.agent_constants import (
     BEATS_BATCHED_FROM,
     HEARTBEAT_BATCH_S,
@@ -30,13 +28,16 @@ from everlog.actors.ports.agent_constants import (
     TIMER_CHECK_S,
     TIMER_RETRY_US,
 )
+from everlog.actors.ports.alarm import Alarm
 from everlog.actors.ports.effects import Clock
 from everlog.actors.ports.loggers import logger_of
-from everlog.actors.ports.timer_schedules import next_due
-from everlog.events import RANDOM_BITS, Event, Heartbeat, TimerSet, event_of, uuid7
+from everlog.events import RANDOM_BITS, uuid7
 from everlog.events.times import MICROSECONDS
 
-TIMED = frozenset({"timer_set", "timer_cancelled", "heartbeats_paused", "heartbeat", "agent_created", "agent_deleted"})
+TIMED = frozenset({
+    "timer_set", "timer_cancelled", "heartbeats_paused", "heartbeat", "agent_created", "agent_deleted",
+    "approval_requested", "approval_decided", "turns_hidden",
+})  # fmt: skip
 """Kinds of records after which the timers of an agent may have changed."""
 
 
@@ -68,26 +69,6 @@ def fire(agent_id: str, due: DueTimer, now: int, began: int) -> FireTimer:
     digest = hashlib.sha256(f"{agent_id}\0{due.timer}\0{due.set_seq}\0{due.at}".encode()).digest()
     chance = int.from_bytes(digest, "big") & ((1 << RANDOM_BITS) - 1)
     return FireTimer(id=uuid7(id_time, chance), timer=due.timer, due_at=due.at, late=late)
-
-
-async def due_heartbeat(agent: Agent, command: FireTimer, now: int) -> tuple[Heartbeat, Sequence[Event]] | None:
-    """Return the heartbeat of a timer and the events after it; None if it is not due any more: sent, cancelled or
-    paused since. `now`: microseconds UTC.
-
-    The events after it set a timer with a schedule again. They belong to the commit of the heartbeat: between two
-    commits a crash would end the schedule.
-    """
-    row = next((row for row in await agent.rows("timers") if row["timer"] == command.timer), None)
-    if row is None or row["due_us"] != command.due_at:
-        return None
-    beat = Heartbeat(text=row["text"], reason="timer", timer=command.timer, late=command.late)
-    timer = event_of(next(agent.records(row["seq"])))
-    if not isinstance(timer, TimerSet) or not timer.cron:
-        return beat, ()
-    # Times that have passed meanwhile are skipped: a timer that was missed fires once.
-    due_at = next_due(timer.cron, timer.zone, max(now, command.due_at))
-    again = TimerSet(text=timer.text, timer=timer.timer, due_at=due_at, cron=timer.cron, zone=timer.zone)
-    return beat, (again,)
 
 
 HeartbeatBatch = Sequence[tuple[str, FireTimer]]

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import msgspec
 
-from everlog.events import FunctionResult, Heartbeat, Summary, SummaryExpanded, UserLogin, UserMessage
+from everlog.events import ApprovalDecided, FunctionResult, Heartbeat, Summary, SummaryExpanded, UserLogin, UserMessage
 from everlog.events.times import MICROSECONDS
 from everlog.projections.time_zones import zone_of
 
@@ -20,6 +20,12 @@ _REASONS = {
     "requested": HIDDEN + "Function called using request_heartbeat=true, returning control",
     "function_failed": HIDDEN + "Function call failed, returning control",
     "manual": "Someone asked for this heartbeat by hand",
+}
+
+_DECISIONS = {
+    "approved": "A person approved the call of {}, which had waited. Its result follows.",
+    "refused": "A person refused the call of {}, which had waited. It was not run.",
+    "expired": "No person approved the call of {} in time. It was not run.",
 }
 
 _json = msgspec.json.Encoder()
@@ -33,6 +39,7 @@ class _InputEnvelope(msgspec.Struct, omit_defaults=True, gc=False):
     reason: str | None = None
     last_login: str | None = None
     name: str | None = None
+    status: str | None = None
     instructions: str | None = None
     time: str | None = None
 
@@ -109,13 +116,36 @@ def alert(at: int, zone: str, text: str) -> str:
     return _dump(_InputEnvelope("system_alert", message=text, time=format_time(at, zone)))
 
 
+def approval(event: ApprovalDecided, at: int, zone: str, text: str) -> str:
+    """Render the decision about a call that waited for an approval, with its reason."""
+    message = _DECISIONS[event.decision].format(event.name)
+    if event.edited:
+        message += f" The person changed its arguments: {event.arguments}"
+    if text:
+        message += f" Reason: {text}"
+    return _dump(_InputEnvelope("approval", message=message, time=format_time(at, zone)))
+
+
+def approved_result(event: FunctionResult, at: int, zone: str, text: str) -> str:
+    """Render the result of a call that ran after its approval: the reply that asked for it had its result before."""
+    envelope = _InputEnvelope(
+        "function_result", name=event.name, status=_status(ok=event.ok), message=text or None,
+        time=format_time(at, zone),
+    )  # fmt: skip
+    return _dump(envelope)
+
+
 def function_result(event: FunctionResult, at: int, zone: str, text: str) -> str:
     """Render the result of a function."""
     return _encoded_result(ok=event.ok, message=text or None, time=format_time(at, zone))
 
 
 def _encoded_result(*, ok: bool, message: str | None, time: str) -> str:
-    return _dump(_ResultEnvelope("OK" if ok else "Failed", message, time))
+    return _dump(_ResultEnvelope(_status(ok=ok), message, time))
+
+
+def _status(*, ok: bool) -> str:
+    return "OK" if ok else "Failed"
 
 
 def no_result(at: int, zone: str) -> str:

@@ -25,6 +25,7 @@ SETTINGS: Mapping[str, SettingRange] = {
     "monologue_chars_max": (0, 1_000_000, "0 (no limit) to 1,000,000 characters"),
     "day_tokens_max": (0, TOKENS_MAX, "0 (no limit) or more tokens"),
     "day_cost_max": (0, 1e12, "0 (no limit) or more"),
+    "approval_s": (0, 315_360_000, "0 (no limit) to 315,360,000 seconds (10 years)"),
     "reflect_at": (1, 1_000_000, "1 to 1,000,000 points of importance"),
 }
 SAMPLING: Mapping[str, SettingRange] = {

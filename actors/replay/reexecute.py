@@ -12,8 +12,9 @@ from itertools import zip_longest
 import msgspec
 
 from everlog.actors.agent import turn_transitions
-from everlog.actors.agent.decide import NO_MONOLOGUE, ExternalCall, ReplyExecution, first_message_fault
+from everlog.actors.agent.decide import NO_MONOLOGUE, ReplyExecution, first_message_fault
 from everlog.actors.formats import parse_reply
+from everlog.actors.functions.external_call import ExternalCall
 from everlog.actors.functions.tools import Tool
 from everlog.actors.memory.core_memory import FunctionMemory
 from everlog.actors.prompt.context import Context

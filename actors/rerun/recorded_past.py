@@ -15,7 +15,18 @@ import msgspec
 from everlog.actors.formats.parse_reply import arguments
 from everlog.actors.functions.memgpt_functions import ALIASES
 from everlog.actors.functions.tools import HEARTBEAT, Tool
-from everlog.events import INPUTS, Event, FunctionError, FunctionResult, ModelReply, Record, event_of, is_erased
+from everlog.events import (
+    INPUTS,
+    ApprovalDecided,
+    ApprovalRequested,
+    Event,
+    FunctionError,
+    FunctionResult,
+    ModelReply,
+    Record,
+    event_of,
+    is_erased,
+)
 
 ExternalInputKind = Literal[
     "input", "by_hand", "configured", "import", "hide", "retry", "rethink", "summarize", "expand"
@@ -196,18 +207,37 @@ def plain_name(name: str) -> str:
 
 
 def results_of(records: Sequence[Record]) -> Iterator[tuple[Record, str, str, FunctionResult | None]]:
-    """Yield every call among records: the record of its reply, its name and arguments, and its result or None."""
+    """Yield every call among records: the record of its reply, its name and arguments, and its result or None.
+
+    A call that waited for an approval has the arguments with which it ran, and the result of then; None if it did not
+    run.
+    """
     answered: dict[tuple[int, int, str], FunctionResult] = {}
     asked: list[tuple[Record, ModelReply]] = []
+    waited: dict[tuple[int, int, str], int] = {}
+    approved: dict[int, str] = {}
+    ran: dict[int, FunctionResult] = {}
     for record in records:
         event = event_of(record)
         if isinstance(event, FunctionResult):
-            answered[record.turn, record.step, event.call_id] = event
+            if event.approval:
+                ran[event.approval] = event
+            else:
+                answered[record.turn, record.step, event.call_id] = event
         elif isinstance(event, ModelReply):
             asked.append((record, event))
+        elif isinstance(event, ApprovalRequested):
+            waited[record.turn, record.step, event.call_id] = record.seq
+        elif isinstance(event, ApprovalDecided):
+            approved[event.request] = event.arguments
     for record, reply in asked:
         for call in reply.calls:
-            yield record, plain_name(call.name), call.arguments, answered.get((record.turn, record.step, call.id))
+            place = (record.turn, record.step, call.id)
+            if (request := waited.get(place)) is None:
+                yield record, plain_name(call.name), call.arguments, answered.get(place)
+            else:
+                arguments_run = approved.get(request) or call.arguments
+                yield record, plain_name(call.name), arguments_run, ran.get(request)
 
 
 class RecordedResults:

@@ -14,7 +14,7 @@ from everlog.actors.agent.conversation_import import ImportedMessage
 from everlog.actors.functions.tools import Tool
 from everlog.actors.rerun.recorded_past import ExternalInput, RecordedPast, events_in
 from everlog.actors.rerun.rerun_effects import DURING_TURN_KINDS, RecordedScript, RerunClock, RerunDiverged
-from everlog.events import AgentConfigured, BadInput, ModelError, Record, ReplyRethought, TurnsHidden
+from everlog.events import AgentConfigured, ApprovalDecided, BadInput, ModelError, Record, ReplyRethought, TurnsHidden
 
 SUMMARIES = ("summary", "reply_rejected")
 """Types of the first record of a summary by hand."""
@@ -76,6 +76,8 @@ class RerunDriver:
         agent, first = self.agent, act.records[0]
         events = events_in(act.records)
         match act.kind:
+            case "input" if isinstance(events[0], ApprovalDecided):
+                await self._decide(act, events[0])
             case "input":
                 await agent.receive(events[0], said_at=first.said_at, then=events[1:])
             case "by_hand":
@@ -88,6 +90,24 @@ class RerunDriver:
                 await agent.import_messages([ImportedMessage(event, record.time) for event, record in pairs])
             case _:
                 await self._take_back(act, events[0])
+
+    async def _decide(self, act: ExternalInput, event: ApprovalDecided) -> None:
+        """Repeat a decision for the fork's own call of the function that waits. Skip it if none waits.
+
+        Arguments of a person stay; those of the model are the ones of the fork's call. `always` has its effect by the
+        configuration, which is an input of its own.
+        """
+        rows = [row for row in await self.agent.rows("approvals") if row["decision"] == "waiting"]
+        mine = [row for row in rows if row["name"] == event.name]
+        row = next((row for row in mine if row["call_id"] == event.call_id), mine[0] if mine else None)
+        if row is None:
+            self.left_out.append(act.records[0])
+            return
+        own = event.decision == "approved" and not event.edited
+        again = msgspec.structs.replace(
+            event, request=row["seq"], call_id=row["call_id"], arguments=row["arguments"] if own else event.arguments
+        )
+        await self.agent.receive(again, then=events_in(act.records[1:]))
 
     async def _take_back(self, act: ExternalInput, event: Any) -> None:
         """Repeat an input that changes earlier turns or the summary. Skip it if the fork has nothing to change."""

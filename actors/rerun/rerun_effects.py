@@ -59,7 +59,7 @@ class RerunDiverged(ModelError):
 RecordShape = tuple[str, int, int, int | None, str, Mapping[str, Any]]
 """Type, turn, step, time at which it was said, text, and the other fields of a record."""
 
-_SEQS = ("covers_from", "covers_to", "kept_from", "summary_seq", "target_seq")
+_SEQS = ("covers_from", "covers_to", "kept_from", "summary_seq", "target_seq", "request", "approval")
 """Fields of events that name a record by its seq."""
 
 

@@ -90,6 +90,34 @@ $ everlog create sam --window 100
         "UsageError",
     ),
     ErrorPage(
+        "AlreadyDecided",
+        "A call that waited for an approval was decided before, was withdrawn with its turn, or its time is over. The "
+        "first decision holds, and nothing was changed.",
+        (
+            "Two people decided the same call, or one person twice.",
+            "The call was not decided in time: it counts as refused (`approval_s` of the agent's settings; a week).",
+            "The turn that made the call was taken back with `everlog undo`.",
+        ),
+        (
+            "`everlog approvals NAME --all` shows what was decided, when and why.",
+            "Ask the agent to make the call again; it waits again.",
+        ),
+        """\
+import everlog
+from everlog.testing import ScriptedModel, call, system
+
+settings = everlog.Settings(approvals=[everlog.ApprovalRule("core_memory_*")])
+model = ScriptedModel([call("core_memory_append", name="human", content="Sails."), "Then not."])
+with system(model) as agents:
+    sam = agents.agent("sam", settings)
+    sam.ask("I sail")
+    request = next(record.seq for record in agents.log("sam") if record.type == "approval_requested")
+    sam.refuse(request).reply()
+    sam.approve(request).reply()
+""",
+        "UsageError",
+    ),
+    ErrorPage(
         "EditConflict",
         "A text was edited from an older state of it: another edit came first. Nothing was changed. In Python "
         "`error.current` is the text that is there now, `error.wanted` that of the edit, and `error.seq` the record to "

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from everlog.events import (
+    AlreadyDecided,
     ArchiveError,
     BadInput,
     Busy,
@@ -34,6 +35,7 @@ STATUSES: Mapping[type[EverlogError], int] = {
     UnknownAgent: 404,
     Busy: 429,
     EditConflict: 412,
+    AlreadyDecided: 409,
     BadInput: 400,
     UsageError: 409,
     WrongSequence: 412,

@@ -16,6 +16,7 @@ INSERT INTO hot SELECT
     -- A CASE, not an IN: DuckDB makes a join of a long IN, which costs more than all the rest.
     CASE type WHEN 'user_message' THEN true WHEN 'model_reply' THEN true WHEN 'function_result' THEN true
         WHEN 'user_login' THEN true WHEN 'heartbeat' THEN true WHEN 'system_alert' THEN true
+        WHEN 'approval_decided' THEN true
         WHEN 'context_trimmed' THEN true WHEN 'turns_hidden' THEN true WHEN 'reply_rethought' THEN true
         WHEN 'model_switched' THEN true WHEN 'reply_rejected' THEN contains(payload, '"shown":true')
         WHEN 'message_sent' THEN contains(payload, '"imported":true')

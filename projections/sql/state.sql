@@ -1,6 +1,6 @@
--- needs: hidden_turns?, latest, memory_pressure, context_records, turns, open_turns, timers
+-- needs: hidden_turns?, latest, memory_pressure, context_records, turns, open_turns, timers, approvals
 -- What is enough of an agent's records to go on from: the context of now, every configuration, what the timers are made
--- of, and the turns that are open or that any of these is a part of, with all their records, and which sources were attached. The newest record carries
+-- of, and the turns that are open or that any of these is a part of, with all their records, and which sources were attached, and which calls wait for an approval. The newest record carries
 -- the counts of the memory header, so that later ones are counted from there.
 WITH mine AS (
     SELECT r.*, r.ended > w.as_of AS living FROM wanted w JOIN records r ON r.agent_id = w.agent_id AND r.seq <= w.as_of
@@ -28,6 +28,7 @@ needed AS (
     SELECT agent_id, seq FROM context_records
     UNION SELECT agent_id, seq FROM mine WHERE slot = 'config'
     UNION SELECT agent_id, seq FROM timed
+    UNION SELECT agent_id, seq FROM approvals WHERE decision = 'waiting'
     UNION SELECT agent_id, seq FROM mine WHERE living AND type IN ('agent_deleted', 'source_attached', 'source_detached')
     UNION SELECT agent_id, seq FROM newest
     UNION SELECT agent_id, arg_max(seq, [turn, seq]) FROM mine WHERE living GROUP BY agent_id

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from everlog.projections.fleet_views import MEMORY_VIEWS, VIEWS
+from everlog.projections.fleet_views import CURRENT_VIEWS, VIEWS
 from tests.support.cli.command_line import Line
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "sql.md").read_text()
@@ -22,12 +22,12 @@ def talked(cli: Line) -> Line:
 
 def test_every_example_runs(talked: Line) -> None:
     """Each query of the page runs, and the queries over data that every store has return rows."""
-    assert len(EXAMPLES) >= len(VIEWS) + len(MEMORY_VIEWS)
+    assert len(EXAMPLES) >= len(VIEWS) + len(CURRENT_VIEWS)
     found = [talked.json("sql", query)["rows"] for query in EXAMPLES]
-    assert sum(map(bool, found)) >= len(EXAMPLES) - 4 - len(MEMORY_VIEWS)
+    assert sum(map(bool, found)) >= len(EXAMPLES) - 4 - len(CURRENT_VIEWS)
 
 
-@pytest.mark.parametrize("view", [*VIEWS, *MEMORY_VIEWS])
+@pytest.mark.parametrize("view", [*VIEWS, *CURRENT_VIEWS])
 def test_every_column_is_explained(talked: Line, view: str) -> None:
     """The table of a view names all of its columns and no others; the section has an example about the view."""
     columns = {row[0] for row in talked.json("sql", f"DESCRIBE {view}")["rows"]}

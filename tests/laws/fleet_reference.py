@@ -12,7 +12,7 @@ Row = dict[str, Any]
 Key = tuple[str, int]
 Fork = tuple[str, int]
 """Parent and fork point."""
-_INPUTS = ("user_message", "user_login", "heartbeat", "system_alert")
+_INPUTS = ("user_message", "user_login", "heartbeat", "system_alert", "approval_decided")
 _STOPS = {"model_failed": "failed", "turn_cancelled": "cancelled", "turn_abandoned": "abandoned",
           "budget_exceeded": "failed"}  # fmt: skip
 
@@ -150,7 +150,7 @@ def _turn(key: tuple[str, int, int], mine: Sequence[Told]) -> Row | None:
         return None
     replies = [one for one in mine if one.record.type == "model_reply"]
     calls = sum(len(one.payload.get("calls", [])) for one in replies)
-    results = sum(one.record.type == "function_result" for one in mine)
+    results = sum(one.record.type == "function_result" and not one.payload.get("approval") for one in mine)
     stops = [_STOPS[one.record.type] for one in mine if one.record.type in _STOPS]
     waits = inputs[-1].record.seq > max((one.record.seq for one in replies), default=0) or results < calls
     began, ended = (pick(one.record.recorded_at for one in mine) for pick in (min, max))

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from everlog.events import (
     AgentCreated,
+    ApprovalDecided,
+    ApprovalRequested,
     ArchivalInserted,
     DerivedEvent,
     EntityNamed,
@@ -40,7 +42,7 @@ from everlog.events import (
     uuid7,
 )
 from everlog.projections import HEAD, Projections
-from everlog.projections.fleet_views import MEMORY_VIEWS, FleetViews, QueryLimits
+from everlog.projections.fleet_views import CURRENT_VIEWS, FleetViews, QueryLimits
 from everlog.projections.sql_catalogue import _FLEET_TIMES
 from everlog.store import batch_of
 from tests.laws.test_fleet_views import rows_of
@@ -81,12 +83,22 @@ def an_event(chance: random.Random, seq: int) -> Event:
         lambda: PlanChanged(plan=target, item=chance.choice([0, 1]), change=chance.choice(["done", "failed"]), **told),
         lambda: PlanChanged(plan=target, item=0, change="postponed", start=time, text="late", **told),
         lambda: ImportanceRated(ratings=[Rating(target, chance.randint(1, 10))], **told),
+        lambda: ApprovalRequested(call_id="c", name=name, arguments="{}", expires_at=chance.choice([0, 7])),
+        lambda: ApprovalDecided(
+            request=target,
+            call_id="c",
+            name=name,
+            decision=chance.choice(["approved", "refused", "expired"]),
+            arguments="{}",
+            edited=chance.random() < 0.5,
+            text="why",
+        ),
         lambda: MemoriesWithdrawn(seqs=some(), withdrawn=chance.random() < 0.7),
         lambda: GenerationChosen(generation=chance.choice([1, 2])),
         lambda: MemoriesDerived(derivation="facts", from_seq=1, to_seq=seq, noted=1, **told),
         AgentCreated,
     )
-    weights = (3, 1, 1, 4, 2, 4, 4, 3, 3, 2, 2, 2, 2, 0.3, 1, 0.2)
+    weights = (3, 1, 1, 4, 2, 4, 4, 3, 3, 2, 2, 2, 2, 2, 2, 0.3, 1, 0.2)
     return chance.choices(makers, weights)[0]()
 
 
@@ -220,7 +232,7 @@ def test_each_view_of_the_fleet_has_the_rows_of_each_agent() -> None:
     with FleetViews([], table, limits=QueryLimits(threads=1)) as views, Projections() as engine:
         engine.load(table)
         agents = sorted({record.agent_id for record in records})
-        for name in MEMORY_VIEWS:
+        for name in CURRENT_VIEWS:
             theirs = engine.batch(name, [(agent_id, HEAD) for agent_id in agents])
             renamed = dict(reversed(pair.split(" AS ")) for pair in _FLEET_TIMES.get(name, "").split(", ") if pair)
             rows = rows_of(views, name)

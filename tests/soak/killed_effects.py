@@ -22,8 +22,9 @@ from typing import Any, NoReturn
 
 from everlog.actors.agent import turn_runner, undo
 from everlog.actors.agent.agent_setup import Settings
-from everlog.actors.agent.decide import ExternalCall, ReplyExecution
+from everlog.actors.agent.decide import ReplyExecution
 from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.functions.external_call import ExternalCall
 from everlog.actors.functions.tools import Tool, tool
 from everlog.actors.memory.core_memory import Memory
 from everlog.actors.ports.effects import ModelResponse

@@ -16,7 +16,7 @@ SUB_ROOMS: Mapping[str, Sequence[str]] = {
     "store": ("base", "partition", "sealed", "log", "streams", "backup", "stores", "check", "embedding", "archive"),
     "projections": ("search", "hot", "fleet"),
     "actors": (
-        "ports", "models", "prompt", "formats", "recollection", "memory", "derivation", "functions", "agent",
+        "ports", "models", "prompt", "formats", "recollection", "memory", "derivation", "functions", "rules", "agent",
         "deriving", "replay", "rerun", "reports", "feed", "archive", "erasure", "gateway", "hosting", "cluster",
     ),
     "interfaces": (

@@ -4,6 +4,7 @@ WITH mine AS (
         type IN ({inputs}) AND NOT erased
             AND NOT coalesce(TRY((payload->>'$.imported')::BOOLEAN), false) AS input,
         CASE type WHEN 'model_reply' THEN coalesce(TRY(json_array_length(payload, '$.calls')), 0) ELSE 0 END AS calls,
+        CASE type WHEN 'function_result' THEN contains(payload, '"approval":') END AS approved,
         CASE type WHEN 'model_reply' THEN f_tokens END AS tokens
     FROM lived
     WHERE turn > 0 AND type IN ({inputs}, {stops}, 'model_reply', 'function_result')

@@ -5,7 +5,7 @@ sums AS (
         arg_min(type, seq) FILTER (input AND step = 0) AS opened_by,
         min(recorded_at) AS started_at, max(recorded_at) AS ended_at,
         max(seq) FILTER (input) AS last_input, coalesce(max(seq) FILTER (type = 'model_reply'), 0) AS last_reply,
-        sum(calls)::BIGINT AS calls, count(*) FILTER (type = 'function_result') AS results,
+        sum(calls)::BIGINT AS calls, count(*) FILTER (type = 'function_result' AND NOT approved) AS results,
         count(*) FILTER (type = 'model_reply') AS steps, coalesce(sum(tokens), 0)::BIGINT AS tokens,
         arg_max(type, seq) FILTER (type IN ({stops})) AS stopped_by
     FROM mine GROUP BY agent_id, {key}, turn

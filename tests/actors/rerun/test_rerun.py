@@ -4,6 +4,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from everlog.actors.agent.agent import Agent
@@ -11,7 +12,17 @@ from everlog.actors.agent.agent_setup import InitialBlock, Settings
 from everlog.actors.functions.tools import Effect, tool
 from everlog.actors.rerun.rerun import compare
 from everlog.actors.rerun.rerun_comparison import TokenPrices, TurnPair
-from everlog.events import BadInput, Heartbeat, ModelError, Section, SourceAttached, UserMessage
+from everlog.events import (
+    ApprovalDecided,
+    ApprovalRule,
+    BadInput,
+    Heartbeat,
+    ModelError,
+    Section,
+    SourceAttached,
+    UserMessage,
+    event_of,
+)
 from tests.support.agent_world import World, completion, say
 from tests.support.agents.rerun_world import BIRTH, Outside, again, lived, pays, stage_of
 
@@ -237,3 +248,35 @@ def test_a_rerun_of_a_rerun_is_a_rerun():
         ["B."],
         ["B."],
     ]
+
+
+def test_a_decision_is_repeated_for_the_call_of_the_fork_that_waits():
+    """A rerun asks for the approval again, gets the recorded decision, and the recorded result: nothing runs twice.
+    A model that makes no call leaves the decision without one.
+    """
+    outside = Outside()
+
+    async def life(world: World) -> None:
+        async with world.system.agent("sam", world.settings) as agent:
+            await agent.receive(UserMessage(text="Pay Ann"))
+            await agent.run()
+            row = (await agent.rows("approvals"))[0]
+            decided = ApprovalDecided(
+                request=row["seq"], call_id=row["call_id"], name="pay", decision="approved",
+                arguments='{"to":"bob"}', edited=True,
+            )  # fmt: skip
+            await agent.receive(decided)
+            await agent.run()
+
+    world = World(pays("ann"), say("Paid."), tools=(outside.tool,))
+    world.settings = msgspec.structs.replace(world.settings, approvals=[ApprovalRule("pay")])
+    asyncio.run(life(world))
+    assert outside.paid == ["bob"]
+    done = again(world, pays("ann"), say("Paid."), tools=(outside.tool,))
+    assert not done.left_out
+    ran = [event_of(record) for record in world.log("tom") if record.type == "function_result"][-2]
+    assert ran.text == "paid bob 1, receipt 1"
+    assert ran.approval == [record.seq for record in world.log("tom") if record.type == "approval_requested"][-1]
+    assert outside.paid == ["bob"]
+    assert again(world, say("No."), tools=(outside.tool,), fork="ann").left_out
+    assert not again(world, recorded=True, tools=(outside.tool,), fork="eva").left_out
