@@ -11,12 +11,15 @@ import msgspec
 
 from everlog.actors.formats.render_request import numbered_messages
 from everlog.actors.prompt.context import Context
+from everlog.actors.rules.approval_rules import rule_text
 from everlog.events import (
     INPUTS,
     AgentConfigured,
     AnyEvent,
+    ApprovalRule,
     Record,
     Sampling,
+    Section,
     Summary,
     SummaryExpanded,
     TurnsHidden,
@@ -27,7 +30,7 @@ SETTINGS = (
     "model", "window", "text", "preset", "zone", "renderer", "verify_first", "steps_max", "pressure_fraction",
     "summary_fraction", "keep_last", "sections", "calling", "stream", "sampling", "summarizer", "fallback",
     "first_attempts_max", "monologue_chars_max", "day_tokens_max", "day_cost_max",
-    "deriver", "reflect_at", "rate_importance", "derive_blocks",
+    "deriver", "reflect_at", "rate_importance", "derive_blocks", "asks", "approvals", "approval_s",
 )  # fmt: skip
 """Fields of a configuration that are compared; `text` is the system prompt."""
 OUTSIDE = frozenset({"agent_created", "agent_configured", "agent_moved", "agent_deleted", "records_erased"})
@@ -265,10 +268,12 @@ def setting_changes(before: AgentConfigured | None, after: AgentConfigured | Non
 
 
 def _json_value(value: Any) -> Any:
-    """Convert a setting into JSON types: the sections of a prompt, and sampling, become text."""
+    """Convert a setting into JSON types: lists, sections of a prompt and sampling become text."""
     match value:
-        case [*sections]:
-            return "\n".join([f"[{s.name}{'' if s.visible else ', hidden'}]\n{s.text}" for s in sections])
+        case [Section(), *_]:
+            return "\n".join([f"[{s.name}{'' if s.visible else ', hidden'}]\n{s.text}" for s in value])
+        case [*parts]:
+            return "; ".join(rule_text(part) if isinstance(part, ApprovalRule) else str(part) for part in parts)
         case Sampling():
             return ", ".join([f"{key} {word}" for key, word in msgspec.to_builtins(value).items()])
         case _:

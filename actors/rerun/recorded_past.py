@@ -209,7 +209,7 @@ def plain_name(name: str) -> str:
 def results_of(records: Sequence[Record]) -> Iterator[tuple[Record, str, str, FunctionResult | None]]:
     """Yield every call among records: the record of its reply, its name and arguments, and its result or None.
 
-    A call that waited for an approval has the arguments with which it ran, and the result of then; None if it did not
+    A call that waited for an approval has the arguments that ran, and the result that followed; None if it did not
     run.
     """
     answered: dict[tuple[int, int, str], FunctionResult] = {}

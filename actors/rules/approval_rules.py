@@ -6,7 +6,7 @@ the log says for each call which rules held.
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -57,3 +57,21 @@ def check_rules(rules: Sequence[ApprovalRule]) -> None:
 def with_rule(rules: Sequence[ApprovalRule], rule: ApprovalRule) -> list[ApprovalRule]:
     """Return the rules with `rule` as the last one. Rules that it replaces, for the same calls, are left out."""
     return [*(one for one in rules if (one.function, one.arguments) != (rule.function, rule.arguments)), rule]
+
+
+def rule_of(text: str) -> ApprovalRule:
+    """Parse a rule: a decision, a function, and patterns of arguments as NAME=PATTERN. Raise BadInput."""
+    decision, _, rest = text.strip().partition(" ")
+    function, *patterns = rest.split() or [""]
+    arguments = dict(pattern.partition("=")[::2] for pattern in patterns)
+    if decision not in ("ask", "allow", "refuse") or not function or not all(arguments.values()):
+        raise BadInput(
+            f"A rule about approvals is `ask`, `allow` or `refuse`, a function, and patterns of arguments, such as "
+            f"'ask delete_*' or 'refuse pay to=*casino*', not {text[:80]!r}. Nothing was changed."
+        )
+    return ApprovalRule(function, cast("ApprovalAction", decision), arguments)
+
+
+def rule_text(rule: ApprovalRule) -> str:
+    """Return a rule as `rule_of` parses it."""
+    return " ".join([rule.decision, rule.function, *(f"{key}={pattern}" for key, pattern in rule.arguments.items())])

@@ -70,21 +70,25 @@ def _waiting(agent_id: str, records: Iterable[Record], seq: int, now: int) -> Ap
         elif request is None:
             break
         elif isinstance(event, ApprovalDecided) and event.request == seq:
-            raise _over(agent_id, request, seq, f"was {event.decision} at {moment(record.recorded_at)}")
+            raise _over(agent_id, request, seq, f"was {event.decision} at {_time(record.recorded_at)}")
         elif isinstance(event, TurnsHidden) and turn in event.turns:
-            raise _over(agent_id, request, seq, f"was withdrawn at {moment(record.recorded_at)}, with its turn")
+            raise _over(agent_id, request, seq, f"was withdrawn at {_time(record.recorded_at)}, with its turn")
     if request is None:
         raise BadInput(
             f"No call of {agent_id!r} asked for an approval at seq {seq}. `everlog approvals` lists the calls that "
             "wait. Nothing was decided."
         )
     if request.expires_at and request.expires_at <= now:
-        raise _over(agent_id, request, seq, f"could be approved until {moment(request.expires_at)}")
+        raise _over(agent_id, request, seq, f"could be approved until {_time(request.expires_at)}")
     return request
 
 
 def _over(agent_id: str, request: ApprovalRequested, seq: int, how: str) -> AlreadyDecided:
     return AlreadyDecided(f"The call of {request.name} by {agent_id!r} (seq {seq}) {how}. Nothing was changed.")
+
+
+def _time(at: int) -> str:
+    return f"{moment(at):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def expired(seq: int, request: ApprovalRequested) -> ApprovalDecided:

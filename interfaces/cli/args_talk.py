@@ -26,6 +26,10 @@ from everlog.interfaces.common import argument_values
 _CANCELLING = """\
 The records of the turn stay in the log. A running function that acts outside
 may or may not have completed; the agent is told that its outcome is unknown."""
+_DECIDING = """\
+A call waits if a rule of the agent says so (`everlog configure --approval`), or
+the function itself. When its time is over, after a week by default, it is
+refused. The first decision holds. Functions of your own need --tools again."""
 _TIMERS = """\
 Timers fire while a cluster runs (`everlog up`) or while `everlog chat` has the
 agent open. If a timer was missed, it fires once, marked as late. The agent can
@@ -61,6 +65,41 @@ def _sending(parser: argparse.ArgumentParser) -> None:
 
 def _cancelling(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--waiting", action="store_true", help="cancel queued turns as well")
+
+
+def approval_settings(parser: argparse.ArgumentParser) -> None:
+    """Add the settings of approvals."""
+    group = parser.add_argument_group("approvals")
+    group.add_argument(
+        "--approval",
+        metavar="RULE",
+        action="append",
+        help='rule such as "ask delete_*", "refuse pay to=*casino*" or "allow *": decision, function, patterns of '
+        "arguments; the last rule that fits decides; repeatable, replaces all rules; none removes them",
+    )
+    group.add_argument(
+        "--approval-time",
+        metavar="DURATION",
+        dest="approval_s",
+        type=argument_values.duration,
+        help="time until a call that waits is refused, such as 12h; 0s is no limit (default: 7d)",
+    )
+
+
+def _listing(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", nargs="?", help="name of the agent (default: all agents)")
+    parser.add_argument("--decided", action="store_true", help="list calls that were decided or withdrawn as well")
+
+
+def _approving(parser: argparse.ArgumentParser) -> None:
+    _deciding(parser)
+    parser.add_argument("--arguments", metavar="JSON", help="run the call with these arguments, a JSON object, instead")
+    parser.add_argument("--always", action="store_true", help="let the agent call this function without asking again")
+
+
+def _deciding(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("seq", metavar="SEQ", type=argument_values.count, help="number of the call in `approvals`")
+    parser.add_argument("--reason", metavar="WORDS", help="words for the agent")
 
 
 def _timing(parser: argparse.ArgumentParser) -> None:
@@ -133,6 +172,13 @@ COMMANDS = (
             'everlog send sam "Hi, my name is Chad and I sail"', (name, _sending, json, opening), usage="NAME TEXT"),
     CommandSpec("cancel", "talk.cancel_command:cancel", "cancel the current turn of an agent", "everlog cancel sam",
             (name, _cancelling, runtime, json), _CANCELLING),
+    CommandSpec("approvals", "talk.approval_commands:approvals", "list the calls that wait for a person's approval",
+            "everlog approvals", (_listing, json), _DECIDING),
+    CommandSpec("approve", "talk.approval_commands:approve", "approve a call that waits: it runs, the agent answers",
+            "everlog approve sam 42", (name, _approving, tools, grant_options, json, runtime), _DECIDING),
+    CommandSpec("refuse", "talk.approval_commands:refuse", "refuse a call that waits: it never runs",
+            'everlog refuse sam 42 --reason "Too expensive."', (name, _deciding, tools, grant_options, json, runtime),
+            _DECIDING),
     CommandSpec("timer", "talk.timer_commands:timer", "wake an agent at a time, or at intervals",
             'everlog timer sam "Does it rain?" --every 30m', (name, _timing, json, runtime), _TIMERS),
     CommandSpec("rerun", "talk.rerun_command:rerun", "what if: rerun recorded inputs with changes, and compare",

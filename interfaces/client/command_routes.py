@@ -12,11 +12,13 @@ from everlog.actors.agent import commands
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.commands import Command, OpenReport
 from everlog.actors.agent.conversation_import import ImportedMessage
+from everlog.actors.rules.approvals import Decision
 from everlog.events import BadInput, Event, Heartbeat, SystemAlert, UserLogin, UserMessage
 from everlog.interfaces.client.command_route import CommandRoute, changes, is_changed, is_done
 from everlog.interfaces.client.memory_routes import MEMORY_ROUTES
 from everlog.interfaces.client.server_address import path_of
 from everlog.interfaces.wire import agents as agent_shapes
+from everlog.interfaces.wire import approvals as approval_shapes
 from everlog.interfaces.wire import memory as memory_shapes
 from everlog.interfaces.wire import runs as run_shapes
 
@@ -85,6 +87,14 @@ def _check_same(event: Event, sent: Event) -> None:
         raise BadInput(f"A server does not take every field of {event!r}. Nothing was sent.")
 
 
+def _decision(decision: Decision) -> approval_shapes.DecisionBody:
+    return approval_shapes.DecisionBody(
+        decision="approve" if decision.approve else "refuse",
+        arguments=msgspec.json.decode(decision.arguments) if decision.arguments else None,
+        reason=decision.reason, always=decision.always, stream=True,
+    )  # fmt: skip
+
+
 def _turns(answer: run_shapes.TurnNumbers) -> list[int]:
     return list(answer.turns)
 
@@ -93,6 +103,9 @@ _STREAM = run_shapes.RunOptionsBody(stream=True)
 _ROUTES: Mapping[type[Command], Callable[[Any], CommandRoute]] = {
     commands.SendInput: _input,
     commands.ResumeTurns: lambda _: CommandRoute("POST", "/resume", _STREAM),
+    commands.DecideApproval: lambda sent: CommandRoute(
+        "POST", f"/approvals/{sent.decision.request}", _decision(sent.decision)
+    ),
     commands.RetryTurn: lambda _: CommandRoute("POST", "/retry", _STREAM),
     commands.CancelTurn: lambda sent: CommandRoute(
         "POST", "/cancel", run_shapes.CancelBody(all=sent.every), run_shapes.TurnNumbers, _turns

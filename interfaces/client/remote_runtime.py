@@ -182,7 +182,7 @@ class RemoteRuntime:
             try:
                 async with self.channel.events(resumed._replace(after=run.seen) if resuming else request) as events:
                     # Only an input has a run under its own id; anything else is sent again, and joins what it began.
-                    may_resume = isinstance(command, commands.SendInput)
+                    may_resume = isinstance(command, (commands.SendInput, commands.DecideApproval))
                     async for event in events:
                         item = run.take(event)
                         if item is not None:

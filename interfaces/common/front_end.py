@@ -46,6 +46,8 @@ Notice = Literal[
     "reply_rejected",
     "model_switched",
     "heartbeat",
+    "approval_requested",
+    "approval_decided",
     "model_failed",
     "turn_abandoned",
     "turn_cancelled",

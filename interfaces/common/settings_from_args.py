@@ -12,6 +12,7 @@ import msgspec
 
 from everlog.actors.agent.agent_setup import InitialBlock, block_text
 from everlog.actors.prompt import presets, prompt_sections, setting_limits
+from everlog.actors.rules.approval_rules import rule_of
 from everlog.events import BadInput, Section
 from everlog.store import name_of
 
@@ -20,7 +21,7 @@ TextReader = Callable[[str], str]
 _PLAIN = (
     "calling", "stream", "summarizer", "fallback", "first_attempts_max", "monologue_chars_max", "steps_max",
     "keep_last", "day_tokens_max", "pressure_fraction", "summary_fraction", "day_cost_max",
-    "deriver", "reflect_at",
+    "deriver", "reflect_at", "approval_s",
 )  # fmt: skip
 _ENDINGS = (".md", ".txt")
 SECTION_FILES_MAX = 1000
@@ -31,6 +32,8 @@ def settings_in(args: Namespace, read: TextReader) -> dict[str, Any]:
     found = {name: value for name in _PLAIN if (value := getattr(args, name, None)) is not None}
     if words := getattr(args, "sampling", None):
         found["sampling"] = setting_limits.sampling(words)
+    if rules := getattr(args, "approval", None):
+        found["approvals"] = [] if rules == ["none"] else [rule_of(text) for text in rules]
     if prompt := _sections(args, read):
         found["sections"] = prompt
     return found

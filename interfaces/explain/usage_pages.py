@@ -96,7 +96,7 @@ $ everlog create sam --window 100
         (
             "Two people decided the same call, or one person twice.",
             "The call was not decided in time: it counts as refused (`approval_s` of the agent's settings; a week).",
-            "The turn that made the call was taken back with `everlog undo`.",
+            "The turn that made the call was taken back, such as with `/pop` in a chat.",
         ),
         (
             "`everlog approvals NAME --all` shows what was decided, when and why.",

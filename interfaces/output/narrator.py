@@ -10,6 +10,8 @@ from msgspec.structs import replace
 from everlog.actors.ports.agent_constants import SEND_MESSAGE
 from everlog.events import (
     AnyEvent,
+    ApprovalDecided,
+    ApprovalRequested,
     BadReply,
     BudgetExceeded,
     Call,
@@ -38,6 +40,7 @@ from everlog.events import (
 )
 from everlog.interfaces.common.front_end import FrontEnd, Notice
 from everlog.interfaces.common.plural import plural
+from everlog.store import typed
 
 _ENDINGS = (ModelReply.kind, ModelFailed.kind, TurnAbandoned.kind, TurnCancelled.kind, BudgetExceeded.kind)
 """Kinds of events that end a turn; the last one of a turn gives the reason of its end."""
@@ -57,22 +60,25 @@ class Narrator:
         """Pass each record that people should see to the front end."""
         for record in records:
             if record.type not in self._leave_out:
-                self._narrate(event_of(record), record.agent_id)
+                self._narrate(event_of(record), record)
 
     def on_error(self, error: EverlogError) -> None:
         """Pass the error to the front end."""
         self._front_end.error(error)
 
-    def _narrate(self, event: AnyEvent, agent_id: str) -> None:
+    def _narrate(self, event: AnyEvent, record: Record) -> None:
         match event:
             case UserMessage():
                 self._front_end.user_message(event.text, event.name)
             case MessageSent():
-                self._front_end.assistant_message(event.text, event.name or agent_id)
+                self._front_end.assistant_message(event.text, event.name or record.agent_id)
             case ModelReply():
                 self._reply(event)
             case FunctionResult():
                 self._result(event)
+            case ApprovalRequested():
+                about, text = notice_of(event) or ("unknown", "")
+                self._front_end.notice(about, f"{text}: `everlog approve {typed(record.agent_id)} {record.seq}`")
             case _:
                 if (noticed := notice_of(event)) is not None:
                     self._front_end.notice(*noticed)
@@ -114,11 +120,11 @@ def abandon_code(records: Iterable[Record], turn: int) -> str:
 
 
 def silence(records: Sequence[Record], turn: int) -> str:
-    """Return why the user got no message in a turn that was not given up; empty if there was one. `records` must hold
-    the turn to its end.
+    """Return why the user got no message in a turn that was not given up; empty if there was one, or if a call waits
+    for an approval. `records` must hold the turn to its end.
     """
     own = [record for record in records if record.turn == turn]
-    if any(record.type == MessageSent.kind for record in own):
+    if any(record.type in {MessageSent.kind, ApprovalRequested.kind} for record in own):
         return ""
     replies = [event for record in own if isinstance(event := event_of(record), ModelReply)]
     if replies and "unread" in replies[-1].repair:
@@ -139,6 +145,10 @@ def notice_of(event: AnyEvent) -> tuple[Notice, str] | None:
     match event:
         case SystemAlert(source="memory_pressure"):
             return "memory_pressure", "memory pressure: the agent was warned"
+        case ApprovalRequested():
+            return "approval_requested", f"{event.name} waits for the approval of a person"
+        case ApprovalDecided():
+            return "approval_decided", f"{event.name} was {event.decision}{': ' + event.text if event.text else ''}"
         case Heartbeat() if event.reason != "manual":
             return "heartbeat", f"♥ {event.reason.replace('_', ' ')}"
         case Summary():

@@ -68,6 +68,8 @@ NOTICES: Mapping[Notice, str] = {
     "turn_abandoned": "yellow",
     "turn_cancelled": "yellow",
     "heartbeat": "dim",
+    "approval_requested": "bold yellow",
+    "approval_decided": "yellow",
     "unknown": "dim",
 }
 """Colours of the notices that are shown. The others come with an error, or a person caused them."""
@@ -130,8 +132,10 @@ def _detail(record: Record) -> str:
         case "function_result":
             state = "ok" if payload.get("ok", True) else "failed"
             return f"{payload.get('name')}: {state}" + (f", {text}" if text else "")
-        case "function_started":
+        case "function_started" | "approval_requested":
             return call_text(payload["name"], payload.get("arguments", ""))
+        case "approval_decided":
+            return f"{payload['name']} {payload['decision']}" + (f": {text}" if text else "")
         case "memory_edited":
             return f"{payload.get('label')} {payload.get('operation')}: {text}"
         case "document_loaded" | "document_removed":
@@ -246,8 +250,8 @@ class TerminalFrontEnd(FrontEnd):
         self._out.print(self._labelled_text(Text("    " if below else "  "), line), soft_wrap=True)
 
     def notice(self, about: Notice, text: str) -> None:
-        """Show a turn that was given up; other notices only if `verbose`."""
-        if about not in NOTICES or not (self._verbose or about == "turn_abandoned"):
+        """Show a turn that was given up and a call that waits for a person; other notices only if `verbose`."""
+        if about not in NOTICES or not (self._verbose or about in {"turn_abandoned", "approval_requested"}):
             return
         cancelled = about == "turn_cancelled" and self._streaming.drop()
         self._note(CANCELLED if cancelled else text, NOTICES[about])

@@ -149,6 +149,8 @@ _NOTICED = {
     "context_trimmed": ("trimmed", "yellow"),
     "summary_expanded": ("summary", "bold yellow"),
     "turn_cancelled": ("cancelled", "yellow"),
+    "approval_requested": ("waits", "bold yellow"),
+    "approval_decided": ("decided", "yellow"),
     "unknown": ("unknown", "dim"),
 }
 """Labels of notices; any other notice is a failure."""

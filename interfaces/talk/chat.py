@@ -45,6 +45,7 @@ from everlog.interfaces.talk.waiting_notice import WaitingNotice, endpoint_of
 from everlog.interfaces.talk.written_text import edited_text, file_text
 from everlog.store import name_of, typed_path
 
+SEQ_DIGITS_MAX = 18
 RESUBSCRIBE_S = 1
 """Seconds until a lost subscription is renewed: the host that ran the agent has died, and a new one starts."""
 GOODBYE = "Goodbye. The conversation is in the log."
@@ -123,6 +124,8 @@ class ChatSession:
             "/memorywarning": self._warn,
             "/pop": self._pop,
             "/retry": self._retry,
+            "/approve": self._approve,
+            "/refuse": self._refuse,
             "/rethink": self._rethink,
             "/dump": self._dump,
             "/model": self._model,
@@ -295,6 +298,26 @@ class ChatSession:
 
     async def _retry(self, _: str) -> None:
         await self._run(self._agent.retry(preview=self._preview), again=True)
+
+    async def _approve(self, rest: str) -> None:
+        if (call := self._waiting_call(rest)) is not None:
+            await self._run(self._agent.approve(call[0], reason=call[1], preview=self._preview))
+
+    async def _refuse(self, rest: str) -> None:
+        if (call := self._waiting_call(rest)) is not None:
+            await self._run(self._agent.refuse(*call, preview=self._preview))
+
+    def _waiting_call(self, rest: str) -> tuple[int, str] | None:
+        """Return the seq and the reason that were typed; without a seq, that of the oldest call that waits."""
+        seq, _, reason = rest.partition(" ")
+        if seq.isascii() and seq.isdecimal():
+            return int(seq[:SEQ_DIGITS_MAX]), reason.strip()
+        with self._pages.view() as view:
+            waiting = [row["seq"] for row in view.rows("approvals") if row["decision"] == "waiting"]
+        if not waiting:
+            self._print_problem("No call waits for your approval.")
+            return None
+        return min(waiting), rest.strip()
 
     async def _rethink(self, text: str) -> None:
         await self._agent.edit_last_thought(text)

@@ -33,6 +33,7 @@ from everlog.events import (
     Rating,
     Record,
     RecordsErased,
+    TurnsHidden,
     UserMessage,
     draft,
     event_of,
@@ -83,22 +84,12 @@ def an_event(chance: random.Random, seq: int) -> Event:
         lambda: PlanChanged(plan=target, item=chance.choice([0, 1]), change=chance.choice(["done", "failed"]), **told),
         lambda: PlanChanged(plan=target, item=0, change="postponed", start=time, text="late", **told),
         lambda: ImportanceRated(ratings=[Rating(target, chance.randint(1, 10))], **told),
-        lambda: ApprovalRequested(call_id="c", name=name, arguments="{}", expires_at=chance.choice([0, 7])),
-        lambda: ApprovalDecided(
-            request=target,
-            call_id="c",
-            name=name,
-            decision=chance.choice(["approved", "refused", "expired"]),
-            arguments="{}",
-            edited=chance.random() < 0.5,
-            text="why",
-        ),
         lambda: MemoriesWithdrawn(seqs=some(), withdrawn=chance.random() < 0.7),
         lambda: GenerationChosen(generation=chance.choice([1, 2])),
         lambda: MemoriesDerived(derivation="facts", from_seq=1, to_seq=seq, noted=1, **told),
         AgentCreated,
     )
-    weights = (3, 1, 1, 4, 2, 4, 4, 3, 3, 2, 2, 2, 2, 2, 2, 0.3, 1, 0.2)
+    weights = (3, 1, 1, 4, 2, 4, 4, 3, 3, 2, 2, 2, 2, 0.3, 1, 0.2)
     return chance.choices(makers, weights)[0]()
 
 
@@ -112,6 +103,20 @@ def log_of(agent_id: str, chance: random.Random) -> list[Record]:
         record = place(made, agent_id, seq, seq)
         records.append(tombstone(record) if seq > 2 and chance.random() < 0.02 else record)
     return records
+
+
+def approvals_of(agent_id: str, seq: int, chance: random.Random) -> list[Record]:
+    """Return records from `seq` on in which calls of an agent wait, and some of them are decided, or taken back."""
+    ask = ApprovalRequested(call_id="c", name="pay", arguments="{}", expires_at=chance.choice([0, 7]))
+    events: list[Event] = [ask, ask]
+    for request in (seq, seq, seq + 1, seq + 9)[: chance.randint(0, 4)]:
+        how = chance.choice(["approved", "refused", "expired"])
+        events.append(
+            ApprovalDecided(request=request, call_id="c", name="pay", decision=how, arguments="{}", edited=how < "b")
+        )
+    events += [TurnsHidden(turns=[1])] * chance.randint(0, 1)
+    made = [draft(e, event_id=uuid7(n, n), recorded_at=n * HOUR, turn=1, step=1) for n, e in enumerate(events, seq)]
+    return [place(one, agent_id, number, number) for number, one in enumerate(made, seq)]
 
 
 @st.composite
@@ -225,7 +230,10 @@ def check_items(rows: Sequence[dict[str, Any]], events: dict[int, DerivedEvent])
 def test_each_view_of_the_fleet_has_the_rows_of_each_agent() -> None:
     """For 100 random agents, each view of memories has exactly the rows of the agents' projections."""
     chance = random.Random(7)
-    records = [record for number in range(100) for record in log_of(f"agent {number}", chance)]
+    logs_of_all = {f"agent {number}": log_of(f"agent {number}", chance) for number in range(100)}
+    records = [
+        record for name, log in logs_of_all.items() for record in (*log, *approvals_of(name, len(log) + 1, chance))
+    ]
     erased = draft(RecordsErased(from_seq=1, to_seq=2), event_id=uuid7(1, 1), recorded_at=1, turn=0, step=0)
     records.append(place(erased, "z", 1, 1))  # as every store with tombstones has it
     table = pa.Table.from_batches([batch_of(records)])

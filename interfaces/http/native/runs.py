@@ -13,7 +13,7 @@ from starlette.responses import Response
 from everlog.actors.feed.run_lookup import RunRecords
 from everlog.actors.formats.reply_preview import Preview
 from everlog.actors.reply import Reply
-from everlog.actors.runtime import Run
+from everlog.actors.runtime import PreviewCallback, Run
 from everlog.events import (
     BadInput,
     Event,
@@ -38,6 +38,7 @@ from everlog.interfaces.http.runs.run_items import (
     ignore_preview,
     joined_items,
 )
+from everlog.interfaces.wire.approvals import DecisionBody
 from everlog.interfaces.wire.records import preview_shape
 from everlog.interfaces.wire.runs import (
     CallShape,
@@ -88,26 +89,34 @@ async def send_input(call: HttpCall) -> Any:
 async def retry_run(call: HttpCall) -> Any:
     """Exclude the newest message of a user and all that followed from the context, and send the message again."""
     handle = await call.agent()
-    return await _run_answer(call, handle.retry(preview=ignore_preview), call.body)
+    return await answer_run(call, handle.retry(preview=ignore_preview), call.body)
 
 
 async def resume_runs(call: HttpCall) -> Any:
     """Finish the turns that are not finished, and return the last one."""
     handle = await call.agent()
-    return await _run_answer(call, handle.resume(preview=ignore_preview), call.body)
+    return await answer_run(call, handle.resume(preview=ignore_preview), call.body)
 
 
 async def _answer(call: HttpCall, said: Event, options: SendMessageBody | SendInputBody) -> Any:
     handle = await call.agent()
-    run = handle.send(said, preview=ignore_preview if _streams(call, options) else None)
-    return await _run_answer(call, run, options)
+    run = handle.send(said, preview=preview_of(call, options))
+    return await answer_run(call, run, options)
 
 
 def _streams(call: HttpCall, options: Any) -> bool:
     return bool(options.stream) or EVENT_STREAM in call.request.headers.get("accept", "")
 
 
-async def _run_answer(call: HttpCall, run: Run, options: SendMessageBody | SendInputBody | RunOptionsBody) -> Any:
+def preview_of(call: HttpCall, options: Any) -> PreviewCallback | None:
+    """Return the callback for previews of a run; None if its answer is no stream. The stream itself has them."""
+    return ignore_preview if _streams(call, options) else None
+
+
+async def answer_run(
+    call: HttpCall, run: Run, options: SendMessageBody | SendInputBody | RunOptionsBody | DecisionBody
+) -> Any:
+    """Answer with a run: as a stream, whole when it has ended, or as accepted."""
     if _streams(call, options):
         events = _events(call, run.event_id, await begun_items(run))
         return EventStreamResponse(call.service, call.caller, events, {"Location": _address(call, run.event_id)})

@@ -1,10 +1,11 @@
 """The table of the native API: every route, with its role and shapes."""
 
 from everlog.interfaces.http.core.routes import EVENT_STREAM, JSON, Route, RouteTable
-from everlog.interfaces.http.native import agents, memory, records, runs
+from everlog.interfaces.http.native import agents, approvals, memory, records, runs
 from everlog.interfaces.http.native.feed_table import FEED
-from everlog.interfaces.http.native.resource_table import AGENT, AGENTS, RESOURCES
+from everlog.interfaces.http.native.resource_table import AGENT, AGENTS, API, RESOURCES
 from everlog.interfaces.wire import agents as agent_shapes
+from everlog.interfaces.wire import approvals as approval_shapes
 from everlog.interfaces.wire import memory as memory_shapes
 from everlog.interfaces.wire import runs as run_shapes
 from everlog.interfaces.wire.agents import DeleteQuery, Done, MomentQuery
@@ -31,6 +32,8 @@ RUNS: RouteTable = (
           body=run_shapes.RunOptionsBody, answer=run_shapes.RunShape, statuses=(202,), media=_BOTH),
     Route("POST", f"{AGENT}/resume", runs.resume_runs, "Finish unfinished turns", "talk",
           body=run_shapes.RunOptionsBody, answer=run_shapes.RunShape, statuses=(202,), media=_BOTH),
+    Route("POST", f"{AGENT}/approvals/{{call}}", approvals.decide, "Decide a call that waits for an approval", "talk",
+          body=approval_shapes.DecisionBody, answer=run_shapes.RunShape, statuses=(202,), media=_BOTH),
     Route("POST", f"{AGENT}/undo", runs.undo_turns, "Exclude the newest turns from the context", "talk",
           body=run_shapes.UndoBody, answer=run_shapes.TurnNumbers),
     Route("POST", f"{AGENT}/thought", runs.rewrite_thought, "Replace the newest thought", "talk",
@@ -59,6 +62,8 @@ OF_AGENTS: RouteTable = (
 )  # fmt: skip
 
 READING: RouteTable = (
+    Route("GET", f"{API}/approvals", approvals.show_approvals, "List calls that wait for an approval",
+          query=approval_shapes.ApprovalQuery, answer=approval_shapes.ApprovalPage),
     Route("GET", f"{AGENT}/records", records.list_records, "List records", query=memory_shapes.RecordQuery,
           answer=memory_shapes.RecordPage),
     Route("GET", f"{AGENT}/records/{{seq}}", records.show_record, "Show a record", answer=HttpRecord),

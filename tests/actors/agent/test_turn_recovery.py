@@ -5,7 +5,6 @@ twice.
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -14,12 +13,10 @@ import pytest
 from everlog.actors.functions.tools import Tool, tool
 from everlog.actors.ports.effects import ModelResponse
 from everlog.actors.replay.rebuild_check import rebuild, verify
-from everlog.events import Draft, FunctionResult, ModelReply, Record, UserMessage, event_of
-from everlog.store import MemoryStore
-from tests.support.agent_world import Line, World, completion, kinds, say, users
+from everlog.events import FunctionResult, ModelReply, Record, UserMessage, event_of
+from tests.support.agent_world import Line, World, completion, kinds, say
+from tests.support.agents.cut_logs import commits_of, cut, finish
 from tests.support.seeds import few_and_all, pick
-
-FIELDS = Draft.__struct_fields__
 
 
 class Post:
@@ -109,40 +106,6 @@ def conversation(post: Post) -> World:
         asyncio.run(world.tell(text))
         assert not world.model.lines, text
     return world
-
-
-def cut(world: World, commits: int) -> World:
-    """Return a new process over a store that holds only the first `commits` commits."""
-    store = MemoryStore()
-    store.register("sam")
-    log = store.open("sam", "copy")
-    for number, commit in commits_of(world.log()):
-        if number <= commits:
-            drafts = [Draft(**{field: getattr(record, field) for field in FIELDS}) for record in commit]
-            log.append("sam", log.head("sam").seq, drafts)
-    log.close()
-    world = world.restarted()
-    other = World(store=store, tools=users(world))
-    other.clock.at, other.ids.count = world.clock.at, world.ids.count
-    other.settings = world.settings
-    return other
-
-
-def commits_of(records: Iterable[Record]) -> list[tuple[int, list[Record]]]:
-    return [(number, list(commit)) for number, commit in groupby(records, key=lambda record: record.commit)]
-
-
-def finish(world: World) -> list[Record]:
-    """Activate the agent, finish its open turns and return the new records."""
-    heard: list[Record] = []
-
-    async def run() -> None:
-        async with world.system.agent("sam", world.settings, on_commit=heard.extend) as agent:
-            await agent.run()
-            assert agent.waiting == 0
-
-    asyncio.run(run())
-    return heard
 
 
 def assert_well_formed(request: bytes) -> None:

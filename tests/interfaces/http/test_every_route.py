@@ -57,6 +57,8 @@ ENTRIES: dict[str, Entry] = {
     f"POST {A}/summarize": Entry(),
     f"POST {A}/undo_summary": Entry(),
     f"POST {A}/undo": Entry({}),
+    "GET /api/v1/approvals": Entry(query="decided=true"),
+    f"POST {A}/approvals/{{call}}": Entry({"decision": "approve"}),
     f"GET {A}/records": Entry(),
     f"GET {A}/records/{{seq}}": Entry(),
     f"GET {A}/stream": Entry(query="after=0"),
@@ -204,12 +206,16 @@ async def _prepared(server: Served, key: Headers) -> dict[str, Any]:
     assert (await server.client.put("/api/v1/sources/books/documents/old", **upload)).status_code == 201
     job = await server.call("POST", "/agents/sam/verify", {}, headers=key, status=202)
     hook = await server.call("POST", "/webhooks", {"url": HOOK}, headers=key, status=201)
+    for rules in ([{"function": "send_message"}], []):
+        await server.call("PATCH", "/agents/sam", {"settings": {"approvals": rules}}, headers=key, status=200)
+        await server.call("POST", "/agents/sam/messages", {"text": "A pin?"}, headers=key, status=200)
+    (waiting,) = (await server.call("GET", "/approvals", headers=key, status=200))["approvals"]
     blocks = await server.call("GET", "/agents/sam/blocks", headers=key, status=200)
     export = await server.client.get("/api/v1/agents/sam/export", headers=key)
     return {
         **values, "memory": made["memory"], "fact": noted["seq"], "plan": plan["seq"], "timer": "t", "block": "team",
         "source": "books", "document": "doc", "job": job["job"], "label": blocks["blocks"][0]["label"],
-        "projection": "turns", "export": export.content, "webhook": hook["id"],
+        "call": waiting["seq"], "projection": "turns", "export": export.content, "webhook": hook["id"],
     }  # fmt: skip
 
 

@@ -1,0 +1,78 @@
+"""`everlog approvals`, `approve` and `refuse`: what waits is listed with its exact call, and decided once."""
+
+import json
+
+from tests.support.cli.command_line import Line, completion
+
+SAILS = ("core_memory_append", {"name": "human", "content": "Sails."})
+
+
+def asked(cli: Line) -> int:
+    """Let sam make a call that waits, and return its number."""
+    cli.ok("create", "sam", "--model", "script")
+    cli.ok("configure", "sam", "--approval", "ask core_memory_*", "--approval-time", "2d")
+    cli.script.answers = [completion(SAILS), completion(("send_message", {"message": "Noted."}))]
+    shown = cli.ok("send", "sam", "I sail")
+    (row,) = cli.json("approvals")
+    assert f"everlog approve sam {row['seq']}" in shown
+    return int(row["seq"])
+
+
+def test_a_call_is_listed_and_approved(cli: Line) -> None:
+    """The list shows the exact call, since when it waits and until when; after the approval it has run, and the list
+    of decided calls says so.
+    """
+    seq = asked(cli)
+    listed = cli.ok("approvals")
+    assert f'sam  {seq}  core_memory_append(name="human", content="Sails.")' in listed
+    assert "waits since" in listed
+    assert f"`everlog approve sam {seq}`" in listed
+    assert "Noted." in cli.ok("approve", "sam", str(seq), "--reason", "Yes.")
+    assert "Sails." in cli.ok("memory", "sam")
+    assert cli.ok("approvals") == "No call waits for an approval.\n"
+    (row,) = cli.json("approvals", "sam", "--decided")
+    assert (row["decision"], row["reason"], row["edited"]) == ("approved", "Yes.", None)
+    assert cli.ok("verify", "sam")
+
+
+def test_a_call_is_refused_and_cannot_be_approved_afterwards(cli: Line) -> None:
+    """The first decision holds; the second is an error that names it."""
+    seq = str(asked(cli))
+    assert "Noted." in cli.ok("refuse", "sam", seq, "--reason", "No.")
+    assert "Sails." not in cli.ok("memory", "sam")
+    assert "was refused at" in cli.fails("approve", "sam", seq)
+
+
+def test_other_arguments_run_instead(cli: Line) -> None:
+    """The call runs with the arguments of the person; arguments that are no object are an error, and nothing is
+    decided.
+    """
+    seq = str(asked(cli))
+    for wrong in ("[1]", "{"):
+        code, _, said = cli("approve", "sam", seq, "--arguments", wrong)
+        assert (code, "--arguments" in said) == (2, True)
+    assert "content" in cli.fails("approve", "sam", seq, "--arguments", '{"name": "human"}')
+    given = {"name": "human", "content": "Rows."}
+    cli.ok("approve", "sam", seq, "--arguments", json.dumps(given), "--always")
+    assert "Rows." in cli.ok("memory", "sam")
+    (row,) = cli.json("approvals", "--decided")
+    assert json.loads(row["edited"]) == given
+    assert "allow core_memory_append" in cli.ok("configure", "sam")
+
+
+def test_rules_are_checked_and_shown(cli: Line) -> None:
+    """A rule has a decision and a function; `none` removes all rules."""
+    cli.ok("create", "sam")
+    for wrong in ("delete *", "ask", "refuse pay to", ""):
+        assert "A rule about approvals is" in cli.fails("configure", "sam", "--approval", wrong)
+    changed = cli.ok("configure", "sam", "--approval", "ask *", "--approval", "refuse http_* url=*example*")
+    assert changed == "approvals: none -> ask *; refuse http_* url=*example*\n"
+    assert "-> none" in cli.ok("configure", "sam", "--approval", "none")
+
+
+def test_a_wrong_name_makes_no_agent(cli: Line) -> None:
+    """No command creates an agent, and an unknown one is no empty list."""
+    cli.ok("create", "sam")
+    for command in (("approvals", "ann"), ("approve", "ann", "3"), ("refuse", "ann", "3")):
+        assert "'ann'" in cli.fails(*command)
+    assert len(cli.json("agents")) == 1
