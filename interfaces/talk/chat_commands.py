@@ -46,7 +46,7 @@ COMMANDS = (
     ChatCommand("/pop", "[N]", "undo the last N turns: the model no longer sees them (default: 1)", "text"),
     ChatCommand("/retry", "", "undo your last message, and send it again"),
     ChatCommand("/approve", "[SEQ]", "let a call run that waits for your approval (default: the oldest)", "text"),
-    ChatCommand("/refuse", "[SEQ] [REASON]", "refuse a call that waits: it never runs", "text"),
+    ChatCommand("/refuse", "[SEQ WHY]", "refuse a call that waits: it never runs", "text"),
     ChatCommand("/rethink", "TEXT", "replace the agent's last thought with TEXT", "text"),
     ChatCommand("/dump", "[N]", "show the last N messages as the model sees them (default: all)", "text"),
     ChatCommand("/model", "[NAME]", "show the model; with NAME, use that model from now on", "model"),
