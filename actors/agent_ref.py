@@ -155,27 +155,31 @@ class AgentRef:
         arguments: Mapping[str, Any] | None = None,
         reason: str = "",
         always: bool = False,
+        event_id: str | None = None,
         preview: PreviewCallback | None = None,
     ) -> Run:
         """Approve a call that waits: it runs, and the model answers. Return a `Run`, as `send` does.
 
         `request`: seq of its `approval_requested`. `arguments`: those to run the call with; None: those that the model
-        gave. `reason`: words for the model. `always`: calls of the function need no approval from now on. Raises
-        AlreadyDecided if the call was decided or its time is over, BadInput for an unknown request and for arguments
-        that the function does not take.
+        gave. `reason`: words for the model. `always`: calls of the function need no approval from now on. `event_id`:
+        as for `send`. Raises AlreadyDecided if the call was decided or its time is over, BadInput for an unknown
+        request and for arguments that the function does not take.
         """
         text = "" if arguments is None else msgspec.json.encode(arguments).decode()
         decision = Decision(request=request, approve=True, arguments=text, reason=reason, always=always)
-        return self._decide(decision, preview)
+        return self._decide(decision, event_id, preview)
 
-    def refuse(self, request: int, reason: str = "", *, preview: PreviewCallback | None = None) -> Run:
+    def refuse(
+        self, request: int, reason: str = "", *, event_id: str | None = None, preview: PreviewCallback | None = None
+    ) -> Run:
         """Refuse a call that waits: it never runs, and the model answers. Return a `Run`, and raise, as `approve`
         does.
         """
-        return self._decide(Decision(request=request, approve=False, reason=reason), preview)
+        return self._decide(Decision(request=request, approve=False, reason=reason), event_id, preview)
 
-    def _decide(self, decision: Decision, preview: PreviewCallback | None) -> Run:
-        command = self._sender.command(commands.DecideApproval, decision=decision, preview=preview is not None)
+    def _decide(self, decision: Decision, event_id: str | None, preview: PreviewCallback | None) -> Run:
+        given = {"id": event_id} if event_id else {}
+        command = self._sender.command(commands.DecideApproval, decision=decision, preview=preview is not None, **given)
         return self._sender.run(command, preview)
 
     async def cancel(self, *, all_turns: bool = False, turn: int = 0) -> Sequence[int]:

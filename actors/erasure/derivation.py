@@ -7,7 +7,7 @@ bring back what it deleted.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from everlog.actors.erasure.record_words import SoughtWords, Words, added_words, pieces_of_json, words_of
@@ -17,6 +17,8 @@ from everlog.actors.functions.memory_functions import MEMORY_FUNCTIONS
 from everlog.events import (
     AgentConfigured,
     AgentCreated,
+    ApprovalDecided,
+    ApprovalRequested,
     ArchivalInserted,
     ArchivalUpdated,
     DerivationReplied,
@@ -44,6 +46,7 @@ _FOLLOWING = frozenset(
     for kind in (
         ModelReply, ReplyRejected, ModelFailed, ModelSwitched, FunctionStarted, FunctionResult, MessageSent,
         MemoryEdited, ArchivalInserted, ArchivalUpdated, TimerSet, Summary, SystemAlert, ReplyRethought, Heartbeat,
+        ApprovalRequested,
     )
 )  # fmt: skip
 """Kinds of records that hold words and that a turn can make."""
@@ -51,6 +54,8 @@ _STORED = frozenset(
     kind.kind for kind in (MemoryEdited, ArchivalInserted, ArchivalUpdated, Summary, DocumentLoaded, SummaryExpanded)
 )
 """Kinds of records whose words are kept to be said again: all words of such a record are looked for."""
+_WITH_ARGUMENTS = frozenset(kind.kind for kind in (FunctionStarted, ApprovalRequested, ApprovalDecided))
+"""Kinds of records that repeat the arguments of a call."""
 _RESTING = frozenset((*DERIVED, DerivationReplied.kind))
 """Kinds of records that name the records that they rest on, or that a model was shown."""
 _REPLIES = frozenset(kind.kind for kind in (ModelReply, MessageSent, ReplyRejected))
@@ -88,7 +93,9 @@ class CauseTracker:
         """Return the seq of the taken record that caused a later one; 0 for none."""
         if record.type == Summary.kind and (covered := self._covered(payload)):
             return covered
-        if record.type in _RESTING and (source := self._source(payload)):
+        if record.type == ApprovalDecided.kind and (request := self._among([payload.get("request", 0)])):
+            return request
+        if record.type in _RESTING and (source := self._among(payload.get("sources", ()))):
             return source
         if record.type == ArchivalUpdated.kind and (stored := self._memories.get(payload.get("memory_id", ""))):
             return stored
@@ -105,12 +112,12 @@ class CauseTracker:
         found = self._seqs[place] if place < len(self._seqs) else 0
         return found if found <= payload.get("covers_to", 0) else 0
 
-    def _source(self, payload: Mapping[str, Any]) -> int:
-        """Return the first source that is taken; 0 for none."""
-        for source in payload.get("sources", ()):
-            place = bisect_left(self._seqs, source)
-            if place < len(self._seqs) and self._seqs[place] == source:
-                return int(source)
+    def _among(self, seqs: Iterable[int]) -> int:
+        """Return the first of some seqs whose record is taken; 0 for none."""
+        for seq in seqs:
+            place = bisect_left(self._seqs, seq)
+            if place < len(self._seqs) and self._seqs[place] == seq:
+                return int(seq)
         return 0
 
 
@@ -170,7 +177,7 @@ class WordSource:
             for call in payload.get("calls", ()):
                 for piece in pieces_of_json(call["arguments"]):
                     yield words_of(piece)
-        if record.type == FunctionStarted.kind:
+        if record.type in _WITH_ARGUMENTS:
             for piece in pieces_of_json(payload.get("arguments", "")):
                 yield words_of(piece)
 

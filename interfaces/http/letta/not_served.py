@@ -7,7 +7,6 @@ CODE = (
     "Code is not taken over HTTP: functions are written in Python and given to all agents by the operator, with "
     "`everlog serve --tools FILE` (docs/how_to/write_a_function.md)."
 )
-APPROVALS = "Calls that wait for an approval are not supported yet: what a function may do is granted by the operator."
 CONVERSATIONS = "A conversation is its messages in the agent's log: it has no settings, and is not deleted alone."
 
 REASONS: dict[tuple[Method, str], tuple[int, str]] = {
@@ -17,7 +16,6 @@ REASONS: dict[tuple[Method, str], tuple[int, str]] = {
         "Messages stay in the log: undo turns (POST /api/v1/agents/{name}/undo), or fork the agent.",
     ),
     ("PATCH", "/v1/agents/{agent_id}/messages/{message_id}"): (501, "What was said is never edited."),
-    ("PATCH", "/v1/agents/{agent_id}/tools/approval/{tool_name}"): (501, APPROVALS),
     ("POST", "/v1/agents/{agent_id}/tools/{tool_name}/run"): (501, "Only agents call their functions."),
     ("POST", "/v1/tools/"): (403, CODE),
     ("PUT", "/v1/tools/"): (403, CODE),

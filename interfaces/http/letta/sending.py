@@ -8,8 +8,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+import msgspec
+
+from everlog.actors.agent_ref import AgentRef
 from everlog.actors.feed.run_lookup import RunRecords, status_of_ended
-from everlog.events import Event, Record
+from everlog.actors.runtime import PreviewCallback, Run
+from everlog.events import ApprovalDecided, Event, Record
 from everlog.events.times import moment
 from everlog.interfaces.http.core.event_streams import EventStreamResponse
 from everlog.interfaces.http.core.idempotency import KEY_CHARS_MAX, ids_of_key
@@ -142,20 +146,46 @@ async def _begun(
     is_repeat = repeat is not None or bool(key)
     other = await written_by_another(service, digest, is_repeat=is_repeat)
     if other:
-        return await _joined(call, await to(), other, sent.event)
+        stream = await to()
+        return await _joined(call, stream, other, await _found(call, stream, sent.event))
     async with in_flight(service, digest, is_repeat=is_repeat) as written:
         stream = await to()
+        said = await _found(call, stream, sent.event)
         if body.max_steps is not None:
             await _check_steps(call, stream, body.max_steps)
-        event_id, before = await _id_of(call, stream, sent.event, key, repeat)
+        event_id, before = await _id_of(call, stream, said, key, repeat)
         if before:
             written.value = event_id
-            return await _joined(call, stream, event_id, sent.event)
+            return await _joined(call, stream, event_id, said)
         handle = service.system.handle(stream, by=call.caller.key_id)
-        run = handle.send(sent.event, event_id=event_id, preview=ignore_preview if previews else None)
+        run = _run_of(handle, said, event_id, ignore_preview if previews else None)
         items = await begun_items(run)
         written.value = event_id
     return BegunRun(stream, input_of_run(run), items, joined=False)
+
+
+async def _found(call: HttpCall, stream: str, said: Event) -> Event:
+    """Return an input as the log would have it: a decision with the seq of its call. Raises the refusal of a decision
+    about a call that did not ask.
+    """
+    if not isinstance(said, ApprovalDecided):
+        return said
+    rows = await viewed(call, stream, lambda view: view.rows("approvals"))
+    mine = [row for row in rows if row["call_id"] == said.call_id]
+    row = max(mine, key=lambda row: (row["decision"] == "waiting", row["seq"]), default=None)
+    if row is None:
+        raise refused(f"No call {said.call_id[:80]!r} of this agent waits for an approval.")
+    arguments = row["arguments"] if said.decision == "approved" else ""
+    return msgspec.structs.replace(said, request=row["seq"], name=row["name"], arguments=arguments)
+
+
+def _run_of(handle: AgentRef, said: Event, event_id: str, preview: PreviewCallback | None) -> Run:
+    """Send an input to an agent, and return what follows."""
+    if not isinstance(said, ApprovalDecided):
+        return handle.send(said, event_id=event_id, preview=preview)
+    if said.decision == "approved":
+        return handle.approve(said.request, reason=said.text, event_id=event_id, preview=preview)
+    return handle.refuse(said.request, said.text, event_id=event_id, preview=preview)
 
 
 async def _joined(call: HttpCall, stream: str, event_id: str, said: Event) -> BegunRun:

@@ -90,6 +90,8 @@ AGENTS: RouteTable = (
           answer=LettaAgent),
     Route("PATCH", f"{A}/tools/detach/{{tool_id}}", tools.detach_tool, "Detach a function", "admin",
           answer=LettaAgent),
+    Route("PATCH", f"{A}/tools/approval/{{tool_name}}", tools.require_approval, "Let a function wait for approvals",
+          "admin", query=tools.LettaApprovalFlag, body=tools.LettaApprovalFlag, answer=LettaAgent),
     Route("GET", "/v1/tools/", tools.list_tools, "List functions", query=tools.LettaToolQuery,
           answer=list[LettaTool]),
     Route("GET", "/v1/tools/{tool_id}", tools.show_tool, "Show a function", answer=LettaTool),

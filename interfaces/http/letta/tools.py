@@ -6,9 +6,13 @@ taken over HTTP.
 
 from collections.abc import Sequence
 
+import msgspec
+
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.functions.memgpt_functions import BUILTIN
 from everlog.actors.functions.memory_functions import MEMORY_FUNCTIONS, NAMES
+from everlog.actors.rules.approval_rules import with_rule
+from everlog.events import ApprovalRule
 from everlog.interfaces.http.core.routes import HttpCall, not_found
 from everlog.interfaces.http.letta.agent_states import LettaAgent, LettaTool, agent_state, tool_of, tools_of
 from everlog.interfaces.http.letta.letta_calls import (
@@ -19,6 +23,12 @@ from everlog.interfaces.http.letta.letta_calls import (
     refused,
     viewed,
 )
+
+
+class LettaApprovalFlag(msgspec.Struct, frozen=True, kw_only=True):
+    """Choice for the calls of a function; the client sends it twice."""
+
+    requires_approval: bool | None = None
 
 
 class LettaToolQuery(LettaPageQuery, frozen=True, kw_only=True):
@@ -58,6 +68,20 @@ async def detach_tool(call: HttpCall) -> LettaAgent:
         if tool.name not in NAMES:
             raise refused(f"{tool.name!r} is a function that all agents of this server have: it cannot be taken away.")
         await _configure(call, stream, [name for name in NAMES if name in had and name != tool.name])
+    return await agent_state(call, stream)
+
+
+async def require_approval(call: HttpCall) -> LettaAgent:
+    """Let the calls of a function wait for a person's approval, or let them run."""
+    stream, name = await agent_stream(call), call.params["tool_name"]
+    wanted = call.query.requires_approval if call.body.requires_approval is None else call.body.requires_approval
+    if wanted is None:
+        raise refused("`requires_approval` is missing: true or false.")
+    config = await viewed(call, stream, lambda view: view.context().config)
+    if name not in {function.name for function in config.functions}:
+        raise not_found(f"function {name[:80]!r} of this agent")
+    rules = with_rule(config.approvals, ApprovalRule(name, "ask" if wanted else "allow"))
+    await (await agent_ref(call, stream)).configure(Settings(approvals=rules))
     return await agent_state(call, stream)
 
 

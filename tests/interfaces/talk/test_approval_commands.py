@@ -76,3 +76,16 @@ def test_a_wrong_name_makes_no_agent(cli: Line) -> None:
     for command in (("approvals", "ann"), ("approve", "ann", "3"), ("refuse", "ann", "3")):
         assert "'ann'" in cli.fails(*command)
     assert len(cli.json("agents")) == 1
+
+
+def test_erased_words_are_gone_from_the_call_that_waited(cli: Line) -> None:
+    """An erasure of a message takes the request, the decision and the outcome of the call that repeats its words."""
+    seq = str(asked(cli))
+    cli.ok("approve", "sam", seq, "--arguments", '{"name": "human", "content": "Sails a kxqz-4711."}')
+    assert "kxqz-4711" in cli.ok("events", "sam", "--json")
+    cli.ok("erase", "sam", "--match", "kxqz-4711", "--derived", "--yes")
+    assert "kxqz-4711" not in cli.ok("events", "sam", "--json")
+    cli.ok("erase", "sam", "--match", "I sail", "--derived", "--yes")
+    left = cli.ok("events", "sam", "--json")
+    assert '"arguments":"{\\"name' not in left
+    assert cli.ok("verify", "sam")

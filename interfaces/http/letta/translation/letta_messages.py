@@ -13,6 +13,8 @@ import msgspec
 from everlog.actors.formats.call_arguments import arguments_read
 from everlog.actors.ports.agent_constants import SEND_MESSAGE
 from everlog.events import (
+    ApprovalDecided,
+    ApprovalRequested,
     Call,
     FunctionResult,
     Heartbeat,
@@ -90,6 +92,30 @@ class LettaToolCallMessage(LettaMessage, frozen=True, tag="tool_call_message"):
     tool_calls: Sequence[LettaToolCall]
 
 
+class LettaApprovalRequest(LettaMessage, frozen=True, tag="approval_request_message"):
+    """Call that waits for a person's approval."""
+
+    tool_call: LettaToolCall
+    tool_calls: Sequence[LettaToolCall]
+
+
+class LettaDecidedCall(msgspec.Struct, frozen=True, kw_only=True):
+    """Decision about one call."""
+
+    approve: bool
+    tool_call_id: str
+    reason: str | None
+    type: str = "approval"
+
+
+class LettaApprovalResponse(LettaMessage, frozen=True, tag="approval_response_message"):
+    """Decision of a person, or the end of the time for one."""
+
+    approve: bool
+    approvals: Sequence[LettaDecidedCall]
+    reason: str | None = None
+
+
 class LettaToolReturn(msgspec.Struct, frozen=True, kw_only=True):
     """Result of a call."""
 
@@ -134,6 +160,13 @@ def messages_of(record: Record, ids: LettaIds, run_id: str | None = None) -> Seq
         return (LettaUserMessage(content=event.text, conversation_id=event.conversation or None, **common),)
     if isinstance(event, FunctionResult):
         return _result(event, common)
+    if isinstance(event, ApprovalRequested):
+        call = LettaToolCall(name=event.name, arguments=event.arguments, tool_call_id=event.call_id)
+        return (LettaApprovalRequest(tool_call=call, tool_calls=[call], **common),)
+    if isinstance(event, ApprovalDecided):
+        approve, reason = event.decision == "approved", event.text or None
+        decided = LettaDecidedCall(approve=approve, tool_call_id=event.call_id, reason=reason)
+        return (LettaApprovalResponse(approve=approve, reason=reason, approvals=[decided], **common),)
     if isinstance(event, MessageSent):  # one that belongs to a call is shown with the reply that called
         imported = not event.call_id
         return (LettaAssistantMessage(content=event.text, **common | {"name": event.name or None}),) if imported else ()
@@ -154,6 +187,7 @@ _SHOWN = frozenset(
     kind.kind
     for kind in (
         ModelReply, UserMessage, FunctionResult, MessageSent, Summary, SystemAlert, Heartbeat, UserLogin,
+        ApprovalRequested, ApprovalDecided,
     )
 )  # fmt: skip
 """Kinds of records that have messages."""

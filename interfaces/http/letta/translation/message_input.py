@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from everlog.actors.ports.agent_constants import SEND_MESSAGE
-from everlog.events import Event, SystemAlert, UserMessage
+from everlog.events import ApprovalDecided, Event, SystemAlert, UserMessage
 from everlog.interfaces.http.letta.letta_calls import refused
 
 
@@ -18,6 +18,15 @@ class LettaContent(msgspec.Struct, frozen=True, kw_only=True):
 
     type: str
     text: str = ""
+
+
+class LettaApproval(msgspec.Struct, frozen=True, kw_only=True):
+    """Decision about a call that waits."""
+
+    approve: bool
+    tool_call_id: str
+    type: str = "approval"
+    reason: str | None = None
 
 
 class LettaInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +38,10 @@ class LettaInput(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None = None
     otid: str | None = None
     group_id: str | None = None
+    approvals: list[LettaApproval] | None = None
+    approve: bool | None = None
+    approval_request_id: str | None = None
+    reason: str | None = None
 
 
 class LettaMessageBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -110,10 +123,12 @@ def input_of(body: LettaMessageBody, conversation: str = "") -> SentInput:
         messages = [LettaInput(role="user", content=body.input)]
     if not messages:
         raise refused("`messages` is empty.")
+    if any(message.type == "approval" for message in messages):
+        return _decision_of(messages)
     said: dict[str, list[str]] = {"user": [], "system": []}
     for message in messages:
         if message.type not in {None, "message"}:
-            raise refused(f"Messages of the type {message.type!r} are not supported: no call waits for a client.")
+            raise refused(f"Messages of the type {message.type!r} are not supported: no client runs functions.")
         if message.role not in said:
             raise refused(f"A client sends messages of the roles user and system, not {message.role!r}.")
         if message.group_id:
@@ -133,6 +148,22 @@ def input_of(body: LettaMessageBody, conversation: str = "") -> SentInput:
         text=user, name=next(iter(names), ""), note=system, conversation=conversation, ref=otids[0] if otids else ""
     )
     return SentInput(event, key)
+
+
+def _decision_of(messages: Sequence[LettaInput]) -> SentInput:
+    """Return the decision of a request: without the seq of its call, which `sending.py` finds by the call's id."""
+    approvals = messages[0].approvals or []
+    if len(messages) != 1 or len(approvals) != 1 or approvals[0].type != "approval":
+        raise refused(
+            "An approval is one message with one decision in `approvals`, by `tool_call_id`: each call that waits is "
+            "decided by a request of its own."
+        )
+    one = approvals[0]
+    decided = ApprovalDecided(
+        text=one.reason or "", request=0, call_id=one.tool_call_id, name="",
+        decision="approved" if one.approve else "refused",
+    )  # fmt: skip
+    return SentInput(decided, messages[0].otid or "")
 
 
 def _text(content: str | Sequence[LettaContent] | None) -> str:

@@ -10,7 +10,7 @@ from everlog.events import ModelFailed, ModelReply, Record, UserMessage, event_o
 from everlog.interfaces.http.letta.translation.letta_ids import LettaIds
 from everlog.interfaces.http.letta.translation.run_streams import stop_reason_of
 
-COMPLETED = ("end_turn", "max_steps")
+COMPLETED = ("end_turn", "max_steps", "requires_approval")
 """Reasons for which a run counts as completed."""
 
 

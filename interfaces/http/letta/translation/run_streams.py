@@ -12,7 +12,16 @@ import msgspec
 
 from everlog.actors.formats.reply_preview import Preview
 from everlog.actors.reply import Reply
-from everlog.events import BudgetExceeded, ModelFailed, ModelReply, Record, TurnAbandoned, event_of, is_erased
+from everlog.events import (
+    ApprovalRequested,
+    BudgetExceeded,
+    ModelFailed,
+    ModelReply,
+    Record,
+    TurnAbandoned,
+    event_of,
+    is_erased,
+)
 from everlog.interfaces.http.core.event_streams import StreamStyle
 from everlog.interfaces.http.core.routes import encode
 from everlog.interfaces.http.letta.translation import stream_cursor
@@ -33,7 +42,7 @@ from everlog.interfaces.http.runs.run_items import RunEnded, RunItem, RunLeft
 DONE = b"data: [DONE]\n\n"
 AGAIN_PART = 64
 """Added to the number of a part whose text was sent before with other words."""
-_WRITTEN = ("user_message", "system_message")
+_WRITTEN = ("user_message", "system_message", "approval_response_message")
 """Messages that the client wrote itself: an answer does not repeat them."""
 
 
@@ -110,6 +119,8 @@ _FAILURES = {"garbage": "invalid_llm_response", "credit": "insufficient_credits"
 
 def stop_reason_of(status: str, records: Sequence[Record]) -> str:
     """Return Letta's reason for the end of a run, from its status and records; empty: it has not ended."""
+    if status == "done" and any(record.type == ApprovalRequested.kind for record in records):
+        return "requires_approval"
     if status in _REASONS:
         return _REASONS[status]
     for record in reversed(records):
