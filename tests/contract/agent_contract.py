@@ -28,7 +28,7 @@ from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.conversation_import import conversation
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import RuntimeName, open_system
-from everlog.events import Record, UnknownAgent, uuid7
+from everlog.events import AlreadyDecided, ApprovalRule, Record, UnknownAgent, uuid7
 from tests.contract.agent_archival import ArchivalContract
 from tests.contract.agent_errors import ErrorContract
 from tests.contract.agent_functions import FunctionContract
@@ -100,6 +100,24 @@ class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContr
             await visitor.enters()
             rest = [record async for record in answer]
             assert texts(rest, "message_sent") == ["Done."]
+
+    @alive
+    async def test_a_call_waits_for_a_person_while_its_host_dies(self, opens: Any) -> None:
+        """The call is approved after its host was killed, by the next one, and runs once; a second decision is an error
+        that names the first.
+        """
+        async with opens() as system:
+            agent = await system.agent("sam", Settings(approvals=[ApprovalRule("core_memory_*")]))
+            records = await agent.send("I sail")
+            request = next(record.seq for record in records if record.type == "approval_requested")
+            await self.kill(system, "sam")
+            decided = await agent.approve(request, reason="Yes.")
+            assert kinds(decided)[:3] == ["approval_decided", "memory_edited", "function_result"]
+            assert texts(decided, "message_sent")
+            with pytest.raises(AlreadyDecided, match="was approved at"):
+                await agent.refuse(request)
+            assert kinds(log(system)).count("memory_edited") == 3
+            assert_sound(system)
 
     @alive
     async def test_the_same_id_counts_once(self, opens: Any) -> None:

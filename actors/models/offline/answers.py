@@ -59,7 +59,9 @@ def complete(request: OfflineRequest) -> Completion:
     if "request_heartbeat" in reasons:
         _searched(request, made, [result for result in request.results if result.ok and result.name in _SEARCHES])
     for event in request.events:
-        if event.type == "login":
+        if event.type == "approval" and event.message:
+            made.say(event.message)
+        elif event.type == "login":
             made.say(greeting(request, ask=not users))
         elif event.type == "system_alert" and _PRESSURE.search(event.message or ""):
             made.think("My context is getting full, so I put away what the user told me.")

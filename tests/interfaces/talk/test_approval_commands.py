@@ -1,6 +1,9 @@
 """`everlog approvals`, `approve` and `refuse`: what waits is listed with its exact call, and decided once."""
 
+import io
 import json
+
+import pytest
 
 from tests.support.cli.command_line import Line, completion
 
@@ -58,6 +61,20 @@ def test_other_arguments_run_instead(cli: Line) -> None:
     (row,) = cli.json("approvals", "--decided")
     assert json.loads(row["edited"]) == given
     assert "allow core_memory_append" in cli.ok("configure", "sam")
+
+
+def test_a_chat_decides_the_oldest_call(cli: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that waits is shown with its command; /approve and /refuse decide it, and say if none waits."""
+    asked(cli)
+    cli.script.answers = [completion(("send_message", {"message": "Noted."}))] * 2
+    monkeypatch.setattr("sys.stdin", io.StringIO("/approve Yes.\n/approve\n/refuse 3 No.\n"))
+    code, out, err = cli("chat", "sam")
+    out += err
+    assert code == 0
+    assert "Noted." in out
+    assert "No call waits for your approval." in out
+    assert "No call of 'sam' asked for an approval at seq 3." in out
+    assert "Sails." in cli.ok("memory", "sam")
 
 
 def test_rules_are_checked_and_shown(cli: Line) -> None:
