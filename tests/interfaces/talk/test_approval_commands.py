@@ -70,7 +70,7 @@ def test_a_chat_decides_the_oldest_call(cli: Line, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("sys.stdin", io.StringIO("/approve Yes.\n/approve\n/refuse 3 No.\n"))
     code, out, err = cli("chat", "sam")
     out += err
-    assert code == 0
+    assert code == 1  # lines from a pipe: each problem counts
     assert "Noted." in out
     assert "No call waits for your approval." in out
     assert "No call of 'sam' asked for an approval at seq 3." in out
