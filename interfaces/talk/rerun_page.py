@@ -33,7 +33,9 @@ SIDE_BY_SIDE_COLUMNS = 90
 RECORDED, RERUN = "recorded", "rerun"
 """Names of the two sides."""
 ANSWERED = {"own": "", "recorded": "recorded result", "ran": "ran", "refused": "refused"}
-INPUTS = {"user_login": "(login)", "heartbeat": "(heartbeat)", "system_alert": "(alert)"}
+INPUTS = {
+    "user_login": "(login)", "heartbeat": "(heartbeat)", "system_alert": "(alert)", "approval_decided": "(approval)",
+}  # fmt: skip
 PARTS = {
     "answers": "answers",
     "calls": "function calls",
