@@ -5,6 +5,7 @@ Used by `command_parser`, which imports every args_ file at each start of `everl
 
 import argparse
 
+from everlog.interfaces.cli.args_grants import grant_options
 from everlog.interfaces.cli.args_selection import name_or_pattern, times
 from everlog.interfaces.cli.args_shared import (
     ENDS,
@@ -18,6 +19,7 @@ from everlog.interfaces.cli.args_shared import (
     runtime,
     settings,
     shards,
+    tools,
     yes_option,
 )
 from everlog.interfaces.cli.args_talk import approval_settings
@@ -239,6 +241,13 @@ COMMANDS = (
         "everlog configure sam --model gpt-4o --sampling temperature=0.3",
         (name_or_pattern, _model, settings, approval_settings, *ENDS),
         _CONFIGURE,
+    ),
+    CommandSpec(
+        "tools",
+        "manage.tools_command:tools",
+        "list the functions that an agent may call, and which of them wait for a person",
+        "everlog tools sam",
+        (name, tools, grant_options, json),
     ),
     CommandSpec(
         "fork",
