@@ -5,7 +5,7 @@ are added in one transaction. Only SQL decides what the rows mean; see `sql/`. U
 Not thread-safe: each host has its own engine.
 """
 
-import atexit
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Self, cast
@@ -44,6 +44,13 @@ _SUMMARIES = ("summary", "summary_expanded")
 _LIVE = ("context_records", "context_window")  # all rows of now are hot
 
 
+def _free(caches: SearchCaches, insert: RecordInsert, parsed: ParsedStatements, db: duckdb.DuckDBPyConnection) -> None:
+    caches.clear()
+    insert.close()
+    parsed.clear()
+    db.close()
+
+
 class Projections:
     """All projections over the records that were added. Not thread-safe: one host, one engine."""
 
@@ -77,15 +84,12 @@ class Projections:
         self._altered: set[str] = set()  # agents with records that change how others are shown
         self._changed = 0  # rows added and dropped since the last compaction
         self._compact_at = COMPACT_ROWS_MIN
-        atexit.register(self.close)
+        # The database and its function hold each other: without this, an engine that is dropped would stay for good.
+        self._free = weakref.finalize(self, _free, self.caches, self._insert, self._parsed, self._db)
 
     def close(self) -> None:
-        """Free the memory. Idempotent."""
-        atexit.unregister(self.close)
-        self.caches.clear()
-        self._insert.close()
-        self._parsed.clear()
-        self._db.close()
+        """Free the memory. Idempotent. An engine that is dropped, or open when the process ends, closes itself."""
+        self._free()
 
     def __enter__(self) -> Self:
         return self

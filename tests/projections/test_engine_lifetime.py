@@ -1,0 +1,28 @@
+"""Engines that nobody closes, such as that of a view which a program opens, reads once and drops."""
+
+import weakref
+from types import SimpleNamespace
+from typing import Any
+
+import duckdb
+import pytest
+
+from everlog.projections import Projections, engine
+
+
+def test_an_engine_that_is_dropped_closes_its_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that nobody holds is freed at once, though its database holds a function of the engine's."""
+    opened: list[duckdb.DuckDBPyConnection] = []
+
+    def connect(path: str, config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
+        opened.append(duckdb.connect(path, config=config))
+        return opened[-1]
+
+    monkeypatch.setattr(engine, "duckdb", SimpleNamespace(**{**vars(duckdb), "connect": connect}))
+    dropped = Projections()
+    assert dropped.query("SELECT count(*) AS n FROM records") == [{"n": 0}]
+    held = weakref.ref(dropped)
+    del dropped
+    assert held() is None
+    with pytest.raises(duckdb.ConnectionException, match="closed"):
+        opened[0].execute("SELECT 1")
