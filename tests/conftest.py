@@ -176,19 +176,22 @@ def lent_databases(pytestconfig: pytest.Config) -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def every_system(pytestconfig: pytest.Config, lent_databases: None) -> Iterator[list]:
-    """Collect every System that a test makes in this process. The ordinary suite ends by verifying some of their
-    agents.
+    """Collect the Systems that tests make in this process, one for each store of a test. The ordinary suite ends by
+    verifying some of their agents.
     """
     from everlog.actors.agent import local_system
-    from tests.support.verify_every_agent import MADE_BY, verify_all
+    from tests.support.verify_every_agent import MADE_BY, made_for, verify_all
 
     made: list[local_system.LocalSystem] = []
+    known: set[tuple[object, str]] = set()
     begin = local_system.LocalSystem.__init__
 
     def remembered(self: local_system.LocalSystem, *args, **kwargs) -> None:
         begin(self, *args, **kwargs)
         setattr(self, MADE_BY, os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0])
-        made.append(self)
+        if made_for(self) not in known:  # a test of the command line makes hundreds: each would stay to the end
+            known.add(made_for(self))
+            made.append(self)
 
     local_system.LocalSystem.__init__ = remembered
     yield made
