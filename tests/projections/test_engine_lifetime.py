@@ -1,4 +1,4 @@
-"""Engines that nobody closes, such as that of a view which a program opens, reads once and drops."""
+"""Engines that are not closed, such as that of a view which a program opens, reads once and drops."""
 
 import weakref
 from types import SimpleNamespace
@@ -11,7 +11,7 @@ from everlog.projections import Projections, engine
 
 
 def test_an_engine_that_is_dropped_closes_its_database(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An engine that nobody holds is freed at once, though its database holds a function of the engine's."""
+    """An engine without a reference is freed at once, though its database holds a function of the engine's."""
     opened: list[duckdb.DuckDBPyConnection] = []
 
     def connect(path: str, config: dict[str, Any]) -> duckdb.DuckDBPyConnection:

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from everlog.actors.agent.agent_view import AgentView
 from everlog.actors.replay.rebuild_check import rebuild
-from everlog.projections import DERIVER
+from everlog.projections import DERIVER, PROJECTIONS
 from everlog.store import LogReader, State
 from tests.support.agent_world import World, completion, say
 
@@ -40,4 +40,22 @@ def test_a_wrong_stored_state_is_found() -> None:
         view = AgentView("sam", Stale(reader, kind))  # type: ignore[arg-type]
         found = [fault for fault in rebuild(view).faults if fault.startswith(f"{projection}: the newest state")]
         assert bool(found) == bool(kind)
+        view.close()
+
+
+def test_a_wrong_row_is_found_in_each_projection_that_shows_it() -> None:
+    """Rebuild names the projections that differ, and no other; a difference that no projection shows is no fault."""
+    world = World()
+    world.model.lines = [*LINES, say("Noted.")]
+    asyncio.run(world.tell("I sail"))
+    for change, wrong in (
+        ("text = 'Rows.' WHERE seq = 10", {"context_records", "context_window", "core_memory", "memory_history"}),
+        ("ratio = 0.5 WHERE type = 'user_login'", set()),
+        ("seq = seq", set()),
+    ):
+        view = world.system.view("sam")
+        view.projections.execute(f"UPDATE hot SET {change}")
+        report = rebuild(view)
+        assert {fault.partition(":")[0] for fault in report.faults} == wrong, change
+        assert report.checked == len(PROJECTIONS)
         view.close()
