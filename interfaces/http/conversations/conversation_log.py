@@ -8,14 +8,23 @@ Used by the translations that compare a client's history with the log.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
 from everlog.actors.ports.ports import Ports
-from everlog.events import AgentDeleted, MessageSent, Record, TurnsHidden, UserMessage, event_of, is_erased
+from everlog.events import (
+    AgentDeleted,
+    EverlogError,
+    MessageSent,
+    Record,
+    TurnsHidden,
+    UserMessage,
+    event_of,
+    is_erased,
+)
 from everlog.interfaces.http.conversations.client_history import answer_digest, opening_digests, question_digest
 from everlog.interfaces.http.conversations.resent_history import ExchangeDigests
 from everlog.store import FileStore, records_of
@@ -136,51 +145,110 @@ class AgentConversations:
 
 
 class _PartitionConversations:
-    """Conversations of the agents of one partition that were asked for."""
+    """Conversations of the agents of one partition that were asked for. Belongs to one event loop.
 
-    def __init__(self, store: FileStore, partition: str) -> None:
-        self.lock = asyncio.Lock()
-        self._store = store
+    A thread reads what takes long, for all requests that wait together: they go on together too, and so their messages
+    share commits and queries.
+    """
+
+    def __init__(self, store: FileStore, partition: str, ports: Ports) -> None:
+        self._store, self._partition, self._ports = store, partition, ports
         self._follower = LogFollower(store.partition(partition))
         self._commit: int | None = None
         """Last commit that was read; None: the end of the partition is not known."""
         self._agents: OrderedDict[str, AgentConversations] = OrderedDict()
+        self._wanted: set[str] = set()
+        """Agents that the next reading is for."""
+        self._reading: asyncio.Future[Mapping[str, EverlogError]] | None = None
+        """Reading in a thread, to which everything here belongs meanwhile. Its result: agents that it failed for."""
+        self._is_looked_at = False
+        """True: what this turn of the event loop may need to know of the partition was read."""
 
-    def current(self, stream: str) -> AgentConversations:
-        """Return the conversations of an agent as its log has them now. One caller at a time."""
-        if self._commit is not None and self._follower.has_more(self._commit):
-            self._read_on(self._commit)
-        if self._commit is None:
-            self._commit = self._follower.skip_to_end()
-        kept = self._agents.get(stream)
-        if kept is None:
-            kept = AgentConversations()
-            # Read after the end was found: what is written in between is in both, and is added once.
-            kept.add(records_of(_said(self._store.reader(stream).table(stream))))
-            self._agents[stream] = kept
-            if len(self._agents) > AGENTS_MAX:
-                self._agents.popitem(last=False)
-        self._agents.move_to_end(stream)
+    async def current(self, stream: str) -> AgentConversations:
+        """Return the conversations of an agent as its log has them now."""
+        while self._reading is not None or (kept := self._at_once(stream)) is None:
+            self._wanted.add(stream)
+            if self._reading is None:
+                self._reading = asyncio.ensure_future(self._read_aside())
+            failures = await asyncio.shield(self._reading)
+            if stream in failures:
+                raise failures[stream]
+        self._wanted.discard(stream)
         return kept
 
-    def at_once(self, stream: str) -> AgentConversations | None:
+    def _at_once(self, stream: str) -> AgentConversations | None:
         """Return the conversations of an agent as its log has them now, if little has to be read for that; else None.
 
-        A thread for it would cost more, and the message would miss the others that are handled together. No other
-        thread is to read the partition.
+        A thread for it would cost more, and the message would miss the others that are handled together.
         """
-        kept = self._agents.get(stream)
-        if kept is None or self._commit is None:
+        if stream not in self._agents or self._commit is None:
             return None
-        behind = self._follower.bytes_behind(self._commit)
-        if behind > NEAR_BYTES:
-            return None
-        if behind:
+        if not self._is_looked_at:
+            behind = self._follower.bytes_behind(self._commit)
+            if behind > NEAR_BYTES:
+                return None
+            if behind:
+                self._read_on(self._commit)
+            # All that runs before the flag is cleared was waiting when the log was looked at, and needs nothing newer.
+            self._is_looked_at = True
+            asyncio.get_running_loop().call_soon(self._look_again)
+        if stream in self._agents:
+            self._agents.move_to_end(stream)
+        return self._agents.get(stream)
+
+    def _look_again(self) -> None:
+        self._is_looked_at = False
+
+    async def _read_aside(self) -> Mapping[str, EverlogError]:
+        wanted = sorted(self._wanted)[:AGENTS_MAX]
+        self._wanted.difference_update(wanted)
+        try:
+            failures: Mapping[str, EverlogError] = await self._ports.aside(self._read, wanted)
+            return failures
+        except EverlogError as error:
+            return dict.fromkeys(wanted, error)
+        finally:
+            self._reading = None
+
+    def _read(self, wanted: Sequence[str]) -> Mapping[str, EverlogError]:
+        """Read the log to its end, and the conversations of agents. Return the errors of agents that have one."""
+        if self._commit is not None and self._follower.has_more(self._commit):
             self._read_on(self._commit)
-        if stream not in self._agents:
-            return None
-        self._agents.move_to_end(stream)
-        return kept
+        fresh = [stream for stream in wanted if stream not in self._agents]
+        passed: list[pa.Table] = []
+        # The agents are read after the end was found: what is written in between is in both, and is added once.
+        if self._commit is None:
+            self._commit = self._follower.skip_to_end(passed.append)
+            place = self._follower
+        elif fresh:
+            place = LogFollower(self._store.partition(self._partition))
+            place.skip_to_end(passed.append)
+        closed = place.closed_heads() if fresh else {}
+        found = {stream: AgentConversations() for stream in fresh}
+        failures: dict[str, EverlogError] = {}
+        for stream, talk in found.items():
+            if stream in closed or not self._is_only_here(stream):
+                try:
+                    talk.add(records_of(_said(self._store.reader(stream).table(stream))))
+                except EverlogError as error:
+                    failures[stream] = error
+        for table in passed:
+            mine = pc.is_in(table.column("agent_id"), pa.array([*found], pa.string()))
+            for record in records_of(_said(table.filter(mine))):
+                found[record.agent_id].add((record,))
+        for stream in found.keys() - failures.keys():
+            self._agents[stream] = found[stream]
+        for stream in wanted:
+            if stream in self._agents:
+                self._agents.move_to_end(stream)
+        while len(self._agents) > AGENTS_MAX:
+            self._agents.popitem(last=False)
+        return failures
+
+    def _is_only_here(self, stream: str) -> bool:
+        """Return True if all records of an agent are in this partition: it has not moved, and is no fork."""
+        assignment = self._store.register_files.find(stream)
+        return assignment is not None and assignment.epoch == 1 and not assignment.parent
 
     def forget(self, stream: str) -> None:
         """Forget an agent that is in another partition now."""
@@ -230,12 +298,8 @@ class ConversationLog:
         self._places[stream] = name
         partition = self._partitions.get(name)
         if partition is None:
-            partition = self._partitions[name] = _PartitionConversations(self._store, name)
+            partition = self._partitions[name] = _PartitionConversations(self._store, name, self._ports)
         self._partitions.move_to_end(name)
         if len(self._partitions) > PARTITIONS_MAX:
             self._partitions.popitem(last=False)
-        if partition.lock.locked() or (kept := partition.at_once(stream)) is None:
-            # A request that waited finds that the one before has read nearly everything.
-            async with partition.lock:
-                kept = partition.at_once(stream) or await self._ports.aside(partition.current, stream)
-        return kept
+        return await partition.current(stream)
