@@ -28,6 +28,7 @@ from everlog.events import (
 from everlog.interfaces.http.conversations.client_history import answer_digest, opening_digests, question_digest
 from everlog.interfaces.http.conversations.resent_history import ExchangeDigests
 from everlog.store import FileStore, records_of
+from everlog.store.base.arrow_values import int_value
 from everlog.store.base.lazy_pyarrow import pc
 from everlog.store.log.log_follower import CommitRewritten, LogFollower
 
@@ -161,6 +162,8 @@ class _PartitionConversations:
         """Agents that the next reading is for."""
         self._reading: asyncio.Future[Mapping[str, EverlogError]] | None = None
         """Reading in a thread, to which everything here belongs meanwhile. Its result: agents that it failed for."""
+        self._forgotten: set[str] = set()
+        """Agents to forget when no thread reads."""
         self._is_looked_at = False
         """True: what this turn of the event loop may need to know of the partition was read."""
 
@@ -209,6 +212,7 @@ class _PartitionConversations:
             return dict.fromkeys(wanted, error)
         finally:
             self._reading = None
+            self._drop_forgotten()
 
     def _read(self, wanted: Sequence[str]) -> Mapping[str, EverlogError]:
         """Read the log to its end, and the conversations of agents. Return the errors of agents that have one."""
@@ -227,17 +231,16 @@ class _PartitionConversations:
         found = {stream: AgentConversations() for stream in fresh}
         failures: dict[str, EverlogError] = {}
         for stream, talk in found.items():
-            if stream in closed or not self._is_only_here(stream):
+            if stream in closed or not self.is_only_here(stream):
                 try:
                     talk.add(records_of(_said(self._store.reader(stream).table(stream))))
                 except EverlogError as error:
                     failures[stream] = error
         for table in passed:
-            mine = pc.is_in(table.column("agent_id"), pa.array([*found], pa.string()))
-            for record in records_of(_said(table.filter(mine))):
-                found[record.agent_id].add((record,))
-        for stream in found.keys() - failures.keys():
-            self._agents[stream] = found[stream]
+            self._add(table, found)
+        # What was passed may lack the end of a file that was closed meanwhile: only `wanted` ones were read there.
+        away = failures.keys() | (found.keys() & closed.keys()) - set(fresh)
+        self._agents.update((stream, talk) for stream, talk in found.items() if stream not in away)
         for stream in wanted:
             if stream in self._agents:
                 self._agents.move_to_end(stream)
@@ -245,30 +248,47 @@ class _PartitionConversations:
             self._agents.popitem(last=False)
         return failures
 
-    def _is_only_here(self, stream: str) -> bool:
+    def is_only_here(self, stream: str) -> bool:
         """Return True if all records of an agent are in this partition: it has not moved, and is no fork."""
         assignment = self._store.register_files.find(stream)
         return assignment is not None and assignment.epoch == 1 and not assignment.parent
 
     def forget(self, stream: str) -> None:
-        """Forget an agent that is in another partition now."""
-        self._agents.pop(stream, None)
+        """Forget an agent of which some records may be in another partition."""
+        self._forgotten.add(stream)
+        if self._reading is None:
+            self._drop_forgotten()
+
+    def _drop_forgotten(self) -> None:
+        for stream in self._forgotten:
+            self._agents.pop(stream, None)
+        self._forgotten.clear()
 
     def _read_on(self, after: int) -> None:
         try:
             for table in self._follower.since(after):
                 self._commit = table.column("commit")[-1].as_py()
-                for record in records_of(_said(table)):
-                    if record.agent_id in self._agents:
-                        self._agents[record.agent_id].add((record,))
+                self._add(table, self._agents)
         except CommitRewritten:  # a crash took a commit that was never acknowledged: read the logs again
             self._agents.clear()
             self._commit = None
 
+    def _add(self, table: pa.Table, agents: dict[str, AgentConversations]) -> None:
+        """Add records to agents. An agent whose first record is among them is added with it, if there is room and it is
+        not kept yet: its first request then finds it read.
+        """
+        for record in records_of(_said(table)):
+            talk = agents.get(record.agent_id)
+            if talk is None and record.seq == 1 and record.agent_id not in self._agents and len(agents) < AGENTS_MAX:
+                talk = agents[record.agent_id] = AgentConversations()
+            if talk is not None:
+                talk.add((record,))
+
 
 def _said(table: pa.Table) -> pa.Table:
-    """Return the rows that conversations are made of."""
-    return table.filter(pc.is_in(table.column("type"), pa.array(_KINDS)))
+    """Return the rows that conversations are made of, and the first of each agent."""
+    said = pc.is_in(table.column("type"), pa.array(_KINDS))
+    return table.filter(pc.or_(said, pc.equal(table.column("seq"), int_value(1))))
 
 
 class ConversationLog:
@@ -292,14 +312,16 @@ class ConversationLog:
         anything: later they may change in another thread.
         """
         name = self._store.partition_of(stream)
-        before = self._places.get(stream, name)
-        if before != name and before in self._partitions:
+        before = self._places.get(stream)
+        if before not in (None, name) and before in self._partitions:
             self._partitions[before].forget(stream)
-        self._places[stream] = name
         partition = self._partitions.get(name)
         if partition is None:
             partition = self._partitions[name] = _PartitionConversations(self._store, name, self._ports)
         self._partitions.move_to_end(name)
         if len(self._partitions) > PARTITIONS_MAX:
             self._partitions.popitem(last=False)
+        if before is None and not partition.is_only_here(stream):
+            partition.forget(stream)  # it was kept unasked, perhaps before it moved here: some records may be elsewhere
+        self._places[stream] = name
         return await partition.current(stream)

@@ -6,6 +6,7 @@ from typing import Any
 
 from everlog.events import UserMessage
 from everlog.interfaces.http.conversations.client_history import question_digest
+from everlog.interfaces.http.conversations.conversation_log import _PartitionConversations
 from tests.support.cli.command_line import Script
 from tests.support.http.served_store import Served, served
 
@@ -29,7 +30,77 @@ def test_an_agent_that_was_asked_for_before_its_first_record_is_read(tmp_path: P
     asyncio.run(main())
 
 
-def test_requests_that_waited_for_a_reader_read_no_more_than_is_new(tmp_path: Path) -> None:
+def readings(partition: Any) -> list[Any]:
+    """Return a list that gets the wanted agents of each reading of a partition in a thread."""
+    made: list[Any] = []
+    read = partition._read
+
+    def noted(wanted: Any) -> Any:
+        made.append(wanted)
+        return read(wanted)
+
+    partition._read = noted
+    return made
+
+
+def test_first_requests_of_a_partition_share_one_reading(tmp_path: Path) -> None:
+    """Agents that are asked for at once are read together, and later ones of the same open file are read with them."""
+
+    async def main() -> None:
+        async with served(tmp_path, Script([]), placement="shared", shards=1) as server:
+            names = [f"agent-{number}" for number in range(4)]
+            for name in names:
+                await (await server.system.agent(name)).ask(UserMessage(text="Hello", conversation="c"))
+            log, place = server.service.conversations, server.system.store.partition_of("agent-0")
+            partition = log._partitions[place] = _PartitionConversations(log._store, place, log._ports)
+            made = readings(partition)
+            assert await asyncio.gather(*(said(server, name) for name in names[:3])) == [[question_digest("Hello")]] * 3
+            assert made == [names[:3]]
+            assert await said(server, names[3]) == [question_digest("Hello")]
+            assert made == [names[:3]]
+
+    asyncio.run(main())
+
+
+def test_an_agent_that_was_created_later_needs_no_reading(tmp_path: Path) -> None:
+    """An agent whose first record is written while its partition is followed has its whole conversation at its first
+    request, without a thread.
+    """
+
+    async def main() -> None:
+        async with served(tmp_path, Script([]), placement="shared", shards=1) as server:
+            await (await server.system.agent("old")).ask(UserMessage(text="Hello", conversation="c"))
+            assert await said(server, "old") == [question_digest("Hello")]
+            (partition,) = server.service.conversations._partitions.values()
+            made = readings(partition)
+            late = await server.system.agent("late")
+            for text in ("One", "Two"):
+                await late.ask(UserMessage(text=text, conversation="c"))
+                assert await said(server, "old") == [question_digest("Hello")]
+            assert await said(server, "late") == [question_digest("One"), question_digest("Two")]
+            assert made == []
+
+    asyncio.run(main())
+
+
+def test_a_fork_has_the_conversation_of_its_parent(tmp_path: Path) -> None:
+    """A fork, whose first records are those of another agent, is read whole at its first request."""
+
+    async def main() -> None:
+        async with served(tmp_path, Script([]), placement="shared", shards=1) as server:
+            await (await server.system.agent("old")).ask(UserMessage(text="Hello", conversation="c"))
+            assert await said(server, "old") == [question_digest("Hello")]
+            await server.system.fork("old", "new", placement="shared")
+            await (await server.system.agent("new")).ask(UserMessage(text="Again", conversation="c"))
+            assert await asyncio.gather(said(server, "new"), said(server, "old")) == [
+                [question_digest("Hello"), question_digest("Again")],
+                [question_digest("Hello")],
+            ]
+
+    asyncio.run(main())
+
+
+def test_requests_that_wait_for_a_reading_read_no_more_than_is_new(tmp_path: Path) -> None:
     """Requests that come while a thread reads a partition are answered when it has ended, without threads of theirs."""
 
     async def main() -> None:
@@ -40,18 +111,10 @@ def test_requests_that_waited_for_a_reader_read_no_more_than_is_new(tmp_path: Pa
                 await agent.ask(UserMessage(text="Hello", conversation="c"))
                 assert await said(server, name) == [question_digest("Hello")]
             (partition,) = server.service.conversations._partitions.values()
-            read: list[str] = []
-            current = partition.current
-
-            def counted(stream: str) -> Any:
-                read.append(stream)
-                return current(stream)
-
-            partition.current = counted  # type: ignore[method-assign]
-            async with partition.lock:
-                waiting = [asyncio.ensure_future(said(server, name)) for name in names]
-                await asyncio.sleep(0)
+            made = readings(partition)
+            partition._reading = asyncio.ensure_future(partition._read_aside())
+            waiting = [asyncio.ensure_future(said(server, name)) for name in names]
             assert await asyncio.gather(*waiting) == [[question_digest("Hello")]] * 4
-            assert read == []
+            assert len(made) == 1
 
     asyncio.run(main())
