@@ -1,7 +1,8 @@
 """Know which conversations the logs of agents have: their questions, answers and runs, as digests.
 
-Read from the log once, and then only what is new in the agent's partition: for each request the end of one file is
-looked at. Nothing here is stored, and another server in front of the same store has the same.
+Read from the log once, and then only what is new in the agent's partition: for the requests of one turn of the event
+loop the end of one file is looked at. Nothing here is stored, and another server in front of the same store has the
+same.
 
 Used by the translations that compare a client's history with the log.
 """
