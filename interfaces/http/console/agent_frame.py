@@ -22,7 +22,10 @@ CHAIN_DIGITS = 8
 """Hexadecimal digits of the chain value in a link."""
 TURN_RECORDS_MAX = 1000
 """Records before the moment among which the beginning of its turn is looked for."""
-TABS = (("", "Overview"), ("chat", "Chat"), ("memory", "Memory"), ("context", "Context"), ("records", "Records"))
+TABS = (
+    ("", "Overview"), ("chat", "Chat"), ("memory", "Memory"), ("context", "Context"), ("records", "Records"),
+    ("search", "Search"),
+)  # fmt: skip
 
 
 class MomentParameters(msgspec.Struct, frozen=True):
@@ -90,17 +93,28 @@ PageReader = Callable[[AgentView, AgentFrame], Mapping[str, Any]]
 
 async def agent_page(call: HttpCall, tab: str, template: str, read: PageReader) -> Response:
     """Return a page of the agent of the path. `tab`: the page's name in `TABS`."""
+    return page_of_agent(call, tab, template, await framed(call, read))
+
+
+async def framed(call: HttpCall, read: PageReader) -> dict[str, Any]:
+    """Return the values of a page of the agent of the path, with the frame. The name in the path is decoded."""
     call.params = {**call.params, "agent": name_in(call.params["agent"])}
 
-    def values(view: AgentView) -> Mapping[str, Any]:
+    def values(view: AgentView) -> dict[str, Any]:
         frame = frame_of(call, view)
         return {"frame": frame, **read(view, frame)}
 
-    found = await read_view(call, values)
+    found: dict[str, Any] = await read_view(call, values)
+    return found
+
+
+def page_of_agent(
+    call: HttpCall, tab: str, template: str, values: Mapping[str, Any], *, status: int = 200
+) -> Response:  # fmt: skip
+    """Return a page from values that have a frame."""
     now = call.service.ports.clock.now()
-    return page(
-        call.request, template, {"tab": tab, "here": tab, "tabs": TABS, "now": now, "role": call.caller.role, **found}
-    )
+    common = {"tab": tab, "here": tab, "tabs": TABS, "now": now, "role": call.caller.role}
+    return page(call.request, template, {**common, **values}, status=status)
 
 
 def frame_of(call: HttpCall, view: AgentView) -> AgentFrame:

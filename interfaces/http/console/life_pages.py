@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 from starlette.responses import Response
 
+from everlog.interfaces.http.console.agent_frame import TABS
 from everlog.interfaces.http.console.agent_life import (
     EDIT,
     FAILURE,
@@ -23,7 +24,7 @@ from everlog.interfaces.http.core.routes import HttpCall, JsonResponse
 
 BARS, HEIGHT = 500, 48
 """Bars of the picture, and its height in pixels."""
-_TABS = ("", "chat", "memory", "context", "records")
+_TABS = frozenset(name for name, _ in TABS)
 
 
 class JumpParameters(msgspec.Struct, frozen=True, rename={"origin": "from"}):

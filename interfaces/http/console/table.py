@@ -15,6 +15,7 @@ from everlog.interfaces.http.console.agent_life import LifeCache
 from everlog.interfaces.http.console.agents_page import FleetGlance, FleetParameters, agents_page
 from everlog.interfaces.http.console.life_pages import JumpParameters, life_pages
 from everlog.interfaces.http.console.page_response import redirect
+from everlog.interfaces.http.console.questions import search_page
 from everlog.interfaces.http.console.surface import PREFIX
 from everlog.interfaces.http.core.routes import JSON, Handler, HttpCall, Route, RouteTable
 
@@ -50,6 +51,8 @@ def console_pages() -> RouteTable:
         shown(f"{AGENT_PAGE}/records", record_pages.show_records, "List records on a page",
               record_pages.RecordParameters),
         shown(f"{AGENT_PAGE}/records/{{seq}}", record_pages.show_record, "Show a record on a page"),
+        shown(f"{AGENT_PAGE}/search", search_page.show_search, "Search an agent on a page",
+              search_page.FindParameters),
         shown(f"{AGENT_PAGE}/life.svg", lives.picture, "Draw the life of an agent", media="image/svg+xml"),
         shown(f"{AGENT_PAGE}/life.json", lives.outline, "List the landmarks of a life", media=JSON),
         shown(f"{AGENT_PAGE}/jump", lives.jump, "Jump to a landmark", JumpParameters),

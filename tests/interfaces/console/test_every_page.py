@@ -79,7 +79,7 @@ def test_a_tenant_sees_its_own_names_alone(tmp_path: Path) -> None:
             await server.call("POST", "/agents/sam/messages", {"text": "Hi"}, headers=mine, status=200)
             shown = await server.client.get("/console/agents", headers=cookie(server, mine))
             assert "sam" in shown.text and "tom" not in shown.text and "acme" not in shown.text
-            for tab in ("", "/chat", "/memory", "/memory/human", "/context", "/records"):
+            for tab in ("", "/chat", "/memory", "/memory/human", "/context", "/records", "/search?q=the"):
                 page = await server.client.get(f"/console/a/sam{tab}", headers=cookie(server, mine))
                 assert page.status_code == 200, tab
                 parsed = ParsedPage(page.text)

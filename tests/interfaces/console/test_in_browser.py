@@ -14,7 +14,7 @@ from tests.support.http.served_store import served
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
-TABS = ("", "/chat", "/memory", "/memory/human", "/context", "/records", "/records/3")
+TABS = ("", "/chat", "/memory", "/memory/human", "/context", "/records", "/records/3", "/search?q=hi")
 SMALLEST = """() => [...document.querySelectorAll("a, button, select, summary, input")].filter(one => {
   const box = one.getBoundingClientRect();
   const inline = one.matches("p a, li a, h1 a, h2 a, h3 a, th a, td a, .said a, .skip, .hidden");
