@@ -297,7 +297,7 @@ def _messages(before: Context | None, after: Context | None, story: ChangeCauses
             made = story.of(["reply_rethought", "context_trimmed"])
             because = [record for record, event in made if getattr(event, "target_seq", None) == place[0]][-1:]
             changes = story.because(because[0]) if because else None
-            other.append(_shown(place, now[place], changes, was=_text(then[place])))
+            other.append(_shown(place, now[place], changes, was=message_text(then[place])))
     return came, went, other
 
 
@@ -315,10 +315,10 @@ def _by_place(context: Context | None) -> dict[tuple[int, int], Mapping[str, Any
 
 def _shown(place: tuple[int, int], message: Mapping[str, Any], because: ChangeCause | None, was: str | None = None
            ) -> MessageChange:  # fmt: skip
-    return MessageChange(place[0], message["role"], _text(message), was, because)
+    return MessageChange(place[0], message["role"], message_text(message), was, because)
 
 
-def _text(message: Mapping[str, Any]) -> str:
+def message_text(message: Mapping[str, Any]) -> str:
     """Return the text of a chat message: its content, and the calls in it."""
     calls = (call["function"] for call in message.get("tool_calls") or ())
     said = [str(message["content"])] if message.get("content") else []

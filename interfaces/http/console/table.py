@@ -15,7 +15,7 @@ from everlog.interfaces.http.console.agent_life import LifeCache
 from everlog.interfaces.http.console.agents_page import FleetGlance, FleetParameters, agents_page
 from everlog.interfaces.http.console.life_pages import JumpParameters, life_pages
 from everlog.interfaces.http.console.page_response import redirect
-from everlog.interfaces.http.console.questions import search_page
+from everlog.interfaces.http.console.questions import compare_page, search_page
 from everlog.interfaces.http.console.surface import PREFIX
 from everlog.interfaces.http.core.routes import JSON, Handler, HttpCall, Route, RouteTable
 
@@ -42,6 +42,8 @@ def console_pages() -> RouteTable:
         shown(f"{PREFIX}/sql", sql_page.show_sql, "Ask all agents with SQL on a page", sql_page.SqlParameters),
         shown(f"{PREFIX}/sql/export", sql_page.export_sql, "Export the rows of a query", sql_page.ExportParameters,
               "text/csv"),
+        shown(f"{PREFIX}/compare", compare_page.show_compare, "Compare two moments on a page",
+              compare_page.CompareParameters),
         shown(AGENT_PAGE, agent_pages.show_overview, "Show an agent at a moment", agent_pages.TalkParameters),
         shown(f"{AGENT_PAGE}/chat", agent_pages.show_chat, "Chat with an agent", agent_pages.TalkParameters),
         shown(f"{AGENT_PAGE}/context", agent_pages.show_context, "Show the context on a page"),

@@ -14,7 +14,13 @@ from tests.support.cli.command_line import Script, completion, says
 from tests.support.http.parsed_page import ParsedPage
 from tests.support.http.served_store import Headers, Served, served
 
-QUERIES = {"export": "?q=FROM agents", "jump": "?from=1&to=next-turn", "sam": "?as_of=3", "human": "?by=4"}
+QUERIES = {
+    "export": "?q=FROM agents",
+    "jump": "?from=1&to=next-turn",
+    "sam": "?as_of=3",
+    "human": "?by=4",
+    "compare": "?a=sam&a_at=3",
+}
 FORM = {"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin"}
 
 
