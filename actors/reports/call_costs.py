@@ -36,11 +36,26 @@ SUMS = """count(*) AS calls, sum(prompt_tokens) AS prompt_tokens, sum(cached_tok
     count(*) FILTER (cost IS NULL) AS unpriced, count(*) FILTER (estimated) AS estimated"""
 """Sums over rows of `answered`."""
 _BY_DAY = f"{ANSWERED} SELECT day, model, {SUMS} FROM answered GROUP BY day, model ORDER BY day, cost DESC, model"
+_OF_DEAREST = f"""{ANSWERED},
+dearest AS (
+    FROM answered SELECT agent_id GROUP BY agent_id ORDER BY sum(cost) DESC NULLS LAST, sum(tokens) DESC, agent_id
+    LIMIT {{most}}
+)
+SELECT agent_id, day, model, {SUMS} FROM answered SEMI JOIN dearest USING (agent_id)
+GROUP BY agent_id, day, model ORDER BY agent_id, day, model"""
 
 
 def costs_by_day(views: FleetViews, today: str, days: int) -> list[CostRow]:
     """Return the sums of each day (UTC) and model over the last `days` days, `today` (an ISO date) included."""
     rows: list[CostRow] = views.table(_BY_DAY.format(today=today, days=days)).to_pylist()
+    return rows
+
+
+def costs_of_dearest(views: FleetViews, today: str, days: int, most: int) -> list[CostRow]:
+    """Return the sums of each agent, day (UTC) and model over the last `days` days, of the `most` agents that cost
+    most; without prices, of those that used most tokens.
+    """
+    rows: list[CostRow] = views.table(_OF_DEAREST.format(today=today, days=days, most=most)).to_pylist()
     return rows
 
 

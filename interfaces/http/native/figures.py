@@ -38,7 +38,7 @@ from everlog.store import Snapshot
 async def show_cost(call: HttpCall) -> CostShape:
     """Sum tokens and money by day and model, of all agents or of one with its daily budget."""
     query: CostQuery = call.query
-    prices, today = await _prices(call), _today(call)
+    prices, today = await prices_of_server(call), today_of(call)
     budget = await _budget(call, query.agent) if query.agent else None
     rows = await over_fleet(
         call, lambda views, _position, _run: costs_by_day(views, today, query.days), agent=query.agent
@@ -54,7 +54,7 @@ async def show_cost(call: HttpCall) -> CostShape:
 async def show_cost_of_agents(call: HttpCall) -> CostOfAgents:
     """Sum tokens and money by agent, the most expensive first. Deleted agents are listed too."""
     query: CostAgentsQuery = call.query
-    prices, today = await _prices(call), _today(call)
+    prices, today = await prices_of_server(call), today_of(call)
     rows = await over_fleet(call, lambda views, _position, _run: costs_by_agent(views, today, query.days))
     rows = sorted(rows, key=lambda row: (-(row["cost"] or 0), row["agent_id"]))
     shown = [CostOfAgent(agent=row["agent_id"], **msgspec.structs.asdict(_sums(row))) for row in rows]
@@ -67,7 +67,7 @@ async def show_report(call: HttpCall) -> ReportShape:
     first, last = (_time(given, name) for given, name in ((query.since, "since"), (query.until, "until")))
     if first is not None and last is not None and first > last:
         raise BadInput("`since` is after `until`: no time is between them.")
-    prices, at = await _prices(call), call.service.ports.clock.now()
+    prices, at = await prices_of_server(call), call.service.ports.clock.now()
 
     def reported(views: FleetViews, position: Snapshot, _run: QueryRun) -> ReportShape:
         found = figures(views, prices.currency, ReportScope(first, last), query.by)
@@ -94,14 +94,16 @@ async def show_cluster(call: HttpCall) -> ClusterShape:
     return ClusterShape(running=True, status=status_page.shape(now, now))
 
 
-async def _prices(call: HttpCall) -> PriceList:
+async def prices_of_server(call: HttpCall) -> PriceList:
+    """Return the prices of the server. Raises BadInput if they are not usable."""
     found = await call.service.system.prices()
     if isinstance(found, BadInput):
         raise found
     return found
 
 
-def _today(call: HttpCall) -> str:
+def today_of(call: HttpCall) -> str:
+    """Return the day of the server's clock, UTC, as an ISO date."""
     return iso(call.service.ports.clock.now())[:10]
 
 
