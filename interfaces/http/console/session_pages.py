@@ -3,25 +3,21 @@
 Every use of the cookie asks the store's keys: a key that was revoked is refused at once, by every server.
 """
 
-from urllib.parse import parse_qsl
-
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from everlog.events.times import MICROSECONDS
+from everlog.interfaces.http.console.form_body import read_form
 from everlog.interfaces.http.console.page_response import page, redirect
 from everlog.interfaces.http.console.surface import PREFIX, own_path
 from everlog.interfaces.http.core import guards
 from everlog.interfaces.http.core.keys import LINK_NAME
 from everlog.interfaces.http.core.keys import PREFIX as KEY_PREFIX
-from everlog.interfaces.http.core.refusals import Refusal
 from everlog.interfaces.http.core.routes import HttpCall
 
 SESSION_S = 12 * 3600
 """Time for which a one-time link opens the console, seconds."""
-FORM = "application/x-www-form-urlencoded"
-FORM_BYTES_MAX = 8192
 
 
 class SignInQuery(msgspec.Struct, frozen=True):
@@ -44,7 +40,7 @@ async def show_sign_in(call: HttpCall) -> Response:
 
 async def sign_in(call: HttpCall) -> Response:
     """Keep a key in a cookie, if it is valid; exchange a one-time link for a key that lasts a day's work."""
-    fields = await _form(call)
+    fields = await read_form(call)
     service, now = call.service, call.service.ports.clock.now()
     next_page = own_path(fields.get("next", ""))
     key = fields.get("key", "").strip()
@@ -67,7 +63,7 @@ async def sign_in(call: HttpCall) -> Response:
 
 async def sign_out(call: HttpCall) -> Response:
     """Remove the cookie."""
-    await _form(call)
+    await read_form(call)
     return redirect(f"{PREFIX}/sign-in", {"Set-Cookie": cookie(call.request, "", 0)})
 
 
@@ -81,11 +77,3 @@ def cookie(request: Request, key: str, lasts_s: int | None) -> str:
 
 def _again(request: Request, next_page: str, message: str) -> Response:
     return page(request, "sign_in.html", {"next": next_page, "message": message}, status=401)
-
-
-async def _form(call: HttpCall) -> dict[str, str]:
-    """Return the fields of a form. Raises the refusal of one that no page of this server sent."""
-    if not guards.is_of_own_page(call.request):
-        raise Refusal(403, "wrong-origin", "Only a page of this server can do that.")
-    body = await guards.read_body(call.request, call.service, FORM_BYTES_MAX)
-    return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))

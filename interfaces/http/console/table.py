@@ -4,6 +4,8 @@ from starlette.responses import Response
 
 from everlog.interfaces.http.console import (
     agent_pages,
+    edit_pages,
+    form_body,
     memory_pages,
     record_pages,
     session_pages,
@@ -51,6 +53,9 @@ def console_pages() -> RouteTable:
         shown(f"{AGENT_PAGE}/memory", memory_pages.show_memory, "Show core memory on a page"),
         shown(f"{AGENT_PAGE}/memory/{{label}}", memory_pages.show_block, "Show a block and its edits on a page",
               memory_pages.BlameParameters),
+        shown(f"{AGENT_PAGE}/memory/{{label}}/edit", edit_pages.show_edit, "Show the form to edit a block"),
+        Route("POST", f"{AGENT_PAGE}/memory/{{label}}/edit", edit_pages.save_edit, "Save a block from a form", "talk",
+              query=MomentParameters, hidden=True, media=(HTML,), body_media=form_body.FORM),
         shown(f"{AGENT_PAGE}/records", record_pages.show_records, "List records on a page",
               record_pages.RecordParameters),
         shown(f"{AGENT_PAGE}/records/{{seq}}", record_pages.show_record, "Show a record on a page"),
@@ -62,9 +67,9 @@ def console_pages() -> RouteTable:
         Route("GET", SIGN_IN, session_pages.show_sign_in, "Show the form to sign in",
               query=session_pages.SignInQuery, is_open=True, hidden=True, media=(HTML,)),
         Route("POST", SIGN_IN, session_pages.sign_in, "Sign in", is_open=True, hidden=True, media=(HTML,),
-              body_media=session_pages.FORM),
+              body_media=form_body.FORM),
         Route("POST", "/console/sign-out", session_pages.sign_out, "Sign out", is_open=True, hidden=True,
-              media=(HTML,), body_media=session_pages.FORM),
+              media=(HTML,), body_media=form_body.FORM),
         Route("GET", "/console/static/{digest}/{file}", static_files.show_file, "Load a script or a style",
               is_open=True, hidden=True, media=("text/javascript", "text/css", "image/svg+xml")),
     )  # fmt: skip
