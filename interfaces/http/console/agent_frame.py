@@ -24,7 +24,7 @@ TURN_RECORDS_MAX = 1000
 """Records before the moment among which the beginning of its turn is looked for."""
 TABS = (
     ("", "Overview"), ("chat", "Chat"), ("memory", "Memory"), ("context", "Context"), ("records", "Records"),
-    ("search", "Search"),
+    ("search", "Search"), ("settings", "Settings"),
 )  # fmt: skip
 
 

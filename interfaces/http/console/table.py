@@ -9,6 +9,7 @@ from everlog.interfaces.http.console import (
     memory_pages,
     record_pages,
     session_pages,
+    settings_pages,
     sql_page,
     static_files,
 )
@@ -61,6 +62,9 @@ def console_pages() -> RouteTable:
         shown(f"{AGENT_PAGE}/records/{{seq}}", record_pages.show_record, "Show a record on a page"),
         shown(f"{AGENT_PAGE}/search", search_page.show_search, "Search an agent on a page",
               search_page.FindParameters),
+        shown(f"{AGENT_PAGE}/settings", settings_pages.show_settings, "Show settings on a page"),
+        Route("POST", f"{AGENT_PAGE}/settings", settings_pages.save_settings, "Save settings from a form", "admin",
+              query=MomentParameters, hidden=True, media=(HTML,), body_media=form_body.FORM),
         shown(f"{AGENT_PAGE}/life.svg", lives.picture, "Draw the life of an agent", media="image/svg+xml"),
         shown(f"{AGENT_PAGE}/life.json", lives.outline, "List the landmarks of a life", media=JSON),
         shown(f"{AGENT_PAGE}/jump", lives.jump, "Jump to a landmark", JumpParameters),

@@ -13,7 +13,18 @@ from tests.support.http.parsed_page import ParsedPage
 from tests.support.http.served_store import served
 from tests.support.law import law
 
-TABS = ("", "/chat", "/memory", "/memory/human", "/memory/human?by=BY", "/context", "/records", "/search?q=script+top")
+TABS = (
+    "",
+    "/chat",
+    "/memory",
+    "/memory/human",
+    "/memory/human?by=BY",
+    "/context",
+    "/records",
+    "/search?q=script+top",
+    "/settings",
+    "/memory/human/edit",
+)
 
 
 @law(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60), few=200, many=50_000)

@@ -14,7 +14,18 @@ from tests.support.http.served_store import served
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
-TABS = ("", "/chat", "/memory", "/memory/human", "/context", "/records", "/records/3", "/search?q=hi")
+TABS = (
+    "",
+    "/chat",
+    "/memory",
+    "/memory/human",
+    "/context",
+    "/records",
+    "/records/3",
+    "/search?q=hi",
+    "/settings",
+    "/memory/human/edit",
+)
 SMALLEST = """() => [...document.querySelectorAll("a, button, select, summary, input")].filter(one => {
   const box = one.getBoundingClientRect();
   const inline = one.matches("p a, li a, h1 a, h2 a, h3 a, th a, td a, .said a, .skip, .hidden");
