@@ -99,14 +99,15 @@ async def show_compare(call: HttpCall) -> Response:
     reading = LocalSystem(call.service.system.store, ports=call.service.ports)
 
     def compared() -> tuple[list[ComparedSide], AgentDiff]:
-        sides, states = [], []
+        sides: list[ComparedSide] = []
+        states: list[AgentSnapshot] = []
         for stream, given in zip(names, (query.a_at, query.b_at), strict=True):
             with reading.view(stream, as_of=moment_of(given or None)) as view:
                 states.append(diff_command.snapshot_of(view))
                 sides.append(_side(call, stream, states[-1], view.head.seq))
         if names[0] == names[1]:
             return sides, diff_command.compare(reading, names[0], *states)
-        return sides, difference(*states, (), ())
+        return sides, difference(states[0], states[1], (), ())
 
     sides, found = await call.service.ports.aside(compared)
     runs, left = shortened(message_runs(*(_messages(side) for side in (found.before, found.after))))
@@ -122,9 +123,9 @@ async def show_compare(call: HttpCall) -> Response:
 
 def message_runs(first: Sequence[ContextMessage], second: Sequence[ContextMessage]) -> list[MessageRun]:
     """Return two contexts in runs that are the same or differ, in order. Roles and words are compared, not seqs."""
-    keys = [[(one.role, one.text) for one in side] for side in (first, second)]
+    keys, others = ([(one.role, one.text) for one in side] for side in (first, second))
     runs = []
-    for tag, i, j, k, m in SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
+    for tag, i, j, k, m in SequenceMatcher(None, keys, others, autojunk=False).get_opcodes():
         same = j - i if tag == "equal" else 0
         runs.append(MessageRun(same=same) if same else MessageRun(same=0, first=first[i:j], second=second[k:m]))
     return runs
