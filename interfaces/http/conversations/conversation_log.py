@@ -149,7 +149,7 @@ class AgentConversations:
 class _PartitionConversations:
     """Conversations of the agents of one partition that were asked for. Belongs to one event loop.
 
-    A thread reads what takes long, for all requests that wait together: they go on together too, and so their messages
+    A thread reads what takes long, for all requests that wait together: they continue together too, and so their messages
     share commits and queries.
     """
 

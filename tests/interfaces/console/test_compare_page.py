@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from everlog.interfaces.http.console.questions.compare_page import (
     MESSAGES_SHOWN,
-    ContextMessage,
+    ComparedMessage,
     message_runs,
     shortened,
 )
@@ -45,7 +45,7 @@ def test_two_moments_of_an_agent_differ_by_what_happened_between(tmp_path: Path)
 
 
 def test_a_fork_is_compared_with_its_original(tmp_path: Path) -> None:
-    """What both saw is folded, and what each saw alone stands side by side."""
+    """Messages that both saw are folded, and those that each saw alone stand side by side."""
 
     async def main() -> None:
         async with served(tmp_path, Script([says("One."), says("Left."), says("Right.")])) as server:
@@ -95,7 +95,7 @@ def test_a_moment_that_cannot_be_is_refused(tmp_path: Path, query: str) -> None:
 @law(CONTEXT, CONTEXT, few=100, many=20_000)
 def test_runs_hold_both_contexts(first, second):
     """The runs together are both contexts in order, and every message in a run of the same is on both sides."""
-    sides = [[ContextMessage(n, "user", text) for n, text in enumerate(side, 1)] for side in (first, second)]
+    sides = [[ComparedMessage(n, "user", text) for n, text in enumerate(side, 1)] for side in (first, second)]
     place = [0, 0]
     for run in message_runs(*sides):
         texts = [[one.text for one in side[at : at + run.same]] for side, at in zip(sides, place, strict=True)]
@@ -109,7 +109,7 @@ def test_runs_hold_both_contexts(first, second):
 
 def test_long_differences_are_cut_and_counted() -> None:
     """Of two long contexts that differ the page has so many messages of each, and says how many it left out."""
-    sides = [[ContextMessage(n, "user", f"{side}{n}") for n in range(1, MESSAGES_SHOWN + 51)] for side in "ab"]
+    sides = [[ComparedMessage(n, "user", f"{side}{n}") for n in range(1, MESSAGES_SHOWN + 51)] for side in "ab"]
     runs, left = shortened(message_runs(*sides))
     assert sum(len(run.first) for run in runs) == sum(len(run.second) for run in runs) == MESSAGES_SHOWN
     assert left == 100

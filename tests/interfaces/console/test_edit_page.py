@@ -49,7 +49,7 @@ def test_an_edit_is_saved_as_it_was_written(tmp_path: Path) -> None:
 
 def test_a_late_edit_changes_nothing_and_shows_three_texts(tmp_path: Path) -> None:
     """An edit made from a text that the agent has changed since answers 412: the page shows the base, the newer text
-    with the words that led to it, and the edit, and its form goes on from the newer text. Sending that saves it.
+    with the words that led to it, and the edit, and its form continues from the newer text. Sending that saves it.
     """
 
     async def main() -> None:
@@ -117,7 +117,7 @@ def test_a_form_without_a_base_is_refused(tmp_path: Path, fields: dict[str, obje
 
 
 def test_only_a_key_that_may_talk_edits_and_only_from_a_page_of_this_server(tmp_path: Path) -> None:
-    """A key that may only read is offered no form and refused; so is a form of another site, whoever is signed in."""
+    """A key that may only read is offered no form and refused; so is a form of another site, with any key."""
 
     async def main() -> None:
         async with served(tmp_path) as server:

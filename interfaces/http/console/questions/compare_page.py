@@ -72,7 +72,7 @@ class ComparedValue(msgspec.Struct, frozen=True, kw_only=True):
     """Record between the two moments that made the last change."""
 
 
-class ContextMessage(NamedTuple):
+class ComparedMessage(NamedTuple):
     """Message that the model would see."""
 
     seq: int
@@ -85,8 +85,8 @@ class MessageRun(msgspec.Struct, frozen=True, kw_only=True):
 
     same: int
     """Number of messages that both sides have; 0: they differ."""
-    first: Sequence[ContextMessage] = ()
-    second: Sequence[ContextMessage] = ()
+    first: Sequence[ComparedMessage] = ()
+    second: Sequence[ComparedMessage] = ()
 
 
 async def show_compare(call: HttpCall) -> Response:
@@ -121,7 +121,7 @@ async def show_compare(call: HttpCall) -> Response:
     return page(call.request, "compare.html", values)
 
 
-def message_runs(first: Sequence[ContextMessage], second: Sequence[ContextMessage]) -> list[MessageRun]:
+def message_runs(first: Sequence[ComparedMessage], second: Sequence[ComparedMessage]) -> list[MessageRun]:
     """Return two contexts in runs that are the same or differ, in order. Roles and words are compared, not seqs."""
     keys, others = ([(one.role, one.text) for one in side] for side in (first, second))
     runs = []
@@ -148,12 +148,12 @@ def _side(call: HttpCall, stream: str, state: AgentSnapshot, head: int) -> Compa
     return ComparedSide(agent=name, path=f"/console/a/{written(name)}", seq=state.seq, head=head, at=state.time)
 
 
-def _messages(state: AgentSnapshot) -> list[ContextMessage]:
+def _messages(state: AgentSnapshot) -> list[ComparedMessage]:
     """Return the newest messages of a context, without the system message."""
     if state.context is None:
         return []
     found = [
-        ContextMessage(seq, message["role"], message_text(message)[:TEXT_CHARS])
+        ComparedMessage(seq, message["role"], message_text(message)[:TEXT_CHARS])
         for seq, message in numbered_messages(state.context)
         if seq
     ]
