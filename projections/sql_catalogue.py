@@ -166,7 +166,7 @@ def context_by_bounds(*, few: bool) -> str:
 
 
 _FLEET_TIMES = {
-    "approvals": "asked_at AS recorded_at",
+    "approvals": "asked_at AS recorded_at, decided_at AS ended_at",
     "facts": "noted_at AS recorded_at",
     "insights": "noted_at AS recorded_at",
     "memories": "time AS said_at",

@@ -68,5 +68,5 @@ def shape_of(row: Mapping[str, Any], agent: str) -> ApprovalShape:
     return ApprovalShape(
         agent=agent, seq=row["seq"], function=row["name"], arguments=row["arguments"], decision=row["decision"],
         asked_at=row["recorded_at"], expires_at=None if expires is None else moment(expires),
-        decided_at=row["decided_at"], decided_by=row["decided_by"], reason=row["reason"] or "", edited=row["edited"],
+        decided_at=row["ended_at"], decided_by=row["decided_by"], reason=row["reason"] or "", edited=row["edited"],
     )  # fmt: skip

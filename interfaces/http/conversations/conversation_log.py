@@ -149,8 +149,8 @@ class AgentConversations:
 class _PartitionConversations:
     """Conversations of the agents of one partition that were asked for. Belongs to one event loop.
 
-    A thread reads what takes long, for all requests that wait together: they continue together too, and so their messages
-    share commits and queries.
+    A thread reads what takes long, for all requests that wait together: they continue together too, and so their
+    messages share commits and queries.
     """
 
     def __init__(self, store: FileStore, partition: str, ports: Ports) -> None:

@@ -292,7 +292,7 @@ def test_functions_of_one_agent_are_available_to_no_other() -> None:
 
         def has(name: str) -> bool:
             agent: Any = home.shard._hosts[name]._agent
-            return "grow" in agent._tools
+            return "grow" in agent.tools
 
         assert (has("ada"), has("ben")) == (True, False)
         assert await home.shard.passivate("ada") and await home.shard.passivate("ben")

@@ -53,7 +53,10 @@ def test_all_views_have_one_vocabulary_of_times() -> None:
         ("SELECT month FROM model_calls", "Try date_trunc('month', recorded_at)."),
         ("SELECT content FROM messages", "Try text."),
         ("SELECT * FROM message", "There is no view 'message'. Did you mean messages?"),
-        ("SELECT * FROM nothing_like_it", "There is no view 'nothing_like_it'. The views: agents, derivations,"),
+        (
+            "SELECT * FROM nothing_like_it",
+            "There is no view 'nothing_like_it'. The views: agents, approvals, derivations,",
+        ),
     ],
 )
 def test_a_wrong_name_is_answered_with_ours(query: str, advice: str, cli: Line) -> None:
