@@ -279,14 +279,14 @@ def _foreign_cause(one: MessageChange) -> ChangeCause | None:
     return None if one.because is None or one.because.seq == one.seq else one.because
 
 
-def _said(content: str) -> str:
+def said_text(content: str) -> str:
     """Return the text inside a JSON envelope of a prompt; any other content unchanged."""
     wording = show_pages.readable(content)
     return content if wording == content else wording.split("\n", 1)[-1]
 
 
 def _line(one: MessageChange, sign: str, style: str, *, full: bool) -> Text:
-    said, was = (sanitize(_said(text)) for text in (one.text, one.was or ""))
+    said, was = (sanitize(said_text(text)) for text in (one.text, one.was or ""))
     if not full:
         said, was = one_line(said, CHARS_MAX), one_line(was, CHARS_MAX)
     own = one.because if one.because is not None and one.because.seq == one.seq else None

@@ -153,7 +153,7 @@ def _messages(state: AgentSnapshot) -> list[ComparedMessage]:
     if state.context is None:
         return []
     found = [
-        ComparedMessage(seq, message["role"], message_text(message)[:TEXT_CHARS])
+        ComparedMessage(seq, message["role"], diff_command.said_text(message_text(message))[:TEXT_CHARS])
         for seq, message in numbered_messages(state.context)
         if seq
     ]

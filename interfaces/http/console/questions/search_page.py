@@ -105,7 +105,7 @@ def _shown(call: HttpCall, hit: Hit, frame: AgentFrame, query: str) -> FoundText
     text = hit.passage or hit.text
     return FoundText(
         seq=hit.seq, at=hit.at, place=PLACES[hit.place],
-        who=frame.agent if hit.role == "assistant" else hit.name or hit.role,
+        who=frame.agent if hit.role == "assistant" else hit.name or ("user" if hit.role == "user" else ""),
         pieces=marked(text[:TEXT_CHARS], query), more=max(0, len(hit.text) - min(len(text), TEXT_CHARS)),
         tags=hit.tags, document=f"{call.shown(hit.source)}: {hit.document}" if hit.document else "",
         leads=not hit.source and 1 <= hit.seq <= frame.seq,
