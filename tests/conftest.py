@@ -4,7 +4,6 @@ An ordinary test starts no Ray, never sleeps and connects only to this machine. 
 one marked `ray` may start Ray (and then its nodes connect to each other at any address they have).
 """
 
-import gc
 import ipaddress
 import os
 import signal
@@ -149,19 +148,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         parts.check(item)
         if item.get_closest_marker("ray"):
             item.add_marker(pytest.mark.xdist_group("ray"))
-
-
-def pytest_collection_finish() -> None:
-    """Exclude imported modules from garbage collections: many tests collect, and each collection would traverse all
-    modules.
-    """
-    gc.collect()
-    gc.freeze()
-
-
-def pytest_sessionfinish() -> None:
-    """Undo `gc.freeze`, so that the process ends normally: extension modules look for remaining objects at exit."""
-    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True, scope="session")
