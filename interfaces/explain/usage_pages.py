@@ -99,7 +99,7 @@ $ everlog create sam --window 100
             "The turn that made the call was taken back, such as with `/pop` in a chat.",
         ),
         (
-            "`everlog approvals NAME --all` shows what was decided, when and why.",
+            "`everlog approvals NAME --decided` shows what was decided, when and why.",
             "Ask the agent to make the call again; it waits again.",
         ),
         """\

@@ -75,7 +75,7 @@ BREAKS: dict[str, tuple[int, Callable[[], Patch]]] = {
     "sent again": (0, lambda: patch.object(command_sender, "RESENDS_MAX", 0)),
     "told once": (0, lambda: patch.object(CommandSender, "_sent", _twice)),
     "let go of when nobody uses it": (1, lambda: patch.object(Host, "passivate", _ruthless)),
-    "due": (0, lambda: patch.object(host, "due_heartbeat", _always_due)),
+    "due": (0, lambda: patch.object(host, "due_input", _always_due)),
     "not before it is due": (2, lambda: patch.object(Agent, "receive", _whenever)),
     "held until settled": (4, lambda: patch.object(Subscribers, "joined", _joined)),
     "timers are told": (0, lambda: patch.object(TimerSchedule, "know", _unplanned)),
