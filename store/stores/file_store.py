@@ -78,7 +78,7 @@ class FileStore:
         self.agents, self.sources, self.blocks = routes.agents, routes.sources, routes.blocks
         self.assigned, self.assignments = routes.assigned, routes.assignments
         self.latest, self.next_generation = routes.latest, routes.next_generation
-        self.route, self.partition_of = routes.route, routes.partition_of
+        self.route, self.partition_of, self.assignment = routes.route, routes.partition_of, routes.assignment
         self.reader, self.states, self.reader_groups = routes.reader, routes.states, routes.reader_groups
         self.parent_of, self.check_not_lost = routes.parent_of, routes.check_not_lost
         self._routes, self._evidence = routes, evidence

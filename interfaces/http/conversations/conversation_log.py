@@ -31,7 +31,9 @@ from everlog.interfaces.http.conversations.resent_history import ExchangeDigests
 from everlog.store import FileStore, records_of
 from everlog.store.base.arrow_values import int_value
 from everlog.store.base.lazy_pyarrow import pc
+from everlog.store.base.names import name_of
 from everlog.store.log.log_follower import CommitRewritten, LogFollower
+from everlog.store.streams.register_file import Assignment
 
 AGENTS_MAX = 1000
 """Agents of one partition whose conversations are kept; the one that was asked for least recently is dropped."""
@@ -79,7 +81,9 @@ class LoggedExchange(msgspec.Struct):
 class AgentConversations:
     """Conversations that the log of one agent has, each by the id that its questions carry."""
 
-    def __init__(self) -> None:
+    def __init__(self, epoch: int = 1) -> None:
+        self.epoch = epoch
+        """Number of the agent's assignment to a partition, before whose records all are known."""
         self.seq = 0
         """Last record that was read."""
         self.deleted = False
@@ -159,33 +163,39 @@ class _PartitionConversations:
         self._commit: int | None = None
         """Last commit that was read; None: the end of the partition is not known."""
         self._agents: OrderedDict[str, AgentConversations] = OrderedDict()
-        self._wanted: set[str] = set()
-        """Agents that the next reading is for."""
+        self._wanted: dict[str, Assignment] = {}
+        """Agents that the next reading is for, by stream."""
         self._reading: asyncio.Future[Mapping[str, EverlogError]] | None = None
         """Reading in a thread, to which everything here belongs meanwhile. Its result: agents that it failed for."""
-        self._forgotten: set[str] = set()
-        """Agents to forget when no thread reads."""
         self._is_looked_at = False
         """True: what this turn of the event loop may need to know of the partition was read."""
 
-    async def current(self, stream: str) -> AgentConversations:
+    async def current(self, agent: Assignment) -> AgentConversations:
         """Return the conversations of an agent as its log has them now."""
-        while self._reading is not None or (kept := self._at_once(stream)) is None:
-            self._wanted.add(stream)
+        stream = agent.agent_id
+        while self._reading is not None or (kept := self._at_once(agent)) is None:
+            self._wanted[stream] = agent
             if self._reading is None:
                 self._reading = asyncio.ensure_future(self._read_aside())
             failures = await asyncio.shield(self._reading)
             if stream in failures:
                 raise failures[stream]
-        self._wanted.discard(stream)
+        self._wanted.pop(stream, None)
         return kept
 
-    def _at_once(self, stream: str) -> AgentConversations | None:
+    def _kept(self, agent: Assignment) -> AgentConversations | None:
+        """Return the conversations of an agent; None if they are not kept, or were read before it moved away and back:
+        what it said meanwhile is in another partition.
+        """
+        kept = self._agents.get(agent.agent_id)
+        return None if kept is None or kept.epoch < agent.epoch else kept
+
+    def _at_once(self, agent: Assignment) -> AgentConversations | None:
         """Return the conversations of an agent as its log has them now, if little has to be read for that; else None.
 
         A thread for it would cost more, and the message would miss the others that are handled together.
         """
-        if stream not in self._agents or self._commit is None:
+        if self._commit is None or self._kept(agent) is None:
             return None
         if not self._is_looked_at:
             behind = self._follower.bytes_behind(self._commit)
@@ -196,30 +206,28 @@ class _PartitionConversations:
             # All that runs before the flag is cleared was waiting when the log was looked at, and needs nothing newer.
             self._is_looked_at = True
             asyncio.get_running_loop().call_soon(self._look_again)
-        if stream in self._agents:
-            self._agents.move_to_end(stream)
-        return self._agents.get(stream)
+        if (kept := self._kept(agent)) is not None:
+            self._agents.move_to_end(agent.agent_id)
+        return kept
 
     def _look_again(self) -> None:
         self._is_looked_at = False
 
     async def _read_aside(self) -> Mapping[str, EverlogError]:
-        wanted = sorted(self._wanted)[:AGENTS_MAX]
-        self._wanted.difference_update(wanted)
+        wanted = [self._wanted.pop(stream) for stream in sorted(self._wanted)[:AGENTS_MAX]]
         try:
             failures: Mapping[str, EverlogError] = await self._ports.aside(self._read, wanted)
             return failures
         except EverlogError as error:
-            return dict.fromkeys(wanted, error)
+            return {agent.agent_id: error for agent in wanted}
         finally:
             self._reading = None
-            self._drop_forgotten()
 
-    def _read(self, wanted: Sequence[str]) -> Mapping[str, EverlogError]:
+    def _read(self, wanted: Sequence[Assignment]) -> Mapping[str, EverlogError]:
         """Read the log to its end, and the conversations of agents. Return the errors of agents that have one."""
         if self._commit is not None and self._follower.has_more(self._commit):
             self._read_on(self._commit)
-        fresh = [stream for stream in wanted if stream not in self._agents]
+        fresh = [agent for agent in wanted if self._kept(agent) is None]
         passed: list[pa.Table] = []
         # The agents are read after the end was found: what is written in between is in both, and is added once.
         if self._commit is None:
@@ -229,41 +237,27 @@ class _PartitionConversations:
             place = LogFollower(self._store.partition(self._partition))
             place.skip_to_end(passed.append)
         closed = place.closed_heads() if fresh else {}
-        found = {stream: AgentConversations() for stream in fresh}
+        found = {agent.agent_id: AgentConversations(agent.epoch) for agent in fresh}
         failures: dict[str, EverlogError] = {}
-        for stream, talk in found.items():
-            if stream in closed or not self.is_only_here(stream):
+        for agent in fresh:
+            stream = agent.agent_id
+            # Records may be elsewhere: in closed files, in earlier partitions, with the parent of a fork.
+            if stream in closed or agent.epoch > 1 or agent.parent:
                 try:
-                    talk.add(records_of(_said(self._store.reader(stream).table(stream))))
+                    found[stream].add(records_of(_said(self._store.reader(stream).table(stream))))
                 except EverlogError as error:
                     failures[stream] = error
         for table in passed:
             self._add(table, found)
         # What was passed may lack the end of a file that was closed meanwhile: only `wanted` ones were read there.
-        away = failures.keys() | (found.keys() & closed.keys()) - set(fresh)
+        away = failures.keys() | (found.keys() & closed.keys()) - {agent.agent_id for agent in fresh}
         self._agents.update((stream, talk) for stream, talk in found.items() if stream not in away)
-        for stream in wanted:
-            if stream in self._agents:
-                self._agents.move_to_end(stream)
+        for agent in wanted:
+            if agent.agent_id in self._agents:
+                self._agents.move_to_end(agent.agent_id)
         while len(self._agents) > AGENTS_MAX:
             self._agents.popitem(last=False)
         return failures
-
-    def is_only_here(self, stream: str) -> bool:
-        """Return True if all records of an agent are in this partition: it has not moved, and is no fork."""
-        assignment = self._store.register_files.find(stream)
-        return assignment is not None and assignment.epoch == 1 and not assignment.parent
-
-    def forget(self, stream: str) -> None:
-        """Forget an agent of which some records may be in another partition."""
-        self._forgotten.add(stream)
-        if self._reading is None:
-            self._drop_forgotten()
-
-    def _drop_forgotten(self) -> None:
-        for stream in self._forgotten:
-            self._agents.pop(stream, None)
-        self._forgotten.clear()
 
     def _read_on(self, after: int) -> None:
         try:
@@ -301,8 +295,6 @@ class ConversationLog:
     def __init__(self, store: FileStore, ports: Ports) -> None:
         self._store, self._ports = store, ports
         self._partitions: OrderedDict[str, _PartitionConversations] = OrderedDict()
-        self._places: dict[str, str] = {}
-        """Partition of each agent when it was last asked for."""
 
     def knows(self, stream: str) -> bool:
         """Return True if there is an agent of a name, by one look into the register."""
@@ -312,17 +304,12 @@ class ConversationLog:
         """Return the conversations of an agent as its log has them now. The caller reads them before it waits for
         anything: later they may change in another thread.
         """
-        name = self._store.partition_of(stream)
-        before = self._places.get(stream)
-        if before not in (None, name) and before in self._partitions:
-            self._partitions[before].forget(stream)
-        partition = self._partitions.get(name)
+        agent = self._store.assignment(name_of(stream))
+        partition = self._partitions.get(agent.partition)
         if partition is None:
-            partition = self._partitions[name] = _PartitionConversations(self._store, name, self._ports)
-        self._partitions.move_to_end(name)
+            partition = _PartitionConversations(self._store, agent.partition, self._ports)
+            self._partitions[agent.partition] = partition
+        self._partitions.move_to_end(agent.partition)
         if len(self._partitions) > PARTITIONS_MAX:
             self._partitions.popitem(last=False)
-        if before is None and not partition.is_only_here(stream):
-            partition.forget(stream)  # it was kept unasked, perhaps before it moved here: some records may be elsewhere
-        self._places[stream] = name
-        return await partition.current(stream)
+        return await partition.current(agent)

@@ -36,7 +36,7 @@ def readings(partition: Any) -> list[Any]:
     read = partition._read
 
     def noted(wanted: Any) -> Any:
-        made.append(wanted)
+        made.append([agent.agent_id for agent in wanted])
         return read(wanted)
 
     partition._read = noted
@@ -96,6 +96,27 @@ def test_a_fork_has_the_conversation_of_its_parent(tmp_path: Path) -> None:
                 [question_digest("Hello"), question_digest("Again")],
                 [question_digest("Hello")],
             ]
+
+    asyncio.run(main())
+
+
+def test_an_agent_that_moved_away_and_back_has_its_whole_conversation(tmp_path: Path) -> None:
+    """An agent that talked in another partition has what it said there, though its first partition was followed."""
+
+    async def main() -> None:
+        async with served(tmp_path, Script([]), placement="shared", shards=1) as server:
+            agents = {name: await server.system.agent(name) for name in ("asked", "unasked", "other")}
+            for agent in agents.values():
+                await agent.ask(UserMessage(text="One", conversation="c"))
+            assert await said(server, "other") == [question_digest("One")]
+            assert await said(server, "asked") == [question_digest("One")]
+            for name in ("asked", "unasked"):
+                await agents[name].move("dedicated")
+                await agents[name].ask(UserMessage(text="Two", conversation="c"))
+                await agents[name].move("shared")
+                await agents[name].ask(UserMessage(text="Three", conversation="c"))
+            expected = [question_digest(text) for text in ("One", "Two", "Three")]
+            assert await asyncio.gather(said(server, "asked"), said(server, "unasked")) == [expected] * 2
 
     asyncio.run(main())
 
