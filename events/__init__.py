@@ -65,7 +65,7 @@ from everlog.events.errors import (
     UsageError,
     WrongSequence,
 )
-from everlog.events.functions import ApprovalRequested, FunctionResult, FunctionStarted, MessageSent
+from everlog.events.functions import ApprovalRequested, FunctionResult, FunctionStarted, MessageSent, RulesApplied
 from everlog.events.ids import RANDOM_BITS, time_of, uuid7
 from everlog.events.inputs import (
     ApprovalDecided,
@@ -89,6 +89,7 @@ from everlog.events.lifecycle import (
     ApprovalRule,
     CallingName,
     FunctionRef,
+    FunctionRule,
     RecordsErased,
     Sampling,
     Section,
@@ -166,6 +167,7 @@ __all__ = [
     "FunctionError",
     "FunctionRef",
     "FunctionResult",
+    "FunctionRule",
     "FunctionStarted",
     "GenerationChosen",
     "Heartbeat",
@@ -195,6 +197,7 @@ __all__ = [
     "RecordsErased",
     "ReplyRejected",
     "ReplyRethought",
+    "RulesApplied",
     "Sampling",
     "Section",
     "SourceAttached",

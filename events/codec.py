@@ -44,6 +44,7 @@ CATALOGUE: dict[str, type[Event]] = {
         model.ReplyRejected,
         functions.FunctionStarted,
         functions.FunctionResult,
+        functions.RulesApplied,
         functions.MessageSent,
         memory.MemoryEdited,
         memory.ArchivalInserted,

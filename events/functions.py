@@ -51,6 +51,19 @@ class FunctionResult(Event, frozen=True, kw_only=True):
     """Seq of the `approval_requested` that the call had waited for; 0: it needed no approval."""
 
 
+class RulesApplied(Event, frozen=True, kw_only=True):
+    """The rules about functions say what the next step of the turn may call. Recorded if the agent has such rules."""
+
+    kind: ClassVar[str] = "rules_applied"
+
+    allowed: list[str] = []
+    """Names of the functions that may be called next."""
+    counts: dict[str, int] = {}
+    """Number of calls in this turn, by function."""
+    last: str = ""
+    """Function that was called last; empty: none."""
+
+
 class MessageSent(Event, frozen=True, kw_only=True):
     """The agent sent `text` to the user, who sees nothing else."""
 

@@ -40,7 +40,7 @@ class Heartbeat(Event, frozen=True, kw_only=True):
 
     kind: ClassVar[str] = "heartbeat"
 
-    reason: Literal["timer", "requested", "function_failed", "manual"]
+    reason: Literal["timer", "requested", "function_failed", "manual", "rules"]
     timer: str = ""
     """Name of the timer, for the reason `timer`."""
     late: bool = False
@@ -114,9 +114,9 @@ class TurnAbandoned(Event, frozen=True, kw_only=True):
 
     kind: ClassVar[str] = "turn_abandoned"
 
-    reason: Literal["steps_max", "forked", "context"]
+    reason: Literal["steps_max", "forked", "context", "rules"]
     """`steps_max`: too many model calls; `forked`: the turn was open at the fork point, or a rerun left it open;
-    `context`: nothing makes the context fit the window.
+    `context`: nothing makes the context fit the window; `rules`: the agent's rules leave no function to call.
     """
 
 

@@ -29,6 +29,31 @@ class ApprovalRule(msgspec.Struct, frozen=True, omit_defaults=True):
     """Patterns by argument: the rule fits only calls whose arguments, as text, fit all of them."""
 
 
+class FunctionRule(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Rule about which functions may be called at which place of a turn."""
+
+    kind: Literal["init", "children", "parent", "conditional", "max_count", "continue", "terminal", "required"]
+    """`init`: only such functions begin a turn. `children`: only the children follow the function. `parent`: the
+    children are called only right after the function. `conditional`: the result of the function decides which one
+    follows. `max_count`: the function is called at most `limit` times in a turn. `continue`: the turn continues after
+    the function. `terminal`: the turn ends with it. `required`: the turn does not end before the function was called.
+    """
+    function: str
+    children: list[str] = []
+    outputs: dict[str, str] = {}
+    """Function that follows, by result; for `conditional`."""
+    default: str = ""
+    """Function that follows any other result; empty: any function."""
+    strict: bool = False
+    """True: after any other result no function may follow, and the turn ends."""
+    limit: int = 0
+    """Maximum calls in a turn, for `max_count`."""
+    arguments: dict[str, str] = {}
+    """JSON text of arguments that replace the model's, by the function that they are for: the function itself for
+    `init`, a child for `children`.
+    """
+
+
 class Section(msgspec.Struct, frozen=True):
     """One part of the system prompt."""
 
@@ -135,6 +160,8 @@ class AgentConfigured(Event, frozen=True, kw_only=True):
     """Rules about which calls wait for a person's approval, or are refused."""
     approval_s: int = 604800
     """Seconds after which a call without a decision counts as refused; 0: never."""
+    rules: list[FunctionRule] = []
+    """Rules about which functions may be called at which place of a turn."""
 
 
 class AgentForked(Event, frozen=True, kw_only=True):

@@ -31,7 +31,7 @@ from everlog.actors.ports.agent_constants import (
 )
 from everlog.actors.prompt import presets, setting_limits
 from everlog.actors.prompt import prompt_sections as sections
-from everlog.actors.rules.approval_rules import check_rules
+from everlog.actors.rules import rule_checks
 from everlog.events import (
     AgentConfigured,
     AgentCreated,
@@ -42,6 +42,7 @@ from everlog.events import (
     Event,
     FunctionRef,
     FunctionResult,
+    FunctionRule,
     MemoryEdited,
     ModelReply,
     Sampling,
@@ -126,6 +127,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Rules about which calls wait for a person's approval, or are refused; the last rule that fits a call decides."""
     approval_s: int | None = None
     """Seconds after which a call without a decision counts as refused; 0: never."""
+    rules: Sequence[FunctionRule] | None = None
+    """Rules about which functions may be called at which place of a turn."""
     memory_functions: Sequence[str] | None = None
     """Names of the functions of derived memory that the agent has, such as `insight_note`; none by default."""
 
@@ -146,6 +149,7 @@ _PLAIN = (
     "rate_importance", "approval_s",
 )  # fmt: skip
 """Settings that are recorded unchanged."""
+_LISTS = ("derive_blocks", "approvals", "rules")
 
 
 def configuration(
@@ -179,7 +183,6 @@ def configuration(
     )
     _check(model, zone, window)
     setting_limits.check(settings)
-    check_rules(settings.approvals or ())
     system, preset, parts = _system(settings, recorded, window)
     functions = _functions(settings, recorded, tools, preset)
     verify = settings.verify_first
@@ -200,12 +203,12 @@ def configuration(
         functions=[FunctionRef(tool.name, tool.sha256) for tool in functions],
         schemas={tool.sha256: tool.schema for tool in functions if tool.sha256 not in known},
         verify_first=verify,
-        derive_blocks=list(_or_recorded(settings.derive_blocks, before.derive_blocks)),
         asks=[tool.name for tool in functions if tool.approval],
-        approvals=list(_or_recorded(settings.approvals, before.approvals)),
+        **dict[str, Any]((name, list(_or_recorded(getattr(settings, name), getattr(before, name)))) for name in _LISTS),
         **{name: _or_recorded(getattr(settings, name), getattr(before, name)) for name in _PLAIN},
     )
     _check_offline(configured)
+    rule_checks.check(configured)
     if facts is None or not parts or not (settings.sections or sections.has_changed_facts(configured, before)):
         return configured
     facts_shown = _facts_of_new_agent(facts.agent, settings) if recorded is None else facts

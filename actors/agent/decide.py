@@ -20,8 +20,9 @@ from everlog.actors.functions.tools import HEARTBEAT, Tool
 from everlog.actors.memory.block_sync import AppliedEdits
 from everlog.actors.memory.core_memory import FunctionMemory
 from everlog.actors.ports.agent_constants import SEND_MESSAGE
-from everlog.actors.prompt.context import Context, summary_of
+from everlog.actors.prompt.context import Context
 from everlog.actors.rules import approval_rules
+from everlog.actors.rules.turn_rules import TurnRules
 from everlog.events import (
     ApprovalRequested,
     Call,
@@ -41,11 +42,6 @@ PRESSURE_WARNING = (
     "end of your context window; the oldest part of it will soon be replaced by a summary. If there is anything that "
     "you want to keep, save it now with core_memory_append, core_memory_replace or archival_memory_insert."
 )
-
-FORBIDDEN_MARKS = frozenset('(){}[]"')
-NO_MONOLOGUE = "the first reply must have an inner monologue"
-FORBIDDEN_WORDS = ("functions", SEND_MESSAGE, "inner thought")
-
 
 KEY_CHARS = 16
 """Number of hexadecimal digits of the SHA-256 in an idempotency key."""
@@ -86,6 +82,7 @@ class ReplyExecution:
         self._tools = tools
         self._function_memory = desk
         self._place = place
+        self._rules = TurnRules(context.config, context.rules)
         self._waiting = list(reply.calls)
         self._failed: list[str] = []
         self._requested: list[str] = []
@@ -176,7 +173,7 @@ class ReplyExecution:
                 self._function_memory.adopt(event)
         if not result.ok:
             self._forget(result.call_id)
-        self._events.append(result)
+        self._add(result)
 
     def shared(self, outside: ExternalCall, carried: AppliedEdits) -> None:
         """Record the outcome of a call that edits shared blocks."""
@@ -223,9 +220,10 @@ class ReplyExecution:
 
         The model always answers the outcome of a call that was approved.
         """
-        if self.approval:
-            return True
         follow: list[Event] = []
+        if self.approval or self._rules.ended:
+            self._events.extend(self._rules.applied() if self.approval else [])
+            return bool(self.approval)
         if self._reply.usage.total > self._context.threshold and not self._context.warned:
             follow.append(SystemAlert(text=PRESSURE_WARNING, source="memory_pressure"))
         if self._failed:
@@ -234,7 +232,9 @@ class ReplyExecution:
             follow.append(Heartbeat(reason="function_failed"))
         if self._requested:
             follow.append(Heartbeat(reason="requested"))
-        self._events.extend(follow)
+        if not follow and not self._waits_for_person and (reason := self._rules.reason_to_continue()):
+            follow.append(Heartbeat(reason="rules", text=reason))
+        self._events.extend([*self._rules.applied(), *follow] if follow else [])
         return bool(follow)
 
     def _resume(self, results: Mapping[str, FunctionResult]) -> None:
@@ -242,6 +242,8 @@ class ReplyExecution:
         self._events = []
         self._waiting = [call for call in self._reply.calls if call.id not in results]
         for call in self._reply.calls:
+            if call.id in results and self._tool(call.name) is not None and self._rules.fault(call.name) is None:
+                self._rules.called(results[call.id])
             if call.id in results and not results[call.id].ok:
                 self._failed.append(call.id)
             elif call.id in results and self._asks(call):
@@ -257,13 +259,21 @@ class ReplyExecution:
         """Run a pure call. Return any other call without running it."""
         tool = self._tool(call.name)
         if tool is None:
-            self._fail_call(call, f"No function named {call.name}")
+            self._refuse_call(call, f"No function named {call.name}")
             return None
+        fixed: Mapping[str, Any] = {}
+        if not self.approval:
+            if (fault := self._rules.fault(call.name)) is not None:
+                self._refuse_call(call, fault)
+                return None
+            fixed = self._rules.arguments_of(call.name)
         try:
-            arguments = parse_reply.arguments(call.arguments)
+            arguments = {**parse_reply.arguments(call.arguments), **fixed}
         except (ValueError, TypeError) as error:
             self._fail_call(call, f"Error parsing JSON for function '{call.name}' arguments: {error}")
             return None
+        if fixed:
+            call = msgspec.structs.replace(call, arguments=msgspec.json.encode(arguments).decode())
         tool = meant(tool, call.name, arguments)
         if arguments.pop(HEARTBEAT, None) is True and tool.heartbeat:
             self._requested.append(call.id)
@@ -294,6 +304,7 @@ class ReplyExecution:
             self._events.append(self._result(call, approval_rules.NOT_RUN, ok=False))
             return True
         self._waits_for_person = True
+        self._rules.waits(call.name)
         limit_s = self._context.config.approval_s
         expires_at = self._function_memory.now + limit_s * MICROSECONDS if limit_s else 0
         self._events.append(
@@ -344,11 +355,21 @@ class ReplyExecution:
         text = returned(result, whole=tool.whole)
         if call.name == SEND_MESSAGE:
             text = ""
-        self._events.append(self._result(call, text))
+        self._add(self._result(call, text))
 
     def _fail_call(self, call: Call, error: str, *, unknown: bool = False) -> None:
         self._forget(call.id)
-        self._events.append(self._result(call, error, ok=False, unknown=unknown))
+        self._add(self._result(call, error, ok=False, unknown=unknown))
+
+    def _refuse_call(self, call: Call, fault: str) -> None:
+        """Record that a call was not made: the agent lacks the function, or its rules do not allow it here."""
+        self._forget(call.id)
+        self._events.append(self._result(call, fault, ok=False))
+
+    def _add(self, result: FunctionResult) -> None:
+        """Record the result of a call that was made."""
+        self._events.append(result)
+        self._rules.called(result)
 
     def _forget(self, call_id: str) -> None:
         """Count a call as failed, and drop the heartbeat that it requested."""
@@ -361,29 +382,3 @@ class ReplyExecution:
         if tool is not None and not tool.heartbeat:
             return False
         return parse_reply.arguments(call.arguments).get(HEARTBEAT) is True
-
-
-def first_message_fault(reply: ModelReply, *, aloud: bool) -> str | None:
-    """Return why `reply` cannot be the agent's first message; None if it can. `aloud`: it needs an inner monologue."""
-    if not reply.calls:
-        return "the first reply must call a function"
-    name = ALIASES.get(reply.calls[0].name, reply.calls[0].name)
-    if name not in (SEND_MESSAGE, "archival_memory_search"):
-        return f"the first reply must call {SEND_MESSAGE}, not {name}"
-    if not reply.text and aloud:
-        return NO_MONOLOGUE
-    marks = sorted(set(reply.text or "") & FORBIDDEN_MARKS)
-    words = [word for word in FORBIDDEN_WORDS if word in (reply.text or "").lower()]
-    if marks or words:
-        return f"the inner monologue must not hold {', '.join([*marks, *words])}"
-    return None
-
-
-def is_first(context: Context) -> bool:
-    """Return True if the agent has never replied, as far as the context or its summary shows.
-
-    If all turns are excluded, the next reply counts as a first one again: a first reply sets the pattern for later
-    ones, so it is checked again.
-    """
-    replied = any(message.turn and isinstance(message.event, ModelReply) for message in context.messages)
-    return summary_of(context) is None and not replied

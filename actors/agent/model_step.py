@@ -10,7 +10,6 @@ from typing import Any, Protocol
 
 import msgspec
 
-from everlog.actors.agent import decide
 from everlog.actors.formats import parse_reply, render_request, request_fingerprints
 from everlog.actors.formats.reply_preview import CallListener, PreviewFactory
 from everlog.actors.memory import block_sync
@@ -18,10 +17,11 @@ from everlog.actors.memory.shared_block_rules import BlockClient
 from everlog.actors.models.failure_classes import failure_of
 from everlog.actors.models.model_types import ModelDefaults
 from everlog.actors.models.token_usage import usage_of
-from everlog.actors.ports.agent_constants import SUMMARY_WORDS, SUMMARY_WORDS_SHORTER, THINKING_ALOUD
+from everlog.actors.ports.agent_constants import SEND_MESSAGE, SUMMARY_WORDS, SUMMARY_WORDS_SHORTER, THINKING_ALOUD
 from everlog.actors.ports.effects import DeltaCallback, ModelResponse
-from everlog.actors.prompt import context_fit
+from everlog.actors.prompt import context_fit, function_rules
 from everlog.actors.prompt.context import Context, context_of
+from everlog.actors.rules.first_message import first_message_fault, is_first
 from everlog.events import (
     BadReply,
     BudgetExceeded,
@@ -40,6 +40,8 @@ from everlog.events import (
     TurnAbandoned,
     decode,
 )
+
+NO_FUNCTION = "The turn was stopped: the rules of this agent leave no function that may be called next."
 
 
 class AcceptedReply(msgspec.Struct, frozen=True):
@@ -111,7 +113,7 @@ class ModelCaller:
             sent = _sent(body, request_fingerprints.of_request(context, request))
             answer: ModelResponse | None = None
             try:
-                answer = await self._agent.ask(context.model, body, self._agent.preview_for(turn, step, context.config))
+                answer = await self._agent.ask(context.model, body, self._preview(context, turn, step))
                 reply = parse_reply.reply(answer.raw, context.config.window, context.config.calling)
             except ContextOverflow as error:
                 overflowed = True
@@ -136,7 +138,7 @@ class ModelCaller:
                 await self._agent.commit([again], turn=turn, step=step, cause=cause)
                 continue
             aloud = context.model.startswith(THINKING_ALOUD)
-            fault = decide.first_message_fault(reply, aloud=aloud) if self._verifies(context) else None
+            fault = first_message_fault(reply, aloud=aloud) if self._verifies(context) else None
             if fault is None:
                 return AcceptedReply(context, reply, cause)
             await self._agent.commit([_rejected_reply(reply, fault, attempt)], turn=turn, step=step, cause=cause)
@@ -148,6 +150,14 @@ class ModelCaller:
                 )
                 await self._failed(gave_up, sent, turn, step, cause)
                 raise gave_up
+
+    def _preview(self, context: Context, turn: int, step: int) -> DeltaCallback | None:
+        """Return the callback for the chunks of a reply; None also if the words of a message would be refused."""
+        if context.config.rules:
+            names = {function.name for function in function_rules.offered(context.config, context.rules)}
+            if SEND_MESSAGE not in names:
+                return None
+        return self._agent.preview_for(turn, step, context.config)
 
     async def _switched(
         self, error: ModelError, context: Context, sent: Mapping[str, Any], turn: int, step: int, cause: str
@@ -167,7 +177,7 @@ class ModelCaller:
         return True
 
     def _verifies(self, context: Context) -> bool:
-        return context.config.verify_first and decide.is_first(context)
+        return context.config.verify_first and is_first(context)
 
     async def _failed(self, error: ModelError, sent: Mapping[str, Any], turn: int, step: int, cause: str) -> None:
         await self._agent.commit([_ending(error, sent)], turn=turn, step=step, cause=cause)
@@ -183,6 +193,9 @@ class ModelCaller:
         looked = False
         while True:
             context = await self.context(turn)
+            if context.config.rules and not function_rules.offered(context.config, context.rules):
+                await self._agent.commit([TurnAbandoned(text=NO_FUNCTION, reason="rules")], turn=turn, step=step)
+                return None
             # Shared blocks are looked up once: steady edits of others must not keep this request from being sent.
             newer = [] if looked else await block_sync.newer(context.blocks, self._agent.blocks)
             looked = True

@@ -19,6 +19,7 @@ from everlog.actors.formats.chat_messages import ChatMessages
 from everlog.actors.ports.agent_constants import SEND_MESSAGE
 from everlog.actors.prompt import message_format
 from everlog.actors.prompt.context import Context, ContextMessage, MemoryBlock, summary_of
+from everlog.actors.prompt.function_rules import offered
 from everlog.events import FunctionResult, MessageSent, ModelReply, SystemAlert, UserMessage
 
 ChatMessage = dict[str, Any]
@@ -57,7 +58,7 @@ def compose(context: Context, schemas: Mapping[str, str]) -> Request:
     """Render the request for `context`, and return it with its parts."""
     calling_format = CALLING_FORMATS[context.config.calling]
     system = system_parts(context)
-    known = [schemas[function.sha256] for function in context.config.functions]
+    known = [schemas[function.sha256] for function in offered(context.config, context.rules)]
     described = calling_format.described(known)
     chat, body, held = calling_format.body(context, _system_message(system, described), known)
     return Request(body, system, chat, described.encode() + held, options(context))

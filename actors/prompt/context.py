@@ -28,6 +28,7 @@ from everlog.events import (
     ModelSwitched,
     NewerFormat,
     ReplyRejected,
+    RulesApplied,
     Summary,
     SummaryExpanded,
     UserMessage,
@@ -95,6 +96,8 @@ class Context(msgspec.Struct, frozen=True):
     """Turn of the call; 0: none."""
     configured_at: int = 0
     """Seq of the configuration."""
+    rules: RulesApplied | None = None
+    """Newest state of the rules about functions in the turn of the call; None: the turn begins, or has no rules."""
 
     @property
     def switch(self) -> ModelSwitched | None:
@@ -170,6 +173,7 @@ def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]], tur
     single: dict[str, ContextMessage] = {}
     """The configuration, the summary, and the newest reply if it is not in view."""
     refused: ContextMessage | None = None
+    rules: RulesApplied | None = None
     header = (0, 0, 0)
     threshold = 0.0
     for slot, is_message, seq, kind, in_turn, step, at, *shape, chars, recall, archival, gauge in _columns(rows):
@@ -180,6 +184,8 @@ def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]], tur
         if not is_message:
             if isinstance(event, MemoryEdited):
                 blocks.append(_block(event, message))
+            elif isinstance(event, RulesApplied):
+                rules = event if in_turn == turn else None
             elif slot is not None:
                 single[slot] = message
             if slot == "config":
@@ -214,6 +220,7 @@ def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]], tur
         refused=refused,
         turn=turn,
         configured_at=single["config"].seq,
+        rules=rules,
     )
 
 

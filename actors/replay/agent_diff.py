@@ -11,12 +11,13 @@ import msgspec
 
 from everlog.actors.formats.render_request import numbered_messages
 from everlog.actors.prompt.context import Context
-from everlog.actors.rules.approval_rules import rule_text
+from everlog.actors.rules import approval_rules, rule_checks
 from everlog.events import (
     INPUTS,
     AgentConfigured,
     AnyEvent,
     ApprovalRule,
+    FunctionRule,
     Record,
     Sampling,
     Section,
@@ -30,7 +31,7 @@ SETTINGS = (
     "model", "window", "text", "preset", "zone", "renderer", "verify_first", "steps_max", "pressure_fraction",
     "summary_fraction", "keep_last", "sections", "calling", "stream", "sampling", "summarizer", "fallback",
     "first_attempts_max", "monologue_chars_max", "day_tokens_max", "day_cost_max",
-    "deriver", "reflect_at", "rate_importance", "derive_blocks", "asks", "approvals", "approval_s",
+    "deriver", "reflect_at", "rate_importance", "derive_blocks", "asks", "approvals", "approval_s", "rules",
 )  # fmt: skip
 """Fields of a configuration that are compared; `text` is the system prompt."""
 OUTSIDE = frozenset({"agent_created", "agent_configured", "agent_moved", "agent_deleted", "records_erased"})
@@ -267,13 +268,23 @@ def setting_changes(before: AgentConfigured | None, after: AgentConfigured | Non
     return found
 
 
+def _rule_text(part: object) -> str:
+    match part:
+        case ApprovalRule():
+            return approval_rules.rule_text(part)
+        case FunctionRule():
+            return rule_checks.rule_text(part)
+        case _:
+            return str(part)
+
+
 def _json_value(value: Any) -> Any:
     """Convert a setting into JSON types: lists, sections of a prompt and sampling become text."""
     match value:
         case [Section(), *_]:
             return "\n".join([f"[{s.name}{'' if s.visible else ', hidden'}]\n{s.text}" for s in value])
         case [*parts]:
-            return "; ".join(rule_text(part) if isinstance(part, ApprovalRule) else str(part) for part in parts)
+            return "; ".join(map(_rule_text, parts))
         case Sampling():
             return ", ".join([f"{key} {word}" for key, word in msgspec.to_builtins(value).items()])
         case _:

@@ -12,7 +12,7 @@ from itertools import zip_longest
 import msgspec
 
 from everlog.actors.agent import turn_transitions
-from everlog.actors.agent.decide import NO_MONOLOGUE, ReplyExecution, first_message_fault
+from everlog.actors.agent.decide import ReplyExecution
 from everlog.actors.formats import parse_reply
 from everlog.actors.functions.external_call import ExternalCall
 from everlog.actors.functions.tools import Tool
@@ -21,6 +21,7 @@ from everlog.actors.prompt.context import Context
 from everlog.actors.prompt.context_fit import summary_fault, summary_room
 from everlog.actors.replay.replay_report import RequestDiff
 from everlog.actors.replay.request_diff import diff_lines
+from everlog.actors.rules.first_message import NO_MONOLOGUE, first_message_fault
 from everlog.events import (
     AgentForked,
     ContextOverflow,

@@ -86,6 +86,20 @@ def approval_settings(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def function_rule_settings(parser: argparse.ArgumentParser) -> None:
+    """Add the setting of rules about functions."""
+    group = parser.add_argument_group("rules about functions")
+    group.add_argument(
+        "--rule",
+        metavar="RULE",
+        action="append",
+        dest="function_rules",
+        help='rule about the order of calls in a turn, such as "init search", "children search read,send_message", '
+        '"max_count pay 1", "required note", "terminal pay", "continue note", "parent check pay" or '
+        '"conditional check yes=pay *=send_message"; repeatable, replaces all rules; none removes them',
+    )
+
+
 def _listing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", nargs="?", help="name of the agent (default: all agents)")
     parser.add_argument("--decided", action="store_true", help="list calls that were decided or withdrawn as well")

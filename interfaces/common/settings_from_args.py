@@ -12,6 +12,7 @@ import msgspec
 
 from everlog.actors.agent.agent_setup import InitialBlock, block_text
 from everlog.actors.prompt import presets, prompt_sections, setting_limits
+from everlog.actors.rules import rule_checks
 from everlog.actors.rules.approval_rules import rule_of
 from everlog.events import BadInput, Section
 from everlog.store import name_of
@@ -34,6 +35,8 @@ def settings_in(args: Namespace, read: TextReader) -> dict[str, Any]:
         found["sampling"] = setting_limits.sampling(words)
     if rules := getattr(args, "approval", None):
         found["approvals"] = [] if rules == ["none"] else [rule_of(text) for text in rules]
+    if function_rules := getattr(args, "function_rules", None):
+        found["rules"] = [] if function_rules == ["none"] else [rule_checks.rule_of(text) for text in function_rules]
     if prompt := _sections(args, read):
         found["sections"] = prompt
     return found

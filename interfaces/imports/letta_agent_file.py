@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from everlog.actors.agent.agent_setup import InitialBlock, Settings
 from everlog.actors.functions.memgpt_functions import ALIASES, BUILTIN
 from everlog.actors.ports.agent_constants import (
@@ -19,8 +21,10 @@ from everlog.actors.ports.agent_constants import (
     WINDOW_TOKENS_MIN,
 )
 from everlog.actors.prompt.setting_limits import SAMPLING, WORD_CHARS_MAX
+from everlog.actors.rules.rule_checks import functions_of
 from everlog.events import BadInput, Sampling
 from everlog.interfaces.imports.letta_messages import add_messages
+from everlog.interfaces.imports.letta_tool_rules import AgentRules, rules_of
 from everlog.interfaces.imports.past_conversation import (
     JsonMap,
     MessageCollector,
@@ -32,6 +36,7 @@ from everlog.interfaces.imports.past_conversation import (
 )
 from everlog.projections.time_zones import zone_of
 
+_OF_EVERY_AGENT = {tool.name for tool in BUILTIN}
 OWN_FUNCTIONS = {tool.name for tool in BUILTIN} | set(ALIASES)
 """Names of functions that every agent here has, or knows by another name."""
 
@@ -64,7 +69,11 @@ def _conversation(agent: JsonMap, blocks: Mapping[str, JsonMap], file: JsonMap, 
     collector = MessageCollector()
     collector.left_out.update(_not_carried(agent, file, place))
     made = field(file, "created_at", str, place)
-    settings = _settings(agent, collector.left_out, place)
+    rules = _rules(agent, collector.left_out, place)
+    settings = msgspec.structs.replace(
+        _settings(agent, collector.left_out, place),
+        rules=rules.functions or None, approvals=rules.approvals or None,
+    )  # fmt: skip
     own = _blocks(agent, blocks, collector.left_out, place)
     add_messages(collector, objects(agent, "messages", place), None if made is None else iso_us(made, place), place)
     return PastConversation(
@@ -80,12 +89,34 @@ def _conversation(agent: JsonMap, blocks: Mapping[str, JsonMap], file: JsonMap, 
 def _not_carried(agent: JsonMap, file: JsonMap, place: str) -> Counter[str]:
     """Count what an agent here cannot have, by kind."""
     tools = [tool for tool in objects(file, "tools", place) if tool.get("name") not in OWN_FUNCTIONS]
-    rules = [rule for rule in objects(agent, "tool_rules", place) if rule.get("tool_name") != SEND_MESSAGE]
-    found = {"tools": len(tools), "tool rules": len(rules)}
+    found = {"tools": len(tools)}
     for of, names in ((file, _LISTS), (agent, _OF_AGENT)):
         for key, words in names.items():
             found[words] = len(field(of, key, (list, dict), place, default=[]))
     return Counter({words: count for words, count in found.items() if count})
+
+
+def _rules(agent: JsonMap, left_out: Counter[str], place: str) -> AgentRules:
+    """Return the rules about functions that every agent here has; others are counted as left out.
+
+    A turn ends with a message to the user anyway, so that rule is not needed.
+    """
+    found = AgentRules([], [])
+    for given in objects(agent, "tool_rules", place):
+        if (given.get("type"), given.get("tool_name")) == ("exit_loop", SEND_MESSAGE):
+            continue
+        try:
+            read = rules_of([given])
+        except BadInput:
+            left_out["tool rules"] += 1
+            continue
+        named = {name for rule in read.functions for name in functions_of(rule)}
+        if not named | {rule.function for rule in read.approvals} <= _OF_EVERY_AGENT:
+            left_out["tool rules"] += 1
+            continue
+        found.functions.extend(read.functions)
+        found.approvals.extend(read.approvals)
+    return found
 
 
 def _settings(agent: JsonMap, left_out: Counter[str], place: str) -> Settings:

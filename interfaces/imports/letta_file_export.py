@@ -38,6 +38,7 @@ from everlog.events import (
 )
 from everlog.events.times import moment
 from everlog.interfaces.imports.letta_messages import unpacked
+from everlog.interfaces.imports.letta_tool_rules import LettaToolRule, letta_rules
 from everlog.interfaces.output.json_shapes import JsonObject
 
 LETTA_TOOLS = {
@@ -125,7 +126,7 @@ def letta_file(
         "tags": list(tags),
         "block_ids": [block["id"] for block in blocks],
         "tool_ids": [tool["id"] for tool in tools],
-        "tool_rules": [{"type": "exit_loop", "tool_name": SEND_MESSAGE}],
+        "tool_rules": msgspec.to_builtins(_rules(context.config)),
         "include_base_tools": False,
         "in_context_message_ids": [first["id"], *messages.in_view(context)],
         "messages": [first, *messages.made],
@@ -140,6 +141,12 @@ def letta_file(
         "created_at": _iso(life[-1].recorded_at),
     }  # fmt: skip
     return LettaAgentFile(content, dict(sorted((+left_out).items())))
+
+
+def _rules(config: AgentConfigured) -> Sequence[LettaToolRule]:
+    """Return the rules of an agent, and the one that Letta needs: here a message to the user ends the turn anyway."""
+    ends = LettaToolRule(SEND_MESSAGE, "exit_loop")
+    return [ends, *(rule for rule in letta_rules(config) if rule != ends)]
 
 
 def _life(records: Sequence[Record]) -> Sequence[Record]:

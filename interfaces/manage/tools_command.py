@@ -18,6 +18,7 @@ from everlog.actors.functions.memgpt_functions import BUILTIN
 from everlog.actors.functions.memory_functions import NAMES as MEMORY_NAMES
 from everlog.actors.functions.tools import Tool
 from everlog.actors.rules.approval_rules import action_for
+from everlog.actors.rules.rule_checks import rule_text
 from everlog.events import AgentConfigured
 from everlog.interfaces.common.bootstrap import open_view, system_of
 from everlog.interfaces.common.error_output import sanitize
@@ -42,11 +43,13 @@ def tools(args: Namespace, world: CommandEnvironment) -> int:
         return 0
     from everlog.interfaces.output import show_pages
 
-    table = Table("function", "from", "effect", "calls", box=box.SIMPLE_HEAD)
+    heads = ["function", "from", "effect", "calls"] + (["rules"] if any(row["rules"] for row in rows) else [])
+    table = Table(*heads, box=box.SIMPLE_HEAD)
     for row in rows:
         effect = _EFFECTS[row["effect"]] if row["effect"] else "unknown: give --tools"
         words = _APPROVALS[row["approval"]] + (" (some, by argument)" if row["by_argument"] else "")
-        table.add_row(*(Text(sanitize(cell)) for cell in (row["name"], row["source"], effect, words)))
+        cells = (row["name"], row["source"], effect, words, "\n".join(row["rules"]))
+        table.add_row(*(Text(sanitize(cell)) for cell in cells[: len(heads)]))
     show_pages.show(table)
     return 0
 
@@ -63,6 +66,7 @@ def rows_of(config: AgentConfigured, given: Mapping[str, Tool]) -> Sequence[dict
             "name": name, "source": _source(name), "effect": tool.effect if tool else None,
             "timeout_s": tool.timeout_s if tool else None, "approval": action_for(config, name, {}),
             "by_argument": any(rule.arguments for rule in config.approvals if fnmatchcase(name, rule.function)),
+            "rules": [rule_text(rule) for rule in config.rules if rule.function == name],
         })  # fmt: skip
     return rows
 

@@ -10,6 +10,7 @@ INSERT INTO hot SELECT
         WHEN 'summary_expanded' THEN 'summary'
         WHEN 'model_reply' THEN CASE WHEN turn > 0 THEN 'reply' END
         WHEN 'heartbeats_paused' THEN 'pause'
+        WHEN 'rules_applied' THEN 'rules'
         WHEN 'system_alert' THEN CASE WHEN contains(payload, '"source":"memory_pressure"') THEN 'warning' END
     END END,
     CASE WHEN type IN ('summary', 'summary_expanded') THEN (payload->>'kept_from')::BIGINT END,

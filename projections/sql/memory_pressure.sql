@@ -9,7 +9,7 @@ SELECT agent_id, as_of, during,
     max(seq) FILTER (slot = 'summary') AS summary_seq, -- if asked
     max(ratio) FILTER (slot = 'reply') AS tokens_per_byte, -- if asked
     coalesce(max(kept_from), 0) AS kept_from, list(seq) AS newest, -- if needed
-    max(seq) FILTER (slot NOT IN ('reply', 'warning', 'pause')) AS changed_seq, -- if needed
+    max(seq) FILTER (slot NOT IN ('reply', 'warning', 'pause', 'rules')) AS changed_seq, -- if needed
     max(tokens) FILTER (slot = 'config') AS "window",
     coalesce(max(ratio) FILTER (slot = 'config'), 0.75) AS fraction, fraction * "window" AS threshold,
     coalesce(max(seq) FILTER (slot = 'warning'), 0) > coalesce(max(seq) FILTER (slot = 'summary'), 0) AS warned

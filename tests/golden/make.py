@@ -35,11 +35,13 @@ from everlog.actors.memory.document_load import Document
 from everlog.actors.memory.source_service import Sources
 from everlog.actors.ports.timer_schedules import next_due
 from everlog.events import (
+    ApprovalRule,
     ArchivalDeleted,
     ArchivalInserted,
     ArchivalUpdated,
     BadInput,
     Draft,
+    FunctionRule,
     Heartbeat,
     MessageSent,
     PlanItem,
@@ -313,6 +315,23 @@ async def reach_outside(world: World) -> None:
     await world.tell("Post it.", agent="pat")
 
 
+async def go_by_rules(world: World) -> None:
+    """Write an agent with rules about functions, one of whose calls waits for an approval."""
+    settings = msgspec.structs.replace(
+        world.settings,
+        approvals=[ApprovalRule("post")],
+        rules=[FunctionRule("init", "conversation_search"), FunctionRule("max_count", "post", limit=1)],
+    )
+    world.model.lines = [
+        line("send_message", message="At once."),
+        line("conversation_search", query="post", request_heartbeat=True),
+        line("post", text="hello"),
+    ]
+    async with world.system.agent("rio", settings) as agent:
+        await agent.receive(UserMessage(text="Post it, by the rules."))
+        await agent.run()
+
+
 async def live_twice(world: World) -> None:
     """Write an agent that was deleted, and another agent that was created under the same name."""
     await world.tell("First life.", agent="dan")
@@ -329,7 +348,7 @@ async def part_ways(world: World) -> None:
 SCENES: Mapping[str, Scene] = {
     scene.__name__: scene
     for scene in (
-        converse, every_shape, wander, remember, reach_outside, part_ways, live_twice, keep_time, conclude,
+        converse, every_shape, wander, remember, reach_outside, go_by_rules, part_ways, live_twice, keep_time, conclude,
     )
 }  # fmt: skip
 EVERY = ("converse", "every_shape")

@@ -17,6 +17,7 @@ from everlog.interfaces.http.letta.agent_labels import read_labels
 from everlog.interfaces.http.letta.translation.agent_settings import AGENT_TYPE
 from everlog.interfaces.http.letta.translation.letta_ids import LettaIds, tool_id, uuid_id
 from everlog.interfaces.http.runs.agent_digests import digest_of
+from everlog.interfaces.imports.letta_tool_rules import LettaToolRule, letta_rules
 from everlog.projections import HEAD, Projections
 from everlog.projections.state import activate_many
 from everlog.store import LogReader, stream_of, stream_of_block
@@ -105,7 +106,7 @@ class LettaAgent(msgspec.Struct, frozen=True, kw_only=True):
     memory: LettaMemory
     tools: Sequence[LettaTool]
     sources: Sequence[LettaFolder]
-    tool_rules: Sequence[Any] = ()
+    tool_rules: Sequence[LettaToolRule]
     identities: Sequence[Any] = ()
     identity_ids: Sequence[str] = ()
     secrets: Sequence[Any] = ()
@@ -191,6 +192,7 @@ def _state(
         },
         model_settings={"provider_type": "openai", **_sampling(config)},
         compaction_settings={"model": config.summarizer} if config.summarizer else None,
+        tool_rules=letta_rules(config),
         timezone=config.zone, blocks=blocks, memory=LettaMemory(blocks=blocks), tools=tools,
         sources=folders, message_ids=list(dict.fromkeys(messages)), created_at=at.created, updated_at=at.updated,
     )  # fmt: skip

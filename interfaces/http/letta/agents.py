@@ -13,7 +13,7 @@ from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.functions.memgpt_functions import BUILTIN
 from everlog.actors.functions.memory_functions import NAMES as MEMORY_NAMES
-from everlog.events import UnknownAgent
+from everlog.events import ApprovalRule, UnknownAgent
 from everlog.events.times import MICROSECONDS, moment
 from everlog.interfaces.http.core.fleet_queries import over_fleet
 from everlog.interfaces.http.core.routes import HttpCall
@@ -43,6 +43,7 @@ from everlog.interfaces.http.letta.translation.letta_ids import LettaIds, tool_i
 from everlog.interfaces.http.native.agents import check_models
 from everlog.interfaces.http.runs.agent_digests import remember_stream
 from everlog.interfaces.http.runs.sdk_repeats import repeat_of
+from everlog.interfaces.imports.letta_tool_rules import is_plain, rules_of
 
 NAMES_MAX = 1000
 """Agents of one name."""
@@ -73,6 +74,7 @@ async def create_agent(call: HttpCall) -> LettaAgent:
     body: LettaAgentBody = call.body
     check_supported(body)
     settings = _with_functions(call, body, settings_of_body(body, await model_names(call), new=True))
+    settings = _with_rules(body, settings, ())
     check_models(call, settings)
     shared = [await shared_block_named(call, block) for block in body.block_ids or ()]
     sources = [await source_of_folder(call, folder) for folder in (body.folder_ids or body.source_ids or ())]
@@ -91,6 +93,17 @@ async def create_agent(call: HttpCall) -> LettaAgent:
         for source in sources:
             await agent.attach_source(source)
         return await agent_state(call, stream)
+
+
+def _with_rules(body: LettaAgentBody, settings: Settings, approvals: Sequence[ApprovalRule]) -> Settings:
+    """Return the settings with the body's rules about functions. They replace all that Letta's client can see.
+
+    `approvals`: rules of the agent about approvals.
+    """
+    if body.tool_rules is None:
+        return settings
+    rules, kept = rules_of(body.tool_rules), [rule for rule in approvals if not is_plain(rule)]
+    return msgspec.structs.replace(settings, rules=rules.functions, approvals=[*kept, *rules.approvals])
 
 
 async def _new(call: HttpCall, base: str, settings: Settings) -> tuple[str, AgentRef | None]:
@@ -203,6 +216,9 @@ async def update_agent(call: HttpCall) -> LettaAgent:
         if getattr(body, field) is not None:
             raise refused(f"`{field}` cannot be changed here: attach and detach, one by one.")
     settings = settings_of_body(body, await model_names(call), new=False)
+    if body.tool_rules is not None:
+        config = await viewed(call, stream, lambda view: view.context().config)
+        settings = _with_rules(body, settings, config.approvals)
     check_models(call, settings)
     agent = await agent_ref(call, stream)
     if settings != Settings():

@@ -3,9 +3,9 @@
 import pytest
 
 from everlog.actors.agent.agent_setup import Settings, configuration
-from everlog.actors.agent.decide import NO_MONOLOGUE, first_message_fault
 from everlog.actors.models.model_catalogue import shipped
 from everlog.actors.models.model_types import OPENAI_URL, Abilities, Catalogue, ModelDefaults, ProbeFindings
+from everlog.actors.rules.first_message import NO_MONOLOGUE, first_message_fault
 from everlog.events import Call, ModelReply
 
 

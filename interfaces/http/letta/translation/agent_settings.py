@@ -71,7 +71,6 @@ class LettaAgentBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _REFUSED = {
-    "tool_rules": "there are no rules for the order of calls: say it in the system prompt.",
     "initial_message_sequence": "a new agent has no messages: import a conversation with "
     "POST /api/v1/agents/{name}/imports.",
     "message_buffer_autoclear": "agents remember their messages.",

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from everlog.actors.agent import decide
 from everlog.actors.formats.calling_format import CALL_ID_CHARS_MAX
 from everlog.actors.models.offline import MODEL, OfflineModel, reply
+from everlog.actors.rules import first_message
 from everlog.events import ModelError
 from tests.support.models.offline_requests import (
     AT,
@@ -74,14 +74,14 @@ FIRST = ["hi", "my name is Chad and I sail", "What is the capital of France?", "
 def test_the_first_reply_passes_the_check_of_first_messages(text: str) -> None:
     """To any first message the reply sends a message or searches the archive, and has a valid monologue."""
     first = typed(request(user(text), fresh=True))
-    assert decide.first_message_fault(first, aloud=True) is None
+    assert first_message.first_message_fault(first, aloud=True) is None
 
 
 def test_every_first_event_passes_the_check_of_first_messages() -> None:
     """A login, an alert or a heartbeat may come first as well."""
     login = {"role": "user", "content": json.dumps({"type": "login", "last_login": "Never (first login)", "time": AT})}
     for event in (login, alert("word by hand"), beat("Someone asked for this heartbeat by hand")):
-        assert decide.first_message_fault(typed(request(event, fresh=True)), aloud=True) is None
+        assert first_message.first_message_fault(typed(request(event, fresh=True)), aloud=True) is None
 
 
 def test_it_says_that_it_is_rule_based() -> None:

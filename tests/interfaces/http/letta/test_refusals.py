@@ -50,7 +50,10 @@ def test_errors_have_the_classes_and_the_shape_that_the_client_knows(tmp_path: P
             (Invalid, _send(agent, messages=[{"role": "assistant", "content": "x"}]), "roles"),
             (Invalid, _send(agent, messages=[{"type": "approval", "approve": True}]), "approval"),
             (Invalid, _send(agent, extra_body={"unheard": 1}, input="x"), "unheard"),
-            (Invalid, lambda c: c.agents.create(tool_rules=[{"type": "exit"}]), "tool_rules"),
+            (
+                letta_client.BadRequestError,
+                lambda c: c.agents.create(tool_rules=[{"type": "exit", "tool_name": "x"}]), "A tool rule has one of",
+            ),
             (Invalid, lambda c: c.agents.create(agent_type="voice_convo_agent"), "agent_type"),
             (letta_client.BadRequestError, lambda c: c.agents.create(context_window_limit=5), "window"),
             (letta_client.NotFoundError, lambda c: c.agents.create(block_ids=["block-x"]), "There is no block"),
