@@ -16,6 +16,7 @@ from everlog.interfaces.http.core.routes import HttpCall
 from everlog.interfaces.http.letta.agent_labels import read_labels
 from everlog.interfaces.http.letta.translation.agent_settings import AGENT_TYPE
 from everlog.interfaces.http.letta.translation.letta_ids import LettaIds, tool_id, uuid_id
+from everlog.interfaces.http.letta.translation.letta_messages import LettaApprovalRequest, request_of
 from everlog.interfaces.http.runs.agent_digests import digest_of
 from everlog.interfaces.imports.letta_tool_rules import LettaToolRule, letta_rules
 from everlog.projections import HEAD, Projections
@@ -114,7 +115,8 @@ class LettaAgent(msgspec.Struct, frozen=True, kw_only=True):
     message_ids: Sequence[str]
     message_buffer_autoclear: bool = False
     enable_sleeptime: bool = False
-    pending_approval: None = None
+    pending_approval: LettaApprovalRequest | None = None
+    """The oldest call that waits for a person."""
     created_at: datetime
     updated_at: datetime
 
@@ -158,6 +160,10 @@ def _states(call: HttpCall, streams: Sequence[str], times: Mapping[str, AgentTim
         sources: dict[str, list[str]] = {}
         for row in engine.batch("sources", wanted):
             sources.setdefault(row["agent_id"], []).append(row["source"])
+        waiting: dict[str, Mapping[str, Any]] = {}
+        for row in engine.batch("approvals", wanted):
+            if row["decision"] == "waiting" and row["seq"] <= waiting.get(row["agent_id"], row)["seq"]:
+                waiting[row["agent_id"]] = row
         for reader, names in readers.values():
             for stream in names:
                 if not is_configured(contexts[stream]):
@@ -166,7 +172,11 @@ def _states(call: HttpCall, streams: Sequence[str], times: Mapping[str, AgentTim
                 tools = _tools(context.config, partial(engine.rows, "configurations", stream))
                 folders = [folder_of(call, name) for name in sources.get(stream, ()) if name]
                 at = times.get(stream) or _times(reader, stream)
-                shown[stream] = _state(call, given.get(stream, stream), context, tools, folders, at)
+                state = _state(call, given.get(stream, stream), context, tools, folders, at)
+                if stream in waiting:
+                    request = request_of(waiting[stream], LettaIds(stream))
+                    state = msgspec.structs.replace(state, pending_approval=request)
+                shown[stream] = state
     return [shown[stream] for stream in streams]
 
 

@@ -4,7 +4,7 @@ A call of `send_message` is an assistant's message, as with `use_assistant_messa
 shown. The messages of one reply share an id and differ in their `otid`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -173,6 +173,16 @@ def messages_of(record: Record, ids: LettaIds, run_id: str | None = None) -> Seq
     if isinstance(event, Summary):
         return (LettaSummaryMessage(summary=event.text, **common),)
     return (LettaSystemMessage(content=event.text or _UNSAID[event.kind], **common),)
+
+
+def request_of(row: Mapping[str, Any], ids: LettaIds) -> LettaApprovalRequest:
+    """Return the message of a call that waits, from its row of `approvals`."""
+    message_id = ids.message_of(ApprovalRequested.kind, row["seq"], row["turn"], row["step"])
+    call = LettaToolCall(name=row["name"], arguments=row["arguments"], tool_call_id=row["call_id"])
+    return LettaApprovalRequest(
+        id=message_id, date=row["asked_at"], run_id=None, otid=otid_of(message_id, 0),
+        step_id=ids.step(row["turn"], row["step"]), tool_call=call, tool_calls=[call],
+    )  # fmt: skip
 
 
 _UNSAID = {

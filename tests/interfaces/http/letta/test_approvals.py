@@ -34,9 +34,12 @@ def test_a_call_waits_and_is_approved_by_a_message(tmp_path: Path) -> None:
         (request,) = [one for one in asked.messages if one.message_type == "approval_request_message"]
         assert request.tool_call.name == "core_memory_append"
         call_id = request.tool_call.tool_call_id
+        pending = client.agents.retrieve(agent).pending_approval
+        assert (pending.id, pending.tool_call, pending.date) == (request.id, request.tool_call, request.date)
         assert texts(client.agents.messages.create(agent, input="Well?").messages) == ["It waits."]
         done = client.agents.messages.create(agent, messages=[approval(call_id, reason="Yes.")])
         assert kinds(done.messages)[0] == "tool_return_message"
+        assert client.agents.retrieve(agent).pending_approval is None
         assert (done.stop_reason.stop_reason, texts(done.messages)) == ("end_turn", ["Noted."])
         assert "Sails." in client.agents.blocks.retrieve("human", agent_id=agent).value
         with pytest.raises(letta_client.ConflictError, match="was approved at"):
