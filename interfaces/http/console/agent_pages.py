@@ -89,6 +89,10 @@ def talk_at(view: AgentView, frame: AgentFrame, before: int) -> Mapping[str, Any
     first = max(1, last - RECORDS_READ + 1)
     entries = entries_of(view.reader.read(view.agent_id, first, last), frame.agent) if last > 0 else []
     shown = entries[-ENTRIES_MAX:]
+    asked = {entry.seq: entry for entry in shown if entry.role == "waits"}
+    for row in view.rows("approvals") if asked else ():
+        if row["seq"] in asked:
+            asked[row["seq"]].decision = row["decision"]
     earlier = shown[0].seq if shown and (len(shown) < len(entries) or first > 1) else first if first > 1 else 0
     return {"turns": turns_of(shown), "earlier": earlier, "ends_at": last}
 

@@ -18,7 +18,7 @@ from everlog.interfaces.http.console.agent_life import LifeCache
 from everlog.interfaces.http.console.agents_page import FleetGlance, FleetParameters, agents_page
 from everlog.interfaces.http.console.life_pages import JumpParameters, life_pages
 from everlog.interfaces.http.console.page_response import redirect
-from everlog.interfaces.http.console.questions import compare_page, costs_page, search_page
+from everlog.interfaces.http.console.questions import approvals_page, compare_page, costs_page, search_page
 from everlog.interfaces.http.console.surface import PREFIX
 from everlog.interfaces.http.core.routes import JSON, Handler, HttpCall, Route, RouteTable
 
@@ -48,6 +48,11 @@ def console_pages() -> RouteTable:
         shown(f"{PREFIX}/compare", compare_page.show_compare, "Compare two moments on a page",
               compare_page.CompareParameters),
         shown(f"{PREFIX}/costs", costs_page.show_costs, "Show what agents cost on a page", costs_page.CostsParameters),
+        shown(f"{PREFIX}/approvals", approvals_page.show_approvals, "List calls that wait for a person on a page",
+              approvals_page.ApprovalParameters),
+        Route("POST", f"{AGENT_PAGE}/approvals/{{call}}", approvals_page.save_decision,
+              "Decide a call that waits from a form", "talk", query=MomentParameters, hidden=True, media=(HTML,),
+              body_media=form_body.FORM),
         shown(AGENT_PAGE, agent_pages.show_overview, "Show an agent at a moment", agent_pages.TalkParameters),
         shown(f"{AGENT_PAGE}/chat", agent_pages.show_chat, "Chat with an agent", agent_pages.TalkParameters),
         shown(f"{AGENT_PAGE}/context", agent_pages.show_context, "Show the context on a page"),

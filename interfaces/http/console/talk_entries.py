@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from everlog.events import Call, Record, UserMessage, is_erased
+from everlog.events import ApprovalRequested, Call, Record, UserMessage, event_of, is_erased
 from everlog.interfaces.common.front_end import FrontEnd, Notice
 from everlog.interfaces.output.narrator import Narrator
 from everlog.interfaces.show.transcript import SAID
@@ -15,7 +15,8 @@ ENTRIES_MAX = 80
 RECORDS_READ = 500
 """Records before a moment that are read for them."""
 
-EntryRole = Literal["user", "agent", "thought", "call", "notice", "erased"]
+EntryRole = Literal["user", "agent", "thought", "call", "notice", "erased", "waits"]
+"""`waits`: a call that asked for the approval of a person."""
 
 
 class TalkEntry(msgspec.Struct, kw_only=True):
@@ -31,6 +32,8 @@ class TalkEntry(msgspec.Struct, kw_only=True):
     result: str | None = None
     """Result of a call; None: it has none yet."""
     ok: bool = True
+    decision: str = ""
+    """Decision about a call that asked for an approval, as the view `approvals` says it; `waiting`: none yet."""
 
 
 class TalkTurn(msgspec.Struct, kw_only=True):
@@ -68,6 +71,10 @@ class _Teller(FrontEnd):
         entry.result, entry.ok = text, ok
 
     def notice(self, about: Notice, text: str) -> None:
+        request = event_of(self.record) if self.record is not None else None
+        if isinstance(request, ApprovalRequested):
+            self.add("waits", indented(request.arguments), request.name)
+            return
         self.add("notice", text, about.replace("_", " "))
 
     def add(self, role: EntryRole, text: str, who: str = "") -> TalkEntry:
@@ -77,6 +84,14 @@ class _Teller(FrontEnd):
         entry = TalkEntry(seq=record.seq, turn=record.turn, at=at, role=role, who=who, text=text)
         self.entries.append(entry)
         return entry
+
+
+def indented(text: str) -> str:
+    """Return JSON text with one member a line; any other text as it is."""
+    try:
+        return msgspec.json.format(text.encode("utf-8", "surrogatepass"), indent=2).decode()
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return text
 
 
 def entries_of(records: Iterable[Record], agent: str) -> list[TalkEntry]:

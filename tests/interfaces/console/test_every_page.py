@@ -38,7 +38,7 @@ def cookie(server: Served, key: Headers) -> dict[str, str]:
 
 async def answer(server: Served, route: Route, headers: Headers) -> Any:
     """Return the answer of a page about the agent sam."""
-    path = route.path.format(agent="sam", label="human", seq="3", digest=digest(), file="console.css")
+    path = route.path.format(agent="sam", label="human", seq="3", call="3", digest=digest(), file="console.css")
     query = next((query for end, query in QUERIES.items() if path.endswith(end)), "")
     sent = {**headers, **(FORM if route.method == "POST" else {})}
     return await server.client.request(route.method, path + query, headers=sent, content=b"" if sent else None)

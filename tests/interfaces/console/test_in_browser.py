@@ -48,6 +48,7 @@ def test_every_page_fits(tmp_path: Path, theme: str, width: int) -> None:
                 for address in (
                     "/console/agents",
                     "/console/sql?q=FROM messages",
+                    "/console/approvals?decided=true",
                     "/console/costs?days=30",
                     "/console/compare?a=sam&a_at=3",
                     "/console/sign-in",

@@ -67,11 +67,54 @@ function start() {
     else if (shape.text) line(shape.kind).append(shape.text);
   }
 
+  /** Return what a person wrote into forms of decisions, and where the focus is: a newer talk must not take it away. */
+  function begun() {
+    const kept = [];
+    for (const form of document.querySelectorAll("[data-decide]")) {
+      const fields = Array.from(form.elements, (one) => (one.type === "checkbox" ? one.checked : one.value));
+      kept.push({ seq: form.dataset.decide, fields, open: form.querySelector("details").open, at: Array.from(form.elements).indexOf(document.activeElement) });
+    }
+    return kept;
+  }
+
+  function keep(kept) {
+    for (const one of kept) {
+      const form = document.querySelector(`[data-decide="${one.seq}"]`);
+      if (!form) continue;
+      form.querySelector("details").open = one.open;
+      Array.from(form.elements).forEach((field, place) => {
+        if (field.type === "checkbox") field.checked = one.fields[place];
+        else if (field.type !== "submit" && field.type !== "hidden") field.value = one.fields[place];
+        if (place === one.at) field.focus();
+      });
+    }
+  }
+
+  /** Decide a call that waits, and follow the turn that the decision begins. */
+  async function decide(form, decision) {
+    const given = new FormData(form);
+    const body = { decision, reason: given.get("reason"), wait: false };
+    const text = form.querySelector("[name=arguments]");
+    try {
+      if (decision === "approve" && text.value.trim() !== text.dataset.was.trim()) body.arguments = JSON.parse(text.value);
+      if (decision === "approve" && given.get("always")) body.always = true;
+      const run = await ask("POST", `${api}/approvals/${form.dataset.decide}`, body);
+      await draw().catch(() => {});
+      follow(run.run);
+    } catch (error) {
+      await draw().catch(() => {});
+      say("status", error instanceof SyntaxError ? `The arguments are no JSON: ${error.message}. Nothing was decided.` : error.message);
+    }
+  }
+
   /** Put the talk that the server renders in place, soon: several records of a commit are drawn once. */
   function draw() {
     drawn ??= new Promise((done) => setTimeout(done, 60)).then(async () => {
       drawn = null;
-      swap(await load(location.href), ["talk"]);
+      const page = await load(location.href);
+      const kept = begun();
+      swap(page, ["talk"]);
+      keep(kept);
       offer();
     });
     return drawn;
@@ -178,6 +221,11 @@ function start() {
     const said = button.closest(".entry").querySelector(".said").textContent;
     beginFork(Number(button.dataset.edit ?? button.dataset.again), said);
     if (button.dataset.again) say("status", "The same words, asked again from that moment. Send begins the fork.");
+  });
+  document.getElementById("chat").addEventListener("submit", (event) => {
+    if (!event.target.dataset.decide) return;
+    event.preventDefault();
+    decide(event.target, event.submitter?.value ?? "approve");
   });
   document.getElementById("fork-off").addEventListener("click", endFork);
   document.addEventListener("visibilitychange", listen);
