@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from everlog.actors.functions.extras import Grants
     from everlog.actors.functions.memories_search import MEMORIES_SEARCH
     from everlog.actors.functions.run_function import cancelled
-    from everlog.actors.functions.tools import Tool, tool
+    from everlog.actors.functions.tools import ProcessLimits, Tool, tool
     from everlog.actors.gateway.gateway_limits import GatewayLimits
     from everlog.actors.memory.core_memory import Memory
     from everlog.actors.memory.document_load import Document
@@ -210,6 +210,7 @@ __all__ = [
     "PlanMade",
     "Poisoned",
     "Ports",
+    "ProcessLimits",
     "Rating",
     "Record",
     "RecordsErased",
@@ -280,6 +281,7 @@ _MODULES = {
     "Ports": "everlog.actors.ports.ports",
     "ServiceOptions": "everlog.actors.api",
     "Settings": "everlog.actors.agent.agent_setup",
+    "ProcessLimits": "everlog.actors.functions.tools",
     "Tool": "everlog.actors.functions.tools",
     "RerunOptions": "everlog.actors.rerun.rerun",
     "Selection": "everlog.actors.erasure.selection",

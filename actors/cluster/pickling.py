@@ -12,10 +12,8 @@ only costs another activation.
 
 import re
 import sys
-import sysconfig
 from hashlib import sha256
 from io import BytesIO
-from pathlib import Path
 from pickle import loads
 from types import CodeType, ModuleType
 from typing import Any
@@ -24,11 +22,8 @@ import msgspec
 
 from everlog.actors.agent.commands import SessionCapabilities
 from everlog.actors.functions.function_text import said
+from everlog.actors.functions.user_modules import is_of_user
 from everlog.events import BadInput
-
-_OURS = __name__.partition(".")[0]
-"""Package that every process of a cluster has."""
-_INSTALLED = tuple(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 _PACKING = (Exception, SystemExit)
 """Exceptions that a user's objects may raise while they are pickled; all of them are errors of the user."""
@@ -56,7 +51,8 @@ def pack(given: SessionCapabilities | None, cloud: ModuleType) -> SessionCapabil
     """
     if given is None or isinstance(given, PickledCapabilities) or not given.tools:
         return given
-    own = {module.__name__: module for module in map(_module_of, given.tools) if module is not None and _is_own(module)}
+    modules = [module for module in map(_module_of, given.tools) if module is not None]
+    own = {module.__name__: module for module in modules if is_of_user(module)}
     known = cloud.list_registry_pickle_by_value()
     new = [module for name, module in own.items() if name not in known]
     for module in new:
@@ -143,18 +139,9 @@ def _module_of(tool: Any) -> ModuleType | None:
     return sys.modules.get(getattr(tool.function, "__module__", None) or "")
 
 
-def _is_own(module: ModuleType) -> bool:
-    """Return True for a module of the user: neither everlog's nor installed. cloudpickle sends `__main__` by itself."""
-    name = module.__name__
-    if name == "__main__" or name.partition(".")[0] == _OURS or not getattr(module, "__file__", None):
-        return False
-    path = Path(str(module.__file__)).resolve()
-    return not any(path.is_relative_to(folder) for folder in _INSTALLED)
-
-
 def _importable(struct: type) -> bool:
     module = sys.modules.get(struct.__module__)
-    return module is not None and getattr(module, struct.__name__, None) is struct and not _is_own(module)
+    return module is not None and getattr(module, struct.__name__, None) is struct and not is_of_user(module)
 
 
 def _parts(struct: type[msgspec.Struct]) -> tuple[Any, ...]:

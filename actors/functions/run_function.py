@@ -67,7 +67,9 @@ async def run_function(
 
     own_faults = (*tool.faults, asyncio.CancelledError)
     try:
-        if inspect.iscoroutinefunction(tool.function):
+        if tool.process is not None:
+            outcome = await _awaited(_in_process(tool, arguments), context, tool.timeout_s, on_late)
+        elif inspect.iscoroutinefunction(tool.function):
             outcome = await _awaited(work(), context, tool.timeout_s, on_late)
         else:
             own_faults = (*tool.faults, *THREAD_FAULTS)
@@ -78,6 +80,12 @@ async def run_function(
     finally:
         over.set()
     return _result(tool, outcome, own_faults)
+
+
+async def _in_process(tool: Tool, arguments: Mapping[str, Any]) -> Any:
+    from everlog.actors.functions import function_process
+
+    return await function_process.call(tool, arguments)
 
 
 async def _awaited(

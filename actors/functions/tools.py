@@ -40,6 +40,19 @@ _HEARTBEAT_SCHEMA = {
 }
 
 
+class ProcessLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits of the process of a function. Its time limit is that of the function."""
+
+    memory_mb: int = 512
+    """Address space of each of its processes, MiB, from 64."""
+    output_bytes: int = 1_000_000
+    """Size that what it prints, its result, and each file that it writes must not reach."""
+    network: bool = False
+    """True: it may use the network."""
+    variables: Sequence[str] = ()
+    """Names of environment variables that it gets, such as those of secrets; all others are kept from it."""
+
+
 class Tool(msgspec.Struct, frozen=True):
     """A function that the model may call."""
 
@@ -66,6 +79,8 @@ class Tool(msgspec.Struct, frozen=True):
     """Seconds that a call may take; None: no limit."""
     approval: bool = False
     """True if each call waits for a person's approval, unless a rule of the agent says otherwise."""
+    process: ProcessLimits | None = None
+    """Limits of a process of its own for each call; None: it runs in this process."""
     lent: bool = True
     """True if it may take any time, and so never runs in the event loop by itself; False for functions of everlog's own
     memory, and for the recorded results of a rerun.
@@ -110,6 +125,7 @@ def tool(
     faults: tuple[type[BaseException], ...] = ...,
     timeout_s: float | None = ...,
     approval: bool = ...,
+    process: ProcessLimits | None = ...,
 ) -> "Tool": ...
 
 
@@ -124,6 +140,7 @@ def tool(
     faults: tuple[type[BaseException], ...] = ...,
     timeout_s: float | None = ...,
     approval: bool = ...,
+    process: ProcessLimits | None = ...,
 ) -> Callable[[Callable[..., Any]], "Tool"]: ...
 
 
@@ -138,19 +155,21 @@ def tool(
     faults: tuple[type[BaseException], ...] = (Exception, SystemExit),
     timeout_s: float | None = FUNCTION_LIMIT_S,
     approval: bool = False,
+    process: ProcessLimits | None = None,
 ) -> Any:
     """Make a `Tool` from a function. A parameter named `idempotency_key` gets the call's key; the model does not see
     it.
 
     `timeout_s`: seconds that a call may take (more than 0; the default is 120); None: no limit. A function that edits
     memory has no limit, because `verify` runs it again. `approval`: each call waits until a person approves it.
+    `process`: limits of a process of its own for each call; None: it runs in this process.
 
     Raises BadInput if a parameter has no type hint or no description: the model could not use it.
     """
     if function is None:
         return functools.partial(
             tool, effect=effect, name=name, aliases=aliases, heartbeat=heartbeat, whole=whole, faults=faults,
-            timeout_s=timeout_s, approval=approval,
+            timeout_s=timeout_s, approval=approval, process=process,
         )  # fmt: skip
     name = name or function.__name__
     parameters = list(inspect.signature(function).parameters.values())
@@ -166,6 +185,8 @@ def tool(
     for parameter in shown:
         _check_parameter(name, parameter, hints, described)
     arguments, schema = _shape(name, summary, shown, hints, described, heartbeat=heartbeat)
+    if process is not None:
+        _check_limits(name, process, takes_memory=takes_memory)
     return Tool(
         name=name,
         function=function,
@@ -181,7 +202,19 @@ def tool(
         faults=faults,
         timeout_s=None if takes_memory else timeout_s,
         approval=approval,
+        process=process,
     )
+
+
+def _check_limits(name: str, limits: ProcessLimits, *, takes_memory: bool) -> None:
+    """Raise BadInput for limits with which no function could run, and for a function that edits memory."""
+    if takes_memory:
+        raise BadInput(f"The function {name!r} edits memory, so it runs in this process: leave out `process`.")
+    if limits.memory_mb < 64 or limits.output_bytes < 1:
+        raise BadInput(
+            f"The limits of the function {name!r} are `memory_mb` from 64 and `output_bytes` from 1; not "
+            f"{limits.memory_mb} and {limits.output_bytes}."
+        )
 
 
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)

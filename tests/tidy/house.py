@@ -32,6 +32,8 @@ BROAD = {"Exception", "BaseException"}
 GUARDS: Mapping[str, str] = {
     "actors/agent/decide.py": "runs functions of users",
     "actors/agent/turn_runner.py": "runs functions of users",
+    "actors/functions/function_process.py": "pickles functions of users",
+    "actors/functions/process_child.py": "runs functions of users",
     "actors/functions/run_function.py": "runs functions of users",
     "actors/ports/function_threads.py": "runs functions of users",
     "actors/cluster/pickling.py": "pickles and unpickles objects of users",
