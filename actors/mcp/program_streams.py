@@ -22,6 +22,8 @@ LINE_BYTES_MAX = 8 * 1024 * 1024
 """Length of one message of a program."""
 FLOOD_BYTES_MAX = 64 * 1024 * 1024
 """Bytes that a program may write between two messages of ours."""
+FLOOD_LINES_MAX = 10_000
+"""Lines that it may write between them."""
 STOP_S = 2.0
 """Seconds that a program has to end after its stdin is closed, and again after SIGTERM."""
 STDERR_LINES = 10
@@ -35,7 +37,7 @@ class ServerProgram:
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
-        self._unasked_bytes = 0
+        self._unasked_bytes = self._unasked_lines = 0
         self.last_words: deque[str] = deque(maxlen=STDERR_LINES)
         self.fault = ""
         """Reason for which the program was ended; empty if it ended by itself, or still runs."""
@@ -46,8 +48,11 @@ class ServerProgram:
         async with messages:
             while line := await self._line(self._process.stdout):
                 self._unasked_bytes += len(line)
-                if self._unasked_bytes > FLOOD_BYTES_MAX:
-                    self.fault = f"it wrote more than {FLOOD_BYTES_MAX:,} bytes that nobody asked for"
+                self._unasked_lines += 1
+                if self._unasked_bytes > FLOOD_BYTES_MAX or self._unasked_lines > FLOOD_LINES_MAX:
+                    self.fault = (
+                        f"it wrote {self._unasked_lines:,} lines ({self._unasked_bytes:,} bytes) that nobody asked for"
+                    )
                     return
                 try:
                     message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
@@ -71,7 +76,7 @@ class ServerProgram:
         with suppress(OSError):
             async with messages:
                 async for message in messages:
-                    self._unasked_bytes = 0
+                    self._unasked_bytes = self._unasked_lines = 0
                     text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                     self._process.stdin.write(text.encode() + b"\n")
                     await self._process.stdin.drain()

@@ -16,12 +16,12 @@ SUB_ROOMS: Mapping[str, Sequence[str]] = {
     "store": ("base", "partition", "sealed", "log", "streams", "backup", "stores", "check", "embedding", "archive"),
     "projections": ("search", "hot", "fleet"),
     "actors": (
-        "ports", "models", "prompt", "formats", "recollection", "memory", "derivation", "functions", "rules", "agent",
+        "ports", "models", "prompt", "formats", "recollection", "memory", "derivation", "functions", "mcp", "rules", "agent",
         "deriving", "replay", "rerun", "reports", "feed", "archive", "erasure", "gateway", "hosting", "cluster",
     ),
     "interfaces": (
         "defaults", "wire", "client", "common", "line_editor", "output", "documents", "imports", "show", "talk",
-        "manage", "memories", "replay_console", "fleet", "operate", "http", "explain", "cli", "tour", "testing",
+        "manage", "memories", "replay_console", "fleet", "operate", "mcp", "http", "explain", "cli", "tour", "testing",
     ),
 }  # fmt: skip
 """The sub-rooms of each room, lowest first: a sub-room may import itself and those before it. The top of a room comes
