@@ -1,7 +1,7 @@
 """Offer a function that is known by a JSON schema alone, and not by the signature of a Python function. Pure.
 
-Used for functions of MCP servers. Its calls are checked for the names of their arguments; the values are checked by
-whoever runs the function.
+Used for functions of MCP servers. The names of arguments are checked here; its server
+checks the values.
 """
 
 import json

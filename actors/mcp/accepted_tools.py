@@ -24,7 +24,7 @@ ToolChange = Literal["same", "new", "changed", "gone"]
 
 
 class AcceptedServer(msgspec.Struct, frozen=True, kw_only=True):
-    """What was accepted of one server."""
+    """Functions of one server that the operator accepted."""
 
     tools: Sequence[OfferedTool]
     server: str = ""
@@ -98,7 +98,7 @@ def accept(name: str, entry: ServerEntry, offer: Offer, now: int) -> AcceptedSer
     tools = [tool for tool in offer.tools if entry.offers(tool.name) and not tool.fault()]
     if len(tools) > TOOLS_MAX:
         raise BadInput(
-            f"The server {name!r} offers {len(tools):,} functions, and an agent gets at most {TOOLS_MAX} of one server: "
+            f"The server {name!r} offers {len(tools):,} functions, and an agent gets at most {TOOLS_MAX} of one: "
             "each is part of every request. Name those that agents need with --only PATTERN, or as `only` in the file "
             "of servers. Nothing was accepted."
         )

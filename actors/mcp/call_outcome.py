@@ -12,7 +12,7 @@ TEXT_CHARS_MAX = 100_000
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a server answered to a call."""
+    """Answer of a server to a call."""
 
     text: str
     ok: bool = True
@@ -47,9 +47,10 @@ def answer_text(parts: list[str], structured: Any) -> str:
 
 def _says(part: str, structured: Any) -> bool:
     """Return True if a text is the structured result: as JSON, or as the one text in it."""
-    if isinstance(structured, dict) and list(structured.values()) == [part]:
+    whole = [structured, *(structured.values() if isinstance(structured, dict) and len(structured) == 1 else ())]
+    if part in whole:
         return True
     try:
-        return bool(msgspec.json.decode(part) in (structured, *(structured.values() if isinstance(structured, dict) else ())))
+        return msgspec.json.decode(part) in whole
     except (msgspec.DecodeError, RecursionError):
         return False

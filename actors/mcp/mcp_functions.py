@@ -16,12 +16,11 @@ from everlog.actors.functions.tools import Tool
 from everlog.actors.mcp.accepted_tools import AcceptedServer, accepted_of
 from everlog.actors.mcp.call_outcome import LostReply, RefusedRequest, UnreadableReply
 from everlog.actors.mcp.offered_tool import OfferedTool
-from everlog.actors.mcp.server_connections import ServerConnections, process_connections
+from everlog.actors.mcp.server_connections import NEEDED, ServerConnections, process_connections
 from everlog.actors.mcp.server_entry import CALL_CAP_S, LIST_S, ServerEntry
 from everlog.actors.mcp.servers_toml import server_of
 from everlog.events import BadInput, FunctionError, FunctionResult, McpError, UsageError
 
-NEEDED = "The functions of MCP servers need the package mcp: pip install 'everlog[mcp]'."
 MAYBE_DONE = "It may have been carried out. Find out before you call it again."
 
 

@@ -70,8 +70,8 @@ class OfferedTool(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return entry.rule_of(self.name).effect or self.hints.effect
 
     def approval(self, entry: ServerEntry) -> bool:
-        """Return True if calls wait for a person: the operator's word, else that of the hints. An operator who says that
-        a function only reads has thereby said that it destroys nothing.
+        """Return True if calls wait for a person: the operator's word, else that of the hints. An operator who says
+        that a function only reads has thereby said that it destroys nothing.
         """
         rule = entry.rule_of(self.name)
         if rule.approval is not None:
@@ -108,7 +108,9 @@ class OfferedTool(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 def _schema_fault(shape: Any) -> str:
-    """Return why a schema cannot be used; empty if it can. One wrong schema would make endpoints refuse whole requests."""
+    """Return why a schema cannot be used; empty if it can. One wrong schema would make endpoints refuse whole
+    requests.
+    """
     from jsonschema import SchemaError, validators
 
     try:

@@ -7,6 +7,7 @@ Errors of the SDK become three: the reply was lost, the request was refused, the
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from types import TracebackType
 from typing import Any
 
 import httpx2
@@ -103,16 +104,17 @@ def _part_text(part: Any) -> str:
         case mcp_types.AudioContent():
             return blob_text("audio", part.mime_type, part.data)
         case mcp_types.ResourceLink():
-            return f"[link to {part.uri}: {part.name}, {part.mime_type or 'of unknown type'}] {part.description or ''}".strip()
+            about = f"[link to {part.uri}: {part.name}, {part.mime_type or 'of unknown type'}]"
+            return f"{about} {part.description}" if part.description else about
         case mcp_types.EmbeddedResource(resource=mcp_types.TextResourceContents() as resource):
             return f"[resource {resource.uri}]\n{resource.text}"
-        case mcp_types.EmbeddedResource(resource=resource):
+        case mcp_types.EmbeddedResource(resource=mcp_types.BlobResourceContents() as resource):
             return blob_text("resource", resource.mime_type, resource.blob, str(resource.uri))
     return json.dumps(part.model_dump(mode="json", by_alias=True, exclude_none=True))
 
 
 async def _decline(*_: object) -> mcp_types.ElicitResult:
-    """Answer a server that asks a person something: nobody is there."""
+    """Answer a server that asks a person something: no person is there."""
     return mcp_types.ElicitResult(action="decline")
 
 
@@ -138,10 +140,9 @@ async def session_over(server: Any, on_changed: Callable[[], None]) -> AsyncIter
 async def open_session(
     name: str, entry: ServerEntry, environment: Mapping[str, str], on_changed: Callable[[], None]
 ) -> AsyncIterator[SdkSession]:
-    """Start a server, or connect to it. `environment`: variables of this process. Raises McpError."""
-    missing = [one for one in (*entry.env, *entry.headers.values(), *filter(None, [entry.token])) if one not in environment]
-    if missing:
-        raise McpError(f"The MCP server {name!r} needs the environment variable {missing[0]}, which is not set here.")
+    """Start a server, or connect to it. `environment`: variables of this process, with all that the entry names. Raises
+    McpError.
+    """
     if entry.url:
         headers = {header: environment[variable] for header, variable in entry.headers.items()}
         headers |= {"Authorization": f"Bearer {environment[entry.token]}"} if entry.token else {}
@@ -174,8 +175,10 @@ class _ProgramTransport:
         incoming, outgoing, self._program = await self._streams.__aenter__()
         return incoming, outgoing
 
-    async def __aexit__(self, *error: Any) -> bool | None:
-        return await self._streams.__aexit__(*error)
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._streams.__aexit__(kind, error, trace)
 
     def said(self, error: BaseException) -> str:
         """Return why the program failed, in its own last words if there are any."""

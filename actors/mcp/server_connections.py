@@ -10,12 +10,16 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from importlib.util import find_spec
 from typing import Any
 
 from everlog.actors.mcp.call_outcome import Answer
 from everlog.actors.mcp.offered_tool import Offer, OfferedTool
 from everlog.actors.mcp.server_entry import ServerEntry
 from everlog.actors.mcp.server_owner import CLOSE_S, IDLE_S, McpSession, ServerOwner
+from everlog.events import McpError
+
+NEEDED = "The functions of MCP servers need the package mcp: pip install 'everlog[mcp]'."
 
 SessionFactory = Callable[[str, ServerEntry, Callable[[], None]], AbstractAsyncContextManager[McpSession]]
 """Opens a session with a server, by its name and its entry; see `SessionSource`."""
@@ -24,6 +28,9 @@ SessionFactory = Callable[[str, ServerEntry, Callable[[], None]], AbstractAsyncC
 def _real_session(
     name: str, entry: ServerEntry, on_changed: Callable[[], None]
 ) -> AbstractAsyncContextManager[McpSession]:
+    entry.check_variables(name, os.environ)
+    if find_spec("mcp") is None:
+        raise McpError(NEEDED)
     from everlog.actors.mcp.sdk_session import open_session
 
     return open_session(name, entry, os.environ, on_changed)

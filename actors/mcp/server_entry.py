@@ -10,6 +10,8 @@ from typing import Literal
 
 import msgspec
 
+from everlog.events import McpError
+
 CONNECT_S = 30.0
 """Default of `connect_s`: seconds in which a server starts, or answers for the first time."""
 LIST_S = 30.0
@@ -70,6 +72,15 @@ class ServerEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def offers(self, tool: str) -> bool:
         """Return True if agents get a function, by the server's own name for it."""
         return not self.only or any(fnmatchcase(tool, pattern) for pattern in self.only)
+
+    def check_variables(self, name: str, environment: Mapping[str, str]) -> None:
+        """Raise McpError for a variable that the entry names and the environment lacks. `name`: the server's."""
+        wanted = [*self.env, *self.headers.values(), *filter(None, [self.token])]
+        missing = [variable for variable in wanted if variable not in environment]
+        if missing:
+            raise McpError(
+                f"The MCP server {name!r} needs the environment variable {missing[0]}, which is not set here."
+            )
 
     def place(self) -> str:
         """Return the address, or the command line, for a person."""

@@ -48,7 +48,7 @@ class _Connection:
         self._over = asyncio.Event()
         self.session: asyncio.Future[McpSession] = loop.create_future()
         self.offer: Offer | None = None
-        """What the server offers; None: it is not known, or has changed."""
+        """Offer of the server; None: it is not known, or has changed."""
         self.listing = asyncio.Lock()
         self.task = loop.create_task(self._hold())
 
@@ -165,8 +165,8 @@ class ServerOwner:
             return
         what = "no longer offers this function" if now is None else "describes this function in another way now"
         raise RefusedRequest(
-            f"the server {self._name} {what}, and the operator has not accepted that (everlog mcp refresh {self._name}). "
-            "It was not called"
+            f"the server {self._name} {what}, and the operator has not accepted that "
+            f"(everlog mcp refresh {self._name}). It was not called"
         )
 
     async def _connected(self) -> _Connection:

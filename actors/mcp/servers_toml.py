@@ -124,7 +124,8 @@ def _check_url(entry: ServerEntry, where: list[str], path: str, text: str) -> No
     except ValueError:
         raise _fault(path, text, [*where, "url"], "an address such as https://example.com/mcp was expected") from None
     if parts.username is not None or parts.password is not None or parts.query:
-        raise _fault(path, text, [*where, "url"], f"an address without a name, password or query was expected; {_ONLY_NAMES}")
+        expected = f"an address without a name, password or query was expected; {_ONLY_NAMES}"
+        raise _fault(path, text, [*where, "url"], expected)
     if not usable:
         raise _fault(path, text, [*where, "url"], "an address such as https://example.com/mcp was expected")
     if parts.scheme == "http" and parts.hostname not in LOOPBACK and (entry.token or entry.headers):

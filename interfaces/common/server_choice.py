@@ -34,8 +34,8 @@ KEY_BYTES_MAX = 4096
 FILES_ONLY = frozenset(
     {
         "archive check", "archive rebuild", "archive status", "cluster status", "console", "down", "fleet",
-        "keys create", "keys list", "keys revoke", "log check", "log repair-register", "log seal", "log stats", "mcp add",
-        "mcp list", "mcp refresh", "mcp remove", "mcp test", "ping",
+        "keys create", "keys list", "keys revoke", "log check", "log repair-register", "log seal", "log stats",
+        "mcp add", "mcp list", "mcp refresh", "mcp remove", "mcp serve", "mcp test", "ping",
         "preset add", "preset list", "preset remove", "preset show", "serve", "up",
     }
 )  # fmt: skip

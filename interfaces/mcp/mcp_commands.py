@@ -11,9 +11,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from everlog.actors.mcp import accepted_tools, servers_toml
-from everlog.actors.mcp.mcp_functions import NEEDED
 from everlog.actors.mcp.offered_tool import Offer, OfferedTool
-from everlog.actors.mcp.server_connections import ServerConnections, process_connections
+from everlog.actors.mcp.server_connections import NEEDED, ServerConnections, process_connections
 from everlog.actors.mcp.server_entry import ServerEntry
 from everlog.events import BadInput, UsageError
 from everlog.interfaces.common import time_text
@@ -78,7 +77,8 @@ def test(args: Namespace, _: CommandEnvironment) -> int:
         shape = {"server": args.server_name, "program": offer.server, "protocol": offer.protocol, "tools": rows}
         print(json_shapes.line(shape))
         return int(differs)
-    print(sanitize(f"{offer.server or 'A server without a name'} answers, by revision {offer.protocol} of the protocol."))
+    program = offer.server or "A server without a name"
+    print(sanitize(f"{program} answers, by revision {offer.protocol} of the protocol."))
     print_rows(rows)
     _print_left_out(entry, offer)
     if differs:
@@ -112,7 +112,8 @@ def refresh(args: Namespace, world: CommandEnvironment) -> int:
     elif args.accept:
         print("Accepted. An agent gets the new descriptions when it is opened next.")
     else:
-        print(f"Nothing was accepted. If agents may read and call this: everlog mcp refresh {args.server_name} --accept")
+        command = f"everlog mcp refresh {args.server_name} --accept"
+        print(f"Nothing was accepted. If agents may read and call this: {command}")
     return 0
 
 

@@ -49,7 +49,8 @@ def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
 def difference_lines(change: ComparedTool) -> Sequence[str]:
     """Return the lines in which a function differs, marked by - and +."""
     before, after = _lines(change.accepted), _lines(change.offered)
-    return [line for line in difflib.unified_diff(before, after, lineterm="", n=0) if line[:2] not in {"--", "++", "@@"}]
+    lines = list(difflib.unified_diff(before, after, lineterm="", n=0))
+    return [line for line in lines[2:] if not line.startswith("@@")]
 
 
 def _lines(tool: OfferedTool | None) -> list[str]:

@@ -98,9 +98,9 @@ def test_signs_of_progress_are_no_answer() -> None:
 
 
 def test_a_server_that_asks_a_person_is_told_that_nobody_is_there() -> None:
-    """An elicitation is declined, and the call goes on."""
+    """An elicitation is declined, and the call continues."""
     with connections() as made:
-        assert called(functions(raw_entry("asking"), made)["act"], words="Hi") == "decline"
+        assert called(functions(raw_entry("asking"), made)["act"], words="Hi") == "wrote decline"
 
 
 def test_an_answer_that_is_none_is_unknown() -> None:
@@ -136,7 +136,7 @@ def test_five_hundred_functions_are_more_than_an_agent_gets() -> None:
     with connections() as made:
         offer = asyncio.run(made.offer("raw", raw_entry("many")))
     assert len(offer.tools) == 500
-    with pytest.raises(BadInput, match="offers 500 functions, .* --only PATTERN"):
+    with pytest.raises(BadInput, match=r"offers 500 functions, .* --only PATTERN"):
         accepted_tools.accept("raw", raw_entry("many"), offer, 0)
     some = raw_entry("many", only=("tool_1?",))
     assert len(accepted_tools.accept("raw", some, offer, 0).tools) == 10
@@ -164,7 +164,10 @@ def test_odd_functions_get_names_that_models_accept_or_are_left_out() -> None:
         (ServerEntry(command="sh", args=("-c", "echo I need a key >&2; exit 1")), "I need a key"),
         (ServerEntry(command="sh", args=("-c", "yes")), "nobody asked for"),
         (ServerEntry(command="sh", args=("-c", "head -c 9000000 /dev/zero")), "a line of more than"),
-        (ServerEntry(command="sh", args=("-c", "read nothing; read nothing"), connect_s=0.2), "did not answer within 0.2"),
+        (
+            ServerEntry(command="sh", args=("-c", "read nothing; read nothing"), connect_s=0.2),
+            "did not answer within 0.2",
+        ),
         (ServerEntry(command="sh", env=("EVERLOG_NO_SUCH",)), "EVERLOG_NO_SUCH, which is not set"),
         (ServerEntry(url="http://127.0.0.1:9/mcp"), "cannot be used"),
     ],
