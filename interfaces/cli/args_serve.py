@@ -51,6 +51,11 @@ Starts the server, and shows each function with the name that models call, with
 its effect, and with whether calls wait for a person. Exit code 1: the server
 offers something else than what was accepted."""
 
+_MCP_SERVE = """\
+Speaks the Model Context Protocol on stdin and stdout, for a program on this
+machine that starts it, and ends with it. `everlog serve` answers the same at
+/mcp, behind keys. docs/how_to/serve_mcp.md has the entries for programs."""
+
 
 def _serving(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", metavar="ADDRESS", default="127.0.0.1",
@@ -121,6 +126,14 @@ def _adding_server(parser: argparse.ArgumentParser) -> None:
                         help="functions that agents get, such as 'get_*'; repeatable (default: all)")  # fmt: skip
 
 
+def _serving_mcp(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--agent", metavar="NAME", help="the one agent that the program sees (default: all agents)")
+    parser.add_argument("--role", metavar="ROLE", choices=("read", "talk"), default="talk",
+                        help="what the program may do: read or talk (default: talk)")  # fmt: skip
+    placement(parser)
+    shards(parser)
+
+
 def _refreshing(parser: argparse.ArgumentParser) -> None:
     _server(parser)
     parser.add_argument("--accept", action="store_true", help="let agents get what the server offers now")
@@ -148,6 +161,8 @@ COMMANDS = (
                 "everlog mcp refresh time --accept", (_refreshing, json)),
     CommandSpec("mcp remove", "mcp.mcp_commands:remove", "remove a server", "everlog mcp remove time",
                 (_server, json)),
+    CommandSpec("mcp serve", "http.mcp.stdio_command:serve", "be a server of agents for a program that speaks MCP",
+                "everlog mcp serve --agent sam", (_serving_mcp, runtime, tools, base_url), _MCP_SERVE),
     CommandSpec("traces", "show.traces_command:traces", "export turns as traces of OpenTelemetry",
                 "everlog traces 'support-*' --since 1d --otlp http://127.0.0.1:4318", (_tracing, json), _TRACES,
                 reads_only=True, usage="[PATTERN ...] --otlp URL | --out FILE"),
