@@ -48,7 +48,7 @@ BlockLabel = Annotated[str, Meta(description="Label of the memory block, such as
 IdempotencyKey = Annotated[
     str, Meta(description="Text of your choice: a repeat with the same key changes nothing twice.", max_length=255)
 ]
-Results = Annotated[int, Meta(description="Page of the results, from 1.", ge=1, le=1_000_000)]
+Results = Annotated[int, Meta(description="Page of the results, from 1.", ge=1, le=10_000)]
 
 
 class ListAgentsArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -161,7 +161,8 @@ class AgentTools:
 
         def replaced(value: str) -> str:
             if asked.old not in value:
-                raise ToolFault(f"The block {asked.label!r} does not hold the text {asked.old[:80]!r}. Nothing was done.")
+                words = f"The block {asked.label!r} does not hold the text {asked.old[:80]!r}"
+                raise ToolFault(f"{words}. Nothing was done.")
             return value.replace(asked.old, asked.new, 1)
 
         return await self._edited(asked, served, replaced)
