@@ -36,7 +36,10 @@ def change_row(server: str, entry: ServerEntry, change: ComparedTool) -> dict[st
 
 def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
     """Print the functions as a table."""
-    table = Table("function", "effect", "calls", "is", "description", box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("function", no_wrap=True)
+    for heading in ("effect", "calls", "is", "description"):
+        table.add_column(heading)
     for row in rows:
         description = " ".join(row["description"].split())
         short = description if len(description) <= DESCRIPTION_CHARS else f"{description[:DESCRIPTION_CHARS]}..."
