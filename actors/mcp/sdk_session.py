@@ -5,6 +5,7 @@ Errors of the SDK become three: the reply was lost, the request was refused, the
 """
 
 import json
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -28,6 +29,9 @@ from everlog.actors.mcp.offered_tool import Offer, OfferedTool, ServerHints, off
 from everlog.actors.mcp.program_streams import LINE_BYTES_MAX, ServerProgram, program_streams
 from everlog.actors.mcp.server_entry import CALL_CAP_S, ServerEntry
 from everlog.events import McpError
+
+for _name in ("mcp", "client", "httpx2"):  # without a handler, what servers do would be printed to the user's terminal
+    logging.getLogger(_name).addHandler(logging.NullHandler())
 
 LISTED_MAX = 5000
 """Most functions of a server that are read."""

@@ -102,7 +102,9 @@ class ServerConnections:
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
             task.cancel()
-        await asyncio.wait(others, timeout=CLOSE_S) if others else None
+        if others:
+            await asyncio.wait(others, timeout=CLOSE_S)
+        await asyncio.get_running_loop().shutdown_default_executor()
 
 
 _of_process = ServerConnections()
