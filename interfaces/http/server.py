@@ -21,7 +21,7 @@ from everlog.interfaces.http.core.routes import RouteTable
 from everlog.interfaces.http.core.service import HttpService
 from everlog.interfaces.http.letta.surface import LETTA_SURFACE
 from everlog.interfaces.http.letta.table import LETTA
-from everlog.interfaces.http.mcp.mcp_mount import mcp_routes
+from everlog.interfaces.http.mcp.mcp_mount import MCP_SURFACE, mcp_routes
 from everlog.interfaces.http.native.table import NATIVE
 from everlog.interfaces.http.openai.surface import OPENAI_SURFACE
 from everlog.interfaces.http.openai.table import OPENAI
@@ -30,7 +30,7 @@ from everlog.interfaces.http.pages.docs_page import docs_pages
 STOP_S = 20
 """Seconds in which requests in progress finish when the server stops."""
 BACKLOG = 2048
-SURFACES = (OPENAI_SURFACE, LETTA_SURFACE, CONSOLE_SURFACE)
+SURFACES = (OPENAI_SURFACE, LETTA_SURFACE, CONSOLE_SURFACE, MCP_SURFACE)
 """Surfaces beside the native API."""
 
 

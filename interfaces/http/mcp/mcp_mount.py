@@ -14,9 +14,11 @@ from starlette.types import Message, Receive, Scope, Send
 
 from everlog.interfaces.http.core.routes import HttpCall, Route, RouteTable
 from everlog.interfaces.http.core.service import HttpService
+from everlog.interfaces.http.core.surfaces import Surface
 from everlog.interfaces.http.mcp.agent_tools import ServedCaller
 
 PATH = "/mcp"
+MCP_SURFACE = Surface(PATH)
 CALLER = "everlog.mcp_caller"
 """Key of the sender in the scope of a request."""
 
