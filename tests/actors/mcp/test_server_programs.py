@@ -8,7 +8,7 @@ import pytest
 from everlog.actors.mcp import accepted_tools
 from everlog.actors.mcp.server_entry import ServerEntry
 from everlog.events import BadInput, FunctionResult, McpError
-from tests.support.mcp.server_worlds import called, connections, functions, raw_entry
+from tests.support.mcp.server_worlds import called, connections, functions, raw_entry, wait_for
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
@@ -66,8 +66,7 @@ def test_a_cancelled_call_ends_and_the_server_stays(tmp_path: Path) -> None:
 
         async def cancel() -> None:
             task = asyncio.create_task(tools["act"].function(words="Hi"))
-            while not await asyncio.to_thread(file.exists):
-                pass
+            await asyncio.to_thread(wait_for, file)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task

@@ -1,6 +1,7 @@
 """Agents that have functions of servers: of programs made by hand, of real ones, and of servers in this process."""
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -57,6 +58,12 @@ def functions(entry: ServerEntry, made: ServerConnections, name: str = "raw") ->
     offer = asyncio.run(made.offer(name, entry))
     tools: Sequence[Tool] = list(functions_of(name, entry, offer.tools, lambda: made))
     return {own.name: tool for own, tool in zip(offer.tools, tools, strict=True)}
+
+
+def wait_for(file: Path) -> None:
+    """Wait until a server has acted for the first time."""
+    while not file.exists():
+        os.sched_yield()
 
 
 def called(tool: Tool, **arguments: Any) -> FunctionResult | str:
