@@ -25,7 +25,7 @@ ActingEffect = Literal["read_only", "idempotent", "at_most_once"]
 """Effect class of a function that reaches outside; see `tools.Effect`."""
 
 
-class FunctionRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class OperatorRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The operator's word about functions of a server: it comes before what the server says of them."""
 
     effect: ActingEffect | None = None
@@ -55,19 +55,19 @@ class ServerEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     only: tuple[str, ...] = ()
     """Patterns of the functions that agents get, by the server's own names; empty: all."""
     effect: ActingEffect | None = None
-    """Effect class of all functions; see `FunctionRule`."""
+    """Effect class of all functions; see `OperatorRule`."""
     approval: bool | None = None
-    tools: Mapping[str, FunctionRule] = {}
+    tools: Mapping[str, OperatorRule] = {}
     """Rules by pattern of the server's own names: the last one that fits decides."""
 
-    def rule_of(self, tool: str) -> FunctionRule:
+    def rule_of(self, tool: str) -> OperatorRule:
         """Return the operator's word about a function, by the server's own name for it."""
         effect, approval = self.effect, self.approval
         for pattern, rule in self.tools.items():
             if fnmatchcase(tool, pattern):
                 effect = effect if rule.effect is None else rule.effect
                 approval = approval if rule.approval is None else rule.approval
-        return FunctionRule(effect, approval)
+        return OperatorRule(effect, approval)
 
     def offers(self, tool: str) -> bool:
         """Return True if agents get a function, by the server's own name for it."""

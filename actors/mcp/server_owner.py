@@ -47,6 +47,8 @@ class _Connection:
         loop = asyncio.get_running_loop()
         self._over = asyncio.Event()
         self.session: asyncio.Future[McpSession] = loop.create_future()
+        # Its error is for the calls that wait, and there may be none: it is no bug then.
+        self.session.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         self.offer: Offer | None = None
         """Offer of the server; None: it is not known, or has changed."""
         self.listing = asyncio.Lock()
@@ -98,7 +100,6 @@ class ServerOwner:
         self._name, self._entry, self._source, self._idle_s = name, entry, source, idle_s
         self._connection: _Connection | None = None
         self._places = asyncio.Semaphore(CALLS_MAX)
-        self._opening = asyncio.Lock()
         self._calls = 0
         self._idle: asyncio.TimerHandle | None = None
 
@@ -170,22 +171,20 @@ class ServerOwner:
         )
 
     async def _connected(self) -> _Connection:
-        """Return the open connection; open one if there is none. Raises McpError."""
-        async with self._opening:
-            connection = self._connection
-            if connection is not None and connection.is_open:
-                return connection
+        """Return the open connection; open one if there is none. All calls wait for the same one. Raises McpError."""
+        connection = self._connection
+        if connection is None or not connection.is_open:
             self._connection = connection = _Connection(self._name, self._source)
-            await asyncio.wait((connection.session, connection.task), timeout=self._entry.connect_s,
-                               return_when=asyncio.FIRST_COMPLETED)  # fmt: skip
-            if connection.session.done():
-                connection.session.result()
-                return connection
+        await asyncio.wait((connection.session,), timeout=self._entry.connect_s)
+        if not connection.session.done():
             await connection.close()
+        if not connection.session.done() or connection.session.cancelled():
             raise McpError(
                 f"The MCP server {self._name!r} did not answer within {self._entry.connect_s:g} seconds "
                 f"({self._entry.place()[:200]})."
             )
+        connection.session.result()
+        return connection
 
     async def _offer(self, connection: _Connection) -> Offer:
         async with connection.listing:

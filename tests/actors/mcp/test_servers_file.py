@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from everlog.actors.mcp import servers_toml
-from everlog.actors.mcp.server_entry import FunctionRule, ServerEntry
+from everlog.actors.mcp.server_entry import OperatorRule, ServerEntry
 from everlog.events import BadInput
 
 FULL = """\
@@ -37,7 +37,7 @@ def test_a_file_names_programs_and_addresses() -> None:
     time = servers["time"]
     assert (time.command, time.args, time.env) == ("uvx", ("mcp-server-time",), ("TZ",))
     assert (time.rule_of("get_time"), time.rule_of("get_secrets")) == (
-        FunctionRule("read_only"), FunctionRule("read_only", approval=True),
+        OperatorRule("read_only"), OperatorRule("read_only", approval=True),
     )  # fmt: skip
     assert (time.offers("get_time"), time.offers("set_time")) == (True, False)
 
@@ -81,7 +81,7 @@ def test_adding_and_removing_leave_every_other_line(tmp_path: Path) -> None:
     file = tmp_path / "mcp.toml"
     file.write_text(FULL)
     file.chmod(0o600)
-    entry = ServerEntry(command="prog", args=('a "quoted" one', "näh\x7f"), tools={"x*": FunctionRule(approval=False)})
+    entry = ServerEntry(command="prog", args=('a "quoted" one', "näh\x7f"), tools={"x*": OperatorRule(approval=False)})
     servers_toml.add_server(tmp_path, "new", entry)
     assert servers_toml.server_of(tmp_path, "new") == entry
     assert file.read_text().startswith(FULL)

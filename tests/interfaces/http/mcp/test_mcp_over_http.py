@@ -170,7 +170,7 @@ def test_the_checks_of_every_route_hold(tmp_path: Path) -> None:
 
 
 def test_edits_of_many_clients_at_once_are_all_there(tmp_path: Path) -> None:
-    """Each appended line is in the block once, whoever comes between."""
+    """Each appended line is in the block once, also if another comes between."""
 
     async def run() -> None:
         async with served(tmp_path / "store") as server:
