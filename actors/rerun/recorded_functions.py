@@ -12,7 +12,6 @@ from typing import Any, Literal
 import msgspec
 
 from everlog.actors.functions.function_text import failure
-from everlog.actors.functions.schema_tool import NoArguments, SchemaTool
 from everlog.actors.functions.tools import HEARTBEAT, Effect, Tool
 from everlog.actors.rerun.recorded_past import RecordedResults, canonical, edits_of, key_of, results_of
 from everlog.events import FunctionError, FunctionResult, FunctionStarted, Record, UsageError, event_of
@@ -44,6 +43,8 @@ def schema_only_tool(schema: str, effect: Effect) -> Tool:
     shape = msgspec.json.decode(schema)
     parameters = shape["parameters"]
     if not all(_fits_a_field(name, about) for name, about in parameters["properties"].items()):
+        from everlog.actors.functions.schema_tool import NoArguments, SchemaTool
+
         return _never_run_tool(SchemaTool, shape["name"], effect, schema, NoArguments, parameters)
     required = parameters.get("required", ())
     fields: list[Any] = [
