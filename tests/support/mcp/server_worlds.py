@@ -25,7 +25,8 @@ def raw_entry(mode: str, file: Path | None = None, **more: Any) -> ServerEntry:
 
 def module_entry(module: str, *args: str) -> ServerEntry:
     """Return the entry of a published server, which is a Python module."""
-    return ServerEntry(command=sys.executable, args=("-m", module, *args), env=("PYTHONPATH",))
+    env = tuple(name for name in ("PYTHONPATH",) if name in os.environ)
+    return ServerEntry(command=sys.executable, args=("-m", module, *args), env=env)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ async def client_of(
 ) -> AsyncIterator[Any]:
     """Connect the client of the SDK."""
     async with (
-        httpx2.AsyncClient(headers=dict(headers or {}), trust_env=False) as http,
+        httpx2.AsyncClient(headers=dict(headers or {}), timeout=60, trust_env=False) as http,
         Client(streamable_http_client(f"{server.address}{path}", http_client=http), mode=mode, cache=None) as client,
     ):
         yield client
