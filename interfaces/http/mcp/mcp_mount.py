@@ -37,23 +37,28 @@ class _Mount:
 
     def __init__(self, version: str) -> None:
         self._version = version
-        self._manager: asyncio.Future[Any] | None = None
+        self._manager: asyncio.Task[Any] | None = None
 
     async def answer(self, call: HttpCall) -> Response:
         """Pass a request on to the SDK."""
         served = ServedCaller(caller=call.caller, only=call.params.get("agent", ""))
         if self._manager is None:
-            self._manager = asyncio.get_running_loop().create_future()
-            call.service.detach(self._hold(call.service, self._manager))
-        manager = await asyncio.shield(self._manager)
-        return _Passed(manager, served)
+            self._manager = asyncio.get_running_loop().create_task(self._made(call.service))
+        return _Passed(await asyncio.shield(self._manager), served)
 
-    async def _hold(self, service: HttpService, ready: "asyncio.Future[Any]") -> None:
-        """Hold the SDK's manager of requests until the server stops: its scopes belong to one task."""
-        manager = await service.ports.aside(_new_manager, service, self._version)
-        async with manager.run():
-            ready.set_result(manager)
-            await service.stopping.wait()
+    async def _made(self, service: HttpService) -> Any:
+        """Return the SDK's manager of requests, when it takes them."""
+        manager, entered = await service.ports.aside(_new_manager, service, self._version), asyncio.Event()
+        service.detach(_hold(service, manager, entered))
+        await entered.wait()
+        return manager
+
+
+async def _hold(service: HttpService, manager: Any, entered: asyncio.Event) -> None:
+    """Hold the manager until the server stops: its scopes belong to one task."""
+    async with manager.run():
+        entered.set()
+        await service.stopping.wait()
 
 
 def _new_manager(service: HttpService, version: str) -> Any:

@@ -1,10 +1,15 @@
 """`everlog mcp`, and agents that get functions of servers with --mcp."""
 
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
+from everlog.events import UsageError
+from everlog.interfaces.common.server_choice import check_no_options_of_server
+from everlog.interfaces.defaults.default_files import DefaultValue, DefaultValues
+from everlog.interfaces.defaults.default_keys import BY_NAME
 from tests.support.cli.command_line import Line, completion, says
 from tests.support.mcp.server_worlds import RAW_SERVER
 
@@ -119,3 +124,12 @@ def test_the_default_of_a_user_gives_servers(cli: Line, tmp_path: Path, monkeypa
     assert "raw__look" in {row["name"] for row in cli.json("tools", "sam")}
     (cli.root / "everlog.toml").write_text('mcp = ["raw"]\n')
     assert "only the file of the user may have" in cli.fails("tools", "sam")
+
+
+def test_servers_are_given_to_the_process_that_runs_the_agents() -> None:
+    """With --server the option is refused; the default of a user, which is for this machine, is left out."""
+    values = {"mcp": DefaultValue(BY_NAME["mcp"], ["time"], "file"), "tools": DefaultValue(BY_NAME["tools"], None, "")}
+    defaults = DefaultValues(values, None, Path("everlog.toml"))
+    check_no_options_of_server(Namespace(mcp=["time"], tools=[], defaults=defaults))
+    with pytest.raises(UsageError, match="--mcp belongs to the process that runs the agents"):
+        check_no_options_of_server(Namespace(mcp=["other"], tools=[], defaults=defaults))
