@@ -209,3 +209,38 @@ def test_the_order_of_the_tools_stays() -> None:
     assert list(agent_tools.TOOLS) == [
         "list_agents", "search_recall", "search_archive", "read_block", "append_block", "replace_block", "send_message",
     ]  # fmt: skip
+
+
+class Waiting(Script):
+    """A model that answers when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__([says("Hello, Chad.")])
+        self.reached, self.let = asyncio.Event(), asyncio.Event()
+
+    async def ask(self, request: bytes, **more: object) -> Any:
+        self.reached.set()
+        await self.let.wait()
+        return await super().ask(request, **more)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_message_outlives_its_client(mode: str, tmp_path: Path) -> None:
+    """A client that leaves during a call gets the answer by a repeat with the same key: the model was asked once."""
+
+    async def run() -> None:
+        model = Waiting()
+        async with served(tmp_path / "store", model) as server:
+            await server.call("POST", "/agents", {"name": "sam", "settings": {"model": "script"}}, status=201)
+            sent = {"agent": "sam", "text": "I am Chad", "idempotency_key": "one"}
+            async with client_of(server, mode=mode) as client:
+                call = asyncio.ensure_future(client.call_tool("send_message", sent))
+                await model.reached.wait()
+                call.cancel()
+                await asyncio.gather(call, return_exceptions=True)
+            model.let.set()
+            async with client_of(server, mode=mode) as client:
+                answer = await result(client, "send_message", **sent)
+            assert (answer["text"], answer["status"], len(model.asked)) == ("Hello, Chad.", "done", 1)
+
+    asyncio.run(run())
