@@ -201,6 +201,10 @@ class BadReply(ModelError):
         self.raw = raw
 
 
+class McpError(EverlogError):
+    """An MCP server could not be started or reached, or what it offers cannot be read; nothing was called."""
+
+
 class ArchiveError(EverlogError):
     """The index of memories cannot be used. Nothing is lost: the index can be rebuilt from the log."""
 

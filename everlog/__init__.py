@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from everlog.actors.functions.run_function import cancelled
     from everlog.actors.functions.tools import ProcessLimits, Tool, tool
     from everlog.actors.gateway.gateway_limits import GatewayLimits
+    from everlog.actors.mcp.mcp_functions import mcp_tools
     from everlog.actors.memory.core_memory import Memory
     from everlog.actors.memory.document_load import Document
     from everlog.actors.memory_views import MemoryViews
@@ -88,6 +89,7 @@ if TYPE_CHECKING:
         HostLost,
         ImportanceRated,
         InsightNoted,
+        McpError,
         MemoriesDerived,
         MemoriesWithdrawn,
         MemoryEdited,
@@ -191,6 +193,7 @@ __all__ = [
     "InitialBlock",
     "InsightNoted",
     "KnownSummaries",
+    "McpError",
     "MemoriesDerived",
     "MemoriesWithdrawn",
     "Memory",
@@ -252,6 +255,7 @@ __all__ = [
     "connect",
     "connect_system",
     "event_of",
+    "mcp_tools",
     "open",
     "open_system",
     "tool",
@@ -288,6 +292,7 @@ _MODULES = {
     "cancelled": "everlog.actors.functions.run_function",
     "connect": "everlog.interfaces.client.connect",
     "connect_system": "everlog.interfaces.client.connect",
+    "mcp_tools": "everlog.actors.mcp.mcp_functions",
     "open": "everlog.actors.sync_api",
     "open_system": "everlog.actors.api",
     "tool": "everlog.actors.functions.tools",

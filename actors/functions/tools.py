@@ -34,7 +34,7 @@ Effect = Literal["pure", "read_only", "idempotent", "at_most_once"]
 
 HEARTBEAT = "request_heartbeat"
 
-_HEARTBEAT_SCHEMA = {
+HEARTBEAT_SCHEMA = {
     "type": "boolean",
     "description": "Ask to run again right after this function, to use what it gives back.",
 }
@@ -327,7 +327,7 @@ def _schema(
     properties = {key: {**value, "description": described[key]} for key, value in shape["properties"].items()}
     required = list(shape.get("required", []))
     if heartbeat:
-        properties[HEARTBEAT] = _HEARTBEAT_SCHEMA
+        properties[HEARTBEAT] = HEARTBEAT_SCHEMA
         required.append(HEARTBEAT)
     parameters: dict[str, Any] = {"type": "object", "properties": properties, "required": required}
     if components:

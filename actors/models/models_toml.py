@@ -20,7 +20,7 @@ _TABLES: Mapping[str, type[EndpointEntry] | type[ModelEntry]] = {"endpoints": En
 
 KEY_NAME = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
 """Form of the name of an environment variable."""
-_SECRET = re.compile(
+SECRET = re.compile(
     r"(sk|pk|rk)-[A-Za-z0-9_-]{8,}|(gsk|hf|xai|nvapi|pplx|tgp|csk|r8|fw|or)[-_][A-Za-z0-9_-]{12,}|AIza[A-Za-z0-9_-]{20,}"
     r"|(?i:bearer) +\S{8,}|[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}|[A-Fa-f0-9]{32,}"
 )
@@ -118,7 +118,7 @@ _ONLY_NAMES = (
 
 def _check_no_secrets(tables: Mapping[str, Any], path: str, text: str) -> None:
     for where, value in _strings(tables, []):
-        if _SECRET.search(value):
+        if SECRET.search(value):
             raise _fault(path, text, where, f"what stands there looks like a key; the name of a variable {_ONLY_NAMES}")
 
 

@@ -42,18 +42,39 @@ def schema_only_tool(schema: str, effect: Effect) -> Tool:
     """Build a function from its schema alone: the model can call the function, but its code is not available."""
     shape = msgspec.json.decode(schema)
     parameters = shape["parameters"]
+    if not all(_fits_a_field(name, about) for name, about in parameters["properties"].items()):
+        from everlog.actors.functions.schema_tool import NoArguments, SchemaTool
+
+        return _never_run_tool(SchemaTool, shape["name"], effect, schema, NoArguments, parameters)
     required = parameters.get("required", ())
     fields: list[Any] = [
         (name, Any) if name in required else (name, Any, msgspec.field(default=described.get("default")))
         for name, described in parameters["properties"].items()
         if name != HEARTBEAT
     ]
-    return Tool(
-        name=shape["name"],
+    arguments = msgspec.defstruct(f"{shape['name']}_arguments", fields, kw_only=True)
+    return _never_run_tool(Tool, shape["name"], effect, schema, arguments, parameters)
+
+
+def _fits_a_field(name: str, described: Mapping[str, Any]) -> bool:
+    """Return True if a parameter can be a field of a Struct: those of MCP servers may have any name and default."""
+    return name.isidentifier() and not isinstance(described.get("default"), list | dict)
+
+
+def _never_run_tool(
+    kind: type[Tool],
+    name: str,
+    effect: Effect,
+    schema: str,
+    arguments: type[msgspec.Struct],
+    parameters: Mapping[str, Any],
+) -> Tool:
+    return kind(
+        name=name,
         function=_never_run,
         effect=effect,
         schema=schema,
-        arguments=msgspec.defstruct(f"{shape['name']}_arguments", fields, kw_only=True),
+        arguments=arguments,
         aliases={},
         takes_memory=False,
         searches=False,

@@ -39,6 +39,23 @@ opened it. Unfinished turns are left out. Keys for the receiver are read from
 OTEL_EXPORTER_OTLP_HEADERS. Words of people and models are only in it with
 --content."""
 
+_MCP_ADD = """\
+Starts the server, shows what it offers, and writes it into mcp.toml in the
+store (EVERLOG_MCP names another file). Secrets are never written: --env and
+--token take the names of variables. With that you accept what the server says
+of its functions; if it says something else later, calls are refused until
+`everlog mcp refresh NAME --accept`. docs/how_to/use_mcp_servers.md has the
+steps."""
+_MCP_TEST = """\
+Starts the server, and shows each function with the name that models call, with
+its effect, and with whether calls wait for a person. Exit code 1: the server
+offers something else than what was accepted."""
+
+_MCP_SERVE = """\
+Speaks the Model Context Protocol on stdin and stdout, for a program on this
+machine that starts it, and ends with it. `everlog serve` answers the same at
+/mcp, behind keys. docs/how_to/serve_mcp.md has the entries for programs."""
+
 
 def _serving(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", metavar="ADDRESS", default="127.0.0.1",
@@ -91,6 +108,37 @@ def _tracing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="overwrite an existing file")
 
 
+def _server(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("server_name", metavar="NAME", help="name of the server")
+
+
+def _adding_server(parser: argparse.ArgumentParser) -> None:
+    _server(parser)
+    parser.add_argument("--command", dest="mcp_command", metavar="LINE", help="command line that starts the server")
+    parser.add_argument("--url", metavar="URL", help="address of a server that is reached over HTTP")
+    parser.add_argument("--env", metavar="VARIABLE", action="append", default=[],
+                        help="environment variable that the command gets; repeatable")  # fmt: skip
+    parser.add_argument("--folder", metavar="DIR", help="folder in which the command runs")
+    parser.add_argument("--token", metavar="VARIABLE", help="variable with the token that the address needs")
+    parser.add_argument("--header", metavar="NAME=VARIABLE", action="append", default=[],
+                        help="header of requests, and the variable with its value; repeatable")  # fmt: skip
+    parser.add_argument("--only", metavar="PATTERN", action="append", default=[],
+                        help="functions that agents get, such as 'get_*'; repeatable (default: all)")  # fmt: skip
+
+
+def _serving_mcp(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--agent", metavar="NAME", help="the one agent that the program sees (default: all agents)")
+    parser.add_argument("--role", metavar="ROLE", choices=("read", "talk"), default="talk",
+                        help="what the program may do: read or talk (default: talk)")  # fmt: skip
+    placement(parser)
+    shards(parser)
+
+
+def _refreshing(parser: argparse.ArgumentParser) -> None:
+    _server(parser)
+    parser.add_argument("--accept", action="store_true", help="let agents get what the server offers now")
+
+
 COMMANDS = (
     CommandSpec("serve", "http.serve_command:serve", "answer HTTP in front of the agents of the store",
                 "everlog serve --port 8284", (_serving, runtime, tools, base_url, json), _SERVE),
@@ -102,6 +150,19 @@ COMMANDS = (
                 (json,), reads_only=True),
     CommandSpec("keys revoke", "http.keys_commands:revoke", "revoke a key, at once and for ever",
                 "everlog keys revoke 019b8d2e", (_revoking, json)),
+    CommandSpec("mcp add", "mcp.mcp_commands:add", "add a server that lends functions to agents",
+                'everlog mcp add time --command "uvx mcp-server-time"', (_adding_server, json), _MCP_ADD,
+                usage="NAME --command LINE | --url URL"),
+    CommandSpec("mcp list", "mcp.mcp_commands:list_all", "list the servers that lend functions", "everlog mcp list",
+                (json,), reads_only=True),
+    CommandSpec("mcp test", "mcp.mcp_commands:test", "ask a server, and show its functions as agents get them",
+                "everlog mcp test time", (_server, json), _MCP_TEST, reads_only=True),
+    CommandSpec("mcp refresh", "mcp.mcp_commands:refresh", "show what changed at a server, and accept it",
+                "everlog mcp refresh time --accept", (_refreshing, json)),
+    CommandSpec("mcp remove", "mcp.mcp_commands:remove", "remove a server", "everlog mcp remove time",
+                (_server, json)),
+    CommandSpec("mcp serve", "http.mcp.stdio_command:serve", "be a server of agents for a program that speaks MCP",
+                "everlog mcp serve --agent sam", (_serving_mcp, runtime, tools, base_url), _MCP_SERVE),
     CommandSpec("traces", "show.traces_command:traces", "export turns as traces of OpenTelemetry",
                 "everlog traces 'support-*' --since 1d --otlp http://127.0.0.1:4318", (_tracing, json), _TRACES,
                 reads_only=True, usage="[PATTERN ...] --otlp URL | --out FILE"),

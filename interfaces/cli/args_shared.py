@@ -129,13 +129,20 @@ def block_options(parser: argparse.ArgumentParser) -> None:
 
 
 def tools(parser: argparse.ArgumentParser) -> None:
-    """Add files with the user's own functions."""
+    """Add files with the user's own functions, and servers that lend functions."""
     parser.add_argument(
         "--tools",
         metavar="FILE.py",
         action="append",
         default=[],
         help="Python file with your own functions; give it each time; repeatable",
+    )
+    parser.add_argument(
+        "--mcp",
+        metavar="SERVER",
+        action="append",
+        default=[],
+        help="MCP server whose functions the agent gets; give it each time; repeatable",
     )
 
 

@@ -89,6 +89,7 @@ GROUPS = {
     "cluster": "show the state of a cluster",
     "keys": "create, list and revoke the keys of a server",
     "log": "check, measure and seal the files of a log",
+    "mcp": "add, list, test, refresh and remove the servers that lend functions to agents",
     "preset": "list, add and remove personas and humans for new agents",
     "prompt": "show and change the sections of a system prompt",
     "shared": "create, edit and attach memory blocks that agents share",

@@ -42,14 +42,13 @@ from everlog.store import name_of
 
 
 def system_of(args: Namespace, world: CommandEnvironment, archive: ArchiveClient | None = None) -> LocalSystem:
-    """Return the agents of the store for reading, with the functions of --tools. `archive`: the index, see
+    """Return the agents of the store for reading, with the functions of --tools and --mcp. `archive`: the index, see
     `searching`.
     """
     grants = grants_of(args)
-    tools = [tool for path in getattr(args, "tools", []) for tool in tools_in(Path(path))]
     return LocalSystem(
         store_of(args, world),
-        tools=tools,
+        tools=lent_tools(args),
         grants=grants,
         ports=ports_of(world),
         services=AgentServices(archive=archive),
@@ -89,7 +88,7 @@ def agents_of(
     return open_system(
         root_of(args),
         runtime=args.runtime,
-        tools=[tool for path in getattr(args, "tools", []) for tool in tools_in(Path(path))],
+        tools=lent_tools(args),
         base_url=getattr(args, "base_url", None) or "",
         grants=grants,
         services=ServiceOptions(models=_models(world)),
@@ -275,6 +274,19 @@ def _block(text: str) -> InitialBlock:
         if limit > BLOCK_CHARS_MAX:
             raise BadInput(f"--block {text}: the limit of a block is at most {BLOCK_CHARS_MAX:,} characters.")
     return InitialBlock(label, text_of(path), limit)
+
+
+def lent_tools(args: Namespace) -> list[Tool]:
+    """Return the functions that the arguments lend to agents: those of --tools, and of the servers of --mcp. Raises
+    BadInput.
+    """
+    own = [tool for path in getattr(args, "tools", []) for tool in tools_in(Path(path))]
+    servers = getattr(args, "mcp", [])
+    if not servers:
+        return own
+    from everlog.actors.mcp.mcp_functions import mcp_tools
+
+    return [*own, *mcp_tools(root_of(args), *servers)]
 
 
 def tools_in(path: Path) -> list[Tool]:

@@ -34,7 +34,8 @@ KEY_BYTES_MAX = 4096
 FILES_ONLY = frozenset(
     {
         "archive check", "archive rebuild", "archive status", "cluster status", "console", "down", "fleet",
-        "keys create", "keys list", "keys revoke", "log check", "log repair-register", "log seal", "log stats", "ping",
+        "keys create", "keys list", "keys revoke", "log check", "log repair-register", "log seal", "log stats",
+        "mcp add", "mcp list", "mcp refresh", "mcp remove", "mcp serve", "mcp test", "ping",
         "preset add", "preset list", "preset remove", "preset show", "serve", "up",
     }
 )  # fmt: skip
@@ -47,7 +48,7 @@ _BELONGS = {
 WITHOUT_STORE = frozenset({"", "completion", "config", "doctor", "explain", "help", "tour"})
 """Commands that concern this machine: they do not read the variable of the server."""
 OF_SERVER = ("runtime", "workspace", "allow_host", "helper", "base_url", "shards")
-"""Options of the process that runs agents, besides --tools."""
+"""Options of the process that runs agents, besides --tools and --mcp."""
 
 
 class ChosenServer:
@@ -200,10 +201,11 @@ def key_in(environment: Mapping[str, str]) -> str | None:
 def check_no_options_of_server(args: Namespace) -> None:
     """Raise UsageError for options of the process that runs the agents."""
     defaults = getattr(args, "defaults", None)
-    tools = getattr(args, "tools", None)
     given = [name for name in OF_SERVER if getattr(args, name, None)]
-    if tools and (defaults is None or tools != defaults.tools()):
-        given.append("tools")
+    for name in ("tools", "mcp"):
+        values = getattr(args, name, None)
+        if values and (defaults is None or values != defaults.listed(name)):
+            given.append(name)
     if given:
         option = given[0].replace("_", "-")
         raise UsageError(

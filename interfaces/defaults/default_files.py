@@ -52,9 +52,9 @@ class DefaultValues(NamedTuple):
         value = self.values[name].value
         return value if isinstance(value, str) else None
 
-    def tools(self) -> list[str]:
-        """Return the files of the key `tools`."""
-        value = self.values["tools"].value
+    def listed(self, name: str) -> list[str]:
+        """Return the texts of a key that is a list."""
+        value = self.values[name].value
         return list(value) if value is not None and not isinstance(value, str) else []
 
 
@@ -154,13 +154,17 @@ def _checked(path: Path, place: str, name: str, value: object) -> str | list[str
         )
     if key.choices and value not in key.choices:
         raise BadInput(f"{path}: {name} is {value!r}; expected {' or '.join(key.choices)}. Correct the line.")
+    if key.is_list and not key.of_files:
+        return values
     if key.is_list:
         return [str((path.parent / Path(one).expanduser()).absolute()) for one in values]
     return values[0]
 
 
 def _example(key: DefaultKey) -> str:
-    return f'{key.name} = ["~/tools.py"]' if key.is_list else f'{key.name} = "{(key.choices or (key.built_in,))[0]}"'
+    if key.is_list:
+        return f'{key.name} = ["{"~/tools.py" if key.of_files else "time"}"]'
+    return f'{key.name} = "{(key.choices or (key.built_in,))[0]}"'
 
 
 def _unknown(path: Path, name: str) -> BadInput:
@@ -182,8 +186,9 @@ def applied(args: Namespace, environment: MutableMapping[str, str] = os.environ)
     args.defaults = defaults
     if getattr(args, "command", "") == "chat" and args.name is None:
         args.name = defaults.of("agent") or "sam"
-    if not getattr(args, "tools", True):
-        args.tools = defaults.tools()
+    for name in ("tools", "mcp"):
+        if not getattr(args, name, True):
+            setattr(args, name, defaults.listed(name))
     files = {key.variable: defaults.of(key.name) for key in KEYS if key.variable}
     added = {name: value for name, value in files.items() if value is not None and not environment.get(name)}
     before = {name: environment.get(name) for name in added}

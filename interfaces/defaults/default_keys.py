@@ -29,6 +29,8 @@ class DefaultKey(NamedTuple):
     """Allowed values; empty: any text."""
     is_list: bool = False
     """True if the value is a list of texts."""
+    of_files: bool = False
+    """True if these texts are paths of files, relative to the file of defaults."""
     new_agents: bool = False
     """True for a setting of an agent: the default applies when an agent is created."""
 
@@ -41,7 +43,8 @@ KEYS = (
     DefaultKey("base_url", "--base-url", "endpoint that serves the models", "https://api.openai.com/v1",
                "OPENAI_BASE_URL", "user"),
     DefaultKey("tools", "--tools", "files with your own functions, relative to the file of defaults", "none",
-               scope="user", is_list=True),
+               scope="user", is_list=True, of_files=True),
+    DefaultKey("mcp", "--mcp", "MCP servers whose functions agents get", "none", scope="user", is_list=True),
     DefaultKey("agent", "NAME", "agent of `chat`, and of `send` with a text alone", "sam for `chat`"),
     DefaultKey("model", "--model", "model of a new agent", "offline", new_agents=True),
     DefaultKey("zone", "--zone", "time zone of a new agent", "UTC", new_agents=True),

@@ -33,6 +33,7 @@ VARIABLES = (
                         "no log", "log"),
     EnvironmentVariable("EVERLOG_LOG_FILE", "file that the log of the program is appended to", "stderr"),
     EnvironmentVariable("EVERLOG_MODELS", "file with descriptions of endpoints and models", "models.toml in the store"),
+    EnvironmentVariable("EVERLOG_MCP", "file of the MCP servers that lend functions", "mcp.toml in the store"),
     EnvironmentVariable("EVERLOG_STORE_MODE", "who may read new files of a store: `private` or `group`", "private"),
 )  # fmt: skip
 """Variables of everlog, without those of the gateway's limits."""

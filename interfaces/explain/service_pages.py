@@ -197,6 +197,30 @@ asyncio.run(main())
         "ClusterError",
     ),
     ErrorPage(
+        "McpError",
+        "A server that lends functions to agents could not be started or reached, or its list of functions cannot be "
+        "read. Nothing was called.",
+        (
+            "The command of the server does not exist, or its program ended: the message has its last words.",
+            "The address of the server does not answer.",
+            "A variable that the server needs is not set where the agent runs.",
+        ),
+        (
+            "Ask the server: `everlog mcp test NAME`.",
+            "Correct its entry in the file `mcp.toml` of the store, or remove it and add it again.",
+            "Set the variable in the process that runs the agent, and repeat the call.",
+        ),
+        """\
+import asyncio
+
+from everlog.actors.mcp.server_connections import process_connections
+from everlog.actors.mcp.server_entry import ServerEntry
+
+asyncio.run(process_connections().offer("time", ServerEntry(command="time-server", env=("NO_SUCH_VARIABLE",))))
+""",
+        "EverlogError",
+    ),
+    ErrorPage(
         "FunctionError",
         "A function of the agent refused its arguments, or failed. The text of the error goes to the model as the "
         "result of the call, and the turn continues.",

@@ -21,6 +21,7 @@ from everlog.interfaces.http.core.routes import RouteTable
 from everlog.interfaces.http.core.service import HttpService
 from everlog.interfaces.http.letta.surface import LETTA_SURFACE
 from everlog.interfaces.http.letta.table import LETTA
+from everlog.interfaces.http.mcp.mcp_mount import MCP_SURFACE, mcp_routes
 from everlog.interfaces.http.native.table import NATIVE
 from everlog.interfaces.http.openai.surface import OPENAI_SURFACE
 from everlog.interfaces.http.openai.table import OPENAI
@@ -29,7 +30,7 @@ from everlog.interfaces.http.pages.docs_page import docs_pages
 STOP_S = 20
 """Seconds in which requests in progress finish when the server stops."""
 BACKLOG = 2048
-SURFACES = (OPENAI_SURFACE, LETTA_SURFACE, CONSOLE_SURFACE)
+SURFACES = (OPENAI_SURFACE, LETTA_SURFACE, CONSOLE_SURFACE, MCP_SURFACE)
 """Surfaces beside the native API."""
 
 
@@ -37,7 +38,7 @@ def full_table(version: str) -> RouteTable:
     """Return all routes of a server. `version`: of everlog."""
     table: list[RouteTable] = []
     pages = (*described_by(lambda: table[0], version), *docs_pages(lambda: table[0], version))
-    routes = (*NATIVE, *OPENAI, *LETTA, *console_pages(), *pages)
+    routes = (*NATIVE, *OPENAI, *LETTA, *mcp_routes(version), *console_pages(), *pages)
     table.append(routes)
     return routes
 

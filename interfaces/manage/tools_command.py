@@ -1,7 +1,7 @@
 """`everlog tools`: list the functions that an agent may call, with their effects, and which of them wait for a person.
 
 Called by `cli.command_run`. A log grants nothing: a function of the user is described by its schema in the log, and is
-missing here unless --tools gives it.
+missing here unless --tools or --mcp gives it.
 """
 
 from argparse import Namespace
@@ -17,6 +17,7 @@ from everlog.actors.functions.extras import NAMES as EXTRAS
 from everlog.actors.functions.memgpt_functions import BUILTIN
 from everlog.actors.functions.memory_functions import NAMES as MEMORY_NAMES
 from everlog.actors.functions.tools import Tool
+from everlog.actors.mcp.mcp_functions import McpFunction
 from everlog.actors.rules.approval_rules import action_for
 from everlog.actors.rules.rule_checks import rule_text
 from everlog.events import AgentConfigured
@@ -46,7 +47,7 @@ def tools(args: Namespace, world: CommandEnvironment) -> int:
     heads = ["function", "from", "effect", "calls"] + (["rules"] if any(row["rules"] for row in rows) else [])
     table = Table(*heads, box=box.SIMPLE_HEAD)
     for row in rows:
-        effect = _EFFECTS[row["effect"]] if row["effect"] else "unknown: give --tools"
+        effect = _EFFECTS[row["effect"]] if row["effect"] else "unknown: give --tools or --mcp"
         words = _APPROVALS[row["approval"]] + (" (some, by argument)" if row["by_argument"] else "")
         cells = (row["name"], row["source"], effect, words, "\n".join(row["rules"]))
         table.add_row(*(Text(sanitize(cell)) for cell in cells[: len(heads)]))
@@ -63,7 +64,7 @@ def rows_of(config: AgentConfigured, given: Mapping[str, Tool]) -> Sequence[dict
     for function in config.functions:
         name, tool = function.name, given.get(function.name)
         rows.append({
-            "name": name, "source": _source(name), "effect": tool.effect if tool else None,
+            "name": name, "source": _source(name, tool), "effect": tool.effect if tool else None,
             "timeout_s": tool.timeout_s if tool else None, "approval": action_for(config, name, {}),
             "by_argument": any(rule.arguments for rule in config.approvals if fnmatchcase(name, rule.function)),
             "rules": [rule_text(rule) for rule in config.rules if rule.function == name],
@@ -71,8 +72,10 @@ def rows_of(config: AgentConfigured, given: Mapping[str, Tool]) -> Sequence[dict
     return rows
 
 
-def _source(name: str) -> str:
-    """Return where a function comes from."""
+def _source(name: str, tool: Tool | None) -> str:
+    """Return where a function comes from. `tool`: the function, if it is here."""
+    if isinstance(tool, McpFunction):
+        return f"MCP server {tool.server}"
     if name in _OWN:
         return "everlog"
     if name in MEMORY_NAMES:

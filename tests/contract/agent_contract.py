@@ -12,8 +12,9 @@ To test a new runtime, write a test file in this folder:
         async def passive(self, system, name) -> None:      # wait until its host has unloaded it
             ...
 
-Sending messages is tested here, users' functions in `agent_functions.py`, archival memory in `agent_archival.py`,
-timers and idleness in `agent_times.py`, errors in `agent_errors.py`. No test of the contract uses hosts or processes.
+Sending messages is tested here, users' functions in `agent_functions.py`, functions of servers in `agent_servers.py`,
+archival memory in `agent_archival.py`, timers and idleness in `agent_times.py`, errors in `agent_errors.py`. No test of
+the contract uses hosts or processes.
 """
 
 import asyncio
@@ -32,12 +33,13 @@ from everlog.events import AlreadyDecided, ApprovalRule, Record, UnknownAgent, u
 from tests.contract.agent_archival import ArchivalContract
 from tests.contract.agent_errors import ErrorContract
 from tests.contract.agent_functions import FunctionContract
+from tests.contract.agent_servers import ServerContract
 from tests.contract.agent_times import TimeContract
 from tests.contract.contract_agents import KNOCKS, alive, assert_sound, context, gate, log, scripted, texts
 from tests.support.agent_world import kinds
 
 
-class AgentContract(FunctionContract, ArchivalContract, TimeContract, ErrorContract):
+class AgentContract(FunctionContract, ServerContract, ArchivalContract, TimeContract, ErrorContract):
     """Tests that every runtime must pass."""
 
     runtime: RuntimeName

@@ -44,18 +44,18 @@ class Broken(AssertionError):
 
 
 EXPECTED = {
-    #                  at_most_once  idempotent  read_only  pure  model
-    "before intent":   ("1",         "1",        "",        "",   ""),
-    "intent torn":     ("1",         "1",        "",        "",   ""),
-    "intent written":  ("0?",        "1",        "",        "",   ""),
-    "intent synced":   ("0?",        "1",        "",        "",   ""),
-    "before dispatch": ("0?",        "1",        "1",       "1",  "1"),
-    "dispatched":      ("1?",        "2",        "2",       "2",  "2"),
-    "returned":        ("1?",        "2",        "2",       "2",  "2"),
-    "result torn":     ("1?",        "2",        "2",       "2",  "2"),
-    "result written":  ("1",         "1",        "1",       "1",  "1"),
-    "result synced":   ("1",         "1",        "1",       "1",  "1"),
-    "result durable":  ("1",         "1",        "1",       "1",  "1"),
+    #                  at_most_once  idempotent  read_only  pure  model  server
+    "before intent":   ("1",         "1",        "",        "",   "",    "1"),
+    "intent torn":     ("1",         "1",        "",        "",   "",    "1"),
+    "intent written":  ("0?",        "1",        "",        "",   "",    "0?"),
+    "intent synced":   ("0?",        "1",        "",        "",   "",    "0?"),
+    "before dispatch": ("0?",        "1",        "1",       "1",  "1",    "0?"),
+    "dispatched":      ("1?",        "2",        "2",       "2",  "2",    "1?"),
+    "returned":        ("1?",        "2",        "2",       "2",  "2",    "1?"),
+    "result torn":     ("1?",        "2",        "2",       "2",  "2",    "1?"),
+    "result written":  ("1",         "1",        "1",       "1",  "1",    "1"),
+    "result synced":   ("1",         "1",        "1",       "1",  "1",    "1"),
+    "result durable":  ("1",         "1",        "1",       "1",  "1",    "1"),
 }  # fmt: skip
 """Required outcome of a call whose process was killed at a point, after the next process has finished the turn: the
 number of dispatches, with "?" if the outcome is reported as unknown. An intent that was written and not synced survives
@@ -63,6 +63,8 @@ a kill (a power loss may remove it: then nothing was dispatched either). An empt
 exist.
 """
 ROWS = tuple(FUNCTIONS)
+ONCE, INTENDED = ("at_most_once", "server"), ("at_most_once", "server", "idempotent")
+"""Rows whose effect never happens twice, and rows whose calls have an intent."""
 POINTS = {row: [point for point, cells in EXPECTED.items() if cells[column]] for column, row in enumerate(ROWS)}
 WRITING = ("torn", "written", "synced")
 """Endings of the points during an append, which count as one point together."""
@@ -249,7 +251,7 @@ class Books:
         events = [event_of(record) for record in records]
         results = [e for e in events if isinstance(e, FunctionResult) and e.name == FUNCTIONS[self.row]]
         started = sum(isinstance(event, FunctionStarted) for event in events)
-        if (started, len(results)) != (int(self.row in ("at_most_once", "idempotent")), 1):
+        if (started, len(results)) != (int(self.row in INTENDED), 1):
             yield f"{started} intents and {len(results)} results"
             return
         unknown = results[0].unknown
@@ -259,7 +261,7 @@ class Books:
         fate = f"{len(keys)}{'?' * unknown}"
         if not self.may_be(number, kill, fate):
             yield f"its call came to {fate!r}"
-        if (effects > 1 and self.row in ("at_most_once", "idempotent")) or (effects < 1 and not unknown):
+        if (effects > 1 and self.row in INTENDED) or (effects < 1 and not unknown):
             yield f"{effects} effects"
         if sum(record.type == "model_reply" for record in records) != (1 if self.row == "model" else 2):
             yield "a reply is missing, or one too many is in the log"
@@ -276,7 +278,7 @@ class Books:
         after = self.kills.get(number + 1)
         if kill.passed and (after is None or after.passed):
             return fate in allowed(self.row, kill.passed)
-        if self.row == "at_most_once":  # possibly killed during its recovery
+        if self.row in ONCE:  # possibly killed during its recovery
             return fate in ("0?", "1?", "1")
         return fate.isdecimal() and fate != "0"
 

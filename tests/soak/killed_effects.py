@@ -16,7 +16,8 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -26,6 +27,11 @@ from everlog.actors.agent.decide import ReplyExecution
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.functions.external_call import ExternalCall
 from everlog.actors.functions.tools import Tool, tool
+from everlog.actors.mcp.call_outcome import Answer
+from everlog.actors.mcp.mcp_functions import functions_of
+from everlog.actors.mcp.offered_tool import Offer, ServerHints, offer_of, offered_tool
+from everlog.actors.mcp.server_connections import ServerConnections
+from everlog.actors.mcp.server_entry import ServerEntry
 from everlog.actors.memory.core_memory import Memory
 from everlog.actors.ports.effects import ModelResponse
 from everlog.actors.ports.ports import Ports
@@ -36,8 +42,14 @@ from everlog.store.base.disk import RealFile
 from tests.support.agent_world import completion
 from tests.support.agent_world import say as spoken
 
-FUNCTIONS = {"at_most_once": "pay", "idempotent": "book", "read_only": "look", "pure": "note", "model": "send_message"}
-"""Function that is called in each row; in the row `model` the model call itself is the effect."""
+FUNCTIONS = {
+    "at_most_once": "pay", "idempotent": "book", "read_only": "look", "pure": "note", "model": "send_message",
+    "server": "shop__pay",
+}  # fmt: skip
+"""Function that is called in each row; in the row `model` the model call itself is the effect, and that of the row
+`server` is a function of an MCP server, which acts at most once.
+"""
+PAY = offered_tool("pay", "Pay.", {"type": "object", "properties": {"number": {"type": "integer"}}}, ServerHints())
 WINDOW = 32_768
 """Window in tokens, with room for all rounds of an agent, so that no summary is requested in between."""
 
@@ -151,7 +163,27 @@ def functions(act: Callable[..., str]) -> list[Tool]:
         memory.append("human", f"round {number}")
         return act(number)
 
-    return [pay, book, look, note]
+    shop = ServerConnections(lambda *_: session(act))
+    return [pay, book, look, note, *functions_of("shop", ServerEntry(approval=False), [PAY], lambda: shop)]
+
+
+class Shop:
+    """A session with a server whose function is the outside effect."""
+
+    def __init__(self, act: Callable[..., str]) -> None:
+        self.act = act
+
+    async def offer(self) -> Offer:
+        return offer_of([PAY])
+
+    async def call(self, _tool: str, arguments: Mapping[str, Any], _on_progress: Callable[[], None]) -> Answer:
+        return Answer(self.act(arguments["number"]))
+
+
+@asynccontextmanager
+async def session(act: Callable[..., str]) -> AsyncIterator[Shop]:
+    """Open a session with the server."""
+    yield Shop(act)
 
 
 class Player:

@@ -16,12 +16,13 @@ SUB_ROOMS: Mapping[str, Sequence[str]] = {
     "store": ("base", "partition", "sealed", "log", "streams", "backup", "stores", "check", "embedding", "archive"),
     "projections": ("search", "hot", "fleet"),
     "actors": (
-        "ports", "models", "prompt", "formats", "recollection", "memory", "derivation", "functions", "rules", "agent",
-        "deriving", "replay", "rerun", "reports", "feed", "archive", "erasure", "gateway", "hosting", "cluster",
+        "ports", "models", "prompt", "formats", "recollection", "memory", "derivation", "functions", "mcp", "rules",
+        "agent", "deriving", "replay", "rerun", "reports", "feed", "archive", "erasure", "gateway", "hosting",
+        "cluster",
     ),
     "interfaces": (
         "defaults", "wire", "client", "common", "line_editor", "output", "documents", "imports", "show", "talk",
-        "manage", "memories", "replay_console", "fleet", "operate", "http", "explain", "cli", "tour", "testing",
+        "manage", "memories", "replay_console", "fleet", "operate", "mcp", "http", "explain", "cli", "tour", "testing",
     ),
 }  # fmt: skip
 """The sub-rooms of each room, lowest first: a sub-room may import itself and those before it. The top of a room comes
@@ -35,6 +36,7 @@ GUARDS: Mapping[str, str] = {
     "actors/functions/function_process.py": "pickles functions of users",
     "actors/functions/process_child.py": "runs functions of users",
     "actors/functions/run_function.py": "runs functions of users",
+    "actors/mcp/server_owner.py": "runs the client of servers of others, whose answers may make it raise anything",
     "actors/ports/function_threads.py": "runs functions of users",
     "actors/cluster/pickling.py": "pickles and unpickles objects of users",
     "interfaces/common/bootstrap.py": "loads files of users",

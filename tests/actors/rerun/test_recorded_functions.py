@@ -1,5 +1,7 @@
 """Results of function calls in a rerun: recorded, live or refused."""
 
+import json
+
 import pytest
 
 from everlog.actors.functions.tools import tool
@@ -140,3 +142,11 @@ def test_a_stand_in_has_the_schema_and_the_defaults_of_the_function():
     made = schema_only_tool(outside.tool.schema, "at_most_once")
     assert made.sha256 == outside.tool.sha256
     assert key_of(made, "pay", '{"to":"ann"}') == key_of(outside.tool, "pay", '{"sum": 1, "to": "ann"}')
+
+
+def test_a_stand_in_of_a_function_of_a_server_takes_any_names_and_defaults():
+    """Parameters of a server's function may have names and defaults that no Python function has."""
+    properties = {"max-results": {"type": "integer"}, "tags": {"default": ["a"]}, "request_heartbeat": {}}
+    schema = json.dumps({"name": "web__find", "parameters": {"type": "object", "properties": properties}})
+    made = schema_only_tool(schema, "read_only")
+    assert key_of(made, "web__find", '{"max-results": 3}') == ("web__find", canonical({"max-results": 3}))

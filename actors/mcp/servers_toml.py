@@ -1,0 +1,242 @@
+"""Read and write the operator's file of MCP servers, `mcp.toml`: errors name the line and the field.
+
+The file is in the store, beside the models, or where EVERLOG_MCP says. It names programs that are run, so one that
+others can write to is refused. A file that holds a secret, not just the name of a variable, is refused too.
+"""
+
+import math
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from everlog.actors.mcp.function_names import SERVER, SERVER_CHARS_MAX
+from everlog.actors.mcp.server_entry import CALL_CAP_S, ServerEntry
+from everlog.actors.models.models_toml import KEY_NAME, SECRET
+from everlog.events import BadInput
+from everlog.store import read_whole, write_whole
+
+SERVERS = "mcp.toml"
+"""Name of the file, in the store."""
+VARIABLE = "EVERLOG_MCP"
+TABLE = "servers"
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+_ONLY_NAMES = (
+    "secrets stay in the environment, and none may stand in this file: name a variable in `env`, `token` or `headers`. "
+    "If it was a secret, make a new one"
+)
+_CREDENTIAL = re.compile(r"(?i)(?:^|[-_])(?:api[-_]?key|token|secret|password|passwd|key)=\S+|://[^/\s@]+:[^/\s@]+@")
+"""Forms of an argument that gives a program a secret."""
+
+
+def servers_file(root: Path) -> Path:
+    """Return the path of the file of servers: EVERLOG_MCP, else `mcp.toml` in the store."""
+    named = os.environ.get(VARIABLE, "")
+    return Path(named).expanduser() if named else root / SERVERS
+
+
+def servers_of(root: Path) -> Mapping[str, ServerEntry]:
+    """Return the servers that the operator of a store names. Raise BadInput, StoreError."""
+    path = servers_file(root)
+    text = _text(path)
+    if text:
+        _check_owner(path)
+    return parse_servers(text, str(path))
+
+
+def server_of(root: Path, name: str) -> ServerEntry:
+    """Return one server. Raise BadInput, with the names that there are."""
+    servers = servers_of(root)
+    if name not in servers:
+        known = f"there are {', '.join(servers)}" if servers else "the file names none: `everlog mcp add` adds one"
+        raise BadInput(f"There is no MCP server {name[:80]!r} in {servers_file(root)}; {known}.")
+    return servers[name]
+
+
+def parse_servers(text: str, path: str) -> Mapping[str, ServerEntry]:
+    """Return the servers of a file, by name. Raise BadInput, whose text repeats no value that could be a secret."""
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(f"{path} is no TOML: {error}. Nothing was read of it.") from error
+    if foreign := sorted(tables.keys() - {TABLE}):
+        raise _fault(path, text, foreign[:1], "there are tables [servers.NAME] here, and no others")
+    table = tables.get(TABLE, {})
+    if not isinstance(table, dict):
+        raise _fault(path, text, [TABLE], "tables [servers.NAME] were expected")
+    return {name: _entry(name, value, path, text) for name, value in table.items()}
+
+
+def _entry(name: str, value: Any, path: str, text: str) -> ServerEntry:
+    if not SERVER.fullmatch(name):
+        raise _fault(
+            path, text, [TABLE, name],
+            f"a name of 1 to {SERVER_CHARS_MAX} letters, digits, - and _ was expected, without two of these in a row",
+        )  # fmt: skip
+    for where, each in _strings(value, [TABLE, name]):
+        if SECRET.search(each) or _CREDENTIAL.search(each):
+            raise _fault(path, text, where, f"what stands there looks like a secret; {_ONLY_NAMES}")
+    try:
+        entry = msgspec.convert(value, ServerEntry)
+    except msgspec.ValidationError as error:
+        said, _, at = str(error).partition(" - at `$")
+        inner = [part for part in at.rstrip("`").split(".") if part]
+        raise _fault(path, text, [TABLE, name, *inner], said[:1].lower() + said[1:]) from error
+    _check(entry, [TABLE, name], path, text)
+    return entry
+
+
+def _check(entry: ServerEntry, where: list[str], path: str, text: str) -> None:
+    if bool(entry.command) == bool(entry.url):
+        raise _fault(path, text, where, "either `command` or `url` was expected")
+    program_only, address_only = entry.args or entry.env or entry.folder, entry.token or entry.headers
+    if (entry.url and program_only) or (entry.command and address_only):
+        raise _fault(
+            path, text, where, "`args`, `env` and `folder` belong to `command`; `token` and `headers` belong to `url`"
+        )
+    names = [*(("env", one) for one in entry.env), *(("headers", one) for one in entry.headers.values())]
+    for field, variable in [*names, *([("token", entry.token)] if entry.token else [])]:
+        if not KEY_NAME.fullmatch(variable):
+            raise _fault(
+                path, text, [*where, field],
+                f"the name of an environment variable was expected, such as GITHUB_TOKEN; {_ONLY_NAMES}",
+            )  # fmt: skip
+    for field in ("connect_s", "call_s"):
+        if not 0 < getattr(entry, field) <= CALL_CAP_S or math.isnan(getattr(entry, field)):
+            raise _fault(
+                path, text, [*where, field], f"a number of seconds above 0, and at most {CALL_CAP_S:g}, was expected"
+            )
+    if entry.url:
+        _check_url(entry, where, path, text)
+
+
+def _check_url(entry: ServerEntry, where: list[str], path: str, text: str) -> None:
+    try:
+        parts = urlsplit(entry.url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        raise _fault(path, text, [*where, "url"], "an address such as https://example.com/mcp was expected") from None
+    if parts.username is not None or parts.password is not None or parts.query:
+        expected = f"an address without a name, password or query was expected; {_ONLY_NAMES}"
+        raise _fault(path, text, [*where, "url"], expected)
+    if not usable:
+        raise _fault(path, text, [*where, "url"], "an address such as https://example.com/mcp was expected")
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK and (entry.token or entry.headers):
+        raise _fault(
+            path, text, [*where, "url"],
+            "an address with https was expected: with http, everybody on the way can read the secret that goes with it",
+        )  # fmt: skip
+
+
+def _check_owner(path: Path) -> None:
+    """Raise BadInput for a file that another user owns or can write to: it names programs that are run."""
+    found = path.stat()
+    if found.st_uid not in (os.geteuid(), 0) or stat.S_IMODE(found.st_mode) & (stat.S_IWGRP | stat.S_IWOTH):
+        raise BadInput(
+            f"{path} names programs that everlog runs, and another user of this machine can write to it. Make it yours "
+            f"alone: `chmod go-w {path}`. Nothing was run."
+        )
+
+
+def _text(path: Path) -> str:
+    try:
+        return (read_whole(path) or b"").decode()
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path} is no UTF-8, from byte {error.start} on. Nothing was read of it.") from error
+
+
+def add_server(root: Path, name: str, entry: ServerEntry) -> None:
+    """Write a server at the end of the file. All other lines stay. Raise BadInput if the name is taken or a value is
+    not what the file may hold.
+    """
+    path = servers_file(root)
+    before = _text(path)
+    if name in servers_of(root):
+        raise BadInput(f"There is an MCP server {name!r} already. Remove it first, or take another name.")
+    after = f"{before.rstrip()}\n\n{entry_text(name, entry)}".lstrip()
+    parse_servers(after, str(path))
+    write_whole(path, after.encode())
+
+
+def remove_server(root: Path, name: str) -> None:
+    """Remove the tables of a server from the file. All other lines stay. Raise BadInput if there is none."""
+    path, kept, inside = servers_file(root), [], False
+    server_of(root, name)
+    for line in _text(path).splitlines():
+        if line.lstrip().startswith("["):
+            inside = _header(line)[:2] == [TABLE, name]
+        kept += [] if inside else [line]
+    after = "\n".join(kept).rstrip() + "\n"
+    if name in parse_servers(after, str(path)):
+        raise BadInput(f"{path} names the server {name!r} in a form that everlog does not write. Remove it by hand.")
+    write_whole(path, after.encode())
+
+
+def entry_text(name: str, entry: ServerEntry) -> str:
+    """Return the table of a server, as the file holds it."""
+    fields = {
+        field: value
+        for field, value in msgspec.to_builtins(entry).items()
+        if value != msgspec.to_builtins(ServerEntry())[field] and field != "tools"
+    }
+    lines = [f"[{TABLE}.{name}]", *(f"{field} = {_value(value)}" for field, value in fields.items())]
+    for pattern, rule in entry.tools.items():
+        said = {key: value for key, value in msgspec.to_builtins(rule).items() if value is not None}
+        lines += ["", f"[{TABLE}.{name}.tools.{_quoted(pattern)}]", *(f"{k} = {_value(v)}" for k, v in said.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_quoted(key)} = {_value(one)}" for key, one in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    return _quoted(value) if isinstance(value, str) else str(value).lower()
+
+
+def _quoted(text: str) -> str:
+    """Return a basic string of TOML, which is one of JSON with DEL escaped."""
+    return msgspec.json.encode(text).decode().replace("\x7f", "\\u007F")
+
+
+def _header(line: str) -> list[str]:
+    plain = line.strip().split("#")[0]
+    return [part.strip("\"' ") for part in re.findall(r'"[^"]*"|\'[^\']*\'|[^.\[\]\s]+', plain)]
+
+
+def _strings(value: Any, where: list[str]) -> Iterator[tuple[list[str], str]]:
+    """Yield the texts in a value, each with its place."""
+    if isinstance(value, str):
+        yield where, value
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield from _strings(each, [*where, key])
+    elif isinstance(value, list):
+        for each in value:
+            yield from _strings(each, where)
+
+
+def _fault(path: str, text: str, where: list[str], expected: str) -> BadInput:
+    line = _line_of(text, where)
+    shown = ".".join(part if re.fullmatch(r"[\w\[\]-]+", part) else f'"{part}"' for part in where)
+    return BadInput(f"{path}{f', line {line}' if line else ''}: {shown}: {expected}. Nothing was read of it.")
+
+
+def _line_of(text: str, where: list[str]) -> int:
+    """Return the line of a field, or of its table if the field is not found; 0 if neither is found."""
+    found, inside = 0, False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("["):
+            header = _header(line)
+            inside = header[:2] == where[:2]
+            found = number if header == where[: len(header)] else found
+        elif inside and len(where) > 2 and re.match(rf"\s*[\"']?{re.escape(where[2])}[\"']?\s*[.=]", line):
+            return number
+    return found
