@@ -83,7 +83,7 @@ async def run_function(
 
 
 async def _in_process(tool: Tool, arguments: Mapping[str, Any]) -> Any:
-    from everlog.actors.functions import function_process
+    from everlog.actors.functions.processes import function_process
 
     return await function_process.call(tool, arguments)
 

@@ -33,8 +33,8 @@ BROAD = {"Exception", "BaseException"}
 GUARDS: Mapping[str, str] = {
     "actors/agent/decide.py": "runs functions of users",
     "actors/agent/turn_runner.py": "runs functions of users",
-    "actors/functions/function_process.py": "pickles functions of users",
-    "actors/functions/process_child.py": "runs functions of users",
+    "actors/functions/processes/function_process.py": "pickles functions of users",
+    "actors/functions/processes/process_child.py": "runs functions of users",
     "actors/functions/run_function.py": "runs functions of users",
     "actors/mcp/server_owner.py": "runs the client of servers of others, whose answers may make it raise anything",
     "actors/ports/function_threads.py": "runs functions of users",

@@ -1,0 +1,1 @@
+"""Calls of users' functions in processes of their own."""
