@@ -34,7 +34,8 @@ class McpFunction(SchemaTool, frozen=True):
 def mcp_tools(store: str | Path, *servers: str) -> list[Tool]:
     """Return the functions of MCP servers that the operator of a store added and accepted, by the names of the servers.
 
-    Raises BadInput for a server that there is not, or of which nothing was accepted; UsageError without the package.
+    No names: no functions. Raises BadInput for a server that there is not, or of which nothing was accepted; UsageError
+    without the package.
     """
     root = Path(store).expanduser()
     accepted = accepted_of(root) if servers else {}
