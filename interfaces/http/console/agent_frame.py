@@ -74,6 +74,8 @@ class AgentFrame(msgspec.Struct, frozen=True, kw_only=True):
     parent: str
     parent_seq: int
     deleted: bool
+    waiting: int
+    """Number of calls that wait for a person; 0 on a page of the past."""
 
     def link(self, tab: str = "", seq: int | None = None, **more: object) -> str:
         """Return the address of a page of the agent, at the same moment or at `seq`."""
@@ -147,4 +149,7 @@ def frame_of(call: HttpCall, view: AgentView) -> AgentFrame:
         parent=call.shown(parent[0]) if parent and call.names.owns(parent[0]) else "",
         parent_seq=parent[1] if parent else 0,
         deleted=here.type == AgentDeleted.kind,
+        waiting=0 if view.seq < view.head.seq else sum(
+            row["decision"] == "waiting" for row in view.rows("approvals")
+        ),
     )  # fmt: skip

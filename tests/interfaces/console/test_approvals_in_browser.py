@@ -84,3 +84,29 @@ def test_a_call_is_refused_on_the_page_with_the_keyboard_alone(tmp_path: Path) -
             assert (one["decision"], one["reason"]) == ("refused", "We do not sail.")
 
     asyncio.run(main())
+
+
+def test_a_call_is_changed_and_approved_on_the_page(tmp_path: Path) -> None:
+    """The agent's pages say that a call waits. Other arguments run; the list of all calls has both, and the reason."""
+    path = browser_path()
+
+    async def main() -> None:
+        from playwright.async_api import expect
+
+        async with served(tmp_path, Script([completion(APPEND), says("Noted.")])) as server:
+            await asked(server)
+            async with browser_page(path) as page:
+                await page.goto(f"{server.address}/console/a/sam")
+                await expect(page.locator(".tabs .badge")).to_contain_text("1 call waits for a person")
+                await page.get_by_role("link", name="Approvals").click()
+                await page.get_by_text("Change the arguments").click()
+                await page.get_by_label("Arguments to run").fill('{"name": "human", "content": "Rows."}')
+                await page.get_by_label("Words for the agent").fill("Better so.")
+                await page.get_by_role("button", name="Approve").click()
+                await expect(page.locator("main")).to_contain_text("Nothing waits")
+                await page.get_by_role("link", name="All", exact=True).click()
+                for words in ("approved", "Better so.", "Rows.", "Sails"):
+                    await expect(page.locator(".calls")).to_contain_text(words)
+            assert "Rows." in await human(server)
+
+    asyncio.run(main())

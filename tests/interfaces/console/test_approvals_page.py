@@ -160,3 +160,21 @@ def test_the_talk_shows_a_call_where_it_was_asked(tmp_path: Path) -> None:
             assert "waits for a person" in past and "Decide in the chat" not in past
 
     asyncio.run(main())
+
+
+def test_an_agents_pages_say_how_many_calls_wait(tmp_path: Path) -> None:
+    """The navigation of the agent has the number of calls that wait, in words too; a page of the past and the pages of
+    other agents have none, and none is left when the call was decided.
+    """
+
+    async def main() -> None:
+        async with served(tmp_path, Script([completion(APPEND), says("Noted.")])) as server:
+            seq = await asked(server)
+            await server.system.agent("tom")
+            for place, expected in (("sam", True), ("sam/memory", True), ("sam?as_of=3", False), ("tom", False)):
+                shown = ParsedPage((await server.client.get(f"/console/a/{place}")).text).text
+                assert ("1 call waits for a person" in shown) is expected, place
+            await sent(server, seq, decision="refuse")
+            assert "call waits" not in ParsedPage((await server.client.get("/console/a/sam")).text).text
+
+    asyncio.run(main())
