@@ -10,6 +10,7 @@ from starlette.responses import Response
 from everlog.actors.agent.agent_view import AgentView
 from everlog.events import CATALOGUE, Record, is_erased
 from everlog.interfaces.http.console.agent_frame import AgentFrame, MomentParameters, agent_page
+from everlog.interfaces.http.console.questions.words_page import TRACED
 from everlog.interfaces.http.core.refusals import Refusal
 from everlog.interfaces.http.core.routes import HttpCall, not_found
 
@@ -62,7 +63,8 @@ async def show_record(call: HttpCall) -> Response:
         record = next(one for one in near if one.seq == seq)
         payload = msgspec.json.format(record.payload, indent=2)
         return {
-            "record": record, "payload": payload[:PAYLOAD_CHARS], "more": max(0, len(payload) - PAYLOAD_CHARS),
+            "record": record, "traced": record.type in TRACED,
+            "payload": payload[:PAYLOAD_CHARS], "more": max(0, len(payload) - PAYLOAD_CHARS),
             "erased": is_erased(record.payload), "cause": next((o for o in near if o.event_id == record.cause), None),
             "effects": [one for one in near if one.cause == record.event_id],
             "chain": view.reader.chain(view.agent_id, seq).hex(),

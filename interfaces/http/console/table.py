@@ -18,7 +18,7 @@ from everlog.interfaces.http.console.agent_life import LifeCache
 from everlog.interfaces.http.console.agents_page import FleetGlance, FleetParameters, agents_page
 from everlog.interfaces.http.console.life_pages import JumpParameters, life_pages
 from everlog.interfaces.http.console.page_response import redirect
-from everlog.interfaces.http.console.questions import approvals_page, compare_page, costs_page, search_page
+from everlog.interfaces.http.console.questions import approvals_page, compare_page, costs_page, search_page, words_page
 from everlog.interfaces.http.console.surface import PREFIX
 from everlog.interfaces.http.core.routes import JSON, Handler, HttpCall, Route, RouteTable
 
@@ -65,6 +65,7 @@ def console_pages() -> RouteTable:
         shown(f"{AGENT_PAGE}/records", record_pages.show_records, "List records on a page",
               record_pages.RecordParameters),
         shown(f"{AGENT_PAGE}/records/{{seq}}", record_pages.show_record, "Show a record on a page"),
+        shown(f"{AGENT_PAGE}/words/{{seq}}", words_page.show_words, "Show how words came about on a page"),
         shown(f"{AGENT_PAGE}/search", search_page.show_search, "Search an agent on a page",
               search_page.FindParameters),
         shown(f"{AGENT_PAGE}/settings", settings_pages.show_settings, "Show settings on a page"),
