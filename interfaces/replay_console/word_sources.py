@@ -6,12 +6,13 @@ words of an answer or of a summary to the records that had them first.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Literal, NamedTuple
 
 RARE_TEXTS = 3
-"""Most texts in which a word may be, for the word alone to tell something; in many texts, a tenth of them."""
-RARE_CHARS = 4
-"""Shortest word that alone tells something, characters."""
+"""Most texts of others in which a word may be, for the word alone to tell something; of many texts, a tenth."""
+TELLING_CHARS = 6
+"""Shortest word that alone tells something, characters. A name or a number may be shorter."""
 PHRASE_WORDS = 4
 """Number of words in a row that tell something, however common each of them is."""
 PLACES_MAX = 50
@@ -20,6 +21,8 @@ NEAR_CHARS = 120
 """Characters around shared words that an excerpt shows."""
 
 _WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
+_ENDS = re.compile(r"[.!?:\n\u2026\u201c\"]")
+"""Sign between two words after which a capital does not make a name."""
 
 SeenKind = Literal["memory", "summary", "user", "agent", "function", "system"]
 
@@ -56,6 +59,8 @@ class _Word(NamedTuple):
     word: str
     start: int
     end: int
+    tells: bool
+    """True: long, a number, or written with a capital within a sentence, as names are."""
 
 
 class _Place(NamedTuple):
@@ -100,48 +105,59 @@ class _Finder:
     def __init__(self, seen: Sequence[SeenText], sources: Sequence[Sequence[_Word]]) -> None:
         self._sources = sources
         self._pairs: dict[tuple[str, str], list[_Place]] = {}
-        self._places: dict[str, list[_Place]] = {}
+        self._places: dict[str, _Place] = {}
         self._texts: dict[str, int] = {}
-        self._rare = max(RARE_TEXTS, len(sources) // 10)
+        others = [number for number, one in enumerate(seen) if one.kind != "agent"]
+        self._rare = max(RARE_TEXTS, len(others) // 10)
+        for source in others:
+            for word in {one.word for one in sources[source]}:
+                self._texts[word] = self._texts.get(word, 0) + 1
         for source in sorted(range(len(sources)), key=lambda number: seen[number].kind == "agent"):
             words = sources[source]
-            for word in {one.word for one in words}:
-                self._texts[word] = self._texts.get(word, 0) + 1
             for at, one in enumerate(words):
-                self._places.setdefault(one.word, []).append(_Place(source, at))
+                self._places.setdefault(one.word, _Place(source, at))
                 if at + 1 < len(words):
                     self._pairs.setdefault((one.word, words[at + 1].word), []).append(_Place(source, at))
 
     def longest(self, words: Sequence[_Word], at: int) -> tuple[_Place | None, int]:
-        """Return the place of the most words that follow `at`, and their number; None if they tell nothing."""
-        best: _Place | None = None
-        most = 0
+        """Return the place of the most words that begin at `at`, and their number; None if they tell nothing."""
+        best = self._places.get(words[at].word)
+        most = self._telling(words, at, best, 1) if best is not None else 0
         pair = (words[at].word, words[at + 1].word) if at + 1 < len(words) else None
         for place in self._pairs.get(pair, ())[:PLACES_MAX] if pair else ():
-            count = self._equal(words, at, place)
+            count = self._telling(words, at, place, self._equal(words, at, place))
             if count > most:
                 best, most = place, count
-        if best is None and words[at].word in self._places:
-            best, most = self._places[words[at].word][0], 1
-        tells = most >= PHRASE_WORDS or any(self._is_rare(one.word) for one in words[at : at + most])
-        return (best, most) if tells else (None, 0)
+        return (best, most) if most else (None, 0)
 
     def _equal(self, words: Sequence[_Word], at: int, place: _Place) -> int:
-        count, own = 0, self._sources[place.source]
-        while (
-            at + count < len(words)
-            and place.at + count < len(own)
-            and words[at + count].word == own[place.at + count].word
-        ):
-            count += 1
-        return count
+        pairs = zip(words[at:], self._sources[place.source][place.at :], strict=False)
+        return sum(1 for _ in takewhile(lambda pair: pair[0].word == pair[1].word, pairs))
 
-    def _is_rare(self, word: str) -> bool:
-        return len(word) >= RARE_CHARS and 0 < self._texts.get(word, 0) <= self._rare
+    def _telling(self, words: Sequence[_Word], at: int, place: _Place, count: int) -> int:
+        """Return how many of some equal words tell something: all of a long phrase, or from one telling word to the
+        last one.
+        """
+        if count >= PHRASE_WORDS:
+            return count
+        own = self._sources[place.source]
+        telling = [
+            (words[at + step].tells or own[place.at + step].tells)
+            and self._texts.get(words[at + step].word, 0) <= self._rare
+            for step in range(count)
+        ]
+        return max((step + 1 for step, tells in enumerate(telling) if tells), default=0) if telling[0] else 0
 
 
 def _words(text: str) -> list[_Word]:
-    return [_Word(found.group().casefold(), found.start(), found.end()) for found in _WORD.finditer(text)]
+    found, begins = [], True
+    for match in _WORD.finditer(text):
+        word = match.group()
+        if found:
+            begins = bool(_ENDS.search(text, found[-1].end, match.start()))
+        tells = len(word) >= TELLING_CHARS or (word[0].isupper() and not begins) or any(map(str.isdigit, word))
+        found.append(_Word(word.casefold(), match.start(), match.end(), tells))
+    return found
 
 
 def _excerpt(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[bool, str]]:

@@ -19,8 +19,8 @@ def marked(text: str, sources: list[SeenText]) -> list[tuple[str, int]]:
 
 def test_words_lead_to_the_text_that_had_them_first() -> None:
     """Of two texts with the same words the older one is named, and the longest run of equal words counts."""
-    sources = seen("My dog Rex died in March.", "We sail on Sunday.", "Rex was a good dog.")
-    assert marked("I am sorry that Rex died in March; sail well!", sources) == [("Rex died in March", 1), ("sail", 2)]
+    sources = seen("My dog Rex died in March.", "We sail on a lake.", "Rex was a good dog.", "Then Rex died in March")
+    assert marked("I am sorry that Rex died in March; sail well!", sources) == [("Rex died in March", 1)]
 
 
 def test_the_words_of_others_come_before_the_agents_own() -> None:
@@ -31,16 +31,20 @@ def test_the_words_of_others_come_before_the_agents_own() -> None:
 
 
 def test_words_that_are_everywhere_tell_nothing() -> None:
-    """Short words, and words that many texts have, are not marked alone; four of them in a row are."""
+    """Short words, and words that many texts have, are not marked alone; four of them in a row are. A name or a number
+    is marked however short it is, with the words between two of them, and without the words around them.
+    """
     many = seen(*["this is what they said about that"] * 30)
-    assert marked("said that", many) == []
+    assert marked("about said that", many) == []
+    assert marked("In May: the 7 of us, in Ulm", seen("We met in May", "the 7 dwarfs")) == [("May", 1), ("7", 2)]
+    assert marked("It was an Old and Wise", seen("my Old and Wise cat")) == [("Old and Wise", 1)]
     assert marked("they said about that", many) == [("they said about that", 1)]
     assert marked("it is on", seen("it was so", "so on")) == []
 
 
 def test_case_and_signs_do_not_matter() -> None:
     """Words are equal whatever their case, and whatever stands between them."""
-    assert marked("REX, died", seen("Rex died")) == [("REX, died", 1)]
+    assert marked("harpsichord, LISBON", seen("Harpsichord Lisbon")) == [("harpsichord, LISBON", 1)]
 
 
 def test_an_excerpt_of_a_long_text_has_the_words() -> None:

@@ -74,7 +74,7 @@ async def show_words(call: HttpCall) -> Response:
     values = await framed(call, read)
     if values["origin"] is None:
         return redirect(f"{values['frame'].path}/records/{seq}")
-    return page_of_agent(call, "", "words.html", values)
+    return page_of_agent(call, "words", "words.html", values)
 
 
 def _origin(view: AgentView, frame: AgentFrame, record: Record) -> Origin:
@@ -149,8 +149,17 @@ def _message(message: ContextMessage, agent: str) -> SeenText:
     who = getattr(event, "name", "")
     texts: Iterable[str] = [event.text or ""]
     if isinstance(event, ModelReply):
-        who, texts = agent, [*texts, *(call.arguments for call in event.calls)]
+        who, texts = agent, [*texts, *(_arguments(call.arguments) for call in event.calls)]
     text = "\n".join(one for one in texts if one)
     if message.shown_chars is not None:
         text = text[: message.shown_chars]
     return SeenText(message.seq, _KINDS.get(event.kind, "system"), who, message.at, text[:TEXT_CHARS])
+
+
+def _arguments(text: str) -> str:
+    """Return the words of a call: its arguments that are text; or the arguments as they are, if they are no object."""
+    try:
+        given = msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return text
+    return "\n".join(value for value in given.values() if isinstance(value, str))
