@@ -150,7 +150,8 @@ class _Finder:
 
 
 def _words(text: str) -> list[_Word]:
-    found, begins = [], True
+    found: list[_Word] = []
+    begins = True
     for match in _WORD.finditer(text):
         word = match.group()
         if found:

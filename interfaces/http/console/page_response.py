@@ -6,6 +6,7 @@ a text visible. The policy allows nothing from elsewhere, no script within a pag
 
 import gzip
 from collections.abc import Mapping
+from contextvars import ContextVar
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from everlog.interfaces.common.error_output import escape_line, sanitize
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.common.time_text import clock
 from everlog.interfaces.http.console import static_files
+from everlog.interfaces.http.console.preferences import preferences_of
 from everlog.interfaces.http.console.tilde_names import written
 from everlog.interfaces.http.pages.page_templates import templates_in
 
@@ -37,6 +39,8 @@ HEADERS = {
 GZIP_MIN = 1000
 """Size of the smallest page that is compressed, bytes."""
 _LEVEL = 5
+_zone: ContextVar[str] = ContextVar("_zone", default="UTC")
+"""Time zone of the page that is being rendered: templates that are imported have no values of the page."""
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
@@ -47,6 +51,11 @@ def age(at: int, now: int) -> str:
         if seconds >= size:
             return f"{seconds // size:,} {unit}"
     return f"{seconds} s"
+
+
+def clock_of_page(at: int) -> str:
+    """Return a time in the zone of the reader of the page that is being rendered."""
+    return clock(at, _zone.get())
 
 
 def shown(text: object) -> str:
@@ -67,7 +76,7 @@ def percent(value: float) -> str:
 _render = templates_in(
     Path(__file__).parent / "templates",
     {
-        "age": age, "clock": clock, "iso": iso, "line": escape_line, "number": number, "percent": percent,
+        "age": age, "clock": clock_of_page, "iso": iso, "line": escape_line, "number": number, "percent": percent,
         "plural": plural, "shown": shown, "static": static_files.path_of, "tilde": written,
     },
 )  # fmt: skip
@@ -78,13 +87,27 @@ def page(
 ) -> Response:
     """Return a rendered page. A browser that has the same page already gets 304."""
     signed_in = any(name.startswith("everlog-") for name in request.cookies)
-    body = _render(template, signed_in=signed_in, **values).encode("utf-8", "backslashreplace")
+    chosen = preferences_of(request)
+    token = _zone.set(chosen.zone)
+    try:
+        text = _render(template, signed_in=signed_in, theme=chosen.theme, own_address=_address_of(request), **values)
+    finally:
+        _zone.reset(token)
+    body = text.encode("utf-8", "backslashreplace")
     sent = {**HEADERS, **headers, "ETag": f'"{sha256(body).hexdigest()[:24]}"'}
     if status == 200 and request.headers.get("if-none-match") == sent["ETag"]:
         return Response(status_code=304, headers=sent)
     if len(body) >= GZIP_MIN and "gzip" in request.headers.get("accept-encoding", ""):
         body, sent["Content-Encoding"] = gzip.compress(body, _LEVEL, mtime=0), "gzip"
     return Response(body, status, headers=sent, media_type="text/html")
+
+
+def _address_of(request: Request) -> str:
+    """Return the address to come back to; empty where an address holds a secret, or is of a form."""
+    url = request.url
+    if request.method != "GET" or url.path.endswith("/sign-in"):
+        return ""
+    return f"{url.path}?{url.query}" if url.query else url.path
 
 
 def redirect(path: str, headers: Mapping[str, str] = {}) -> Response:

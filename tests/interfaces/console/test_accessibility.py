@@ -27,6 +27,7 @@ OF_ALL = (
     "/compare",
     "/compare?a=sam&a_at=3",
     "/sign-in",
+    "/preferences",
 )
 OF_AGENT = (
     "",

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from everlog.actors.agent.local_system import LocalSystem
 from everlog.interfaces.http.console.tilde_names import written
 from tests.interfaces.console.test_every_page import script
 from tests.support.cli.command_line import Script, says
@@ -52,6 +53,7 @@ def test_every_page_fits(tmp_path: Path, theme: str, width: int) -> None:
                     "/console/costs?days=30",
                     "/console/compare?a=sam&a_at=3",
                     "/console/sign-in",
+                    "/console/preferences",
                     *(f"/console/a/sam{tab}" for tab in TABS),
                 ):
                     await page.goto(server.address + address)
@@ -268,13 +270,15 @@ def test_hostile_words_do_nothing(tmp_path: Path) -> None:
     path, name = browser_path(), "<img src=x onerror=top.x=1>"
 
     async def main() -> None:
-        async with served(tmp_path, Script([says(text, thought=text) for text in HOSTILE])) as server:
+        batches = ["\n".join(HOSTILE[at::20]) for at in range(20)]  # a page shows them all
+        async with served(tmp_path, Script([says(text, thought=text) for text in batches])) as server:
             agent = await server.system.agent(name)
-            for text in HOSTILE[:60]:
-                if text.strip():
-                    await agent.ask(text)
+            for text in batches:
+                await agent.ask(text)
+            with LocalSystem(server.system.store).view(name) as view:
+                answer = next(one.seq for one in view.reader.read(name) if one.type == "message_sent")
             async with browser_page(path) as page:
-                for tab in TABS:
+                for tab in (*TABS, f"/words/{answer}"):
                     await page.goto(f"{server.address}/console/a/{written(name)}{tab}")
                     for details in (await page.locator("details").all())[:20]:
                         await details.evaluate("one => { one.open = true }")
