@@ -98,7 +98,7 @@ async def _look(walk: Walk) -> None:
     await walk.begin("Which agents cost most this week?")
     await walk.click("Costs")
     await walk.sees("sam")
-    await walk.begin("Where did somebody speak of sailing?")
+    await walk.begin("Where did a user speak of sailing?")
     await walk.click("sam")
     await walk.click("Search")
     await walk.page.get_by_role("searchbox").fill("sail")
