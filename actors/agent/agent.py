@@ -15,7 +15,7 @@ import msgspec
 
 from everlog.actors.agent import agent_setup, model_pool
 from everlog.actors.agent.activation_state import ActivationState, activation_state_of
-from everlog.actors.agent.conversation_import import ImportedMessage, ImportReport, ids_of_import
+from everlog.actors.agent.conversation_import import ImportedMessage, ImportReport, ids_of_import, summaries_in
 from everlog.actors.agent.event_writer import CommitListener, EventWriter, ids_of, signed
 from everlog.actors.agent.model_step import ModelCaller
 from everlog.actors.agent.orphaned_turns import end_orphaned_turns
@@ -396,4 +396,4 @@ class Agent(EventWriter):
                     raise EverlogError("The context does not fit the window; `everlog context` shows what is in it.")
         except ModelError as error:
             return ImportReport(records, error)
-        return ImportReport(records, None)
+        return ImportReport(records, None, summaries_in(self.records(records[0].seq if records else self.head + 1)))

@@ -18,6 +18,7 @@ from everlog.events import (
     MessageSent,
     ModelError,
     Record,
+    Summary,
     UserMessage,
     time_of,
     uuid7,
@@ -55,6 +56,13 @@ class ImportReport(msgspec.Struct, frozen=True):
     records: Sequence[Record]
     delayed: ModelError | None
     """Error that delayed the summaries; None if they are made, or none was needed."""
+    summaries: int = 0
+    """Number of summaries that were made of it at once."""
+
+
+def summaries_in(records: Iterable[Record]) -> int:
+    """Return the number of summaries among records."""
+    return sum(record.type == Summary.kind for record in records)
 
 
 _decoder = msgspec.json.Decoder(ImportLine)

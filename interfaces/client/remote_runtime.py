@@ -141,7 +141,7 @@ class RemoteRuntime:
             records += map(record_of, page.records)
             after = page.next
         delayed = None if shape.delayed is None else ModelError(shape.delayed, kind="unreachable")
-        return ImportReport(records, delayed)
+        return ImportReport(records, delayed, shape.summaries)
 
     def perform_many(self, orders: Sequence[BatchCommand]) -> AsyncIterator[Sequence[BatchOutcome]]:
         """Carry out many commands at once; see `Runtime.perform_many`. Those to one agent are sent in order."""

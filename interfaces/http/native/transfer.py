@@ -83,7 +83,7 @@ async def import_conversation(call: HttpCall) -> Any:
     return JsonResponse(
         ImportedShape(
             agent=call.shown(agent.agent_id), messages=len(said),
-            summaries=sum(record.type == "summary" for record in done.records),
+            summaries=done.summaries,
             delayed=None if done.delayed is None else str(done.delayed),
         ),
         201,

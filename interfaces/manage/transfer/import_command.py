@@ -15,7 +15,7 @@ import msgspec
 
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent_system import AgentSystem
-from everlog.events import BadInput, Record
+from everlog.events import BadInput
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.bootstrap import agents_of, opened_agent, settings_of, warn_of_unused
 from everlog.interfaces.common.error_output import complain, escape_line
@@ -61,12 +61,10 @@ async def _import(
 async def _import_one(
     args: Namespace, system: AgentSystem, name: str, settings: Settings, past: PastConversation
 ) -> json_shapes.JsonObject:
-    made: list[Record] = []
     given = {block.label for block in settings.blocks}  # a block of the command line goes before one of the file
     blocks = [*settings.blocks, *(block for block in past.blocks if block.label not in given)]
     async with opened_agent(args, system, name, msgspec.structs.replace(settings, blocks=blocks)) as agent:
         warn_of_unused(args, agent)
-        agent.notify(made.extend)
         with busy(f"importing {plural(len(past.messages), 'message')}"):
             imported = await agent.import_messages(past.messages)
     if imported.delayed is not None:
@@ -80,7 +78,7 @@ async def _import_one(
         "messages": len(past.messages),
         "first": time_text.iso(min(spoken)),
         "last": time_text.iso(max(spoken)),
-        "summaries": sum(record.type == "summary" for record in made),
+        "summaries": imported.summaries,
         "left_out": dict(sorted(past.left_out.items())),
     }
 

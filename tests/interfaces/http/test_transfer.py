@@ -116,3 +116,18 @@ def test_two_moments_of_an_agent_are_compared(tmp_path: Path) -> None:
             await server.call("GET", "/agents/sam/diff?before=999", status=400)
 
     asyncio.run(main())
+
+
+def test_the_answer_to_an_import_counts_its_summaries(tmp_path: Path) -> None:
+    """A conversation beyond the window is summarized at once, and the answer says how often."""
+
+    async def main() -> None:
+        async with served(tmp_path, Script([])) as server:
+            await server.call("POST", "/agents", {"name": "sam", "settings": {"window": 4096}}, status=201)
+            words = "the sea was wide and the wind was kind to us " * 12
+            said = [{"role": "user", "content": words, "time": f"2023-05-{day:02}T10:00:00Z"} for day in range(1, 30)]
+            shape = await server.call("POST", "/agents/sam/imports", {"messages": said}, status=201)
+            summaries = (await server.call("GET", "/agents/sam/records?type=summary", status=200))["records"]
+            assert shape["summaries"] == len(summaries) >= 1
+
+    asyncio.run(main())

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.cli.command_line import Line
 
 TOOLS = """
@@ -18,6 +20,7 @@ def price(item: str) -> str:
 """
 
 
+@pytest.mark.beside_store("a function is given to one command, and a server has its own")
 def test_each_function_is_listed_with_its_effect_and_rules(cli: Line, tmp_path: Path) -> None:
     """Functions of everlog have their effects; one of the user has it only with --tools; rules say what waits."""
     file = tmp_path / "mine.py"
