@@ -16,6 +16,10 @@ _CALLED = {"": 1}
 """Counts of a turn that has begun, and in which no limit is reached."""
 
 
+SCALAR_CHARS_MAX = 40
+"""Characters of a result that is compared as a number or truth value; a longer one is compared as text."""
+
+
 def begun(config: AgentConfigured) -> RulesApplied:
     """Return the state at the beginning of a turn."""
     return RulesApplied(allowed=_allowed(config, {}, "", ""))
@@ -90,7 +94,9 @@ def _same(key: str, result: str) -> bool:
 
 
 def _scalar(text: str) -> tuple[type, Any] | None:
-    """Return the number or truth value that a text is, with its type; None for any other text."""
+    """Return the number or truth value that a text is, with its type; None for any other text, and for a long one."""
+    if len(text) > SCALAR_CHARS_MAX:  # it may be a number that no float holds, or too deep to read
+        return None
     try:
         value = msgspec.json.decode(text.strip().lower())
     except (msgspec.DecodeError, UnicodeEncodeError):

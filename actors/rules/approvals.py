@@ -106,7 +106,7 @@ def _check_arguments(name: str, text: str, tools: Mapping[str, Tool]) -> None:
     """Raise BadInput for arguments that are no JSON object, or that the function does not take."""
     try:
         found = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise BadInput(f"The arguments are no JSON ({error}). Nothing was decided.") from error
     if not isinstance(found, dict):
         raise BadInput(f"The arguments are a JSON object, not {text[:80]!r}. Nothing was decided.")

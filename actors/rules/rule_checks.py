@@ -85,7 +85,7 @@ def _check_one(rule: FunctionRule, known: set[str]) -> None:
 def _is_object(text: str) -> bool:
     try:
         msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeEncodeError):
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeEncodeError, RecursionError):
         return False
     return len(text.encode()) <= ARGUMENTS_BYTES_MAX
 

@@ -90,7 +90,7 @@ def indented(text: str) -> str:
     """Return JSON text with one member a line; any other text as it is."""
     try:
         return msgspec.json.format(text.encode("utf-8", "surrogatepass"), indent=2).decode()
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return text
 
 

@@ -137,6 +137,16 @@ def test_a_result_decides_which_function_follows(answer: str, rule: str, allowed
         agents.assert_verified("sam")
 
 
+@pytest.mark.parametrize("answer", ["9" * 400, "[" * 3000, "1e999", "x" * 10_000], ids=["long", "deep", "huge", "text"])
+def test_any_result_can_be_compared(answer: str) -> None:
+    """A number that no float holds, or JSON that is too deep to read, is another result, and the turn continues."""
+    model = ScriptedModel([quiet("check", answer=answer), quiet("note", words="x")])
+    with system(model, tools=TOOLS) as agents:
+        agents.agent("sam", settings("conditional check 3=pay *=note")).ask("Hi")
+        assert ran(agents) == ["check", "note"]
+        agents.assert_verified("sam")
+
+
 def test_another_result_ends_the_turn_of_a_strict_rule() -> None:
     """Nothing may be called, so the turn is stopped in words, and the agent answers the next message."""
     model = ScriptedModel([quiet("check", answer="perhaps"), "Next."])
@@ -264,6 +274,7 @@ def test_every_calling_format_offers_only_functions_that_may_be_called(calling: 
         ([FunctionRule("terminal", "pay", limit=3)], "cannot have `limit`"),
         ([FunctionRule("init", "pay", arguments={"note": "{}"})], "has arguments for 'note'"),
         ([FunctionRule("init", "pay", arguments={"pay": "[1]"})], "has arguments for 'pay'"),
+        ([FunctionRule("init", "pay", arguments={"pay": '{"a":' * 1500})], "has arguments for 'pay'"),
         (["required note"] * 101, "at most 100 rules"),
     ],
 )

@@ -74,6 +74,8 @@ def test_other_arguments_and_a_refusal(tmp_path: Path) -> None:
             wrong = await sent(server, seq, decision="approve", arguments='{"name": 1')
             assert wrong.status_code == 400
             assert "are no JSON object" in wrong.text and "{&#34;name&#34;: 1" in wrong.text
+            deep = await sent(server, seq, decision="approve", arguments='{"a":' * 3000 + "1" + "}" * 3000)
+            assert deep.status_code == 400
             other = '{"name": "human", "content": "Rows."}'
             answer = await sent(server, seq, decision="approve", arguments=other, back="chat")
             assert (answer.status_code, answer.headers["location"]) == (303, "/console/a/sam/chat")

@@ -91,7 +91,7 @@ async def save_decision(call: HttpCall) -> Response:
 def _object(text: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
         raise BadInput(f"The arguments are no JSON object ({error}). Nothing was decided.") from error
 
 
