@@ -98,6 +98,11 @@ async def agent_page(call: HttpCall, tab: str, template: str, read: PageReader) 
     return page_of_agent(call, tab, template, await framed(call, read))
 
 
+def seq_in(text: str) -> int:
+    """Return the seq that a part of a path is; 0 if it is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+
+
 async def framed(call: HttpCall, read: PageReader) -> dict[str, Any]:
     """Return the values of a page of the agent of the path, with the frame. The name in the path is decoded."""
     call.params = {**call.params, "agent": name_in(call.params["agent"])}

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from everlog.actors.agent.agent_view import AgentView
 from everlog.events import CATALOGUE, Record, is_erased
-from everlog.interfaces.http.console.agent_frame import AgentFrame, MomentParameters, agent_page
+from everlog.interfaces.http.console.agent_frame import AgentFrame, MomentParameters, agent_page, seq_in
 from everlog.interfaces.http.console.questions.words_page import TRACED
 from everlog.interfaces.http.core.refusals import Refusal
 from everlog.interfaces.http.core.routes import HttpCall, not_found
@@ -54,7 +54,7 @@ async def show_records(call: HttpCall) -> Response:
 async def show_record(call: HttpCall) -> Response:
     """Show one record: its envelope, its payload as text, the record that caused it, and those that it caused."""
     given = call.params["seq"]
-    seq = int(given) if given.isascii() and given.isdigit() and len(given) < 19 else 0
+    seq = seq_in(given)
 
     def read(view: AgentView, frame: AgentFrame) -> Mapping[str, Any]:
         if not 1 <= seq <= frame.head:

@@ -22,6 +22,7 @@ from everlog.interfaces.http.console.page_response import redirect
 from everlog.interfaces.http.console.questions import approvals_page, compare_page, costs_page, search_page, words_page
 from everlog.interfaces.http.console.surface import PREFIX
 from everlog.interfaces.http.core.routes import JSON, Handler, HttpCall, Route, RouteTable
+from everlog.interfaces.wire.approvals import ApprovalQuery
 
 HTML = "text/html"
 AGENT_PAGE = f"{PREFIX}/a/{{agent}}"
@@ -50,7 +51,7 @@ def console_pages() -> RouteTable:
               compare_page.CompareParameters),
         shown(f"{PREFIX}/costs", costs_page.show_costs, "Show what agents cost on a page", costs_page.CostsParameters),
         shown(f"{PREFIX}/approvals", approvals_page.show_approvals, "List calls that wait for a person on a page",
-              approvals_page.ApprovalParameters),
+              ApprovalQuery),
         Route("POST", f"{AGENT_PAGE}/approvals/{{call}}", approvals_page.save_decision,
               "Decide a call that waits from a form", "talk", query=MomentParameters, hidden=True, media=(HTML,),
               body_media=form_body.FORM),

@@ -22,18 +22,9 @@ from everlog.interfaces.http.core.fleet_queries import over_fleet
 from everlog.interfaces.http.core.refusals import Refusal
 from everlog.interfaces.http.core.routes import BODY_BYTES_MAX, HttpCall
 from everlog.interfaces.http.native.approvals import decide
-from everlog.interfaces.wire.approvals import DecisionBody
+from everlog.interfaces.wire.approvals import ApprovalQuery, DecisionBody
 
 CALLS_SHOWN = 100
-
-
-class ApprovalParameters(msgspec.Struct, frozen=True):
-    """Choice of calls."""
-
-    agent: str = ""
-    """Only calls of this agent; empty: of all."""
-    decided: bool = False
-    """True: also calls that were decided or withdrawn."""
 
 
 class ShownCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +50,7 @@ class ShownCall(msgspec.Struct, frozen=True, kw_only=True):
 
 async def show_approvals(call: HttpCall) -> Response:
     """Show the calls that wait, the oldest first."""
-    query: ApprovalParameters = call.query
+    query: ApprovalQuery = call.query
     return await _list(call, query)
 
 
@@ -67,23 +58,22 @@ async def save_decision(call: HttpCall) -> Response:
     """Decide the call of a form, and go back to the page that it came from."""
     fields = await read_form(call, BODY_BYTES_MAX)
     agent, text = name_in(call.params["agent"]), fields.get("arguments", "").strip()
+    approves = fields.get("decision") == "approve"  # what the other fields say is about an approval alone
     body = DecisionBody(
-        decision="refuse" if fields.get("decision") == "refuse" else "approve", reason=fields.get("reason", "").strip(),
-        always=fields.get("always") == "yes", wait=False,
+        decision="approve" if approves else "refuse", reason=fields.get("reason", "").strip(),
+        always=approves and fields.get("always") == "yes", wait=False,
     )  # fmt: skip
     native = HttpCall(call.service, call.caller, call.request, params={**call.params, "agent": agent}, body=body)
     native.opened(native.stream)  # an agent of others does not exist here, whatever the form says
     if fields.get("decision") not in ("approve", "refuse"):
         raise Refusal(400, "bad-input", "The form does not say if the call is approved or refused.")
     try:
-        if body.decision == "approve" and text:
+        if approves and text:
             native.body = msgspec.structs.replace(body, arguments=_object(text))
-        elif body.always:
-            native.body = msgspec.structs.replace(body, always=body.decision == "approve")
         await decide(native)
     except BadInput as error:
         given = (call.params["call"], text, str(error))
-        return await _list(call, ApprovalParameters(agent=agent), given, status=400)
+        return await _list(call, ApprovalQuery(agent=agent), given, status=400)
     chat = fields.get("back") == "chat"
     return redirect(f"/console/a/{written(agent)}/chat" if chat else "/console/approvals")
 
@@ -96,7 +86,7 @@ def _object(text: str) -> dict[str, Any]:
 
 
 async def _list(
-    call: HttpCall, query: ApprovalParameters, given: Sequence[str] = ("", "", ""), *, status: int = 200
+    call: HttpCall, query: ApprovalQuery, given: Sequence[str] = ("", "", ""), *, status: int = 200
 ) -> Response:
     """Return the page. `given`: call, arguments and fault of a form that could not be carried out."""
     listed = partial(list_approvals, decided=query.decided)

@@ -23,7 +23,7 @@ from everlog.events import (
     event_of,
     is_erased,
 )
-from everlog.interfaces.http.console.agent_frame import AgentFrame, framed, page_of_agent
+from everlog.interfaces.http.console.agent_frame import AgentFrame, framed, page_of_agent, seq_in
 from everlog.interfaces.http.console.page_response import redirect
 from everlog.interfaces.http.console.talk_entries import TalkEntry, entries_of
 from everlog.interfaces.http.core.routes import HttpCall, not_found
@@ -62,7 +62,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 async def show_words(call: HttpCall) -> Response:
     """Show how the words of an answer or of a summary came about. Other records have their own page."""
     given = call.params["seq"]
-    seq = int(given) if given.isascii() and given.isdigit() and len(given) < 19 else 0
+    seq = seq_in(given)
 
     def read(view: AgentView, frame: AgentFrame) -> Mapping[str, Any]:
         if not 1 <= seq <= view.seq:
