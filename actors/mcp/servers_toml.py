@@ -9,7 +9,7 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,7 +18,7 @@ import msgspec
 
 from everlog.actors.mcp.function_names import SERVER, SERVER_CHARS_MAX
 from everlog.actors.mcp.server_entry import CALL_CAP_S, ServerEntry
-from everlog.actors.models.models_toml import KEY_NAME, SECRET
+from everlog.actors.models.models_toml import KEY_NAME, SECRET, texts_in
 from everlog.events import BadInput
 from everlog.store import read_whole, write_whole
 
@@ -80,7 +80,7 @@ def _entry(name: str, value: Any, path: str, text: str) -> ServerEntry:
             path, text, [TABLE, name],
             f"a name of 1 to {SERVER_CHARS_MAX} letters, digits, - and _ was expected, without two of these in a row",
         )  # fmt: skip
-    for where, each in _strings(value, [TABLE, name]):
+    for where, each in texts_in(value, [TABLE, name]):
         if SECRET.search(each) or _CREDENTIAL.search(each):
             raise _fault(path, text, where, f"what stands there looks like a secret; {_ONLY_NAMES}")
     try:
@@ -209,18 +209,6 @@ def _quoted(text: str) -> str:
 def _header(line: str) -> list[str]:
     plain = line.strip().split("#")[0]
     return [part.strip("\"' ") for part in re.findall(r'"[^"]*"|\'[^\']*\'|[^.\[\]\s]+', plain)]
-
-
-def _strings(value: Any, where: list[str]) -> Iterator[tuple[list[str], str]]:
-    """Yield the texts in a value, each with its place."""
-    if isinstance(value, str):
-        yield where, value
-    elif isinstance(value, dict):
-        for key, each in value.items():
-            yield from _strings(each, [*where, key])
-    elif isinstance(value, list):
-        for each in value:
-            yield from _strings(each, where)
 
 
 def _fault(path: str, text: str, where: list[str], expected: str) -> BadInput:

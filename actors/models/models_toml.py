@@ -117,20 +117,21 @@ _ONLY_NAMES = (
 
 
 def _check_no_secrets(tables: Mapping[str, Any], path: str, text: str) -> None:
-    for where, value in _strings(tables, []):
+    for where, value in texts_in(tables, []):
         if SECRET.search(value):
             raise _fault(path, text, where, f"what stands there looks like a key; the name of a variable {_ONLY_NAMES}")
 
 
-def _strings(value: Any, where: list[str]) -> Iterator[tuple[list[str], str]]:
+def texts_in(value: Any, where: list[str]) -> Iterator[tuple[list[str], str]]:
+    """Yield the texts in a value of TOML, each with its place."""
     if isinstance(value, str):
         yield where, value
     elif isinstance(value, dict):
         for name, each in value.items():
-            yield from _strings(each, [*where, name])
+            yield from texts_in(each, [*where, name])
     elif isinstance(value, list):
         for each in value:
-            yield from _strings(each, where)
+            yield from texts_in(each, where)
 
 
 def _fault(path: str, text: str, where: list[str], expected: str) -> BadInput:
