@@ -84,6 +84,30 @@ def test_the_ray_commands_of_the_page_work(tmp_path: Path) -> None:
     assert _left(everlog.store) == []
 
 
+@pytest.mark.long
+@pytest.mark.cluster
+def test_a_call_waits_while_the_cluster_is_restarted(tmp_path: Path) -> None:
+    """A call that asked in one cluster is listed without any, is approved in the next one, and runs there once."""
+    everlog = Shell(tmp_path / "store")
+    everlog("create", "sam")
+    everlog("configure", "sam", "--approval", "ask core_memory_*")
+    everlog("up")
+    try:
+        everlog("send", "sam", "My name is Chad", "--runtime", "ray")
+        everlog("down")
+        assert everlog("down", code=1)
+        (waiting,) = json.loads(everlog("approvals", "--json"))
+        assert "Chad" not in everlog("memory", "sam")
+        everlog("up")
+        everlog("approve", "sam", str(waiting["seq"]), "--runtime", "ray")
+        assert "Chad" in everlog("memory", "sam")
+        assert "was approved at" in everlog("refuse", "sam", str(waiting["seq"]), "--runtime", "ray", code=1)
+    finally:
+        everlog("down")
+    assert everlog("events", "sam").count("approval_decided") == 1
+    everlog("verify", "--all")
+
+
 def _left(store: Path) -> list[str]:
     """Return the processes whose command line names the store."""
     found = []

@@ -20,9 +20,9 @@ from everlog.actors.agent.local_system import AgentView
 from everlog.actors.agent.undo import INTERRUPTED
 from everlog.actors.functions.memgpt_functions import BUILTIN
 from everlog.actors.replay.rebuild_check import rebuild, verify
-from everlog.events import FunctionResult, FunctionStarted, Record, event_of
+from everlog.events import ApprovalDecided, FunctionResult, FunctionStarted, Record, event_of
 from everlog.store import FileStore, check
-from tests.soak.killed_effects import FUNCTIONS, functions
+from tests.soak.effect_functions import FUNCTIONS, functions
 
 ROOT = Path(__file__).parents[2]
 ANSWER_S_MAX = 60
@@ -44,18 +44,26 @@ class Broken(AssertionError):
 
 
 EXPECTED = {
-    #                  at_most_once  idempotent  read_only  pure  model  server
-    "before intent":   ("1",         "1",        "",        "",   "",    "1"),
-    "intent torn":     ("1",         "1",        "",        "",   "",    "1"),
-    "intent written":  ("0?",        "1",        "",        "",   "",    "0?"),
-    "intent synced":   ("0?",        "1",        "",        "",   "",    "0?"),
-    "before dispatch": ("0?",        "1",        "1",       "1",  "1",    "0?"),
-    "dispatched":      ("1?",        "2",        "2",       "2",  "2",    "1?"),
-    "returned":        ("1?",        "2",        "2",       "2",  "2",    "1?"),
-    "result torn":     ("1?",        "2",        "2",       "2",  "2",    "1?"),
-    "result written":  ("1",         "1",        "1",       "1",  "1",    "1"),
-    "result synced":   ("1",         "1",        "1",       "1",  "1",    "1"),
-    "result durable":  ("1",         "1",        "1",       "1",  "1",    "1"),
+    #                    at_most_once  idempotent  read_only  pure  model  server  approved
+    "request torn":      ("",          "",         "",        "",   "",    "",     "1"),
+    "request written":   ("",          "",         "",        "",   "",    "",     "1"),
+    "request synced":    ("",          "",         "",        "",   "",    "",     "1"),
+    "request durable":   ("",          "",         "",        "",   "",    "",     "1"),
+    "decision torn":     ("",          "",         "",        "",   "",    "",     "1"),
+    "decision written":  ("",          "",         "",        "",   "",    "",     "1"),
+    "decision synced":   ("",          "",         "",        "",   "",    "",     "1"),
+    "decision durable":  ("",          "",         "",        "",   "",    "",     "1"),
+    "before intent":     ("1",         "1",        "",        "",   "",    "1",    "1"),
+    "intent torn":       ("1",         "1",        "",        "",   "",    "1",    "1"),
+    "intent written":    ("0?",        "1",        "",        "",   "",    "0?",   "0?"),
+    "intent synced":     ("0?",        "1",        "",        "",   "",    "0?",   "0?"),
+    "before dispatch":   ("0?",        "1",        "1",       "1",  "1",   "0?",   "0?"),
+    "dispatched":        ("1?",        "2",        "2",       "2",  "2",   "1?",   "1?"),
+    "returned":          ("1?",        "2",        "2",       "2",  "2",   "1?",   "1?"),
+    "result torn":       ("1?",        "2",        "2",       "2",  "2",   "1?",   "1?"),
+    "result written":    ("1",         "1",        "1",       "1",  "1",   "1",    "1"),
+    "result synced":     ("1",         "1",        "1",       "1",  "1",   "1",    "1"),
+    "result durable":    ("1",         "1",        "1",       "1",  "1",   "1",    "1"),
 }  # fmt: skip
 """Required outcome of a call whose process was killed at a point, after the next process has finished the turn: the
 number of dispatches, with "?" if the outcome is reported as unknown. An intent that was written and not synced survives
@@ -63,7 +71,8 @@ a kill (a power loss may remove it: then nothing was dispatched either). An empt
 exist.
 """
 ROWS = tuple(FUNCTIONS)
-ONCE, INTENDED = ("at_most_once", "server"), ("at_most_once", "server", "idempotent")
+ONCE = ("at_most_once", "server", "approved")
+INTENDED = (*ONCE, "idempotent")
 """Rows whose effect never happens twice, and rows whose calls have an intent."""
 POINTS = {row: [point for point, cells in EXPECTED.items() if cells[column]] for column, row in enumerate(ROWS)}
 WRITING = ("torn", "written", "synced")
@@ -231,7 +240,7 @@ class Books:
         turns: defaultdict[int, list[Record]] = defaultdict(list)
         for record in records:
             turns[record.turn].append(record)
-        rounds = {turn[0].text: turn for turn in turns.values() if turn[0].type == "user_message"}
+        rounds = rounds_of(list(turns.values()))
         for number, kill in self.kills.items():
             told = self.judge_round(number, kill, rounds.get(f"round {number}", []))
             faults += [
@@ -249,7 +258,11 @@ class Books:
                 yield "its message is not in the log"
             return
         events = [event_of(record) for record in records]
-        results = [e for e in events if isinstance(e, FunctionResult) and e.name == FUNCTIONS[self.row]]
+        asked = self.row == "approved"
+        results = [
+            e for e in events
+            if isinstance(e, FunctionResult) and e.name == FUNCTIONS[self.row] and bool(e.approval) == asked
+        ]  # fmt: skip
         started = sum(isinstance(event, FunctionStarted) for event in events)
         if (started, len(results)) != (int(self.row in INTENDED), 1):
             yield f"{started} intents and {len(results)} results"
@@ -267,6 +280,9 @@ class Books:
             yield "a reply is missing, or one too many is in the log"
         if sum(record.type == "memory_edited" for record in records) != (self.row == "pure"):
             yield "its edit is missing, or there twice"
+        for kind in ("approval_requested", "approval_decided"):
+            if sum(record.type == kind for record in records) != asked:
+                yield f"its {kind} is missing, or there twice"
         told = self.told[number]
         if not told or (self.row != "model" and any((INTERRUPTED in text) != unknown for text in told)):
             yield f"the model was told {told}"
@@ -281,6 +297,19 @@ class Books:
         if self.row in ONCE:  # possibly killed during its recovery
             return fate in ("0?", "1?", "1")
         return fate.isdecimal() and fate != "0"
+
+
+def rounds_of(turns: Sequence[list[Record]]) -> dict[str, list[Record]]:
+    """Return the records of each round by its message: those of its turn, and of the turns of decisions about its
+    calls.
+    """
+    rounds = {turn[0].text: turn for turn in turns if turn[0].type == "user_message"}
+    for turn in turns:
+        decided = event_of(turn[0])
+        if isinstance(decided, ApprovalDecided):
+            asking = next(records for records in rounds.values() if any(r.seq == decided.request for r in records))
+            asking += turn
+    return rounds
 
 
 def plans_of(row: str, kills: int, anywhere: int, chance: random.Random) -> list[str]:

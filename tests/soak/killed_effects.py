@@ -16,40 +16,33 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from everlog.actors.agent import turn_runner, undo
+from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.decide import ReplyExecution
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.functions.external_call import ExternalCall
-from everlog.actors.functions.tools import Tool, tool
-from everlog.actors.mcp.call_outcome import Answer
-from everlog.actors.mcp.mcp_functions import functions_of
-from everlog.actors.mcp.offered_tool import Offer, ServerHints, offer_of, offered_tool
-from everlog.actors.mcp.server_connections import ServerConnections
-from everlog.actors.mcp.server_entry import ServerEntry
-from everlog.actors.memory.core_memory import Memory
 from everlog.actors.ports.effects import ModelResponse
 from everlog.actors.ports.ports import Ports
 from everlog.actors.ports.real_clock import RealClock
-from everlog.events import Draft, Record, UserMessage
+from everlog.actors.rules import approval_rules
+from everlog.events import ApprovalDecided, Draft, Record, UserMessage
 from everlog.store import Commit, FileLog, FileStore, RealDisk
 from everlog.store.base.disk import RealFile
+from tests.soak.effect_functions import FUNCTIONS, functions
 from tests.support.agent_world import completion
 from tests.support.agent_world import say as spoken
 
-FUNCTIONS = {
-    "at_most_once": "pay", "idempotent": "book", "read_only": "look", "pure": "note", "model": "send_message",
-    "server": "shop__pay",
-}  # fmt: skip
-"""Function that is called in each row; in the row `model` the model call itself is the effect, and that of the row
-`server` is a function of an MCP server, which acts at most once.
-"""
-PAY = offered_tool("pay", "Pay.", {"type": "object", "properties": {"number": {"type": "integer"}}}, ServerHints())
+SIGNS = {"function_started": "intent", "approval_requested": "request", "approval_decided": "decision"}
+"""Kinds of commits by the type of a record that is in no other commit."""
+BEFORE = {"intent": "before intent", "result": "returned"}
+"""Points right before a commit of a kind."""
+DURABLE = ("request", "decision", "result")
+"""Kinds of commits with a point after their acknowledgement. After that of an intent comes "before dispatch"."""
 WINDOW = 32_768
 """Window in tokens, with room for all rounds of an agent, so that no summary is requested in between."""
 
@@ -87,18 +80,19 @@ class Life:
     def append(self, log: FileLog, agent_id: str, expected_seq: int, drafts: Sequence[Draft]) -> Commit:
         """Append to `log`, with points around and inside the commits of the intent and of the result."""
         kind = self.kind_of(drafts)
-        if kind:
-            self.reach("before intent" if kind == "intent" else "returned")
+        if kind in BEFORE:
+            self.reach(BEFORE[kind])
         self.appending = kind
         commit = FileLog.append(log, agent_id, expected_seq, drafts)
         self.appending = ""
-        if kind == "result":
-            self.reach("result durable")
+        if kind in DURABLE:
+            self.reach(f"{kind} durable")
         return commit
 
     def kind_of(self, drafts: Sequence[Draft]) -> str:
-        if any(draft.type == "function_started" for draft in drafts):
-            return "intent"
+        types = {draft.type for draft in drafts}
+        if kind := next((kind for sign, kind in SIGNS.items() if sign in types), ""):
+            return kind
         mine = f'"{FUNCTIONS[self.row]}"'
         return "result" if any(d.type == "function_result" and mine in d.payload for d in drafts) else ""
 
@@ -123,69 +117,6 @@ def stand_still() -> NoReturn:
     os._exit(3)
 
 
-def functions(act: Callable[..., str]) -> list[Tool]:
-    """Return the function of each row; `act` is its outside effect."""
-
-    @tool
-    def pay(number: int) -> str:
-        """Pay.
-
-        Args:
-            number: Of the round.
-        """
-        return act(number)
-
-    @tool(effect="idempotent")
-    def book(number: int, idempotency_key: str) -> str:
-        """Book.
-
-        Args:
-            number: Of the round.
-        """
-        return act(number, idempotency_key)
-
-    @tool(effect="read_only")
-    def look(number: int) -> str:
-        """Look.
-
-        Args:
-            number: Of the round.
-        """
-        return act(number)
-
-    @tool
-    def note(memory: Memory, number: int) -> str:
-        """Note the round.
-
-        Args:
-            number: Of the round.
-        """
-        memory.append("human", f"round {number}")
-        return act(number)
-
-    shop = ServerConnections(lambda *_: session(act))
-    return [pay, book, look, note, *functions_of("shop", ServerEntry(approval=False), [PAY], lambda: shop)]
-
-
-class Shop:
-    """A session with a server whose function is the outside effect."""
-
-    def __init__(self, act: Callable[..., str]) -> None:
-        self.act = act
-
-    async def offer(self) -> Offer:
-        return offer_of([PAY])
-
-    async def call(self, _tool: str, arguments: Mapping[str, Any], _on_progress: Callable[[], None]) -> Answer:
-        return Answer(self.act(arguments["number"]))
-
-
-@asynccontextmanager
-async def session(act: Callable[..., str]) -> AsyncIterator[Shop]:
-    """Open a session with the server."""
-    yield Shop(act)
-
-
 class Player:
     """A model that plays the rounds: its reply depends on the request alone."""
 
@@ -203,7 +134,8 @@ class Player:
         elif users[-1]["type"] == "user_message":
             asked = {"number": number, "request_heartbeat": True}
             return ModelResponse(completion(calls=[(FUNCTIONS[self.life.row], asked)]), 1000)
-        say("told", number, next(m["content"] for m in reversed(messages) if m["role"] == "tool"))
+        told = next(m["content"] for m in reversed(messages) if m["role"] == "tool")
+        say("told", number, messages[-1]["content"] if users[-1]["type"] == "function_result" else told)
         return ModelResponse(spoken(f"Round {number} is over."), 1000)
 
     async def close(self) -> None:
@@ -244,6 +176,15 @@ def shown(records: Sequence[Record]) -> None:
     say("kept", [record.event_id for record in records])
 
 
+async def approve(agent: Agent) -> None:
+    """Approve the call that waits, if one does: as a person would who got no answer from a killed process."""
+    for row in await agent.rows("approvals"):
+        if row["decision"] == "waiting":
+            call = {name: row[name] for name in ("call_id", "name", "arguments")}
+            await agent.receive(ApprovalDecided(request=row["seq"], decision="approved", **call))
+    await agent.run()
+
+
 async def play(folder: str, agent_id: str, life: Life) -> None:
     """Finish an interrupted turn, then play the round."""
     clock = RealClock()
@@ -254,10 +195,12 @@ async def play(folder: str, agent_id: str, life: Life) -> None:
     settings = Settings(model="scripted", window=WINDOW)
     async with system.agent(agent_id, settings, command="soak", on_commit=shown) as agent:
         await agent.run()
+        await approve(agent)
         assert agent.waiting == 0
         await agent.receive(UserMessage(text=f"round {life.number}"))
         life.armed = True
         await agent.run()
+        await approve(agent)
         life.reach("rest")
 
 
@@ -273,6 +216,11 @@ def live(order: list[Any]) -> NoReturn:
         if code:
             traceback.print_exc()
         os._exit(code)
+
+
+def _no_approval() -> None:
+    """Break a guard: run a call that must wait for an approval at once."""
+    approval_rules.action_for = lambda *_: "allow"
 
 
 def _no_intent() -> None:
@@ -333,6 +281,7 @@ GUARDS: dict[str, Callable[[], None]] = {
     "the same call has the same key": _another_key,
     "the model is told": _not_told,
     "a turn goes on where it was": _not_taken_up,
+    "a call waits for its approval": _no_approval,
 }
 """Functions that break a guard in this process, by the guard's name."""
 

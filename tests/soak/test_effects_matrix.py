@@ -20,6 +20,7 @@ CAUGHT = {
     "the same call has the same key": ("idempotent", "dispatched", "2 effects"),
     "the model is told": ("at_most_once", "before dispatch", "the model was told"),
     "a turn goes on where it was": ("idempotent", "before dispatch", "2 intents"),
+    "a call waits for its approval": ("approved", "before intent", "would now be approval_requested"),
 }
 """Row and point at which a missing guard is noticed, and the fault."""
 
