@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from everlog.actors.erasure.selection import Selection
     from everlog.actors.functions.extras import Grants
     from everlog.actors.functions.memories_search import MEMORIES_SEARCH
-    from everlog.actors.functions.run_function import cancelled
     from everlog.actors.functions.tools import ProcessLimits, Tool, tool
     from everlog.actors.gateway.gateway_limits import GatewayLimits
     from everlog.actors.mcp.mcp_functions import mcp_tools
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from everlog.actors.memory.document_load import Document
     from everlog.actors.memory_views import MemoryViews
     from everlog.actors.ports.effects import Filters
+    from everlog.actors.ports.function_call import cancelled, progress
     from everlog.actors.ports.ports import Ports
     from everlog.actors.recollection.memory_levels import KnownSummaries, SummaryLimits
     from everlog.actors.reply import Reply, SendOutcome
@@ -258,6 +258,7 @@ __all__ = [
     "mcp_tools",
     "open",
     "open_system",
+    "progress",
     "tool",
 ]
 
@@ -289,12 +290,13 @@ _MODULES = {
     "Tool": "everlog.actors.functions.tools",
     "RerunOptions": "everlog.actors.rerun.rerun",
     "Selection": "everlog.actors.erasure.selection",
-    "cancelled": "everlog.actors.functions.run_function",
+    "cancelled": "everlog.actors.ports.function_call",
     "connect": "everlog.interfaces.client.connect",
     "connect_system": "everlog.interfaces.client.connect",
     "mcp_tools": "everlog.actors.mcp.mcp_functions",
     "open": "everlog.actors.sync_api",
     "open_system": "everlog.actors.api",
+    "progress": "everlog.actors.ports.function_call",
     "tool": "everlog.actors.functions.tools",
 }
 """Module of each public name that is neither an event nor an error; events and errors are in `everlog.events`."""

@@ -22,7 +22,7 @@ from everlog.actors.agent.orphaned_turns import end_orphaned_turns
 from everlog.actors.agent.turn_runner import TurnRunner
 from everlog.actors.agent.turn_transitions import check_is_input
 from everlog.actors.agent.undo import PositionedEvent, commit_of, endings_of, last_reply, last_said, newest_turns
-from everlog.actors.formats.reply_preview import CallListener, PreviewFactory, ignore_call, no_preview
+from everlog.actors.formats.reply_preview import NO_PREVIEWS, PreviewListener
 from everlog.actors.functions.tools import Tool
 from everlog.actors.memory.shared_block_rules import BlockClient
 from everlog.actors.models import daily_usage
@@ -83,8 +83,7 @@ class Agent(EventWriter):
         "deriving",
         "model_name",
         "models",
-        "notify_call",
-        "preview_for",
+        "previews",
         "schemas",
         "searcher",
         "tools",
@@ -108,10 +107,8 @@ class Agent(EventWriter):
         self.models = model_pool.ModelPool(
             resources.models, daily_usage.Ledger(ports.clock, partial(daily_usage.logged_usage, self, journal))
         )
-        self.preview_for: PreviewFactory = no_preview
-        """Makes the callback for the chunks of a streamed reply."""
-        self.notify_call: CallListener = ignore_call
-        """Called before a user's function runs."""
+        self.previews: PreviewListener = NO_PREVIEWS
+        """Gets the chunks of streamed replies, and the calls of users' functions."""
         self.derivation_lock = asyncio.Lock()
         """Held while memories are derived: a second derivation would read the same messages."""
         self._running, self.archiving = asyncio.Lock(), asyncio.Lock()

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import msgspec
 
 from everlog.actors.formats import parse_reply, render_request, request_fingerprints
-from everlog.actors.formats.reply_preview import CallListener, PreviewFactory
+from everlog.actors.formats.reply_preview import PreviewListener
 from everlog.actors.memory import block_sync
 from everlog.actors.memory.shared_block_rules import BlockClient
 from everlog.actors.models.failure_classes import failure_of
@@ -59,8 +59,7 @@ class StepAgent(Protocol):
     head: int
     blocks: BlockClient
     schemas: Mapping[str, str]
-    preview_for: PreviewFactory
-    notify_call: CallListener
+    previews: PreviewListener
 
     async def ask(self, name: str, request: bytes, on_delta: DeltaCallback | None = None) -> ModelResponse: ...
 
@@ -157,7 +156,7 @@ class ModelCaller:
             names = {function.name for function in function_rules.offered(context.config, context.rules)}
             if SEND_MESSAGE not in names:
                 return None
-        return self._agent.preview_for(turn, step, context.config)
+        return self._agent.previews.preview_for(turn, step, context.config)
 
     async def _switched(
         self, error: ModelError, context: Context, sent: Mapping[str, Any], turn: int, step: int, cause: str

@@ -23,6 +23,7 @@ from everlog.actors.functions.tools import Tool
 from everlog.actors.memory import block_sync
 from everlog.actors.memory.core_memory import FunctionMemory
 from everlog.actors.ports.effects import Searcher
+from everlog.actors.ports.function_call import ProgressListener
 from everlog.actors.ports.ports import Ports
 from everlog.actors.prompt.context import Context
 from everlog.events import (
@@ -126,7 +127,8 @@ class TurnRunner:
             if outside.edits:
                 self._announce(work, outside, turn, step)
                 memory = work.memory_copy(outside)
-                result = await self._run_function(outside.tool, outside.arguments, desk=[memory])
+                listener = self._progress(turn, step)
+                result = await self._run_function(outside.tool, outside.arguments, on_progress=listener, desk=[memory])
                 outside = work.edited(outside, memory, result)
                 if outside is None:
                     continue
@@ -157,7 +159,10 @@ class TurnRunner:
 
     def _announce(self, work: ReplyExecution, outside: ExternalCall, turn: int, step: int) -> None:
         """Notify subscribers that a user's function is about to run. Its reply may be committed only after it."""
-        self._agent.notify_call(turn, step, outside.call, work.uncommitted_thought())
+        self._agent.previews.on_call(turn, step, outside.call, work.uncommitted_thought())
+
+    def _progress(self, turn: int, step: int) -> ProgressListener:
+        return partial(self._agent.previews.on_progress, turn, step)
 
     async def _run_outside(self, work: ReplyExecution, outside: ExternalCall, turn: int, step: int) -> None:
         """Run a function that reaches outside the log, or waits for a search of it, and record its result."""
@@ -166,7 +171,8 @@ class TurnRunner:
             arguments["idempotency_key"] = outside.key
         if outside.tool.lent:
             self._announce(work, outside, turn, step)
-            self._end(work, outside, await self._run_function(outside.tool, arguments))
+            listener = self._progress(turn, step)
+            self._end(work, outside, await self._run_function(outside.tool, arguments, on_progress=listener))
         else:
             await self._run_here(work, outside, arguments)
 

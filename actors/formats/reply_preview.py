@@ -7,7 +7,7 @@ complete reply will be read as. Text that is still ambiguous is not reported. Us
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -16,39 +16,51 @@ from everlog.actors.ports.agent_constants import SEND_MESSAGE
 from everlog.actors.ports.effects import DeltaCallback, ReplyDelta
 from everlog.events import AgentConfigured, Call
 
-PreviewKind = Literal["thought", "message", "restart", "end", "call"]
+PreviewKind = Literal["thought", "message", "restart", "end", "call", "progress"]
 
 
 class Preview(msgspec.Struct, frozen=True, gc=False):
-    """Some words of a reply that is still streamed, or a call that begins."""
+    """Some words of a reply that is still streamed, a call that begins, or a line of its progress."""
 
     turn: int
     step: int
     kind: PreviewKind
     """`end`: the last reported message or thought is complete. `restart`: everything reported of the step is void.
-    `call`: a user's function is about to run.
+    `call`: a user's function is about to run. `progress`: a line that replaces the last one of the running function.
     """
     text: str = ""
     call: Call | None = None
     """Call of the function, for the kind `call`."""
 
 
-PreviewFactory = Callable[[int, int, AgentConfigured], DeltaCallback | None]
-"""Returns the callback for the chunks of a reply, by turn, step and configuration; None: no preview is wanted."""
+class PreviewListener(Protocol):
+    """Gets what an agent does before it is durable."""
+
+    def preview_for(self, turn: int, step: int, config: AgentConfigured) -> DeltaCallback | None:
+        """Return the callback for the chunks of a reply; None: no preview is wanted."""
+
+    def on_call(self, turn: int, step: int, call: Call, thought: str) -> None:
+        """Note that a user's function is about to run. `thought`: that of the reply, if it is not committed."""
+
+    def on_progress(self, turn: int, step: int, line: str) -> None:
+        """Note a line of progress of the running function."""
 
 
-def no_preview(_turn: int, _step: int, _config: AgentConfigured) -> DeltaCallback | None:
-    """Return None: no preview is wanted."""
-    return None
+class NoPreviews:
+    """Listener that wants nothing."""
+
+    def preview_for(self, _turn: int, _step: int, _config: AgentConfigured) -> DeltaCallback | None:
+        """Return None: no preview is wanted."""
+        return None
+
+    def on_call(self, _turn: int, _step: int, _call: Call, _thought: str) -> None:
+        """Ignore a call that begins."""
+
+    def on_progress(self, _turn: int, _step: int, _line: str) -> None:
+        """Ignore a line of progress."""
 
 
-CallListener = Callable[[int, int, Call, str], None]
-"""Called before a user's function runs, with turn, step, the call, and the reply's thought if that is not committed."""
-
-
-def ignore_call(_turn: int, _step: int, _call: Call, _thought: str) -> None:
-    """Ignore a call that begins."""
-
+NO_PREVIEWS = NoPreviews()
 
 PreviewText = tuple[Literal["thought", "message", "end"], str]
 
@@ -163,7 +175,7 @@ class ReplyPreview:
 
 
 class PreviewStream:
-    """Previews of one agent's replies, for subscribers that want them."""
+    """Previews of one agent's replies, for subscribers that want them; a `PreviewListener`."""
 
     def __init__(self, wanted: Callable[[int], bool], notify: Callable[[Preview], None]) -> None:
         """`wanted`: returns True if a subscriber wants previews of a turn."""
@@ -175,7 +187,7 @@ class PreviewStream:
         """The same for a thought."""
 
     def preview_for(self, turn: int, step: int, config: AgentConfigured) -> DeltaCallback | None:
-        """Return the callback for one reply; a `PreviewFactory`."""
+        """Return the callback for one reply."""
         if not config.stream or not self._wanted(turn):
             return None
         self._restart_preview(turn, step)  # the reply before it was not accepted
@@ -198,13 +210,18 @@ class PreviewStream:
         return on_delta
 
     def on_call(self, turn: int, step: int, call: Call, thought: str) -> None:
-        """Report a call that begins; a `CallListener`. A thought that was not streamed is reported before it."""
+        """Report a call that begins. A thought that was not streamed is reported before it."""
         if self._wanted(turn):
             if thought and self._thought_step != (turn, step):
                 self._thought_step = turn, step
                 self._notify(Preview(turn, step, "thought", thought))
             self._notify(Preview(turn, step, "end"))
             self._notify(Preview(turn, step, "call", call=call))
+
+    def on_progress(self, turn: int, step: int, line: str) -> None:
+        """Report a line of progress of the running function."""
+        if self._wanted(turn):
+            self._notify(Preview(turn, step, "progress", line))
 
     def _restart_preview(self, turn: int, step: int) -> None:
         if self._previewed_step == (turn, step):

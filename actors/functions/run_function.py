@@ -8,34 +8,20 @@ function never ends the turn, unless the function is everlog's own and the excep
 import asyncio
 import contextvars
 import inspect
-import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from everlog.actors.functions.function_text import THREAD_FAULTS, failure, said, unusable
 from everlog.actors.functions.tools import Tool
+from everlog.actors.ports import function_call
 from everlog.actors.ports.agent_constants import FUNCTION_GRACE_S, FUNCTION_WAIT_S
 from everlog.actors.ports.effects import FunctionOutcome, FunctionRunner
 from everlog.actors.ports.function_threads import ANY_ERROR
 from everlog.events import FunctionError, FunctionResult
 
-_CALL: contextvars.ContextVar[threading.Event | None] = contextvars.ContextVar("everlog_call", default=None)
-"""Event of the call in progress; it is set when the agent stops waiting for the call."""
-
 _LEFT: set["asyncio.Task[Any]"] = set()
 """Coroutines that were cancelled and still run. The event loop alone would not keep them alive."""
-
-
-def cancelled() -> bool:
-    """Return True, inside a function that an agent called, if the agent no longer waits for its result: its time limit
-    is over, or its turn was cancelled.
-
-    A thread cannot be stopped from outside, so a long function asks this from time to time, and returns. Returns False
-    outside of such a function, and in threads that the function starts by itself.
-    """
-    call = _CALL.get()
-    return call is not None and call.is_set()
 
 
 async def run_function(
@@ -43,19 +29,20 @@ async def run_function(
     arguments: Mapping[str, Any],
     runner: FunctionRunner,
     note: Callable[[str], None],
+    on_progress: function_call.ProgressListener = function_call.ignore_progress,
     *,
     desk: Sequence[Any] = (),
     agent_id: str = "",
 ) -> Any:
     """Run the function and return its value; for a call that failed, a FunctionResult without the call's id.
 
-    `note` gets a notice if the function ends after the agent stopped waiting for it: its value is dropped. `desk`:
-    arguments by place. Raises an exception of the function only if it is not among the tool's `faults`, and
-    CancelledError if this task is cancelled.
+    `note` gets a notice if the function ends after the agent stopped waiting for it: its value is dropped.
+    `on_progress` gets its lines of progress. `desk`: arguments by place. Raises an exception of the function only if it
+    is not among the tool's `faults`, and CancelledError if this task is cancelled.
     """
-    over = threading.Event()
+    call = function_call.RunningCall(on_progress)
     context = contextvars.copy_context()
-    context.run(_CALL.set, over)
+    context.run(function_call.CURRENT.set, call)
     work = partial(tool.function, *desk, **arguments)
 
     def on_late(outcome: FunctionOutcome) -> None:
@@ -78,7 +65,7 @@ async def run_function(
         if inspect.isawaitable(outcome.value) and not tool.takes_memory:
             outcome = await _awaited(outcome.value, context, tool.timeout_s, on_late)
     finally:
-        over.set()
+        call.over.set()
     return _result(tool, outcome, own_faults)
 
 

@@ -277,8 +277,7 @@ class Host:
                 raise
             self._agent = await self._enter(wanted, on_commit, take_over=True, unattended=unattended)
         self._fence, self._bare = "", wanted.keep_configuration  # fencing is allowed for one opening only
-        previews = self._subscribers.previews()
-        self._agent.preview_for, self._agent.notify_call = previews.preview_for, previews.on_call
+        self._agent.previews = self._subscribers.previews()
         self._worker = TurnWorker(self._agent, self._report_timers)
         self.idle_time.opened(self._agent, self._worker, self._report_timers)
         self._timers_changed, self._reported_timers = True, None

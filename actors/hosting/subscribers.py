@@ -123,7 +123,9 @@ class _QueuedPreview:
         self.chars = _chars(first)
 
     def adds(self, preview: Preview) -> bool:
-        """Append a preview of the same text. Return False if the preview is of another text."""
+        """Append a preview of the same text, or replace a line of progress by a newer one. Return False if the preview
+        is of another text.
+        """
         first = self.first
         if preview.call is not None or (preview.turn, preview.step, preview.kind) != (
             first.turn,
@@ -131,6 +133,8 @@ class _QueuedPreview:
             first.kind,
         ):
             return False
+        if preview.kind == "progress":
+            self.parts, self.chars = [], 0
         self.parts.append(preview.text)
         self.chars += len(preview.text)
         return True
@@ -175,10 +179,11 @@ class StreamSubscriber(Subscriber):
             self._muted_reply = preview.turn, preview.step
         if self.over or self._muted_reply == (preview.turn, preview.step):
             return
-        self._chars += _chars(preview)
+        before = self._last.chars if self._last is not None else 0
         if self._last is None or not self._last.adds(preview):
-            self._last = _QueuedPreview(preview)
+            self._last, before = _QueuedPreview(preview), 0
             self.collected.put_nowait(self._last)
+        self._chars += self._last.chars - before
 
     def end(self) -> None:
         super().end()

@@ -28,6 +28,7 @@ from everlog.actors.mcp.call_outcome import (
 from everlog.actors.mcp.offered_tool import Offer, OfferedTool, ServerHints, offer_of, offered_tool
 from everlog.actors.mcp.program_streams import LINE_BYTES_MAX, ServerProgram, program_streams
 from everlog.actors.mcp.server_entry import CALL_CAP_S, ServerEntry
+from everlog.actors.ports.function_call import ProgressListener
 from everlog.events import McpError
 
 for _name in ("mcp", "client", "httpx2"):  # without a handler, what servers do would be printed to the user's terminal
@@ -64,11 +65,12 @@ class SdkSession:
                 return offer_of(tools, f"{info.name} {info.version}" if info else "", self._client.protocol_version)
         raise UnreadableReply(f"the list of the server's functions has more than {PAGES_MAX} pages")
 
-    async def call(self, tool: str, arguments: Mapping[str, Any], on_progress: Callable[[], None]) -> Answer:
+    async def call(self, tool: str, arguments: Mapping[str, Any], on_progress: ProgressListener) -> Answer:
         """Call a function. Raises LostReply, RefusedRequest, UnreadableReply."""
 
-        async def progress(*_: object) -> None:
-            on_progress()
+        async def progress(done: float, total: float | None, message: str | None) -> None:
+            share = f"{done:g} of {total:g}" if total else f"{done:g}"
+            on_progress(f"{share}: {message}" if message else share)
 
         result = await _translated(self._client.call_tool(tool, dict(arguments), progress_callback=progress))
         return Answer(answer_text([_part_text(part) for part in result.content], result.structured_content),

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from everlog.actors.mcp.call_outcome import Answer, LostReply, RefusedRequest, UnreadableReply
 from everlog.actors.mcp.offered_tool import Offer, OfferedTool
 from everlog.actors.mcp.server_entry import CALL_CAP_S, LIST_S, ServerEntry
+from everlog.actors.ports.function_call import ProgressListener
 from everlog.events import McpError
 
 IDLE_S = 300.0
@@ -31,7 +32,7 @@ class McpSession(Protocol):
     async def offer(self) -> Offer:
         """Return all that the server offers. Raises LostReply, RefusedRequest, UnreadableReply."""
 
-    async def call(self, tool: str, arguments: Mapping[str, Any], on_progress: Callable[[], None]) -> Answer:
+    async def call(self, tool: str, arguments: Mapping[str, Any], on_progress: ProgressListener) -> Answer:
         """Call a function. Raises LostReply, RefusedRequest, UnreadableReply."""
 
 
@@ -109,8 +110,11 @@ class ServerOwner:
         connection.offer = None
         return await self._offer(connection)
 
-    async def call(self, tool: OfferedTool, arguments: Mapping[str, Any], *, repeats: bool) -> Answer:
-        """Call a function as it was accepted. `repeats`: it is called once more if its reply was lost.
+    async def call(
+        self, tool: OfferedTool, arguments: Mapping[str, Any], report: ProgressListener, *, repeats: bool
+    ) -> Answer:
+        """Call a function as it was accepted. `report` gets lines of its progress; an empty one is only a sign of life.
+        `repeats`: it is called once more if its reply was lost.
 
         Raises LostReply if it may have been carried out, UnreadableReply if it was and its answer cannot be read,
         RefusedRequest if nothing was done, McpError if the server cannot be reached: then nothing was done either.
@@ -119,11 +123,11 @@ class ServerOwner:
         try:
             async with self._places:
                 try:
-                    return await self._call(tool, arguments)
+                    return await self._call(tool, arguments, report)
                 except LostReply:
                     if not repeats:
                         raise
-                    return await self._call(tool, arguments)
+                    return await self._call(tool, arguments, report)
         finally:
             self._calls -= 1
             self._rest()
@@ -135,14 +139,15 @@ class ServerOwner:
         if self._connection is not None:
             await self._connection.close()
 
-    async def _call(self, tool: OfferedTool, arguments: Mapping[str, Any]) -> Answer:
+    async def _call(self, tool: OfferedTool, arguments: Mapping[str, Any], report: ProgressListener) -> Answer:
         connection = await self._connected()
         self._check(tool, await self._offer(connection))
         session = connection.session.result()
         loop, began = asyncio.get_running_loop(), asyncio.get_running_loop().time()
         timer = asyncio.timeout(self._entry.call_s)
 
-        def on_progress() -> None:
+        def on_progress(line: str) -> None:
+            report(line)
             timer.reschedule(min(loop.time() + self._entry.call_s, began + max(CALL_CAP_S, self._entry.call_s)))
 
         try:

@@ -190,11 +190,13 @@ class TerminalFrontEnd(FrontEnd):
         """Id of the call that the last printed line shows; its result goes below it."""
 
     def preview(self, preview: Preview, name: str) -> None:
-        """Show streamed text, and a call before its function runs; thoughts and calls only if `verbose`."""
+        """Show streamed text, and a call before its function runs; thoughts, calls and progress only if `verbose`."""
         self._name = name
         match preview.kind:
             case "call":
                 self._begin_call(preview.call)
+            case "progress":
+                self._show_progress(preview.text)
             case "end":
                 self._streaming.end()
             case "restart":
@@ -210,6 +212,11 @@ class TerminalFrontEnd(FrontEnd):
             self._finish_line()
             self._out.print(self._labelled_text(Text("  "), _called(call)), soft_wrap=True)
             self._begun = call.id
+
+    def _show_progress(self, line: str) -> None:
+        """Show a line of progress below its call, where the result follows."""
+        if self._verbose:
+            self._out.print(self._labelled_text(Text("    "), Text(one_line(line), "dim")), soft_wrap=True)
 
     def _finish_line(self) -> None:
         """Finish the current line, because other output follows."""

@@ -86,6 +86,11 @@ def _suggestions(pages: ChatPages, loop: LoopThread, before: str) -> list[Sugges
     return suggestions(before, lambda kind: loop.run(candidates(kind)))
 
 
+def _state(text: str) -> Text:
+    """Return a text that stands beside the spinner."""
+    return Text(one_line(text), "dim italic")
+
+
 class ChatSession:
     """One conversation at the prompt."""
 
@@ -244,6 +249,7 @@ class ChatSession:
                     if again and record.type == UserMessage.kind:
                         self._pages.note(f"again: {one_line(record.text or '')}")
                     if self._spinner is not None and not self._terminal.coming:
+                        self._spinner.update(_state("thinking"))
                         self._spinner.start()
         finally:
             self._terminal.drop_unfinished()
@@ -255,7 +261,7 @@ class ChatSession:
         if not self._out.is_terminal:
             yield
             return
-        with self._out.status(Text("thinking", "dim italic"), spinner="dots") as self._spinner:
+        with self._out.status(_state("thinking"), spinner="dots") as self._spinner:
             yield
         self._spinner = None
 
@@ -264,10 +270,14 @@ class ChatSession:
         return self._show_preview if self._out.is_terminal else None
 
     def _show_preview(self, preview: Preview) -> None:
-        """Show the streamed part of a reply in place of the spinner, and a call above it."""
+        """Show the streamed part of a reply in place of the spinner, a call above it, and its progress beside it."""
         self.waiting.heard(preview)
+        if self._spinner is not None and preview.kind == "progress":
+            self._spinner.update(_state(preview.text))
+            return
         if self._spinner is not None:
             self._spinner.stop()
+            self._spinner.update(_state("thinking"))
         self._terminal.preview(preview, self._agent.agent_id)
         if self._spinner is not None and preview.kind == "call":
             self._spinner.start()

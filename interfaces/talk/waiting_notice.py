@@ -58,7 +58,7 @@ class WaitingNotice:
     def heard(self, preview: Preview | None = None) -> None:
         """Note that something came: a record, a piece of a reply, or the beginning of a call."""
         self._news += 1
-        self._runs_function = preview is not None and preview.kind == "call"
+        self._runs_function = preview is not None and preview.kind in ("call", "progress")
 
     async def _watch(self) -> None:
         """Print the notice after NOTICE_S seconds without news, unless a function runs, whose time is its own."""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from everlog.actors.agent.undo import INTERRUPTED
+from everlog.actors.formats.reply_preview import Preview
 from everlog.actors.functions.tools import Tool, tool
 from everlog.events import BadInput, FunctionResult, Record, event_of
 from tests.contract.contract_agents import (
@@ -193,6 +194,28 @@ class FunctionContract:
             assert [result.ok for result in results(await agent.send("go"))] == [False]
             assert results(await agent.send("still there?")) == []
             assert_sound(system)
+
+    @alive
+    async def test_progress_of_a_function_comes_while_it_runs(self, opens: Any) -> None:
+        """A line of progress reaches the caller while the function waits at the gate, and is not in the log."""
+        async with gate() as place, scripted(opens, *KNOCKS, tools=[place.knock(says="1 of 2")]) as (system, agent):
+            seen: list[Preview] = []
+            coming = asyncio.Event()
+
+            def on_preview(preview: Preview) -> None:
+                seen.append(preview)
+                if preview.kind == "progress":
+                    coming.set()
+
+            answer = asyncio.ensure_future(agent.send("go", preview=on_preview))
+            visitor = await place.reached()
+            await coming.wait()
+            assert [(one.kind, one.text) for one in seen if one.kind in ("call", "progress")] == [
+                ("call", ""), ("progress", "1 of 2"),
+            ]  # fmt: skip
+            await visitor.enters()
+            await answer
+            assert "1 of 2" not in str(log(system))
 
     @alive
     async def test_an_effect_that_may_have_happened_is_not_repeated(self, opens: Any) -> None:

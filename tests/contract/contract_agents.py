@@ -18,6 +18,7 @@ from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.functions.tools import Tool, tool
+from everlog.actors.ports.function_call import progress
 from everlog.actors.prompt.context import Context
 from everlog.actors.replay.rebuild_check import rebuild, verify
 from everlog.events import Record
@@ -48,13 +49,15 @@ class Gate:
         self.port = 0
         self._arrived: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Queue()
 
-    def knock(self, effect: Any = "at_most_once") -> Tool:
-        """Return a function that waits at this gate, for an agent."""
+    def knock(self, effect: Any = "at_most_once", says: str = "") -> Tool:
+        """Return a function that waits at this gate, for an agent. `says`: its line of progress before it waits."""
         port = self.port
 
         @tool(effect=effect)
         async def knock() -> str:
             """Wait at the gate."""
+            if says:
+                progress(says)
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             try:
                 return (await reader.readline()).decode().strip() or "nobody answered"

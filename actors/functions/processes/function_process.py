@@ -23,6 +23,7 @@ import msgspec
 from everlog.actors.functions.function_text import failure
 from everlog.actors.functions.tools import ProcessLimits, Tool
 from everlog.actors.functions.user_modules import is_of_user
+from everlog.actors.ports import function_call
 from everlog.events import FunctionError, FunctionResult
 
 CHILD = Path(__file__).with_name("process_child.py")
@@ -89,22 +90,37 @@ async def _call(name: str, function: bytes, arguments: Mapping[str, Any], limits
     }  # fmt: skip
     environment = _environment(name, limits)
     with tempfile.TemporaryDirectory(prefix="everlog-", ignore_cleanup_errors=True) as folder:
-        given, said, printed = (Path(folder, file) for file in ("work", "outcome", "printed"))
+        given, said, printed, news = (Path(folder, file) for file in ("work", "outcome", "printed", "progress"))
         given.write_bytes(pickle.dumps(work))
         # Files, and not pipes: their size can be limited, and no one has to read while the function runs.
         with given.open("rb") as stdin, said.open("wb") as stdout, printed.open("wb") as stderr:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-I", str(CHILD), stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True,
-                cwd=folder, env=environment,
+                cwd=folder, env={**environment, function_call.PROGRESS_FILE: str(news)},
             )  # fmt: skip
         try:
-            code = await process.wait()
+            code = await _ended(process, news)
         finally:
             _kill(process)
             await process.wait()
         if max(said.stat().st_size, printed.stat().st_size) >= limits.output_bytes:
             raise _ProcessDied(f"it printed or returned {limits.output_bytes:,} bytes or more, its limit.")
         return _value(name, said.read_bytes(), printed.read_bytes(), code, limits)
+
+
+async def _ended(process: asyncio.subprocess.Process, news: Path) -> int:
+    """Wait for the end of the process and return its code. Report the newest line of its progress meanwhile."""
+    ending = asyncio.ensure_future(process.wait())
+    last = ""
+    try:
+        while not (await asyncio.wait((ending,), timeout=function_call.PROGRESS_S))[0]:
+            line = function_call.newest_line(news)
+            if line and line != last:
+                function_call.progress(line)
+                last = line
+    finally:
+        ending.cancel()
+    return ending.result()
 
 
 def _environment(name: str, limits: ProcessLimits) -> dict[str, str]:

@@ -11,11 +11,12 @@ from everlog.actors.mcp.call_outcome import Answer, LostReply
 from everlog.actors.mcp.offered_tool import Offer, OfferedTool, ServerHints, offer_of, offered_tool
 from everlog.actors.mcp.server_entry import ServerEntry
 from everlog.actors.mcp.server_owner import CALLS_MAX, ServerOwner
+from everlog.actors.ports.function_call import ProgressListener, ignore_progress
 from everlog.events import McpError
 from tests.support import virtual_time
 
 TOOL = offered_tool("look", "Look.", {"type": "object"}, ServerHints())
-Act = Callable[[Callable[[], None]], Any]
+Act = Callable[[ProgressListener], Any]
 
 
 class StandIn:
@@ -42,7 +43,7 @@ class StandIn:
     async def offer(self) -> Offer:
         return offer_of([TOOL])
 
-    async def call(self, _tool: str, _arguments: Any, on_progress: Callable[[], None]) -> Answer:
+    async def call(self, _tool: str, _arguments: Any, on_progress: ProgressListener) -> Answer:
         self.calls += 1
         self.running += 1
         self.most = max(self.most, self.running)
@@ -61,8 +62,10 @@ class StandIn:
         return self.session(on_changed)
 
 
-async def looked(owner: ServerOwner, tool: OfferedTool = TOOL, *, repeats: bool = False) -> str:
-    return (await owner.call(tool, {}, repeats=repeats)).text
+async def looked(
+    owner: ServerOwner, tool: OfferedTool = TOOL, report: ProgressListener = ignore_progress, *, repeats: bool = False
+) -> str:
+    return (await owner.call(tool, {}, report, repeats=repeats)).text
 
 
 def test_calls_at_once_share_a_connection_and_only_so_many_run() -> None:
@@ -114,13 +117,14 @@ def test_progress_gives_a_call_more_time() -> None:
     """A call may take `call_s` after each sign of progress, up to a cap; without one it is lost."""
 
     async def run() -> None:
-        async def slow(on_progress: Callable[[], None]) -> None:
+        async def slow(on_progress: ProgressListener) -> None:
             for _ in range(4):
                 await asyncio.sleep(15)
-                on_progress()
+                on_progress("a bit")
 
-        owner = StandIn(slow).owner(call_s=20)
-        assert await looked(owner) == "seen"
+        owner, lines = StandIn(slow).owner(call_s=20), list[str]()
+        assert await looked(owner, report=lines.append) == "seen"
+        assert lines == ["a bit"] * 4
         await owner.close()
 
         async def silent(_: Callable[[], None]) -> None:
@@ -131,10 +135,10 @@ def test_progress_gives_a_call_more_time() -> None:
             await looked(owner)
         await owner.close()
 
-        async def endless(on_progress: Callable[[], None]) -> None:
+        async def endless(on_progress: ProgressListener) -> None:
             while True:
                 await asyncio.sleep(15)
-                on_progress()
+                on_progress("")
 
         owner = StandIn(endless).owner(call_s=20)
         with pytest.raises(LostReply, match="no answer within 600 seconds"):

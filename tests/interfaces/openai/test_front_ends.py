@@ -1,12 +1,7 @@
-"""Published programs that speak OpenAI's API, as they are: each message of a conversation reaches the agent once.
-
-Each is installed by pip or npm into a folder of its own; where it cannot be, its test says so and is skipped.
-"""
+"""Published programs that speak OpenAI's API, as they are: each message of a conversation reaches the agent once."""
 
 import os
-import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -14,6 +9,7 @@ import httpx2
 import pytest
 
 from tests.support.http.killable_server import KillableServer
+from tests.support.published_programs import installed, installed_for_node
 
 pytestmark = [pytest.mark.long, pytest.mark.clients]
 SAID = ("I fish", "What do I do?")
@@ -60,17 +56,6 @@ def server(tmp_path: Path) -> Iterator[KillableServer]:
     httpx2.post(f"{served.address}/api/v1/agents", json={"name": "sam"}, trust_env=False).raise_for_status()
     yield served
     served.kill()
-
-
-def installed(folder: Path, package: str) -> Path:
-    """Install a package of Python into an environment of its own, and return the folder of its programs."""
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    pip = subprocess.run(
-        [folder / "bin" / "pip", "install", "-q", package], capture_output=True, text=True, check=False
-    )
-    if pip.returncode:
-        pytest.skip(f"{package} cannot be installed here: {pip.stderr[-200:]}")
-    return folder / "bin"
 
 
 def ran(command: Sequence[str | Path], folder: Path, more: Mapping[str, str] = {}, keys: str = "") -> None:
@@ -135,18 +120,8 @@ def test_aider(server: KillableServer, tmp_path: Path) -> None:
 
 def test_vercel_ai_sdk(server: KillableServer, tmp_path: Path) -> None:
     """The AI SDK streams a conversation from Node."""
-    npm = shutil.which("npm")
-    if npm is None:
-        pytest.skip("npm is not on this machine")
     work = tmp_path / "js"
-    work.mkdir()
-    (work / "package.json").write_text('{"type": "module"}')
-    packages = ["ai@6", "@ai-sdk/openai-compatible@2", "zod@4"]
-    made = subprocess.run(
-        [npm, "install", "--silent", *packages], cwd=work, capture_output=True, text=True, check=False
-    )
-    if made.returncode:
-        pytest.skip(f"the AI SDK cannot be installed here: {made.stderr[-200:]}")
+    installed_for_node(work, "ai@6", "@ai-sdk/openai-compatible@2", "zod@4")
     (work / "talk.mjs").write_text(AI_SDK)
     ran(["node", "talk.mjs", f"{server.address}/openai/v1", *SAID], work)
     check_said(server)

@@ -106,6 +106,8 @@ def shown(*steps: tuple[str, object]) -> str:
             match step, value:
                 case "call", Call():
                     front_end.preview(Preview(1, 1, "call", call=value), "sam")
+                case "progress", str():
+                    front_end.preview(Preview(1, 1, "progress", value), "sam")
                 case "thought", str():
                     front_end.preview(Preview(1, 1, "thought", value), "sam")
                 case "thought is final", str():
@@ -129,6 +131,12 @@ def test_a_result_is_shown_below_its_call() -> None:
     """
     steps = [("thought", "I look it up"), ("call", WIND), ("thought is final", "I look it up"), ("result", WIND)]
     assert shown(*steps) == '  I look it up\n  ƒ wind(place="Oslo")\n    → west\n'
+
+
+def test_progress_is_shown_between_a_call_and_its_result() -> None:
+    """The lines of progress stand below the call, without control characters, and the result below them."""
+    steps = [("call", WIND), ("progress", "1 of 2"), ("progress", "\x1b[2J2 of 2"), ("result", WIND)]
+    assert shown(*steps) == '  ƒ wind(place="Oslo")\n    1 of 2\n    \\x1b[2J2 of 2\n    → west\n'
 
 
 def test_a_result_names_its_call_if_the_call_is_not_the_line_above() -> None:

@@ -64,6 +64,7 @@ function start() {
     if (shape.kind === "restart") return coming.replaceChildren();
     coming.hidden = false;
     if (shape.call) line(`call ${shape.call.name}`).textContent = `calls ${shape.call.name}…`;
+    else if (shape.kind === "progress") line("progress").textContent = shape.text;
     else if (shape.text) line(shape.kind).append(shape.text);
   }
 
