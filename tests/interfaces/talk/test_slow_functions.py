@@ -21,7 +21,7 @@ FILE = '''
 import asyncio
 import threading
 
-from everlog import tool
+from everlog import progress, tool
 
 
 @tool(effect="read_only", timeout_s=None)
@@ -31,6 +31,7 @@ def slow(s: int) -> str:
     Args:
         s: How long.
     """
+    progress("1 of \\x1b[2J2 winds")
     threading.Event().wait()
     return "never"
 
@@ -42,6 +43,7 @@ async def wait(s: int) -> str:
     Args:
         s: How long.
     """
+    progress("1 of \\x1b[2J2 winds")
     await asyncio.Event().wait()
     return "never"
 '''
@@ -58,7 +60,7 @@ def tools(tmp_path: Path) -> str:
 def test_ctrl_c_ends_the_call_and_not_the_chat(
     name: str, cli: Line, speaker: Speaker, sits: Sitting, tools: str
 ) -> None:
-    """The thought and the call are on the screen while the function runs. Ctrl-C ends the turn at once, although the
+    """The thought, the call and its progress are on the screen while the function runs. Ctrl-C ends the turn at once, although the
     thread of a plain function cannot be stopped; the next message is answered, and the process ends although the thread
     hangs.
     """
@@ -68,6 +70,7 @@ def test_ctrl_c_ends_the_call_and_not_the_chat(
     speaker.asked()
     speaker.say(completion((name, {"s": 20}), thought="I am thinking about tomorrow"))
     sam.until(f"ƒ {name}(s=20)\n")
+    sam.until("1 of \\x1b[2J2 winds")
     assert "I am thinking about tomorrow\n" in sam.shown
     sam.press(CTRL_C)
     sam.until("cancelled")
@@ -92,6 +95,7 @@ def test_send_shows_the_call_first_and_ends_at_ctrl_c(cli: Line, speaker: Speake
     speaker.asked()
     speaker.say(completion(("slow", {"s": 20}), thought="Now."))
     sam.until("ƒ slow(s=20)\n")
+    sam.until("    1 of \\x1b[2J2 winds\n")
     assert sam.shown.index("Now.") < sam.shown.index("ƒ slow")
     sam.press(CTRL_C)
     assert sam.ended() == 130
