@@ -12,7 +12,6 @@ from everlog.actors.agent import commands
 from everlog.actors.agent.agent_setup import Settings, check_settings
 from everlog.actors.agent.commands import OpenReport
 from everlog.actors.agent.conversation_import import ImportedMessage, ImportReport
-from everlog.actors.agent.decide import PRESSURE_WARNING
 from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.agent_memory import AgentSearches, ArchivalMemory
 from everlog.actors.command_sender import CommandSender
@@ -20,6 +19,7 @@ from everlog.actors.derived_memories import AgentMemories
 from everlog.actors.ports.agent_constants import BLOCK_CHARS, PAGE_RESULTS
 from everlog.actors.ports.effects import ANYTHING, Filters, Page
 from everlog.actors.ports.timer_schedules import first_heartbeat
+from everlog.actors.prompt.message_format import PRESSURE_WARNING
 from everlog.actors.reply import Reply
 from everlog.actors.rules.approvals import Decision
 from everlog.actors.runtime import Placement, PreviewCallback, Run

@@ -66,7 +66,14 @@ from everlog.events.errors import (
     UsageError,
     WrongSequence,
 )
-from everlog.events.functions import ApprovalRequested, FunctionResult, FunctionStarted, MessageSent, RulesApplied
+from everlog.events.functions import (
+    ApprovalRequested,
+    FunctionResult,
+    FunctionStarted,
+    MessageSent,
+    Question,
+    RulesApplied,
+)
 from everlog.events.ids import RANDOM_BITS, time_of, uuid7
 from everlog.events.inputs import (
     ApprovalDecided,
@@ -194,6 +201,7 @@ __all__ = [
     "PlanMade",
     "Poisoned",
     "Precision",
+    "Question",
     "Rating",
     "Record",
     "RecordsErased",

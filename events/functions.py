@@ -6,11 +6,25 @@ see `upcast`.
 
 from typing import ClassVar, Literal
 
+import msgspec
+
 from everlog.events.base import Event
 
 
+class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Question of a function to a person. Its call continues with the answers."""
+
+    text: str
+    forms: dict[str, str]
+    """JSON schema of each part of the answer, by the name that the function gave it."""
+    state: str = ""
+    """Text that the function gets back with the answers; nothing else reads it."""
+
+
 class ApprovalRequested(Event, frozen=True, kw_only=True):
-    """A call waits for a person's approval. The call's result says so to the model, and the turn continues."""
+    """A call waits for a person: for an approval, or for the answer to a question. The call's result says so to the
+    model, and the turn continues.
+    """
 
     kind: ClassVar[str] = "approval_requested"
 
@@ -20,6 +34,8 @@ class ApprovalRequested(Event, frozen=True, kw_only=True):
     """JSON text of the arguments as the model wrote it, not repaired."""
     expires_at: int = 0
     """Time at which the call counts as refused, microseconds UTC; 0: never."""
+    question: Question | None = None
+    """Question of the function, which has run so far; None: it has not run, and waits for an approval."""
 
 
 class FunctionStarted(Event, frozen=True, kw_only=True):

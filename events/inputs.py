@@ -72,6 +72,8 @@ class ApprovalDecided(Event, frozen=True, kw_only=True):
     """JSON text of the arguments that run; empty if nothing runs."""
     edited: bool = False
     """True if a person changed the arguments before approving them."""
+    state: str | None = None
+    """State of the question that was decided; None: the call waited for an approval."""
     always: bool = False
     """True: calls of this function need no approval from now on."""
 

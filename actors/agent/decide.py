@@ -7,21 +7,22 @@ the same events in another order, `verify` reports a mismatch in older logs.
 
 from asyncio import CancelledError
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 from typing import Any
 
 import msgspec
 
 from everlog.actors.formats import parse_reply
-from everlog.actors.functions.external_call import ExternalCall, TentativeResult
+from everlog.actors.functions.external_call import ExternalCall, TentativeResult, idempotency_key
 from everlog.actors.functions.function_text import THREAD_FAULTS, failure, returned, unusable
 from everlog.actors.functions.memgpt_functions import ALIASES, meant
 from everlog.actors.functions.tools import HEARTBEAT, Tool
 from everlog.actors.memory.block_sync import AppliedEdits
 from everlog.actors.memory.core_memory import FunctionMemory
 from everlog.actors.ports.agent_constants import SEND_MESSAGE
+from everlog.actors.ports.function_call import Continuation
 from everlog.actors.prompt.context import Context
-from everlog.actors.rules import approval_rules
+from everlog.actors.prompt.message_format import PRESSURE_WARNING
+from everlog.actors.rules import approval_rules, questions
 from everlog.actors.rules.turn_rules import TurnRules
 from everlog.events import (
     ApprovalRequested,
@@ -33,18 +34,9 @@ from everlog.events import (
     Heartbeat,
     MemoryEdited,
     ModelReply,
+    Question,
     SystemAlert,
 )
-from everlog.events.times import MICROSECONDS
-
-PRESSURE_WARNING = (
-    "[This is an automated system message hidden from the user: do not mention it.] The conversation is close to the "
-    "end of your context window; the oldest part of it will soon be replaced by a summary. If there is anything that "
-    "you want to keep, save it now with core_memory_append, core_memory_replace or archival_memory_insert."
-)
-
-KEY_CHARS = 16
-"""Number of hexadecimal digits of the SHA-256 in an idempotency key."""
 
 
 class ReplyExecution:
@@ -73,6 +65,8 @@ class ReplyExecution:
     ) -> None:
         self._defers = defers
         self.approval = approval
+        self.state: str | None = None
+        """State of the question that the approved call continues from; None: it asked nothing."""
         self._waits_for_person = False
         """True after a call that waits for an approval. Of the later calls of the reply only messages to the user run:
         no effect overtakes one that waits, and the results of all these calls are in one commit.
@@ -162,15 +156,26 @@ class ReplyExecution:
         else:
             self._fail_call(outside.call, error, unknown=unknown)
 
+    def asked(self, outside: ExternalCall, question: Question) -> None:
+        """Record that the outside call asks a person: it ends here, and the decision of a person continues it."""
+        self._wait_for_person(self._waiting.pop(0))
+        request = approval_rules.request(
+            outside.call, outside.tool.name, self._context.config, self._function_memory.now
+        )
+        self._events.append(questions.asking(request, outside.arguments, question))
+        self._events.append(self._result(outside.call, questions.waiting_text(outside.tool.name, question)))
+
     def given(self, result: FunctionResult, left: Sequence[Event] = ()) -> None:
         """Use a result and its events as given, without running the next call: they are in the log already, or known
         otherwise.
         """
-        self._waiting.pop(0)
+        call = self._waiting.pop(0)
         self._events.extend(left)
         for event in left:
             if isinstance(event, MemoryEdited):
                 self._function_memory.adopt(event)
+            if isinstance(event, ApprovalRequested):
+                self._wait_for_person(call)
         if not result.ok:
             self._forget(result.call_id)
         self._add(result)
@@ -275,6 +280,7 @@ class ReplyExecution:
         if fixed:
             call = msgspec.structs.replace(call, arguments=msgspec.json.encode(arguments).decode())
         tool = meant(tool, call.name, arguments)
+        continuation = self._continuation(arguments)
         if arguments.pop(HEARTBEAT, None) is True and tool.heartbeat:
             self._requested.append(call.id)
         try:
@@ -285,8 +291,16 @@ class ReplyExecution:
         if not self.approval and self._held_back(call, tool, bound):
             return None
         if tool.effect != "pure" or tool.searches or (self._defers and tool.lent):
-            return ExternalCall(call, tool, bound, self._key(call))
+            return ExternalCall(call, tool, bound, self._key(call), continuation=continuation)
         return self._run_pure(call, tool, bound)
+
+    def _continuation(self, arguments: dict[str, Any]) -> Continuation | None:
+        """Take the answers of a person out of the arguments of an approved call that had asked for them."""
+        if self.state is None:
+            return None
+        answers = questions.answers_in(arguments)
+        arguments.pop(questions.ANSWERS, None)
+        return Continuation(answers, self.state)
 
     def _held_back(self, call: Call, tool: Tool, bound: Mapping[str, Any]) -> bool:
         """Return True for a call that does not run now, after recording its result: the rules refuse it, it waits for
@@ -298,20 +312,21 @@ class ReplyExecution:
             return True
         if action == "allow" and not (self._waits_for_person and call.name != SEND_MESSAGE):
             return False
-        # The outcome comes as an input of its own, so the heartbeat that the call requested is not needed.
-        self._requested = [other for other in self._requested if other != call.id]
         if action == "allow":
+            self._requested = [other for other in self._requested if other != call.id]
             self._events.append(self._result(call, approval_rules.NOT_RUN, ok=False))
             return True
-        self._waits_for_person = True
-        self._rules.waits(call.name)
-        limit_s = self._context.config.approval_s
-        expires_at = self._function_memory.now + limit_s * MICROSECONDS if limit_s else 0
-        self._events.append(
-            ApprovalRequested(call_id=call.id, name=tool.name, arguments=call.arguments, expires_at=expires_at)
-        )
+        self._wait_for_person(call)
+        self._events.append(approval_rules.request(call, tool.name, self._context.config, self._function_memory.now))
         self._events.append(self._result(call, approval_rules.waiting_text(tool.name)))
         return True
+
+    def _wait_for_person(self, call: Call) -> None:
+        # The outcome comes as an input of its own, so the heartbeat that the call requested is not needed.
+        self._requested = [other for other in self._requested if other != call.id]
+        self._waits_for_person = True
+        if not self.approval:
+            self._rules.waits(call.name)
 
     def _result(self, call: Call, text: str, *, ok: bool = True, unknown: bool = False) -> FunctionResult:
         return FunctionResult(
@@ -319,11 +334,8 @@ class ReplyExecution:
         )
 
     def _key(self, call: Call) -> str:
-        """Return the idempotency key of a call. Turn, step and call id repeat after the agent is deleted and created
-        again; the request's hash and time do not.
-        """
-        asked = sha256(f"{self._reply.context_sha256} {self._function_memory.now}".encode()).hexdigest()[:KEY_CHARS]
-        return f"{self._context.agent_id}/{self._place}/{call.id}/{asked}"
+        asked = f"{self._reply.context_sha256} {self._function_memory.now}"
+        return idempotency_key(f"{self._context.agent_id}/{self._place}/{call.id}", asked)
 
     def _run_pure(self, call: Call, tool: Tool, bound: Mapping[str, Any]) -> ExternalCall | None:
         """Run a pure call. If it edits shared blocks, undo its changes and return the call."""

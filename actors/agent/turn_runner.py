@@ -33,6 +33,7 @@ from everlog.events import (
     FunctionResult,
     FunctionStarted,
     ModelReply,
+    Question,
     TurnAbandoned,
     UserMessage,
 )
@@ -172,7 +173,10 @@ class TurnRunner:
         if outside.tool.lent:
             self._announce(work, outside, turn, step)
             listener = self._progress(turn, step)
-            self._end(work, outside, await self._run_function(outside.tool, arguments, on_progress=listener))
+            result = await self._run_function(
+                outside.tool, arguments, on_progress=listener, continuation=outside.continuation
+            )
+            self._end(work, outside, result)
         else:
             await self._run_here(work, outside, arguments)
 
@@ -197,8 +201,12 @@ class TurnRunner:
 
     @staticmethod
     def _end(work: ReplyExecution, outside: ExternalCall, result: Any) -> None:
-        """Record a function's result. A FunctionResult, which a rerun returns, is recorded with the id of this call."""
-        if isinstance(result, FunctionResult):
+        """Record a function's result. A FunctionResult, which a rerun returns, is recorded with the id of this call; a
+        question of the function waits for a person.
+        """
+        if isinstance(result, Question):
+            work.asked(outside, result)
+        elif isinstance(result, FunctionResult):
             call = outside.call
             work.given(msgspec.structs.replace(result, call_id=call.id, name=call.name, approval=work.approval))
         else:
@@ -248,6 +256,7 @@ class TurnRunner:
             reply = ModelReply(calls=[call], context_sha256=f"approval {decided.request}")
             context = await self._model_caller.context(turn)
             work = self._step(context, reply, turn, 1, row["recorded_at"], {}, approval=decided.request)
+            work.state = decided.state
             started = _interrupted(work, begun, results)
             cause, _ = await self._work_off(work, turn, 1, str(row["event_id"]), started=started)
             return cause, 2, True

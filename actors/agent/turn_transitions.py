@@ -36,13 +36,19 @@ TRANSITIONS: Mapping[str, Mapping[str, str]] = {
     DECIDED: {
         **dict.fromkeys(_EFFECTS, DECIDED),
         "function_started": APPROVED,
+        "approval_requested": DECIDED,
         "function_result": PENDING,
         "model_reply": CALLING,
         **dict.fromkeys(_BEFORE_REPLY, PENDING),
         **dict.fromkeys(STOPS, ENDED),
         COMMITTED: DECIDED,
     },
-    APPROVED: {"memory_edited": APPROVED, "function_result": PENDING, COMMITTED: APPROVED},
+    APPROVED: {
+        "memory_edited": APPROVED,
+        "approval_requested": APPROVED,
+        "function_result": PENDING,
+        COMMITTED: APPROVED,
+    },
     PENDING: {
         "model_reply": CALLING,
         **dict.fromkeys(_BEFORE_REPLY, PENDING),
@@ -62,7 +68,7 @@ TRANSITIONS: Mapping[str, Mapping[str, str]] = {
         INPUT: PENDING,
         COMMITTED: IDLE,
     },
-    OUTSIDE: {"memory_edited": OUTSIDE, "function_result": CALLING, COMMITTED: OUTSIDE},
+    OUTSIDE: {"memory_edited": OUTSIDE, "approval_requested": OUTSIDE, "function_result": CALLING, COMMITTED: OUTSIDE},
     ENDED: {COMMITTED: ENDED},
 }
 """State of a turn -> kind of record -> next state."""

@@ -177,6 +177,8 @@ class WordSource:
             for call in payload.get("calls", ()):
                 for piece in pieces_of_json(call["arguments"]):
                     yield words_of(piece)
+        if record.type == ApprovalRequested.kind and (question := payload.get("question")):
+            yield words_of(f"{question['text']} {question.get('state', '')}")
         if record.type in _WITH_ARGUMENTS:
             for piece in pieces_of_json(payload.get("arguments", "")):
                 yield words_of(piece)

@@ -4,13 +4,25 @@ Made by `actors/agent/decide.py`; run by `turn_runner.py`, and by replays from i
 """
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 import msgspec
 
 from everlog.actors.functions.tools import Effect, Tool
 from everlog.actors.memory.core_memory import PendingEdit
+from everlog.actors.ports.function_call import Continuation
 from everlog.events import Call, Event
+
+KEY_CHARS = 16
+"""Number of hexadecimal digits of the SHA-256 in an idempotency key."""
+
+
+def idempotency_key(place: str, asked: str) -> str:
+    """Return the key of a call. Its place (agent, turn, step, call id) repeats after the agent is deleted and created
+    again; `asked`, the request's hash and time, does not.
+    """
+    return f"{place}/{sha256(asked.encode()).hexdigest()[:KEY_CHARS]}"
 
 
 class TentativeResult(msgspec.Struct, frozen=True):
@@ -34,6 +46,9 @@ class ExternalCall(msgspec.Struct, frozen=True):
     """Idempotency key: the same whenever this call is run, and never used by another call in any incarnation."""
     tried: TentativeResult | None = None
     """Set for a function that edits shared blocks: the caller applies the edits."""
+
+    continuation: Continuation | None = None
+    """Set for a call that continues after a person has answered its question."""
 
     @property
     def edits(self) -> bool:

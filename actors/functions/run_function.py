@@ -31,16 +31,18 @@ async def run_function(
     note: Callable[[str], None],
     on_progress: function_call.ProgressListener = function_call.ignore_progress,
     *,
+    continuation: function_call.Continuation | None = None,
     desk: Sequence[Any] = (),
     agent_id: str = "",
 ) -> Any:
     """Run the function and return its value; for a call that failed, a FunctionResult without the call's id.
 
     `note` gets a notice if the function ends after the agent stopped waiting for it: its value is dropped.
-    `on_progress` gets its lines of progress. `desk`: arguments by place. Raises an exception of the function only if it
-    is not among the tool's `faults`, and CancelledError if this task is cancelled.
+    `on_progress` gets its lines of progress. `continuation`: answers to the question with which the call had ended.
+    `desk`: arguments by place. Raises an exception of the function only if it is not among the tool's `faults`, and
+    CancelledError if this task is cancelled.
     """
-    call = function_call.RunningCall(on_progress)
+    call = function_call.RunningCall(on_progress, continuation)
     context = contextvars.copy_context()
     context.run(function_call.CURRENT.set, call)
     work = partial(tool.function, *desk, **arguments)

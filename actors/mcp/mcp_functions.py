@@ -19,7 +19,7 @@ from everlog.actors.mcp.offered_tool import OfferedTool
 from everlog.actors.mcp.server_connections import NEEDED, ServerConnections, process_connections
 from everlog.actors.mcp.server_entry import CALL_CAP_S, LIST_S, ServerEntry
 from everlog.actors.mcp.servers_toml import server_of
-from everlog.events import BadInput, FunctionError, FunctionResult, McpError, UsageError
+from everlog.events import BadInput, FunctionError, FunctionResult, McpError, Question, UsageError
 
 MAYBE_DONE = "It may have been carried out. Find out before you call it again."
 
@@ -91,7 +91,9 @@ def _function(
 async def _called(
     connections: Callable[[], ServerConnections], name: str, entry: ServerEntry, tool: OfferedTool, /, **arguments: Any
 ) -> Any:
-    """Call the function, and return its text; for a call that failed, a FunctionResult without the call's id."""
+    """Call the function, and return its text, or its question to a person; for a call that failed, a FunctionResult
+    without the call's id.
+    """
     effect, public = tool.effect(entry), tool.public_name(name)
     failed = partial(_failed, public)
     try:
@@ -108,6 +110,8 @@ async def _called(
         if effect == "read_only":
             return failed(f"the answer cannot be read: {error}.")
         return failed(f"the answer cannot be read: {error}. {MAYBE_DONE}", unknown=True)
+    if isinstance(answer, Question):
+        return answer
     return answer.text if answer.ok else failed(answer.text or "the server says that it failed, and not why.")
 
 

@@ -4,6 +4,7 @@ Errors of the SDK become three: the reply was lost, the request was refused, the
 `server_connections.py`.
 """
 
+import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -28,8 +29,8 @@ from everlog.actors.mcp.call_outcome import (
 from everlog.actors.mcp.offered_tool import Offer, OfferedTool, ServerHints, offer_of, offered_tool
 from everlog.actors.mcp.program_streams import LINE_BYTES_MAX, ServerProgram, program_streams
 from everlog.actors.mcp.server_entry import CALL_CAP_S, ServerEntry
-from everlog.actors.ports.function_call import ProgressListener
-from everlog.events import McpError
+from everlog.actors.ports.function_call import Continuation, ProgressListener
+from everlog.events import McpError, Question
 
 for _name in ("mcp", "client", "httpx2"):  # without a handler, what servers do would be printed to the user's terminal
     logging.getLogger(_name).addHandler(logging.NullHandler())
@@ -37,6 +38,14 @@ for _name in ("mcp", "client", "httpx2"):  # without a handler, what servers do 
 LISTED_MAX = 5000
 """Most functions of a server that are read."""
 PAGES_MAX = 200
+ROUNDS_MAX = 10
+"""Most requests for one call in which the server asks for what no person has to decide."""
+ROUND_S = 0.25
+"""Seconds until a server is asked again that only wants to be asked again."""
+QUESTION_CHARS_MAX = 2000
+"""Characters of a server's question that people are shown."""
+QUESTION_BYTES_MAX = 100_000
+"""Most characters of the forms and the state of a question."""
 _LOST = (mcp_types.CONNECTION_CLOSED, mcp_types.REQUEST_TIMEOUT)
 _LOST_WORDS = ("Session terminated", "Server returned an error response")
 """Words of the SDK for answers without a message of the server: whether the request was carried out is unknown."""
@@ -65,16 +74,41 @@ class SdkSession:
                 return offer_of(tools, f"{info.name} {info.version}" if info else "", self._client.protocol_version)
         raise UnreadableReply(f"the list of the server's functions has more than {PAGES_MAX} pages")
 
-    async def call(self, tool: str, arguments: Mapping[str, Any], on_progress: ProgressListener) -> Answer:
-        """Call a function. Raises LostReply, RefusedRequest, UnreadableReply."""
+    async def call(
+        self, tool: str, arguments: Mapping[str, Any], on_progress: ProgressListener, answers: Continuation | None
+    ) -> Answer | Question:
+        """Call a function, or continue a call with answers. Return its answer, or its question to a person.
+
+        Servers of older revisions ask while a call runs, and are declined: a wait of days does not fit into a call.
+        Raises LostReply, RefusedRequest, UnreadableReply.
+        """
 
         async def progress(done: float, total: float | None, message: str | None) -> None:
             share = f"{done:g} of {total:g}" if total else f"{done:g}"
             on_progress(f"{share}: {message}" if message else share)
 
-        result = await _translated(self._client.call_tool(tool, dict(arguments), progress_callback=progress))
-        return Answer(answer_text([_part_text(part) for part in result.content], result.structured_content),
-                      not result.is_error)  # fmt: skip
+        responses: dict[str, Any] | None = None
+        state: str | None = None
+        if answers is not None:
+            responses = {name: _accepted(fields) for name, fields in answers.answers.items()}
+            state = answers.state or None
+        for _ in range(ROUNDS_MAX):
+            result = await _translated(
+                self._client.session.call_tool(
+                    tool, dict(arguments), progress_callback=progress, input_responses=responses, request_state=state,
+                    allow_input_required=True,
+                )
+            )  # fmt: skip
+            if not isinstance(result, mcp_types.InputRequiredResult):
+                return Answer(answer_text([_part_text(part) for part in result.content], result.structured_content),
+                              not result.is_error)  # fmt: skip
+            requests, state = result.input_requests or {}, result.request_state
+            if question := _question(requests, state):
+                return question
+            responses = {name: _refused(request) for name, request in requests.items()} or None
+            if not requests:
+                await asyncio.sleep(ROUND_S)
+        raise UnreadableReply(f"the server asked {ROUNDS_MAX} times for what it is not given")
 
 
 async def _translated(request: Any) -> Any:
@@ -119,8 +153,39 @@ def _part_text(part: Any) -> str:
     return json.dumps(part.model_dump(mode="json", by_alias=True, exclude_none=True))
 
 
+def _question(requests: Mapping[str, Any], state: str | None) -> Question | None:
+    """Return what a server asks a person; None if it asks none, or by a page of the web, which is declined."""
+    forms = {
+        name: request.params
+        for name, request in requests.items()
+        if isinstance(getattr(request, "params", None), mcp_types.ElicitRequestFormParams)
+    }
+    if not forms:
+        return None
+    words = " ".join(params.message.strip() for params in forms.values())[:QUESTION_CHARS_MAX]
+    schemas = {name: json.dumps(_plain(params.requested_schema)) for name, params in forms.items()}
+    if sum(map(len, schemas.values())) + len(state or "") > QUESTION_BYTES_MAX:
+        raise UnreadableReply(f"the server's question is longer than {QUESTION_BYTES_MAX:,} characters")
+    return Question(text=words, forms=schemas, state=state or "")
+
+
+def _plain(schema: Any) -> Any:
+    return schema.model_dump(mode="json", by_alias=True, exclude_none=True) if hasattr(schema, "model_dump") else schema
+
+
+def _accepted(fields: Mapping[str, Any]) -> mcp_types.ElicitResult:
+    return mcp_types.ElicitResult(action="accept", content=dict(fields))
+
+
+def _refused(request: Any) -> mcp_types.ElicitResult:
+    """Return the refusal of a request. Raises UnreadableReply for one that is not about a person."""
+    if isinstance(request, mcp_types.ElicitRequest):
+        return mcp_types.ElicitResult(action="decline")
+    raise UnreadableReply(f"the server asks for {request.method!r}, which is not offered")
+
+
 async def _decline(*_: object) -> mcp_types.ElicitResult:
-    """Answer a server that asks a person something: no person is there."""
+    """Answer a server that asks a person while a call runs: no person is there."""
     return mcp_types.ElicitResult(action="decline")
 
 

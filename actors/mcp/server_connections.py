@@ -17,8 +17,8 @@ from everlog.actors.mcp.call_outcome import Answer
 from everlog.actors.mcp.offered_tool import Offer, OfferedTool
 from everlog.actors.mcp.server_entry import ServerEntry
 from everlog.actors.mcp.server_owner import CLOSE_S, IDLE_S, McpSession, ServerOwner
-from everlog.actors.ports.function_call import reporter
-from everlog.events import McpError
+from everlog.actors.ports.function_call import continuation, reporter
+from everlog.events import McpError, Question
 
 NEEDED = "The functions of MCP servers need the package mcp: pip install 'everlog[mcp]'."
 
@@ -54,12 +54,12 @@ class ServerConnections:
 
     async def call(
         self, name: str, entry: ServerEntry, tool: OfferedTool, arguments: Mapping[str, Any], *, repeats: bool
-    ) -> Answer:
-        """Call a function of a server; see `ServerOwner.call`. A cancelled call is cancelled at the server too. What
-        the server says of its progress is that of the function in whose task this runs.
+    ) -> Answer | Question:
+        """Call a function of a server; see `ServerOwner.call`. A cancelled call is cancelled at the server too. Its
+        progress, and the answers that it continues with, are those of the function in whose task this runs.
         """
-        report = reporter()
-        return await self._run(lambda owner: owner.call(tool, arguments, report, repeats=repeats), name, entry)
+        report, answers = reporter(), continuation()
+        return await self._run(lambda owner: owner.call(tool, arguments, report, answers, repeats=repeats), name, entry)
 
     async def _run(self, work: Callable[[ServerOwner], Any], name: str, entry: ServerEntry) -> Any:
         async def run() -> Any:

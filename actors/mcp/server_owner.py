@@ -13,8 +13,8 @@ from typing import Any, Protocol
 from everlog.actors.mcp.call_outcome import Answer, LostReply, RefusedRequest, UnreadableReply
 from everlog.actors.mcp.offered_tool import Offer, OfferedTool
 from everlog.actors.mcp.server_entry import CALL_CAP_S, LIST_S, ServerEntry
-from everlog.actors.ports.function_call import ProgressListener
-from everlog.events import McpError
+from everlog.actors.ports.function_call import Continuation, ProgressListener
+from everlog.events import McpError, Question
 
 IDLE_S = 300.0
 """Seconds without a call after which a connection is closed, and the program of the server ends."""
@@ -32,8 +32,10 @@ class McpSession(Protocol):
     async def offer(self) -> Offer:
         """Return all that the server offers. Raises LostReply, RefusedRequest, UnreadableReply."""
 
-    async def call(self, tool: str, arguments: Mapping[str, Any], on_progress: ProgressListener) -> Answer:
-        """Call a function. Raises LostReply, RefusedRequest, UnreadableReply."""
+    async def call(
+        self, tool: str, arguments: Mapping[str, Any], on_progress: ProgressListener, answers: Continuation | None
+    ) -> Answer | Question:
+        """Call a function, or continue a call with answers. Raises LostReply, RefusedRequest, UnreadableReply."""
 
 
 SessionSource = Callable[[Callable[[], None]], AbstractAsyncContextManager[McpSession]]
@@ -111,9 +113,11 @@ class ServerOwner:
         return await self._offer(connection)
 
     async def call(
-        self, tool: OfferedTool, arguments: Mapping[str, Any], report: ProgressListener, *, repeats: bool
-    ) -> Answer:
-        """Call a function as it was accepted. `report` gets lines of its progress; an empty one is only a sign of life.
+        self, tool: OfferedTool, arguments: Mapping[str, Any], report: ProgressListener, answers: Continuation | None,
+        *, repeats: bool,
+    ) -> Answer | Question:  # fmt: skip
+        """Call a function as it was accepted. Return its answer, or its question to a person. `report` gets lines of
+        its progress; an empty one is only a sign of life. `answers`: what a person answered to its last question.
         `repeats`: it is called once more if its reply was lost.
 
         Raises LostReply if it may have been carried out, UnreadableReply if it was and its answer cannot be read,
@@ -123,11 +127,11 @@ class ServerOwner:
         try:
             async with self._places:
                 try:
-                    return await self._call(tool, arguments, report)
+                    return await self._call(tool, arguments, report, answers)
                 except LostReply:
                     if not repeats:
                         raise
-                    return await self._call(tool, arguments, report)
+                    return await self._call(tool, arguments, report, answers)
         finally:
             self._calls -= 1
             self._rest()
@@ -139,7 +143,9 @@ class ServerOwner:
         if self._connection is not None:
             await self._connection.close()
 
-    async def _call(self, tool: OfferedTool, arguments: Mapping[str, Any], report: ProgressListener) -> Answer:
+    async def _call(
+        self, tool: OfferedTool, arguments: Mapping[str, Any], report: ProgressListener, answers: Continuation | None
+    ) -> Answer | Question:
         connection = await self._connected()
         self._check(tool, await self._offer(connection))
         session = connection.session.result()
@@ -152,7 +158,7 @@ class ServerOwner:
 
         try:
             async with timer:
-                return await session.call(tool.name, arguments, on_progress)
+                return await session.call(tool.name, arguments, on_progress, answers)
         except TimeoutError as error:
             raise LostReply(f"there was no answer within {loop.time() - began:.0f} seconds") from error
         except LostReply:

@@ -9,8 +9,9 @@ import contextlib
 import contextvars
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
 PROGRESS_S = 0.1
 """Seconds between two lines of progress of a call. Of the lines that come faster the newest is reported."""
@@ -27,10 +28,21 @@ def ignore_progress(_line: str) -> None:
     """Ignore a line of progress."""
 
 
+class Continuation(NamedTuple):
+    """Answers of a person to the question with which a call ended, for the call that continues it."""
+
+    answers: Mapping[str, Mapping[str, Any]]
+    """Fields that were filled in, by the names of the forms."""
+    state: str
+    """State that the function gave with its question."""
+
+
 class RunningCall:
     """A call in progress. `report` may be called from any thread; lines are delivered in the loop of its creation."""
 
-    def __init__(self, on_progress: ProgressListener) -> None:
+    def __init__(self, on_progress: ProgressListener, continuation: Continuation | None = None) -> None:
+        """Begin a call. `continuation`: set if it continues one that had asked a question."""
+        self.continuation = continuation
         self.over = threading.Event()
         """Set when the agent stops waiting for the call."""
         self._on_progress = on_progress
@@ -94,6 +106,12 @@ def reporter() -> ProgressListener:
     """Return the function that reports progress of the call in progress, for code that runs outside of its task."""
     call = CURRENT.get()
     return ignore_progress if call is None else call.report
+
+
+def continuation() -> Continuation | None:
+    """Return the answers with which the call in progress continues; None if it asked nothing before."""
+    call = CURRENT.get()
+    return None if call is None else call.continuation
 
 
 def newest_line(file: Path) -> str:

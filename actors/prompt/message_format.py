@@ -28,6 +28,19 @@ _DECISIONS = {
     "expired": "No person approved the call of {} in time. It was not run.",
 }
 
+_ANSWERS = {
+    "approved": "A person answered the question of the call of {}, and the call continued. Its result follows.",
+    "refused": "A person did not answer the question of the call of {}. The call did not continue.",
+    "expired": "No person answered the question of the call of {} in time. The call did not continue.",
+}
+
+PRESSURE_WARNING = (
+    "[This is an automated system message hidden from the user: do not mention it.] The conversation is close to the "
+    "end of your context window; the oldest part of it will soon be replaced by a summary. If there is anything that "
+    "you want to keep, save it now with core_memory_append, core_memory_replace or archival_memory_insert."
+)
+"""Words of the warning that the context window is nearly full."""
+
 _json = msgspec.json.Encoder()
 
 
@@ -118,8 +131,9 @@ def alert(at: int, zone: str, text: str) -> str:
 
 def approval(event: ApprovalDecided, at: int, zone: str, text: str) -> str:
     """Render the decision about a call that waited for an approval, with its reason."""
-    message = _DECISIONS[event.decision].format(event.name)
-    if event.edited:
+    texts = _DECISIONS if event.state is None else _ANSWERS
+    message = texts[event.decision].format(event.name)
+    if event.edited and event.state is None:  # answers are for the function alone
         message += f" The person changed its arguments: {event.arguments}"
     if text:
         message += f" Reason: {text}"

@@ -225,9 +225,13 @@ LEFT_BY_SEARCHES = (
 """Beginnings of the kinds of events that functions leave which look into the agent's memory."""
 
 
+ASKED = ("approval_requested",)
+"""Kind of the event that a function leaves which asks a person."""
+
+
 def _left_by(result: FunctionResult, recorded: Sequence[Record], outside: ExternalCall) -> list[Event]:
     """Return the events that a call left before its result: memories that it stored, or shared blocks that it read."""
-    kinds = ("memory_edited",) if outside.tried else LEFT_BY_SEARCHES if outside.tool.searches else ()
+    kinds = ("memory_edited",) if outside.tried else LEFT_BY_SEARCHES if outside.tool.searches else ASKED
     left: list[Event] = []
     for event in map(event_of, recorded):
         if isinstance(event, FunctionResult):

@@ -10,7 +10,8 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from everlog.events import AgentConfigured, ApprovalRule, BadInput
+from everlog.events import AgentConfigured, ApprovalRequested, ApprovalRule, BadInput, Call
+from everlog.events.times import MICROSECONDS
 
 ApprovalAction = Literal["ask", "allow", "refuse"]
 
@@ -28,6 +29,12 @@ def waiting_text(name: str) -> str:
         f"The call of {name} waits for the approval of a person, and has not run. You are told the decision and the "
         "result later: do not call it again for this."
     )
+
+
+def request(call: Call, name: str, config: AgentConfigured, now: int) -> ApprovalRequested:
+    """Return the request for the approval of a call of the function `name`. `now`: microseconds UTC."""
+    expires_at = now + config.approval_s * MICROSECONDS if config.approval_s else 0
+    return ApprovalRequested(call_id=call.id, name=name, arguments=call.arguments, expires_at=expires_at)
 
 
 def action_for(config: AgentConfigured, name: str, arguments: Mapping[str, Any]) -> ApprovalAction:

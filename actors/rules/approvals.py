@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from everlog.actors.functions.tools import HEARTBEAT, Tool
+from everlog.actors.rules import questions
 from everlog.events import (
     AlreadyDecided,
     ApprovalDecided,
@@ -52,7 +53,9 @@ def decided(
         return _event(request, decision, "refused")
     arguments = decision.arguments or request.arguments
     if decision.arguments:
-        _check_arguments(request.name, decision.arguments, tools)
+        _check_arguments(request, decision.arguments, tools)
+    if request.question is not None:
+        questions.check_answers(request.question, arguments)
     return msgspec.structs.replace(
         _event(request, decision, "approved"), arguments=arguments, edited=arguments != request.arguments,
         always=decision.always,
@@ -93,16 +96,27 @@ def _time(at: int) -> str:
 
 def expired(seq: int, request: ApprovalRequested) -> ApprovalDecided:
     """Return the event of a call whose time is over: `seq` is that of its request."""
-    return ApprovalDecided(request=seq, call_id=request.call_id, name=request.name, decision="expired")
+    return ApprovalDecided(
+        request=seq, call_id=request.call_id, name=request.name, decision="expired", state=_state(request)
+    )
+
+
+def _state(request: ApprovalRequested) -> str | None:
+    return None if request.question is None else request.question.state
 
 
 def _event(request: ApprovalRequested, decision: Decision, how: Literal["approved", "refused"]) -> ApprovalDecided:
     return ApprovalDecided(
-        text=decision.reason, request=decision.request, call_id=request.call_id, name=request.name, decision=how
+        text=decision.reason,
+        request=decision.request,
+        call_id=request.call_id,
+        name=request.name,
+        decision=how,
+        state=_state(request),
     )
 
 
-def _check_arguments(name: str, text: str, tools: Mapping[str, Tool]) -> None:
+def _check_arguments(request: ApprovalRequested, text: str, tools: Mapping[str, Tool]) -> None:
     """Raise BadInput for arguments that are no JSON object, or that the function does not take."""
     try:
         found = msgspec.json.decode(text)
@@ -111,7 +125,9 @@ def _check_arguments(name: str, text: str, tools: Mapping[str, Tool]) -> None:
     if not isinstance(found, dict):
         raise BadInput(f"The arguments are a JSON object, not {text[:80]!r}. Nothing was decided.")
     found.pop(HEARTBEAT, None)
-    if (tool := tools.get(name)) is not None:
+    if request.question is not None:
+        found.pop(questions.ANSWERS, None)
+    if (tool := tools.get(request.name)) is not None:
         try:
             tool.bind(found)
         except FunctionError as error:

@@ -3,6 +3,7 @@
 Used by `everlog chat`, `everlog send` and the replay console.
 """
 
+import shlex
 from collections.abc import Collection, Iterable, Sequence
 
 from msgspec.structs import replace
@@ -26,6 +27,7 @@ from everlog.events import (
     ModelReply,
     ModelSwitched,
     OverBudget,
+    Question,
     Record,
     ReplyRejected,
     Summary,
@@ -78,7 +80,9 @@ class Narrator:
                 self._result(event)
             case ApprovalRequested():
                 about, text = notice_of(event) or ("unknown", "")
-                self._front_end.notice(about, f"{text}: `everlog approve {typed(record.agent_id)} {record.seq}`")
+                given = f" --arguments {shlex.quote(event.arguments)}" if event.question is not None else ""
+                decide = f"`everlog approve {typed(record.agent_id)} {record.seq}{given}`"
+                self._front_end.notice(about, f"{text}: {decide}" if not given else f"{text} Fill in: {decide}")
             case _:
                 if (noticed := notice_of(event)) is not None:
                     self._front_end.notice(*noticed)
@@ -145,8 +149,12 @@ def notice_of(event: AnyEvent) -> tuple[Notice, str] | None:
     match event:
         case SystemAlert(source="memory_pressure"):
             return "memory_pressure", "memory pressure: the agent was warned"
+        case ApprovalRequested(question=Question() as question):
+            return "approval_requested", f"{event.name} asks a person: {question.text}"
         case ApprovalRequested():
             return "approval_requested", f"{event.name} waits for the approval of a person"
+        case ApprovalDecided(state=str(), decision="approved"):
+            return "approval_decided", f"the question of {event.name} was answered"
         case ApprovalDecided():
             return "approval_decided", f"{event.name} was {event.decision}{': ' + event.text if event.text else ''}"
         case Heartbeat() if event.reason != "manual":

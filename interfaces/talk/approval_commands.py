@@ -4,6 +4,7 @@ Called by `cli.command_run`. A wrong name must create neither a store nor an age
 """
 
 import asyncio
+import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +28,7 @@ from everlog.interfaces.common.server_choice import server_of
 from everlog.interfaces.output import json_shapes
 from everlog.interfaces.output.json_shapes import JsonLines
 from everlog.interfaces.output.narrator import Narrator, abandon_code, abandon_reasons
+from everlog.interfaces.output.terminal_output import one_line
 from everlog.interfaces.wire.approvals import ApprovalPage, ApprovalShape, shape_of
 from everlog.store import name_of, typed
 
@@ -43,12 +45,14 @@ def approvals(args: Namespace, world: CommandEnvironment) -> int:
     now = world.clock.now()
     for row in rows:
         print(sanitize(f"{row.agent}  {row.seq}  {call_text(row.function, row.arguments)}"))
+        if row.question:
+            print(sanitize(f"    asks: {one_line(row.question)}"))
         print(sanitize(f"    {_state(row, now)}"))
     if not rows:
         print("No call waits for an approval." if not args.decided else "No call has asked for an approval.")
     elif any(row.decision == "waiting" for row in rows):
         one = next(row for row in rows if row.decision == "waiting")
-        print(escape_line(f"Decide with `everlog approve {typed(one.agent)} {one.seq}`, or `everlog refuse ...`."))
+        print(escape_line(f"Decide with `{command(one)}`, or `everlog refuse ...`."))
     return 0
 
 
@@ -62,6 +66,12 @@ def _listed(args: Namespace, world: CommandEnvironment) -> Sequence[ApprovalShap
             pass
     with fleet_views(store_of(args, world), agent=name or None) as (views, _):
         return [shape_of(row, row["agent_id"]) for row in list_approvals(views, decided=args.decided)]
+
+
+def command(row: ApprovalShape) -> str:
+    """Return the command that approves a call; for a question, with the blanks to be filled in."""
+    given = f" --arguments {shlex.quote(row.arguments)}" if row.question else ""
+    return f"everlog approve {typed(row.agent)} {row.seq}{given}"
 
 
 def call_text(function: str, arguments: str) -> str:

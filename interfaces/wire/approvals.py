@@ -19,14 +19,16 @@ class ApprovalQuery(msgspec.Struct, frozen=True):
 
 
 class ApprovalShape(msgspec.Struct, frozen=True, kw_only=True):
-    """Call that waits, or waited, for a person's approval."""
+    """Call that waits, or waited, for a person: for an approval, or for the answer to a question."""
 
     agent: str
     seq: int
     """Seq of the request, by which a decision names it."""
     function: str
     arguments: str
-    """JSON text as the model wrote it."""
+    """JSON text as the model wrote it; for a question with blanks for its answers, in the argument `$answers`."""
+    question: str | None
+    """Question that the function asks a person; null: the call waits for an approval."""
     decision: Literal["waiting", "approved", "refused", "expired", "withdrawn"]
     asked_at: datetime
     expires_at: datetime | None
@@ -51,7 +53,7 @@ class DecisionBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     decision: Literal["approve", "refuse"]
     arguments: Mapping[str, Any] | None = None
-    """Arguments to run the call with; null: those of the model."""
+    """Arguments to run the call with; null: those of the model. The answers to a question are among them."""
     reason: str = ""
     """Words for the model."""
     always: bool = False
@@ -66,7 +68,8 @@ def shape_of(row: Mapping[str, Any], agent: str) -> ApprovalShape:
     """Return a row of the view `approvals` as it goes over HTTP."""
     expires = row["expires_us"]
     return ApprovalShape(
-        agent=agent, seq=row["seq"], function=row["name"], arguments=row["arguments"], decision=row["decision"],
+        agent=agent, seq=row["seq"], function=row["name"], arguments=row["arguments"], question=row["question"],
+        decision=row["decision"],
         asked_at=row["recorded_at"], expires_at=None if expires is None else moment(expires),
         decided_at=row["ended_at"], decided_by=row["decided_by"], reason=row["reason"] or "", edited=row["edited"],
     )  # fmt: skip

@@ -1,6 +1,6 @@
 -- needs: hidden_turns?
--- Calls that wait or waited for a person's approval, and what was decided: waiting, approved, refused, expired, or
--- withdrawn, because the turn of the call was taken back.
+-- Calls that wait or waited for a person's approval, or for the answer to a question, and what was decided: waiting,
+-- approved, refused, expired, or withdrawn, because the turn of the call was taken back.
 WITH mine AS (
     SELECT r.agent_id, w.as_of, r.seq, r.turn, r.step, r.event_id, r.type, r.recorded_at, r.text, r.payload
     FROM wanted w JOIN records r ON r.agent_id = w.agent_id AND r.seq <= w.as_of AND r.ended > w.as_of
@@ -12,7 +12,7 @@ decided AS (
 )
 SELECT a.agent_id, a.as_of, a.seq, a.turn, a.step, a.event_id::VARCHAR AS event_id, a.recorded_at AS asked_at,
     a.payload->>'call_id' AS call_id, a.payload->>'name' AS name, a.payload->>'arguments' AS arguments,
-    (a.payload->>'expires_at')::BIGINT AS expires_us,
+    (a.payload->>'expires_at')::BIGINT AS expires_us, a.payload->'question'->>'text' AS question,
     coalesce(d.payload->>'decision',
         CASE WHEN h.turn IS NOT NULL THEN 'withdrawn' END, -- if changed
         'waiting') AS decision,

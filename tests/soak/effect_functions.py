@@ -84,7 +84,7 @@ class Shop:
     async def offer(self) -> Offer:
         return offer_of([PAY])
 
-    async def call(self, _tool: str, arguments: Mapping[str, Any], _on_progress: Callable[[str], None]) -> Answer:
+    async def call(self, _tool: str, arguments: Mapping[str, Any], *_: object) -> Answer:
         return Answer(self.act(arguments["number"]))
 
 

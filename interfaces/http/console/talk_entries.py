@@ -32,6 +32,8 @@ class TalkEntry(msgspec.Struct, kw_only=True):
     result: str | None = None
     """Result of a call; None: it has none yet."""
     ok: bool = True
+    question: str = ""
+    """Question that a call asks a person; empty: it waits for an approval."""
     decision: str = ""
     """Decision about a call that asked for an approval, as the view `approvals` says it; `waiting`: none yet."""
 
@@ -73,7 +75,8 @@ class _Teller(FrontEnd):
     def notice(self, about: Notice, text: str) -> None:
         request = event_of(self.record) if self.record is not None else None
         if isinstance(request, ApprovalRequested):
-            self.add("waits", indented(request.arguments), request.name)
+            entry = self.add("waits", indented(request.arguments), request.name)
+            entry.question = request.question.text if request.question is not None else ""
             return
         self.add("notice", text, about.replace("_", " "))
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import Any
 
-from everlog.actors.agent.decide import PRESSURE_WARNING
+from everlog.actors.prompt.message_format import PRESSURE_WARNING
 from everlog.events import Heartbeat, Record, SystemAlert, UserLogin, UserMessage, event_of
 from tests.support.agent_world import World, completion, kinds, say
 

@@ -3,8 +3,8 @@
 import json
 
 from everlog.actors.agent.agent import Agent
-from everlog.actors.agent.decide import PRESSURE_WARNING
 from everlog.actors.ports.effects import ModelResponse
+from everlog.actors.prompt.message_format import PRESSURE_WARNING
 from everlog.events import SystemAlert, UserMessage
 from tests.actors.agent.test_undo import assert_replays, during, told
 from tests.support.agent_world import World, counted, say

@@ -43,7 +43,7 @@ class StandIn:
     async def offer(self) -> Offer:
         return offer_of([TOOL])
 
-    async def call(self, _tool: str, _arguments: Any, on_progress: ProgressListener) -> Answer:
+    async def call(self, _tool: str, _arguments: Any, on_progress: ProgressListener, _answers: Any) -> Answer:
         self.calls += 1
         self.running += 1
         self.most = max(self.most, self.running)
@@ -65,7 +65,7 @@ class StandIn:
 async def looked(
     owner: ServerOwner, tool: OfferedTool = TOOL, report: ProgressListener = ignore_progress, *, repeats: bool = False
 ) -> str:
-    return (await owner.call(tool, {}, report, repeats=repeats)).text
+    return (await owner.call(tool, {}, report, None, repeats=repeats)).text
 
 
 def test_calls_at_once_share_a_connection_and_only_so_many_run() -> None:

@@ -12,16 +12,12 @@ from tests.support.mcp.server_worlds import called, connections_to, functions
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
 from mcp.server import MCPServer
-from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import (
     AudioContent,
     BlobResourceContents,
-    ElicitRequest,
-    ElicitRequestFormParams,
     EmbeddedResource,
     ImageContent,
-    InputRequiredResult,
     ResourceLink,
     TextContent,
     TextResourceContents,
@@ -67,16 +63,6 @@ def server() -> Any:
         """Fail."""
         raise ToolError("The disk is full.")
 
-    @made.tool()
-    async def asks(ctx: Context) -> Any:
-        """Ask a person."""
-        if ctx.input_responses is not None:
-            return f"The person said: {ctx.input_responses['place'].action}"
-        asked = ElicitRequest(
-            params=ElicitRequestFormParams(message="Where?", requested_schema=Place.model_json_schema())
-        )
-        return InputRequiredResult(input_requests={"place": asked}, request_state="s")
-
     return made
 
 
@@ -116,12 +102,6 @@ def test_a_failed_function_is_a_failed_call() -> None:
         assert "The disk is full." in result.text
 
 
-def test_an_elicitation_of_the_newest_revision_is_declined() -> None:
-    """No person is there to answer a server that asks one."""
-    with connections_to(server()) as made:
-        assert called(functions(ENTRY, made)["asks"]) == "The person said: decline"
-
-
 def test_the_newest_revision_is_spoken_where_the_server_knows_it() -> None:
     """The offer says which revision was agreed on, and who the server is."""
     with connections_to(server()) as made:
@@ -137,7 +117,7 @@ def test_hints_choose_effects_and_approvals_and_the_operator_overrules_them() ->
         tools = functions(ENTRY, made)
         assert {name: (tool.effect, tool.approval) for name, tool in tools.items()} == {
             "weather": ("read_only", False),
-            **dict.fromkeys(("parts", "long", "broken", "asks"), ("at_most_once", True)),
+            **dict.fromkeys(("parts", "long", "broken"), ("at_most_once", True)),
         }
         mine = ServerEntry(command="unused", effect="read_only", approval=True)
         assert {(tool.effect, tool.approval) for tool in functions(mine, made).values()} == {("read_only", True)}

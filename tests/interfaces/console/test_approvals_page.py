@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from everlog.actors.agent.agent_setup import Settings
-from everlog.events import ApprovalRule
+from everlog.actors.functions.tools import tool
+from everlog.actors.ports.function_call import continuation
+from everlog.events import ApprovalRule, Question
 from tests.interfaces.console.test_every_page import FORM, cookie
 from tests.support.cli.command_line import Script, completion, says
 from tests.support.http.parsed_page import ParsedPage
@@ -178,5 +180,44 @@ def test_an_agents_pages_say_how_many_calls_wait(tmp_path: Path) -> None:
                 assert ("1 call waits for a person" in shown) is expected, place
             await sent(server, seq, decision="refuse")
             assert "call waits" not in ParsedPage((await server.client.get("/console/a/sam")).text).text
+
+    asyncio.run(main())
+
+
+def test_a_question_is_shown_with_blanks_and_answered(tmp_path: Path) -> None:
+    """The form of a question has the blanks, and says so; an answer that is missing leaves the form as it was filled
+    in, and one that is complete continues the call.
+    """
+
+    @tool(effect="read_only")
+    def ship(item: str) -> Any:
+        """Ship something.
+
+        Args:
+            item: The thing.
+        """
+        given = continuation()
+        if given is None:
+            form = '{"properties": {"city": {"type": "string"}}, "required": ["city"]}'
+            return Question(text="Where <to>?", forms={"place": form})
+        return f"shipped {item} to {given.answers['place']['city']}"
+
+    async def main() -> None:
+        model = Script([completion(("ship", {"item": "tea"})), says("Sent.")])
+        async with served(tmp_path, model, tools=[ship]) as server:
+            await server.call("POST", "/agents", {"name": "sam"}, status=201)
+            await server.call("POST", "/agents/sam/messages", {"text": "Ship tea"}, status=200)
+            (one,) = (await server.call("GET", "/approvals", status=200))["approvals"]
+            assert one["question"] == "Where <to>?"
+            for path in ("/console/approvals", "/console/a/sam/chat"):
+                page = (await server.client.get(path)).text
+                ParsedPage(page).check()
+                assert "It asks: <bdi>Where &lt;to&gt;?</bdi>" in page
+                assert page.count("&#34;city&#34;: null") == 2  # in the field, and as what it was
+            empty = await sent(server, one["seq"], decision="approve", arguments=one["arguments"])
+            assert (empty.status_code, "Fill in city" in empty.text) == (400, True)
+            filled = one["arguments"].replace("null", '"Oslo"')
+            assert (await sent(server, one["seq"], decision="approve", arguments=filled)).status_code == 303
+            assert await _has_said(server, "Sent.")
 
     asyncio.run(main())

@@ -2,6 +2,8 @@
 
 import io
 import json
+import shlex
+from pathlib import Path
 
 import pytest
 
@@ -106,3 +108,53 @@ def test_erased_words_are_gone_from_the_call_that_waited(cli: Line) -> None:
     left = cli.ok("events", "sam", "--json")
     assert '"arguments":"{\\"name' not in left
     assert cli.ok("verify", "sam")
+
+
+ASKING = '''
+"""A function that asks a person."""
+
+from everlog import tool
+from everlog.actors.ports.function_call import continuation
+from everlog.events import Question
+
+
+@tool(effect="read_only")
+def ship(item: str) -> object:
+    """Ship something.
+
+    Args:
+        item: The thing.
+    """
+    given = continuation()
+    if given is None:
+        form = '{"properties": {"city": {"type": "string"}}, "required": ["city"]}'
+        return Question(text="Where\\x1b[2J to?", forms={"place": form}, state="s")
+    return f"shipped {item} to {given.answers['place']['city']}, with {given.state}"
+'''
+
+
+def test_a_question_is_shown_and_answered(cli: Line, tmp_path: Path) -> None:
+    """The question, without its control characters, and a command with blanks are shown by `send` and in the list; the
+    call continues with what is filled in, and blanks that are left are an error that names them.
+    """
+    file = tmp_path / "ship.py"
+    file.write_text(ASKING)
+    cli.ok("create", "sam", "--model", "script")
+    cli.script.answers = [completion(("ship", {"item": "tea"})), completion(("send_message", {"message": "Sent."}))]
+    shown = cli.ok("send", "sam", "Ship tea", "--tools", str(file))
+    (row,) = cli.json("approvals")
+    assert json.loads(row["arguments"]) == {"item": "tea", "$answers": {"place": {"city": None}}}
+    command = f"everlog approve sam {row['seq']} --arguments '{row['arguments']}'"
+    assert "ship asks a person: Where\\x1b[2J to? Fill in: `" in shown
+    assert command in shown
+    listed = cli.ok("approvals")
+    assert "    asks: Where\\x1b[2J to?\n" in listed
+    assert command in listed
+    approve = [*shlex.split(command)[1:], "--tools", str(file)]
+    assert "Fill in city of 'place'" in cli.fails(*approve)
+    filled = [word.replace("null", '"Oslo"') for word in approve]
+    said = cli.ok(*filled)
+    assert "the question of ship was answered" in said
+    assert "shipped tea to Oslo, with s" in said
+    assert cli.ok("approvals") == "No call waits for an approval.\n"
+    assert cli.ok("verify", "sam", "--tools", str(file))

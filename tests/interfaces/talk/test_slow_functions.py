@@ -60,9 +60,9 @@ def tools(tmp_path: Path) -> str:
 def test_ctrl_c_ends_the_call_and_not_the_chat(
     name: str, cli: Line, speaker: Speaker, sits: Sitting, tools: str
 ) -> None:
-    """The thought, the call and its progress are on the screen while the function runs. Ctrl-C ends the turn at once, although the
-    thread of a plain function cannot be stopped; the next message is answered, and the process ends although the thread
-    hangs.
+    """The thought, the call and its progress are on the screen while the function runs. Ctrl-C ends the turn at once,
+    although the thread of a plain function cannot be stopped; the next message is answered, and the process ends
+    although the thread hangs.
     """
     sam = sits("chat", "sam", "--model", "spoken", "--tools", tools)
     sam.prompted(1)

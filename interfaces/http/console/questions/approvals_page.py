@@ -36,6 +36,8 @@ class ShownCall(msgspec.Struct, frozen=True, kw_only=True):
     function: str
     arguments: str
     """JSON text, one argument a line."""
+    question: str
+    """Empty: it waits for an approval."""
     decision: str
     asked_at: int
     """Microseconds UTC, as all times of the page."""
@@ -102,7 +104,8 @@ async def _list(
 def _shown(row: ApprovalRow) -> ShownCall:
     return ShownCall(
         agent=row["agent_id"], path=f"/console/a/{written(row['agent_id'])}", seq=row["seq"], function=row["name"],
-        arguments=indented(row["arguments"]), decision=row["decision"], asked_at=since_epoch(row["recorded_at"]),
-        expires_at=row["expires_us"] or 0, decided_at=since_epoch(row["ended_at"]) if row["ended_at"] else 0,
+        arguments=indented(row["arguments"]), question=row["question"] or "", decision=row["decision"],
+        asked_at=since_epoch(row["recorded_at"]), expires_at=row["expires_us"] or 0,
+        decided_at=since_epoch(row["ended_at"]) if row["ended_at"] else 0,
         decided_by=row["decided_by"] or "", reason=row["reason"] or "", edited=indented(row["edited"] or ""),
     )  # fmt: skip

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from everlog.actors.agent import decide
 from everlog.actors.models.offline.extractive_summary import summary
 from everlog.actors.prompt import presets
+from everlog.actors.prompt.message_format import PRESSURE_WARNING
 from everlog.events import BadInput, MessageSent, UserMessage
 from tests.support.models.offline_requests import (
     AT,
@@ -140,7 +140,7 @@ def test_quiet_events_are_only_thought_about() -> None:
 def test_memory_pressure_keeps_what_the_user_said() -> None:
     """The last five statements are stored in archival memory, each cut to 200 characters, without a message."""
     statements = [user(f"I sailed to island number {n} in the year {1900 + n}") for n in range(40)]
-    body = request(*statements, called("send_message", "c9"), result("None", "c9"), alert(decide.PRESSURE_WARNING))
+    body = request(*statements, called("send_message", "c9"), result("None", "c9"), alert(PRESSURE_WARNING))
     ((name, arguments),) = calls(body)
     assert name == "archival_memory_insert"
     assert len(arguments["content"]) <= 1100
@@ -151,7 +151,7 @@ def test_several_triggers_are_served_in_one_reply() -> None:
     """Memory pressure, a search result and a new message are handled in one reply."""
     hits = found("timestamp: 2023-05-08 01:56:00 PM UTC+0000, user - The boat is Ida")
     new = user("I live in Oslo")
-    body = request(QUESTION, SEARCH, result(hits), alert(decide.PRESSURE_WARNING), beat(REQUESTED), new)
+    body = request(QUESTION, SEARCH, result(hits), alert(PRESSURE_WARNING), beat(REQUESTED), new)
     assert names(body) == ["archival_memory_insert", "core_memory_append", "send_message"]
     assert "The boat is Ida" in said(body)
     assert "you live in Oslo" in said(body)
