@@ -51,7 +51,9 @@ def app_of(service: HttpService, version: str) -> ASGIApp:
 def bound_socket(host: str, port: int) -> socket.socket:
     """Return a listening socket; port 0 is a free one. Raises BadInput."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio sends at once only from sockets that name their protocol. Else, on a connection that is kept, the body of
+    # an answer would wait until the client has acknowledged the head, which clients put off for 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
