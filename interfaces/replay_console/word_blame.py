@@ -4,6 +4,7 @@ Used by `everlog blame` and by the console.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 from everlog.interfaces.replay_console.word_diff import difference
@@ -39,32 +40,72 @@ def blamed(values: Iterable[tuple[int, str]]) -> Sequence[BlamedWords]:
 
     Words that an edit leaves where they were keep their edit; words that it moves count as put there by it.
     """
-    parts: list[BlamedWords] = []
-    before = ""
-    for seq, value in values:
-        if value != before:
-            parts = _merged(_after_edit(parts, seq, difference(before, value)))
-            before = value
-    return parts
+    edits = [(0, ""), *values]
+    newest = edits[-1][1]
+    # From the newest edit back: the words of old edits are seldom still there, and then nothing is left to look for.
+    found: list[_Owned] = []
+    sought = [_Span(0, len(newest), 0)] if newest else []
+    for (_, before), (seq, value) in reversed([*pairwise(edits)]):
+        if not sought:
+            break
+        if value != before and not _is_untouched(before, value, sought[-1].end):
+            sought = list(_older(sought, difference(before, value), seq, found))
+    found.sort()
+    return _merged(BlamedWords(one.seq, newest[one.place : one.place + one.length]) for one in found)
 
 
-def _after_edit(parts: Sequence[BlamedWords], seq: int, changes: Sequence[tuple[str, str]]) -> Iterator[BlamedWords]:
-    """Yield the parts of a text after an edit, from those before it."""
-    place, within = 0, 0
+class _Span(NamedTuple):
+    """Part of a value whose words are also in the newest value."""
+
+    start: int
+    end: int
+    place: int
+    """Its beginning in the newest value."""
+
+
+class _Owned(NamedTuple):
+    """Part of the newest value whose edit is known."""
+
+    place: int
+    length: int
+    seq: int
+
+
+def _is_untouched(before: str, value: str, end: int) -> bool:
+    """Return True if an edit left all words up to `end`, where a word of `value` ends, as they were. It is cheaper than
+    a comparison of the words, and says the same.
+    """
+    if not before.startswith(value[:end]):
+        return False
+    return len(before) == end or (before[end].isspace() and not before[end - 1].isspace())
+
+
+def _older(
+    sought: Iterable[_Span], changes: Iterable[tuple[str, str]], seq: int, found: list[_Owned]
+) -> Iterator[_Span]:  # fmt: skip
+    """Yield the parts of the value before an edit from which parts of the value after it come, and add those that the
+    edit wrote to `found`. `sought`: parts of the value after the edit, in order.
+    """
+    spans = list(sought)
+    first = old = new = 0
     for change, text in changes:
-        if change == "added":
-            yield BlamedWords(seq, text)
+        if change == "removed":
+            old += len(text)
             continue
-        left = len(text)
-        while left:
-            own = parts[place]
-            taken = min(left, len(own.text) - within)
-            if change == "same":
-                yield BlamedWords(own.seq, own.text[within : within + taken])
-            left -= taken
-            within += taken
-            if within == len(own.text):
-                place, within = place + 1, 0
+        end = new + len(text)
+        while first < len(spans) and spans[first].end <= new:
+            first += 1
+        for span in islice(spans, first, None):
+            if span.start >= end:
+                break
+            start, stop = max(span.start, new), min(span.end, end)
+            place = span.place + start - span.start
+            if change == "added":
+                found.append(_Owned(place, stop - start, seq))
+            else:
+                yield _Span(start - new + old, stop - new + old, place)
+        new = end
+        old += len(text) if change == "same" else 0
 
 
 def _merged(parts: Iterable[BlamedWords]) -> list[BlamedWords]:
@@ -73,6 +114,6 @@ def _merged(parts: Iterable[BlamedWords]) -> list[BlamedWords]:
     for part in parts:
         if found and found[-1].seq == part.seq:
             found[-1] = BlamedWords(part.seq, found[-1].text + part.text)
-        elif part.text:
+        else:
             found.append(part)
     return found

@@ -62,10 +62,11 @@ async def show_block(call: HttpCall) -> Response:
             raise not_found(f"memory block {label!r} of the agent {frame.agent!r} at that moment")
         parts = blamed((one.seq, one.value) for one in values)
         explained = _explained(view, frame, values, call.query.by) if call.query.by else None
+        texts = ["", *(one.value for one in values)]
         newest = [
             (one, around(difference(before, one.value)))
-            for before, one in zip(["", *(one.value for one in values)], values, strict=False)
-        ][-EDITS_SHOWN:]
+            for before, one in list(zip(texts, values, strict=False))[-EDITS_SHOWN:]
+        ]
         ages = {seq: rank for rank, seq in enumerate(sorted({part.seq for part in parts}, reverse=True))}
         return {
             "label": label, "here": f"memory/{written(label)}", "parts_of": parts, "ages": ages, "by": call.query.by,
