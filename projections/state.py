@@ -104,22 +104,27 @@ def _batches(tables: Sequence[pa.Table]) -> Iterator[pa.Array]:
 DERIVER = SqlStateDeriver()
 
 
-def activate(projections: Projections, reader: LogReader, agent_id: str, as_of: int | None = None) -> None:
-    """Fill `projections` with an agent: from its newest state and the records after it, or from all records.
+def activate(projections: Projections, reader: LogReader, agent_id: str, as_of: int | None = None) -> bool:
+    """Fill `projections` with an agent: from its newest state and the records after it, or from all records. Return
+    True if there was a state.
 
     With `as_of`, no later record is read: "now" in these projections is then that seq.
     """
-    activate_many(projections, reader, [agent_id], as_of)
+    return bool(activate_many(projections, reader, [agent_id], as_of))
 
 
-def activate_many(projections: Projections, reader: LogReader, agents: Sequence[str], as_of: int | None = None) -> None:
+def activate_many(
+    projections: Projections, reader: LogReader, agents: Sequence[str], as_of: int | None = None
+) -> Sequence[str]:
     """Fill `projections` with agents of one partition, each once. A batch costs hardly more than one agent: each part
     of a file is read once, whatever the number of its agents, and there is one insert of states and one of records.
+    Return the agents that continue from a state.
 
     `as_of`: a seq after which nothing is read, for all of them. Everything is read before anything is added, so that an
     error while reading (CorruptLog, NewerFormat) leaves `projections` unchanged.
     """
     rows, later = _together(reader, agents) if as_of is None and len(agents) > 1 else _each(reader, agents, as_of)
+    names: Sequence[str] = ()
     try:
         if rows:
             states = pa.concat_tables(rows)
@@ -129,6 +134,7 @@ def activate_many(projections: Projections, reader: LogReader, agents: Sequence[
     except duckdb.Error:
         projections.forget_many(agents)
         raise
+    return names
 
 
 def _together(reader: LogReader, agents: Sequence[str]) -> tuple[list[pa.Table], list[pa.Table]]:

@@ -15,6 +15,8 @@ from everlog.actors.prompt.context import Context, context_of, is_configured
 from everlog.events import AgentConfigured, BadInput, is_erased
 from everlog.events.lifecycle import FunctionRef
 from everlog.projections import HEAD, Projections, Row, activate
+from everlog.projections.engine_pool import EnginePool
+from everlog.projections.narrow_rows import READ_KINDS, narrow_rows
 from everlog.store import LogReader, typed
 
 if TYPE_CHECKING:
@@ -39,14 +41,15 @@ class AgentView:
         archive: ArchiveClient | None = None,
         projections: Projections | None = None,
         as_of: int | None = None,
+        engines: EnginePool | None = None,
     ) -> None:
-        """`projections`: query engine for many agents, one after the other; None: one for this view alone.
+        """`projections`: query engine for many agents, one after the other; None: one for this view alone, from
+        `engines` if they are given.
 
         `as_of`: seq of the view (inclusive); later records are not read. None: the head.
         """
         self.archive = archive
         """Client for searches by meaning; None: searches compare words only."""
-        self._borrowed = projections is not None
         self._before: AgentView | None = None
         """View of the earlier moment that was requested last."""
         self.is_past = as_of is not None
@@ -56,8 +59,12 @@ class AgentView:
         self.head = reader.head(agent_id)
         self.seq = self.head.seq if as_of is None else as_of
         """Moment of the view: it shows the records up to this seq (inclusive)."""
-        self.projections = projections or Projections()
-        activate(self.projections, reader, agent_id, as_of)
+        self._borrowed = projections is not None
+        self._engines = engines or EnginePool()
+        self._is_open = True
+        self.projections = projections or self._engines.take()
+        self.is_resumed = activate(self.projections, reader, agent_id, as_of)
+        """True if the engine continues from a state, and has not read all records."""
 
     def at(self, as_of: int | None) -> "AgentView":
         """Return a view at a moment no later than this view's, valid until the next call; None: this view.
@@ -70,12 +77,19 @@ class AgentView:
             raise BadInput(f"This view shows {self.agent_id!r} as of seq {self.seq}: open a new one for seq {as_of}.")
         if self._before is None or self._before.seq != as_of:
             self._close_engine()
-            self._before = AgentView(self.agent_id, self.reader, self.archive, as_of=as_of)
+            self._before = AgentView(self.agent_id, self.reader, self.archive, None, as_of, self._engines)
         return self._before
 
-    def rows(self, name: str, as_of: int | None = None) -> list[dict[str, Any]]:
-        """Return rows of a projection; `as_of` None: the view's own moment."""
-        return self.at(as_of).projections.rows(name, self.agent_id)
+    def rows(self, name: str, as_of: int | None = None, *, since: int = 1) -> list[dict[str, Any]]:
+        """Return rows of a projection; `as_of` None: the view's own moment.
+
+        `since`: seq of the first record that matters to the caller: rows of earlier records may be missing.
+        """
+        view = self.at(as_of)
+        if view.is_resumed and name in READ_KINDS:
+            with self._engines.engine(self.agent_id) as engine:
+                return narrow_rows(engine, name, self.reader, self.agent_id, since, view.seq)
+        return view.projections.rows(name, self.agent_id)
 
     def context(self, as_of: int | None = None, turn: int | None = None) -> Context:
         """Return the context that the model would see, or in a call in `turn`: without inputs of later turns."""
@@ -142,8 +156,9 @@ class AgentView:
         self._close_engine()
         if self._borrowed:
             self.projections.forget(self.agent_id)
-        else:
-            self.projections.close()
+        elif self._is_open:
+            self._is_open = False
+            self._engines.give_back(self.projections, self.agent_id)
 
     def _close_engine(self) -> None:
         if self._before is not None:

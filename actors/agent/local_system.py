@@ -34,6 +34,7 @@ from everlog.actors.ports.ports import Ports
 from everlog.actors.prompt.context import Context
 from everlog.events import BadInput, UnknownAgent
 from everlog.projections import HEAD, Projections
+from everlog.projections.engine_pool import EnginePool
 from everlog.store import (
     Log,
     LogReader,
@@ -99,9 +100,11 @@ class LocalSystem:
         services: AgentServices = NO_SERVICES,
         enter: ActivationFactory | None = None,
         transform_tools: ToolTransform = dict,
+        engines: EnginePool | None = None,
     ) -> None:
         """`models`: None: those of `services`, else the real ones. `enter` activates an agent; None: each agent opens
-        its own log. `transform_tools` changes the functions of agents, as a rerun does.
+        its own log. `transform_tools` changes the functions of agents, as a rerun does. `engines` lends views their
+        engines; None: each opens its own.
         """
         self.store = store
         self._services = services
@@ -112,6 +115,7 @@ class LocalSystem:
         self._models = models
         self._ports = ports or Ports()
         self._refit = transform_tools
+        self._engines = engines
         self.blocks = services.blocks or SharedBlockWriter(store, self._ports)
         """Client for the shared blocks of the store."""
 
@@ -129,7 +133,7 @@ class LocalSystem:
         """
         reader = self._reader(agent_id)
         moment = None if as_of is None else seq_of(reader, agent_id, as_of)
-        return AgentView(agent_id, reader, self._services.archive, projections, moment)
+        return AgentView(agent_id, reader, self._services.archive, projections, moment, self._engines)
 
     def _reader(self, agent_id: str) -> LogReader:
         try:

@@ -4,7 +4,7 @@ Every page shows one moment and names it. A link for others says the seq, and th
 a reader whose store has another past under the same name is told so.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -12,7 +12,7 @@ import msgspec
 from starlette.responses import Response
 
 from everlog.actors.agent.agent_view import AgentView
-from everlog.events import AgentDeleted
+from everlog.events import AgentCreated, AgentDeleted, ApprovalRequested, Record
 from everlog.interfaces.http.console.page_response import page
 from everlog.interfaces.http.console.tilde_names import name_in, written
 from everlog.interfaces.http.core.routes import HttpCall
@@ -128,7 +128,6 @@ def frame_of(call: HttpCall, view: AgentView) -> AgentFrame:
     """Return the head of a page. Reads the records of the turn at the moment."""
     records = list(view.reader.read(view.agent_id, max(1, view.seq - TURN_RECORDS_MAX), view.seq))
     here = records[-1]
-    began = next((record.seq for record in records if record.turn == here.turn), here.seq)
     configured = next((row for row in reversed(view.rows("configurations")) if row["living"]), None)
     pressure = next(iter(view.rows("memory_pressure")), {})
     parent = call.service.system.store.parent_of(view.agent_id)
@@ -141,7 +140,7 @@ def frame_of(call: HttpCall, view: AgentView) -> AgentFrame:
         head=view.head.seq,
         at=here.recorded_at,
         turn=here.turn,
-        turn_began=began,
+        turn_began=_beginning(records),
         type=here.type,
         chain=chain,
         other_past=bool(call.query.chain) and not chain.startswith(call.query.chain[:CHAIN_DIGITS].lower()),
@@ -154,7 +153,23 @@ def frame_of(call: HttpCall, view: AgentView) -> AgentFrame:
         parent=call.shown(parent[0]) if parent and call.names.owns(parent[0]) else "",
         parent_seq=parent[1] if parent else 0,
         deleted=here.type == AgentDeleted.kind,
-        waiting=0 if view.seq < view.head.seq else sum(
-            row["decision"] == "waiting" for row in view.rows("approvals")
-        ),
+        waiting=_waiting(view) if view.seq == view.head.seq else 0,
     )  # fmt: skip
+
+
+def _beginning(records: Sequence[Record]) -> int:
+    """Return the first seq of the turn of the last record. An agent that was created again counts its turns anew."""
+    began = records[-1]
+    for record in reversed(records):
+        if record.type == AgentCreated.kind:
+            break
+        if record.turn == began.turn:
+            began = record
+    return began.seq
+
+
+def _waiting(view: AgentView) -> int:
+    """Return the number of calls that wait for a person. Each is among the records from which an agent is activated."""
+    asked = [row["seq"] for row in view.rows("waking") if row["type"] == ApprovalRequested.kind]
+    rows = view.rows("approvals", since=min(asked)) if asked else ()
+    return sum(row["decision"] == "waiting" for row in rows)

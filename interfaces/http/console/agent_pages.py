@@ -11,7 +11,6 @@ from everlog.events import BadInput
 from everlog.interfaces.http.console.agent_frame import AgentFrame, MomentParameters, agent_page
 from everlog.interfaces.http.console.talk_entries import ENTRIES_MAX, RECORDS_READ, entries_of, turns_of
 from everlog.interfaces.http.core.routes import HttpCall
-from everlog.interfaces.replay_console.word_blame import values_of
 from everlog.interfaces.replay_console.word_diff import DiffSegment, difference
 from everlog.interfaces.show import show_commands
 
@@ -90,7 +89,7 @@ def talk_at(view: AgentView, frame: AgentFrame, before: int) -> Mapping[str, Any
     entries = entries_of(view.reader.read(view.agent_id, first, last), frame.agent) if last > 0 else []
     shown = entries[-ENTRIES_MAX:]
     asked = {entry.seq: entry for entry in shown if entry.role == "waits"}
-    for row in view.rows("approvals") if asked else ():
+    for row in view.rows("approvals", since=min(asked)) if asked else ():
         if row["seq"] in asked:
             asked[row["seq"]].decision = row["decision"]
     earlier = shown[0].seq if shown and (len(shown) < len(entries) or first > 1) else first if first > 1 else 0
@@ -101,13 +100,13 @@ def blocks_at(view: AgentView, frame: AgentFrame) -> list[ShownBlock]:
     """Return core memory: first the blocks that the turn of the moment changed, with what it changed."""
     rows = show_commands.block_rows(view)
     changed = {row["label"] for row in rows if frame.turn and row["seq"] >= frame.turn_began}
-    history = view.rows("memory_history") if changed else []
+    before = view.at(frame.turn_began - 1).rows("core_memory") if changed and frame.turn_began > 1 else []
+    values = {row["label"]: row["value"] for row in before}
     shown = []
     for row in rows:
         parts: Sequence[DiffSegment] = [("same", row["value"])]
         if row["label"] in changed:
-            older = [one.value for one in values_of(history, row["label"]) if one.seq < frame.turn_began]
-            parts = difference(older[-1] if older else "", row["value"])
+            parts = difference(values.get(row["label"], ""), row["value"])
         shown.append(
             ShownBlock(
                 label=row["label"], description=row["description"], read_only=row["read_only"], origin=row["origin"],

@@ -24,9 +24,13 @@ from everlog.interfaces.http.core.rate_limit import RateLimits
 from everlog.interfaces.http.webhooks.webhook_delivery import WebhookDeliveries
 from everlog.interfaces.http.webhooks.webhook_files import WebhookFiles
 from everlog.interfaces.http.webhooks.webhook_sender import WebhookSender
+from everlog.projections.engine_pool import EnginePool
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 """Names of this machine in the header Host."""
+
+ENGINES_IDLE_MAX = 2
+"""Empty engines for questions about one agent that a server keeps. A page may use two."""
 
 
 class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +110,8 @@ class HttpService:
         """Set when the server is about to stop: streams end with a cursor."""
         self.queries = asyncio.Semaphore(options.limits.queries_max)
         """Places for queries over all agents."""
+        self.engines = EnginePool(ENGINES_IDLE_MAX)
+        """Empty engines for questions about one agent."""
         self.streams_by_digest: dict[str, str] = {}
         """Agents by the digests that were looked for: a name has one digest for ever. See `runs/agent_digests.py`."""
         self.readers: dict[str, int] = {}
@@ -161,3 +167,4 @@ class HttpService:
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
+        self.engines.close()

@@ -31,7 +31,7 @@ PROJECTIONS = (
 
 async def read_view(call: HttpCall, read: Callable[[AgentView], Any]) -> Any:
     """Return what `read` makes, in a thread, of the agent of the path at the moment of the parameter `as_of`."""
-    reading = LocalSystem(call.service.system.store, ports=call.service.ports)
+    reading = LocalSystem(call.service.system.store, ports=call.service.ports, engines=call.service.engines)
 
     def looked(stream: str) -> Any:
         with reading.view(stream, as_of=moment_of(call.query.as_of)) as view:
