@@ -6,9 +6,11 @@ Pure, but for `LifeCache`, which keeps the outlines of the agents that were look
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
+from itertools import count, pairwise
 from typing import Literal, get_args
+
+import pyarrow as pa
 
 from everlog.events import (
     AgentForked,
@@ -18,7 +20,6 @@ from everlog.events import (
     MemoryEdited,
     MessageSent,
     ModelFailed,
-    Record,
     ReplyRejected,
     Summary,
     SummaryExpanded,
@@ -26,9 +27,13 @@ from everlog.events import (
     UserMessage,
 )
 from everlog.store import LogReader
+from everlog.store.base.arrow_values import text_value
+from everlog.store.base.lazy_pyarrow import pc
 
 Landmark = Literal["turn", "edit", "summary", "failure", "fork"]
 LANDMARKS: Sequence[Landmark] = get_args(Landmark)
+RECORDS_AT_ONCE = 32_768
+"""Records that are read together."""
 LIVES_MAX = 16
 """Agents whose outlines are kept."""
 OTHER, TALK, EDIT, SUMMARY, FAILURE = range(5)
@@ -58,18 +63,22 @@ class AgentLife:
         """Seq of the last record; 0: there is none."""
         return len(self.kinds)
 
-    def add(self, records: Iterable[Record]) -> None:
-        """Add the next records."""
-        for record in records:
-            kind = _kind(record)
-            self.kinds.append(kind)
+    def add(self, records: pa.Table) -> None:
+        """Add the next records, a table of the log's schema. Only the columns that count become Python values."""
+        types = records.column("type").to_pylist()
+        kinds = bytearray(_KINDS.get(name, OTHER) for name in types)
+        for place in _failed_results(records):
+            kinds[place] = FAILURE
+        turns = records.column("turn").to_pylist()
+        for seq, name, kind, turn in zip(count(self.last + 1), types, kinds, turns, strict=False):
             if kind in _LANDMARK_OF:
-                self.points[_LANDMARK_OF[kind]].append(record.seq)
-            if record.type == AgentForked.kind:
-                self.points["fork"].append(record.seq)
-            if record.turn > 0 and (not self._turns or self._turns[-1] != record.turn):
-                self._turns.append(record.turn)
-                self.points["turn"].append(record.seq)
+                self.points[_LANDMARK_OF[kind]].append(seq)
+            if name == AgentForked.kind:
+                self.points["fork"].append(seq)
+            if turn > 0 and (not self._turns or self._turns[-1] != turn):
+                self._turns.append(turn)
+                self.points["turn"].append(seq)
+        self.kinds += kinds
 
     def copy(self) -> "AgentLife":
         """Return an outline to which records can be added without a change of this one."""
@@ -112,14 +121,17 @@ class LifeCache:
         life = known if known is not None and known.last <= head else AgentLife()
         if life.last < head:
             life = life.copy()  # another thread may read the outline that was given to it
-            life.add(reader.read(stream, life.last + 1, head))
+            while life.last < head:
+                life.add(reader.table(stream, life.last + 1, min(head, life.last + RECORDS_AT_ONCE)))
         self._lives[stream] = life
         while len(self._lives) > LIVES_MAX:
             self._lives.popitem(last=False)
         return life
 
 
-def _kind(record: Record) -> int:
-    if record.type == FunctionResult.kind:
-        return FAILURE if '"ok":false' in record.payload else OTHER
-    return _KINDS.get(record.type, OTHER)
+def _failed_results(records: pa.Table) -> Sequence[int]:
+    """Return the places of the results of functions that failed."""
+    results = pc.equal(records.column("type"), text_value(FunctionResult.kind))
+    failed = pc.match_substring(records.column("payload"), '"ok":false')
+    places: list[int] = pc.indices_nonzero(pc.and_(results, failed)).to_pylist()
+    return places

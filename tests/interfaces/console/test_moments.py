@@ -11,6 +11,7 @@ from everlog.interfaces.http.console.agent_life import AgentLife
 from everlog.interfaces.http.console.life_pages import drawn, landing
 from everlog.interfaces.replay_console import load_timeline
 from tests.interfaces.console.test_every_page import script
+from tests.laws.test_resume_from_states import table_of
 from tests.support.cli.command_line import Script, completion, says
 from tests.support.http.parsed_page import ParsedPage
 from tests.support.http.served_store import served
@@ -130,10 +131,10 @@ def test_the_outline_agrees_with_the_replay(tmp_path: Path) -> None:
             with LocalSystem(server.system.store).view("sam") as view:
                 replayed = load_timeline.begun(view)
             whole, grown = AgentLife(), AgentLife()
-            whole.add(replayed.records)
+            whole.add(table_of(replayed.records))
             for record in replayed.records:
                 grown = grown.copy()
-                grown.add([record])
+                grown.add(table_of([record]))
             assert grown.kinds == whole.kinds and grown.points == whole.points
             assert whole.points["failure"], "one call failed"
             for kind in ("turn", "edit", "summary", "failure"):
