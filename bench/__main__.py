@@ -16,7 +16,7 @@ from bench.support.harness import ROOT
 
 BENCHES = (
     "step", "append", "replay", "replay_agent", "archive", "analytics", "listing", "retrieval", "cold_start", "gateway",
-    "derivation", "serve", "surfaces", "dedicated", "fleet",
+    "derivation", "serve", "surfaces", "console", "dedicated", "fleet",
 )  # fmt: skip
 """Benchmarks with `--quick`, those with a Ray of their own last."""
 

@@ -13,7 +13,7 @@ import json
 import random
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -66,10 +66,10 @@ class Seen(msgspec.Struct, frozen=True):
     bytes: int
 
 
-async def talk(store: FileStore, plan: Plan) -> list[Record]:
+async def talk(store: FileStore, plan: Plan, model: Callable[[], InstantModel]) -> list[Record]:
     """Return the records of an agent that talks long enough to be summarized a few times."""
     chance = random.Random(3)
-    system = LocalSystem(store, models=lambda _: InstantModel())
+    system = LocalSystem(store, models=lambda _: model())
     settings = Settings(model="instant", window=plan.window)
     async with system.agent("template", settings, command="bench.as_of") as agent:
         for _ in range(plan.turns):
@@ -99,9 +99,9 @@ def _later(record: Record, by: int, turns: int) -> Record:
     return msgspec.structs.replace(record, payload=payload, turn=record.turn + turns if record.turn else 0)
 
 
-def grow(store: FileStore, plan: Plan) -> float:
-    """Create the agent with all its events, sealed. Return the CPU seconds of sealing."""
-    records = asyncio.run(talk(store, plan))
+def grow(store: FileStore, plan: Plan, model: Callable[[], InstantModel] = InstantModel) -> float:
+    """Create the agent with all its events, sealed. `model` makes its model. Return the CPU seconds of sealing."""
+    records = asyncio.run(talk(store, plan, model))
     store.register(AGENT)
     log = store.open(AGENT, "bench.as_of")
     ids, now = RealIds(), RealClock().now()

@@ -19,6 +19,7 @@ from bench import (  # fmt: skip
     append,
     archive,
     cold_start,
+    console,
     dedicated,
     derivation,
     fleet,
@@ -43,6 +44,8 @@ TINY = {
     "cold_start": "cold_start.report(cold_start.Plan(runs=1, turns=12, window=4096, ray_runs=0))",
     "append": "append.report(append.Plan(runs=1, singles=3, agents=4, groups=4, young=3, old=1200, compared=3))",
     "archive": "archive.report(archive.Plan(own=200, few=1, many=2, searches=4, burst=128, rebuilds=1))",
+    "console": "console.report(console.Plan(life=console.as_of.Plan(events=2000, turns=60), looks=1, agents=5, "
+    "starts=1))",
     "derivation": "derivation.report(derivation.Plan(messages=60, runs=1))",
     "fleet": "fleet.report(fleet.Plan(agents=20, messages=2, rounds=1, few=4, registered=40, cold=4, events=1000, "
     "old=2, events_old=2000, gateway_agents=4, gateway_messages=2))",
@@ -67,6 +70,7 @@ KEYS = {
     "cold_start": cold_start.KEYS[:2],  # those with Ray are asked of `bench.dedicated`
     "append": append.KEYS,
     "archive": archive.KEYS,
+    "console": console.KEYS,
     "derivation": derivation.KEYS,
     "fleet": fleet.KEYS,
     "gateway": ("gateway_ratio_1", "gateway_ratio_2", gateway.KEYS[3]),
