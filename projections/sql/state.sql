@@ -1,15 +1,31 @@
 -- needs: hidden_turns?, latest, memory_pressure, context_records, turns, open_turns, timers, approvals
 -- What is enough of an agent's records to go on from: the context of now, every configuration, what the timers are made
--- of, and the turns that are open or that any of these is a part of, with all their records, and which sources were attached, and which calls wait for an approval. The newest record carries
--- the counts of the memory header, so that later ones are counted from there.
+-- of, which sources were attached, which calls wait for an approval, and the turns that are open or that any of these is
+-- a part of, with all their records. Only the begin of a timer or of an approval that is over is left out there: its end
+-- may be in another turn, and without it the timer would come back. The newest record carries the counts of the memory
+-- header, so that later ones are counted from there.
 WITH mine AS (
     SELECT r.*, r.ended > w.as_of AS living FROM wanted w JOIN records r ON r.agent_id = w.agent_id AND r.seq <= w.as_of
 ),
+keyed AS (
+    SELECT agent_id, seq, turn, type, CASE type WHEN 'approval_requested' THEN 'approval ' || seq
+        WHEN 'approval_decided' THEN 'approval ' || (payload->>'request') ELSE payload->>'timer' END AS timer
+    FROM mine
+    WHERE living AND (type IN ('timer_set', 'timer_cancelled', 'approval_requested', 'approval_decided')
+            OR (type = 'heartbeat' AND payload->>'reason' = 'timer'))
+        AND NOT starts_with(payload, '{"erased":true')
+),
+-- Timers that are not over, and those that an open turn began, all of whose records a state has: how these ended, too.
+begun AS (
+    SELECT agent_id, timer, seq FROM timers
+    UNION ALL SELECT k.agent_id, k.timer, k.seq FROM keyed k
+        JOIN open_turns o ON o.agent_id = k.agent_id AND o.turn = k.turn
+    WHERE k.type IN ('timer_set', 'approval_requested')
+),
 timed AS (
-    SELECT m.agent_id, max(m.seq) AS seq FROM mine m JOIN timers t
-        ON t.agent_id = m.agent_id AND t.timer = m.payload->>'timer' AND m.seq >= t.seq
-    WHERE m.living AND (m.type = 'timer_set' OR (m.type = 'heartbeat' AND m.payload->>'reason' = 'timer'))
-    GROUP BY m.agent_id, m.type, t.timer
+    SELECT k.agent_id, max(k.seq) AS seq FROM keyed k
+        JOIN begun b ON b.agent_id = k.agent_id AND b.timer = k.timer AND k.seq >= b.seq
+    GROUP BY k.agent_id, k.type, k.timer
 ),
 counted AS (
     SELECT agent_id, max(seq) AS seq, arg_max(recall, seq) AS recall, arg_max(archival, seq) AS archival
@@ -41,7 +57,8 @@ kept_turns AS (
 kept AS (
     SELECT agent_id, seq FROM needed
     UNION SELECT m.agent_id, m.seq FROM mine m JOIN kept_turns t ON t.agent_id = m.agent_id AND t.turn = m.turn
-        WHERE m.living
+        LEFT JOIN open_turns o ON o.agent_id = m.agent_id AND o.turn = m.turn
+        WHERE m.living AND (m.type NOT IN ('timer_set', 'approval_requested') OR o.turn IS NOT NULL)
 )
 SELECT m.* EXCLUDE (living) REPLACE (
     CASE WHEN n.seq IS NOT NULL THEN n.recall WHEN m.slot IN ('config', 'summary') OR starts_with(m.slot, 'block:')

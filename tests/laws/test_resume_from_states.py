@@ -1,16 +1,27 @@
 """Laws of states: an engine that continues from a state equals one that has read every record (P11, P13)."""
 
+import msgspec
 import pyarrow as pa
+import pytest
 from hypothesis import strategies as st
 
 from everlog.actors.prompt.context import context_of
 from everlog.events import (
+    ApprovalDecided,
+    ApprovalRequested,
     ArchivalInserted,
+    Call,
+    Heartbeat,
     MemoryEdited,
     MessageSent,
+    ModelReply,
     Record,
     Summary,
     SummaryExpanded,
+    TimerCancelled,
+    TimerSet,
+    Usage,
+    UserMessage,
     draft,
     event_of,
     place,
@@ -110,6 +121,41 @@ def hidden_turns(records: list[Record]) -> set[int]:
     born = max((r.seq for r in records if r.type == "agent_created"), default=1)
     hidden = [event_of(r) for r in records if r.type == "turns_hidden" and r.seq >= born]
     return {turn for event in hidden for turn in event.turns}
+
+
+@pytest.mark.parametrize("over", ["cancelled", "fired", "decided"])
+def test_what_is_over_does_not_come_back_with_the_turn_that_began_it(over: str) -> None:
+    """A timer that was cancelled or has fired, and a call that was decided, are over also for an engine that continues
+    from a state which has the turn that began them, for the sake of an edit of memory, and not the turn that ended
+    them. If the turn that began them is still open, the state has all of it.
+    """
+    reply = ModelReply(text="hm", usage=Usage(9, 1, 10), context_sha256="0", context_bytes=9)
+    edit = MemoryEdited(text="Bob", label="human", operation="appended", limit=2000)
+    begun = {
+        "decided": ApprovalRequested(call_id="d", name="delete", arguments="{}", expires_at=10**12)
+    }.get(over, TimerSet(text="t", timer="a", due_at=10**9))  # fmt: skip
+    head = len(BIRTH)
+    ended = {
+        "cancelled": TimerCancelled(timer="a"),
+        "fired": Heartbeat(reason="timer", timer="a"),
+        "decided": ApprovalDecided(request=head + 4, call_id="d", name="delete", decision="refused"),
+    }[over]
+    for calls in ([], [Call("open", "f", "{}")]):
+        replied = msgspec.structs.replace(reply, calls=calls)
+        first = [(UserMessage(text="u"), 1, 0), (replied, 1, 1), (edit, 1, 1), (begun, 1, 1)]
+        second = [(UserMessage(text="u"), 2, 0), (reply, 2, 1), (ended, 3, 0), (reply, 3, 1)]
+        rest = [(event, turn, step) for turn in (4, 5) for step, event in enumerate((UserMessage(text="u"), reply))]
+        left = [*((event, 0, 0) for event in BIRTH), *first, *second, *rest]
+        last = len(left)
+        summary = Summary(text="s", covers_from=1, covers_to=last - 2, kept_from=last - 1, hidden=1, total=2,
+                          summarized=1)  # fmt: skip
+        records = [
+            place(draft(event, event_id=uuid7(n, n), recorded_at=n, turn=turn, step=step), "sam", n, n)
+            for n, (event, turn, step) in enumerate([*left, (summary, 5, 1)], 1)
+        ]
+        with loaded(records) as whole, resumed(records, len(records)) as engine:
+            assert whole.rows("timers", "sam") == []
+            assert rows_of(engine, PRESENT) == rows_of(whole, PRESENT)
 
 
 def counted_life() -> list[Record]:

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from everlog.events import (
     CATALOGUE,
     AgentDeleted,
+    ApprovalDecided,
+    ApprovalRequested,
     ArchivalInserted,
     Call,
     ContextTrimmed,
@@ -165,12 +167,17 @@ def lives(draw: st.DrawFn, birth: tuple[Event, ...]) -> list[Record]:
     left: list[tuple[Event, int, int]] = [(event, 0, 0) for event in birth]
     number, kept = 0, 1
     for _ in range(chance.randint(3, 12)):
-        kind = chance.choice(["turn", "turn", "turn", "timer", "effect", "delete", "import", "summary", "stop", "back"])
+        kind = chance.choice(
+            ["turn", "turn", "turn", "timer", "effect", "delete", "import", "summary", "stop", "back", "approval"]
+        )
         if kind == "turn":
             number += 1
             left += some_turn(number, chance)
         elif kind == "timer":
             left.append((some_timer(chance), number, 1))
+        elif kind == "approval":
+            number += 1
+            left += some_approval(number, left, chance)
         elif kind == "effect":
             left.append((draw(effect()), number, 1))
         elif kind == "delete" and chance.random() < 0.3:
@@ -211,6 +218,19 @@ def some_turn(number: int, chance: random.Random) -> list[tuple[Event, int, int]
     )
     whole = [(opened, number, 0), (reply, number, 1), (FunctionResult(call_id="c", name="send_message"), number, 1)]
     return whole if chance.random() < 0.8 else whole[: chance.randint(1, 2)]
+
+
+def some_approval(
+    number: int, left: Sequence[tuple[Event, int, int]], chance: random.Random
+) -> list[tuple[Event, int, int]]:  # fmt: skip
+    """Return a turn in which a call asks for an approval, or one in which a call of `left` was decided."""
+    asked = [seq for seq, (event, _, _) in enumerate(left, start=1) if isinstance(event, ApprovalRequested)]
+    if asked and chance.random() < 0.5:
+        event = ApprovalDecided(request=chance.choice(asked), call_id="d", name="delete", decision="refused")
+        return [(event, number, 0), *some_turn(number, chance)[1:]]
+    asking = ApprovalRequested(call_id="d", name="delete", arguments="{}", expires_at=chance.choice([0, 10**9]))
+    edit = MemoryEdited(text="e", label="human", operation="set", limit=2000)
+    return [*some_turn(number, chance), (edit, number, 1), (asking, number, 1)]
 
 
 def some_timer(chance: random.Random) -> Event:
