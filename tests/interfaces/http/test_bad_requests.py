@@ -1,6 +1,9 @@
-"""Bad requests are answered with a clear problem, and change nothing: sizes, types, hosts, origins, names, moments."""
+"""Bad requests are answered with a clear problem, and change nothing: sizes, types, hosts, origins, names, moments.
+Answers on a raw connection do not wait.
+"""
 
 import asyncio
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,6 +11,7 @@ from typing import Any
 import msgspec
 
 from everlog.interfaces.http.core.service import HttpLimits, HttpOptions
+from everlog.interfaces.http.server import bound_socket
 from tests.support.http.served_store import Served, served
 
 JSON = {"Content-Type": "application/json"}
@@ -165,5 +169,29 @@ def test_a_large_body_is_refused_before_it_is_read(tmp_path: Path) -> None:
             chunk = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
             chunked = await _raw(server, head + b"Transfer-Encoding: chunked\r\n\r\n", chunk, chunk)
             assert _status(chunked) == 413
+
+    asyncio.run(main())
+
+
+def test_an_answer_does_not_wait_for_an_acknowledgement() -> None:
+    """The server sends each part of an answer at once, also on a connection that had answers before: a body does not
+    wait until the client has acknowledged the head.
+    """
+
+    async def main() -> None:
+        options: asyncio.Queue[int] = asyncio.Queue()
+
+        async def opened(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            sock = writer.get_extra_info("socket")
+            options.put_nowait(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        server = await asyncio.start_server(opened, sock=bound_socket("127.0.0.1", 0))
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            assert await options.get() != 0
+            writer.close()
+            await writer.wait_closed()
 
     asyncio.run(main())
