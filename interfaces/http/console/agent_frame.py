@@ -158,7 +158,7 @@ def frame_of(call: HttpCall, view: AgentView) -> AgentFrame:
 
 
 def _beginning(records: Sequence[Record]) -> int:
-    """Return the first seq of the turn of the last record. An agent that was created again counts its turns anew."""
+    """Return the first seq of the turn of the last record. An agent that was created again has a first turn again."""
     began = records[-1]
     for record in reversed(records):
         if record.type == AgentCreated.kind:

@@ -1,4 +1,4 @@
-"""Outline of an agent's whole life: the kind of each record, the turns, and the landmarks. It holds no words.
+"""Outline of an agent's whole life: kind and time of each record, the turns, and the landmarks. It holds no words.
 
 Pure, but for `LifeCache`, which keeps the outlines of the agents that were looked at last, and reads what is new.
 """
@@ -7,7 +7,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
-from itertools import count, pairwise
+from itertools import accumulate, count, islice, pairwise
 from typing import Literal, get_args
 
 import pyarrow as pa
@@ -31,6 +31,7 @@ from everlog.store.base.arrow_values import text_value
 from everlog.store.base.lazy_pyarrow import pc
 
 Landmark = Literal["turn", "edit", "summary", "failure", "fork"]
+LifeScale = Literal["events", "time"]
 LANDMARKS: Sequence[Landmark] = get_args(Landmark)
 RECORDS_AT_ONCE = 32_768
 """Records that are read together."""
@@ -55,6 +56,10 @@ class AgentLife:
         """Kind of each record, by seq - 1."""
         self.points: dict[Landmark, array[int]] = {landmark: array("q") for landmark in LANDMARKS}
         """Seqs of the landmarks of each kind, ascending. Those of `turn` are the first seqs of the turns."""
+        self._times: array[int] = array("q")
+        """Time of each record, microseconds UTC, by seq - 1. It is never earlier than that of a record before: a clock
+        that was set back shows as a standstill.
+        """
         self._turns: array[int] = array("q")
         """Number of the turn that begins at each of `points["turn"]`."""
 
@@ -79,11 +84,14 @@ class AgentLife:
                 self._turns.append(turn)
                 self.points["turn"].append(seq)
         self.kinds += kinds
+        times = records.column("recorded_at").cast(pa.int64()).to_pylist()
+        latest = self._times[-1] if self._times else 0
+        self._times.extend(islice(accumulate(times, max, initial=latest), 1, None))
 
     def copy(self) -> "AgentLife":
         """Return an outline to which records can be added without a change of this one."""
         made = AgentLife()
-        made.kinds, made._turns = self.kinds[:], self._turns[:]
+        made.kinds, made._times, made._turns = self.kinds[:], self._times[:], self._turns[:]
         made.points = {landmark: seqs[:] for landmark, seqs in self.points.items()}
         return made
 
@@ -99,12 +107,25 @@ class AgentLife:
         place = bisect_left(found, seq)
         return found[place - 1] if place else None
 
-    def bars(self, most: int) -> list[list[int]]:
-        """Return the number of records of each kind in at most `most` equal parts of the life."""
-        count = min(most, self.last)
-        edges = [self.last * place // count for place in range(count + 1)] if count else []
+    def bars(self, most: int, scale: LifeScale = "events") -> list[list[int]]:
+        """Return the number of records of each kind in at most `most` equal parts of the life: of its events, or of its
+        time.
+        """
+        edges = self._by_events(min(most, self.last)) if scale == "events" else [0, *self.clock(most)[1:]]
         parts = (self.kinds[start:end] for start, end in pairwise(edges))
         return [[part.count(kind) for kind in range(5)] for part in parts]
+
+    def _by_events(self, parts: int) -> list[int]:
+        return [self.last * place // parts for place in range(parts + 1)] if parts else []
+
+    def clock(self, steps: int) -> list[int]:
+        """Return the seq of the last record by each of `steps` + 1 moments, which are equally far apart: from the time
+        of the first record to that of the last. Without records the list is empty.
+        """
+        if not self._times:
+            return []
+        first, span = self._times[0], self._times[-1] - self._times[0]
+        return [bisect_right(self._times, first + span * step // steps) for step in range(steps + 1)]
 
 
 class LifeCache:

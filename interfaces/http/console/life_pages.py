@@ -16,6 +16,7 @@ from everlog.interfaces.http.console.agent_life import (
     TALK,
     AgentLife,
     LifeCache,
+    LifeScale,
 )
 from everlog.interfaces.http.console.page_response import HEADERS, redirect
 from everlog.interfaces.http.console.tilde_names import name_in, written
@@ -24,6 +25,8 @@ from everlog.interfaces.http.core.routes import HttpCall, JsonResponse
 
 BARS, HEIGHT = 500, 48
 """Bars of the picture, and its height in pixels."""
+CLOCK_STEPS = 1000
+"""Steps of the slider over a life, if it goes by time."""
 _TABS = frozenset(name for name, _ in TABS)
 
 
@@ -38,6 +41,13 @@ class JumpParameters(msgspec.Struct, frozen=True, rename={"origin": "from"}):
     ]  # fmt: skip
     page: str = ""
     """Page of the agent to show there: one of its tabs, or the page of a memory block."""
+
+
+class PictureParameters(msgspec.Struct, frozen=True):
+    """Parameters of the picture of a life."""
+
+    scale: LifeScale = "events"
+    """Measure of equal widths: as many events, or as much time."""
 
 
 class LifePages(NamedTuple):
@@ -64,18 +74,19 @@ def life_pages(cache: LifeCache) -> LifePages:
 
     async def show_picture(call: HttpCall) -> Response:
         """Draw the density of an agent's life."""
+        query: PictureParameters = call.query
         life = await life_of(call)
-        etag = f'"{life.last}"'
+        etag = f'"{life.last}-{query.scale}"'
         headers = {**HEADERS, "ETag": etag}
         if call.request.headers.get("if-none-match") == etag:
             return Response(status_code=304, headers=headers)
-        return Response(drawn(life), headers=headers, media_type="image/svg+xml")
+        return Response(drawn(life, query.scale), headers=headers, media_type="image/svg+xml")
 
     async def show_outline(call: HttpCall) -> Response:
-        """Return the landmarks of an agent's life, for the slider."""
+        """Return the landmarks of an agent's life for the slider, and the events by the clock."""
         life = await life_of(call)
         points = {str(name): life.points[name].tolist() for name in LANDMARKS}
-        return JsonResponse({"head": life.last, **points})
+        return JsonResponse({"head": life.last, "clock": life.clock(CLOCK_STEPS), **points})
 
     async def jump(call: HttpCall) -> Response:
         """Go to the landmark of a page at which the landmark is; stay where there is none."""
@@ -105,11 +116,11 @@ def landing(life: AgentLife, origin: int, to: str) -> int:
     return here if found is None else found
 
 
-def drawn(life: AgentLife) -> bytes:
+def drawn(life: AgentLife, scale: LifeScale = "events") -> bytes:
     """Return the picture: a bar for each part of the life, as high as it has records (those of talk count threefold),
     and below it a mark for each part with an edit of memory, a summary or a failure.
     """
-    bars = life.bars(BARS)
+    bars = life.bars(BARS, scale)
     heights = [bar[TALK] + (sum(bar) - bar[TALK]) / 3 for bar in bars]
     tallest = max(heights, default=1) or 1
     inner = HEIGHT - 14

@@ -17,7 +17,7 @@ from everlog.interfaces.http.console import (
 from everlog.interfaces.http.console.agent_frame import MomentParameters
 from everlog.interfaces.http.console.agent_life import LifeCache
 from everlog.interfaces.http.console.agents_page import FleetGlance, FleetParameters, agents_page
-from everlog.interfaces.http.console.life_pages import JumpParameters, life_pages
+from everlog.interfaces.http.console.life_pages import JumpParameters, PictureParameters, life_pages
 from everlog.interfaces.http.console.page_response import redirect
 from everlog.interfaces.http.console.questions import approvals_page, compare_page, costs_page, search_page, words_page
 from everlog.interfaces.http.console.surface import PREFIX
@@ -73,7 +73,8 @@ def console_pages() -> RouteTable:
         shown(f"{AGENT_PAGE}/settings", settings_pages.show_settings, "Show settings on a page"),
         Route("POST", f"{AGENT_PAGE}/settings", settings_pages.save_settings, "Save settings from a form", "admin",
               query=MomentParameters, hidden=True, media=(HTML,), body_media=form_body.FORM),
-        shown(f"{AGENT_PAGE}/life.svg", lives.picture, "Draw the life of an agent", media="image/svg+xml"),
+        shown(f"{AGENT_PAGE}/life.svg", lives.picture, "Draw the life of an agent", PictureParameters,
+              "image/svg+xml"),
         shown(f"{AGENT_PAGE}/life.json", lives.outline, "List the landmarks of a life", media=JSON),
         shown(f"{AGENT_PAGE}/jump", lives.jump, "Jump to a landmark", JumpParameters),
         Route("GET", f"{PREFIX}/preferences", preferences_page.show_preferences, "Show the form of theme and time zone",

@@ -1,12 +1,16 @@
 """The console in a real browser: it travels, talks and signs in, with the keyboard, at any width, in both themes."""
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
 
 from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.ports.ports import Ports
+from everlog.actors.ports.real_clock import RealIds
 from everlog.interfaces.http.console.tilde_names import written
+from everlog.interfaces.testing.manual_clock import ManualClock
 from tests.interfaces.console.test_every_page import script
 from tests.support.cli.command_line import Script, says
 from tests.support.http.hostile_texts import HOSTILE
@@ -104,6 +108,53 @@ def test_travel_with_the_keyboard_alone(tmp_path: Path) -> None:
                 await page.reload()
                 assert await page.locator("#moment").inner_text() == before
                 assert await page.locator("#slider").get_attribute("aria-valuetext") == spoken
+
+    asyncio.run(main())
+
+
+def test_travel_by_the_clock(tmp_path: Path) -> None:
+    """By time, the slider has equal steps of the clock: the moment stays when the switch is used, a place between two
+    events shows the one before, the picture follows, landmarks are found, and the next page goes by time too.
+    """
+    path = browser_path()
+    clock = ManualClock(tick_us=1000)
+
+    async def main() -> None:
+        from playwright.async_api import expect
+
+        async with served(tmp_path, ports=Ports(clock=clock, ids=RealIds())) as server:
+            agent = await server.system.agent("sam")
+            for wait_s in (0, 10, 10, 980):
+                clock.skip(wait_s)
+                await agent.ask(f"After {wait_s}")
+            outline = (await server.client.get("/console/a/sam/life.json")).json()
+            early, late = outline["clock"][500], outline["head"]
+            assert outline["turn"][2] < early < outline["turn"][3] <= late
+            async with browser_page(path) as page:
+                await page.goto(f"{server.address}/console/a/sam?as_of={early}")
+                await page.select_option("#scale", "time")
+                slider = page.locator("#slider")
+                await expect(slider).to_have_attribute("max", "1000")
+                await expect(page.locator("#density")).to_have_attribute("src", re.compile("scale=time"))
+                assert await page.locator("#where").inner_text() == str(early)
+                at = int(await slider.input_value())
+                assert outline["clock"][at - 1] < early == outline["clock"][at]
+                await slider.focus()
+                await page.keyboard.press("End")
+                await expect(page).to_have_url(f"{server.address}/console/a/sam?as_of={late}")
+                await expect(page.locator(".talk")).to_contain_text("After 980")
+                await page.keyboard.press("ArrowLeft")
+                await expect(page).to_have_url(f"{server.address}/console/a/sam?as_of={early}")
+                await expect(page.locator(".talk")).not_to_contain_text("After 980")
+                assert await slider.input_value() == "999"
+                await page.keyboard.press("p")
+                await expect(page.locator("#where")).to_have_text(str(outline["turn"][2]))
+                await page.goto(f"{server.address}/console/a/sam/memory?as_of={early}")
+                await expect(page.locator("#scale")).to_have_value("time")
+                await expect(slider).to_have_attribute("max", "1000")
+                await page.select_option("#scale", "events")
+                await expect(slider).to_have_attribute("max", str(late))
+                assert await slider.input_value() == str(early)
 
     asyncio.run(main())
 

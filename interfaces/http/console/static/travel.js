@@ -41,7 +41,7 @@ export function landing(life, seq, to) {
 function start() {
   const path = time.dataset.path;
   const page = time.dataset.page;
-  const state = { shown: Number(slider.value), wanted: Number(slider.value), loading: null, rest: 0, playing: 0, life: null, written: 0, live: null, last: Number(time.dataset.head) };
+  const state = { clock: null, shown: Number(slider.value), wanted: Number(slider.value), loading: null, rest: 0, playing: 0, life: null, written: 0, live: null, last: Number(time.dataset.head) };
 
   const address = (seq) => `${path}${page ? `/${page}` : ""}?as_of=${seq}`;
 
@@ -60,7 +60,28 @@ function start() {
 
   function number() {
     const where = document.getElementById("where");
-    if (where) where.textContent = Number(slider.value).toLocaleString("en");
+    if (where) where.textContent = state.wanted.toLocaleString("en");
+  }
+
+  /** Return the seq at a place of the slider. By time, the slider has equal steps of the clock. */
+  const seqAt = (value) => (state.clock ? state.clock[value] : value);
+
+  /** Return the place of the slider for a seq: by time, the first step of the clock at which the event had happened. */
+  const placeOf = (seq) => (state.clock ? Math.min(place(state.clock, seq - 1) + 1, state.clock.length - 1) : seq);
+
+  /** Let the slider go by events or by time. The moment stays. */
+  async function scale(wanted) {
+    stop();
+    const known = wanted === "time" ? await life() : null;
+    state.clock = known ? known.clock : null;
+    const by = state.clock ? "time" : "events";
+    document.getElementById("scale").value = by;
+    slider.min = state.clock ? "0" : "1";
+    slider.max = String(state.clock ? state.clock.length - 1 : Number(time.dataset.head));
+    slider.value = String(placeOf(state.wanted));
+    const density = document.getElementById("density");
+    density.src = `${path}/life.svg?head=${time.dataset.head}&scale=${by}`;
+    remember(by);
   }
 
   /** Show the page of the moment that is wanted. One request runs; an older one is ended. */
@@ -92,9 +113,10 @@ function start() {
     }
   }
 
-  function go(seq) {
+  /** Go to an event. `at`: where the slider is, if it is somewhere between the places of events. */
+  function go(seq, at = placeOf(seq)) {
     state.wanted = seq;
-    slider.value = String(seq);
+    slider.value = String(at);
     number();
     clearTimeout(state.rest);
     state.rest = setTimeout(visit, REST_MS);
@@ -115,22 +137,26 @@ function start() {
     button.textContent = "Pause";
     button.setAttribute("aria-pressed", "true");
     state.playing = setInterval(() => {
-      const next = Math.min(Number(slider.max), Number(slider.value) + Math.max(1, speed / 4));
+      const end = Number(slider.max);
+      let next = Math.min(end, Math.round(Number(slider.value) + Math.max(1, speed / 4)));
+      while (next < end && seqAt(next) === state.wanted) next += 1; // time in which nothing happened
       if (next <= Number(slider.value)) return stop();
-      if (state.wanted === state.shown) go(Math.round(next));
+      if (state.wanted === state.shown) go(seqAt(next), next);
     }, Math.max(120, STEP_MS / speed));
   }
 
   async function jump(to) {
     stop();
     const known = await life();
-    if (known) go(landing(known, Number(slider.value), to));
+    if (known) go(landing(known, state.wanted, to));
   }
 
   slider.addEventListener("input", () => {
     stop();
-    go(Number(slider.value));
+    const seq = seqAt(Number(slider.value));
+    if (seq !== state.wanted) go(seq, Number(slider.value)); // by time, nothing happens between some steps
   });
+  slider.form.addEventListener("submit", (event) => event.preventDefault()); // by time its value is no event
   time.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target !== slider) return;
     if (event.key === " ") play();
@@ -152,6 +178,7 @@ function start() {
   document.getElementById("play").hidden = false;
   document.getElementById("play-button").addEventListener("click", play);
   document.getElementById("speed").addEventListener("change", stop);
+  document.getElementById("scale").addEventListener("change", (event) => scale(event.target.value));
 
   /** Count what is written while the page is looked at. The log is the buffer: a page that was hidden asks for what
    * came after the last record that it knows. */
@@ -175,6 +202,25 @@ function start() {
 
   // The slider keeps its place when the browser restores a page.
   if (Number(slider.value) !== Number(slider.getAttribute("value"))) slider.value = slider.getAttribute("value");
+  if (remembered() === "time") scale("time");
+  else document.getElementById("scale").value = "events";
+}
+
+/** Keep the scale of the slider for the other pages of this tab. A browser may refuse to keep anything. */
+function remember(scale) {
+  try {
+    sessionStorage.setItem("scale", scale);
+  } catch {
+    // The next page goes by events again.
+  }
+}
+
+function remembered() {
+  try {
+    return sessionStorage.getItem("scale");
+  } catch {
+    return null;
+  }
 }
 
 async function copy(link) {
