@@ -85,6 +85,8 @@ class AgentView:
 
         `since`: seq of the first record that matters to the caller: rows of earlier records may be missing.
         """
+        if as_of is not None and as_of < self.seq and not self.is_resumed:
+            return self.projections.rows(name, self.agent_id, as_of)  # it has all records: no other engine is needed
         view = self.at(as_of)
         if view.is_resumed and name in READ_KINDS:
             with self._engines.engine(self.agent_id) as engine:

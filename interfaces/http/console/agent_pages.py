@@ -100,7 +100,7 @@ def blocks_at(view: AgentView, frame: AgentFrame) -> list[ShownBlock]:
     """Return core memory: first the blocks that the turn of the moment changed, with what it changed."""
     rows = show_commands.block_rows(view)
     changed = {row["label"] for row in rows if frame.turn and row["seq"] >= frame.turn_began}
-    before = view.at(frame.turn_began - 1).rows("core_memory") if changed and frame.turn_began > 1 else []
+    before = view.rows("core_memory", frame.turn_began - 1) if changed and frame.turn_began > 1 else []
     values = {row["label"]: row["value"] for row in before}
     shown = []
     for row in rows:
