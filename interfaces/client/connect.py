@@ -20,7 +20,7 @@ from everlog.interfaces.client.remote_runtime import RemoteRuntime
 from everlog.interfaces.client.remote_system import RemoteSystem
 from everlog.interfaces.client.server_address import ServerAddress, WireRequest
 from everlog.interfaces.client.server_channel import BlockingChannel, ServerChannel
-from everlog.interfaces.wire.agents import AgentPage
+from everlog.interfaces.wire.jobs import JobList
 
 
 @asynccontextmanager
@@ -59,7 +59,7 @@ async def connected(
     chance: Callable[[], float] = chance,
 ) -> AsyncIterator[RemoteSystem]:
     """Connect to a server while the block runs, with copies of agents that outlive the block."""
-    await ports.aside(mirror.channel.call, _FIRST, AgentPage)  # a wrong address or key is found at once
+    await ports.aside(mirror.channel.call, _FIRST, JobList)  # a wrong address or key is found at once
     runtime = RemoteRuntime(ServerChannel(address, ports, chance), ports)
     try:
         yield RemoteSystem(runtime, mirror, ports, placement=placement)
@@ -67,7 +67,8 @@ async def connected(
         await runtime.close()
 
 
-_FIRST = WireRequest("GET", "/agents", query=[("limit", "1")])
+_FIRST = WireRequest("GET", "/jobs", query=[("limit", "1")])
+"""First request: one that needs a key and little work. A listing of agents reads all of them, however few it shows."""
 
 
 @asynccontextmanager

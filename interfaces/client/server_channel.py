@@ -4,6 +4,7 @@ Every request that changes something has an id, by which the server knows a repe
 is sent again, and done once.
 """
 
+import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -188,7 +189,15 @@ def _options(address: ServerAddress) -> dict[str, Any]:
         "timeout": httpx2.Timeout(ANSWER_S, connect=CONNECT_S),
         "follow_redirects": False,  # another server would get the key
         "trust_env": not address.is_loopback,  # no proxy stands between programs of one machine
+        "verify": _trust(address),
     }
+
+
+def _trust(address: ServerAddress) -> ssl.SSLContext | bool:
+    """Return what certificates are checked against. For http:// it is a context that trusts nobody: to read the
+    certificates of the machine takes 50 ms, twice in each command, and nothing would be checked with them.
+    """
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if address.url.startswith("http:") else True
 
 
 def _arguments(request: WireRequest) -> dict[str, Any]:

@@ -9,6 +9,15 @@ from tests.support.cli.command_line import Line, Made
 from tests.support.http.served_line import served_line
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With `--served`, keep the tests of the command line only: the others would do the same again."""
+    if not config.getoption("--served"):
+        return
+    kept = [item for item in items if "cli" in getattr(item, "fixturenames", ())]
+    config.hook.pytest_deselected(items=[item for item in items if "cli" not in getattr(item, "fixturenames", ())])
+    items[:] = kept
+
+
 @pytest.fixture
 def cli(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest

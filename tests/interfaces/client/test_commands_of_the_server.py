@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from everlog.interfaces.client import mirror_store
+from everlog.interfaces.http.native import agents
 from tests.support.cli.command_line import Line, says
 from tests.support.http.served_line import ServedLine, served_line
 
@@ -27,6 +28,13 @@ def line(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
 def no_download(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a download of an agent fail the test."""
     monkeypatch.setattr(mirror_store, "export_request", lambda *_: pytest.fail("an agent was downloaded"))
+
+
+def test_a_message_needs_no_listing_of_the_agents(line: ServedLine, monkeypatch: pytest.MonkeyPatch):
+    """A command about one agent does not make the server read all of them."""
+    monkeypatch.setattr(agents, "list_agents", lambda *_, **__: pytest.fail("all agents were listed"))
+    assert "Indeed." in line.ok("send", "sam", "Hello again")
+    assert "Hello again" in line.ok("events", "sam")
 
 
 def on_a_copy(line: ServedLine, folder: Path) -> Line:

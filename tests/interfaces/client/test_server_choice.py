@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from everlog.interfaces.cli.command_parser import COMMANDS
+from everlog.interfaces.client.server_address import ServerAddress
+from everlog.interfaces.client.server_channel import BlockingChannel
 from everlog.interfaces.common.server_choice import FILES_ONLY, WITHOUT_STORE, key_in
 from tests.support.http.served_line import ServedLine, served_line
 
@@ -51,6 +53,14 @@ def test_the_variable_chooses_the_server_and_a_store_comes_before_it(line: Serve
     assert main(["--store", "x", "--server", line.address, "memory", "sam"], world=line.world) == 2
     assert main(["keys", "list"], world=line.world) == 1
     assert main(["completion", "bash"], world=line.world) == 0
+
+
+def test_certificates_are_read_for_encrypted_connections_only(monkeypatch: pytest.MonkeyPatch):
+    """An http:// address needs none, so that a command does not wait for them; an https:// address does."""
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/certificates.pem")
+    BlockingChannel(ServerAddress("http://store.example:8283")).close()
+    with pytest.raises(FileNotFoundError):
+        BlockingChannel(ServerAddress("https://store.example"))
 
 
 def test_options_of_the_process_of_the_agents_are_refused(line: ServedLine, tmp_path: Path):
