@@ -19,7 +19,7 @@ from everlog.interfaces.client.remote_figures import agent_pages
 from everlog.interfaces.client.remote_files import export_request
 from everlog.interfaces.client.server_address import WireRequest, is_missing, path_of
 from everlog.interfaces.client.server_channel import BlockingChannel
-from everlog.interfaces.wire.agents import AgentRow
+from everlog.interfaces.wire.agents import AgentRow, AgentShape
 from everlog.interfaces.wire.memory import RecordPage
 from everlog.projections import DERIVER
 from everlog.store import ExportedStream, FileLog, FileStore, Log, LogReader, States, name_of
@@ -51,7 +51,7 @@ class MirrorStore(FileStore):
         self._fetching = False
         self._take_in, self.restore = self.restore, self._refuse
         self.begin_move = self._refuse
-        self._names = _MirrorAliases(self._refuse)
+        self._names = _MirrorAliases(self.channel, self._refuse)
         self.aliases = self._names  # type: ignore[assignment]
         self._read, self._states, self._groups = self.reader, self.states, self.reader_groups
         self._placed, self._all_partitions, self._all_assigned = self.partition_of, self.partitions, self.assigned
@@ -214,7 +214,8 @@ class MirrorStore(FileStore):
 class _MirrorAliases:
     """Names of the copies, as the server has told them; the server gives names."""
 
-    def __init__(self, refuse: Callable[..., NoReturn]) -> None:
+    def __init__(self, channel: BlockingChannel, refuse: Callable[..., NoReturn]) -> None:
+        self._channel = channel
         self.names: dict[str, str] = {}
         """Newest name of each agent, by stream."""
         self.give = refuse
@@ -224,8 +225,8 @@ class _MirrorAliases:
         return {stream: name for stream, name in self.names.items() if name != stream}
 
     def of(self, agent_id: str) -> list[str]:
-        """Return the names that were given to an agent."""
-        return [name for name in (self.shown().get(agent_id),) if name is not None]
+        """Return the other names of an agent, oldest first, as the server says them now. Raises UnknownAgent."""
+        return list(self._channel.call(WireRequest("GET", f"/agents{path_of(agent_id)}"), AgentShape).names)
 
     def faults(self) -> Iterator[str]:
         """Yield nothing: the files of names are on the server."""

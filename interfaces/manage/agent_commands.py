@@ -81,11 +81,10 @@ def rename(args: Namespace, world: CommandEnvironment) -> int:
     if server_of(args) is None:
         alias = store.aliases.give(args.name, args.new, world.clock.now())
         agent, called = alias.agent_id, alias.name
-        names = [name for name in store.aliases.of(agent) if name != agent]
     else:
         asyncio.run(_rename(args, world))
         agent, called = store.stream_of(args.new), name_of(args.new)
-        names = [called] if called != agent else []
+    names = [name for name in store.aliases.of(agent) if name != agent]
     if args.json:
         print(json_shapes.line({"agent": agent, "name": called, "names": names}))
         return 0

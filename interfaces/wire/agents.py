@@ -103,6 +103,8 @@ class AgentShape(msgspec.Struct, frozen=True, kw_only=True):
     settings: Mapping[str, Any]
     """Empty if the configuration was erased."""
     functions: Sequence[str]
+    names: Sequence[str] = ()
+    """Other names that the agent has today, the oldest first."""
 
 
 class MomentQuery(msgspec.Struct, frozen=True):

@@ -91,11 +91,13 @@ async def show(call: HttpCall) -> AgentShape:
             config: AgentConfigured | None = (await view.context()).config
         except BadInput:  # its configuration was erased: the next command configures it again
             config = None
+        given = await call.service.ports.aside(call.service.system.store.aliases.of, view.agent_id)
         return AgentShape(
             agent=call.shown(view.agent_id), as_of=view.seq, head=view.head, messages=messages, memories=memories,
             turn=standing["turn"], waiting=len(await view.rows("open_turns")), deleted=bool(standing["deleted"]),
             settings={} if config is None else _shown_settings(config),
             functions=[] if config is None else [function.name for function in config.functions],
+            names=[call.shown(name) for name in given if name != view.agent_id],
         )  # fmt: skip
 
 

@@ -60,7 +60,7 @@ def export(args: Namespace, world: CommandEnvironment) -> int:
     left = _missing_sources(contents)
     if left:
         print(escape_line(f"Not in the file: documents of {', '.join(left)}. --with-sources includes them."))
-    given = store_of(args, world).aliases.of(name)
+    given = [other for other in store_of(args, world).aliases.of(name) if other != name]
     if given:
         print(escape_line(f"Not in the file: the names {', '.join(given)}. A restored agent is called {name}."))
     return 0

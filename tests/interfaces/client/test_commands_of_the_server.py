@@ -74,6 +74,14 @@ def test_a_pattern_deletes_forks_before_their_parents(line: ServedLine, monkeypa
     assert line.json("agents") == []
 
 
+def test_all_names_of_an_agent_are_told(line: ServedLine, tmp_path: Path):
+    """A rename tells the names that were given before, and an export those that are not in its file."""
+    line.ok("rename", "sam", "samuel")
+    assert line.json("rename", "samuel", "sammy") == {"agent": "sam", "name": "sammy", "names": ["samuel", "sammy"]}
+    told = line.ok("export", "sammy", str(tmp_path / "sam.everlog"))
+    assert "Not in the file: the names samuel, sammy. A restored agent is called sam." in told
+
+
 def test_an_agent_is_verified_where_it_is(line: ServedLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """The proof of one agent, and of all, is that of the store; so is the page for people."""
     local = on_a_copy(line, tmp_path / "copy")

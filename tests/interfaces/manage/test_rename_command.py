@@ -79,6 +79,8 @@ def test_an_export_says_that_it_has_no_given_names(sam: Line, tmp_path: Path) ->
     """
     file = tmp_path / "sam.everlog"
     assert "Not in the file: the names samuel. A restored agent is called sam." in sam.ok("export", "samuel", str(file))
+    sam.ok("rename", "samuel", "sam")
+    assert "the names samuel. A" in sam.ok("export", "sam", str(file), "--force")
     other = Line(tmp_path / "other", sam._capsys)
     other.ok("restore", str(file))
     assert [row["name"] for row in other.json("agents")] == ["sam"]
