@@ -10,6 +10,8 @@ class ServerEvent(NamedTuple):
     kind: str
     data: bytes
     """JSON text."""
+    id: str = ""
+    """Position after the event, of a stream that has such positions."""
 
 
 class EventDecoder:
@@ -32,11 +34,13 @@ class EventDecoder:
 
 def _event(text: bytes) -> ServerEvent | None:
     """Return the event of some lines; None for a comment, or a line that only says when to come back."""
-    kind, data = b"message", None
+    kind, data, id = b"message", None, b""
     for line in text.split(b"\n"):
         name, _, value = line.partition(b": ")
         if name == b"event":
             kind = value
         elif name == b"data":
             data = value if data is None else data + b"\n" + value
-    return None if data is None else ServerEvent(kind.decode(errors="replace"), data)
+        elif name == b"id":
+            id = value
+    return None if data is None else ServerEvent(kind.decode(errors="replace"), data, id.decode(errors="replace"))

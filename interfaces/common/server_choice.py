@@ -8,7 +8,7 @@ agents of the server instead of those of a folder.
 
 import os
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import cached_property
 from pathlib import Path
@@ -18,10 +18,12 @@ from everlog.events import BadInput, UsageError
 
 if TYPE_CHECKING:
     from everlog.actors.erasure.store_eraser import Eraser
+    from everlog.actors.feed.store_feed import FeedFilter
     from everlog.actors.ports.ports import Ports
     from everlog.actors.reports.fleet_listing import FleetListing
     from everlog.actors.runtime import Placement
     from everlog.interfaces.client.mirror_store import MirrorStore
+    from everlog.interfaces.client.feed_part import FeedPart
     from everlog.interfaces.client.remote_documents import RemoteBlockService, RemoteSources
     from everlog.interfaces.client.remote_system import RemoteSystem
     from everlog.interfaces.client.server_channel import BlockingChannel
@@ -134,6 +136,12 @@ class ChosenServer:
 
         body = VerifyBody(sample=sample, seed=seed)
         return finished(self.channel, WireRequest("POST", f"/agents{path_of(name)}/verify", body, self._new_id()))
+
+    def feed(self, after: str, wanted: "FeedFilter") -> "AsyncGenerator[FeedPart]":
+        """Return the feed of the server after a position, for ever; see `read_feed`."""
+        from everlog.interfaces.client.remote_feed import read_feed
+
+        return read_feed(self._address, after, wanted, self._ports)
 
     def eraser(self) -> "Eraser":
         """Return the erasures in the store of the server."""

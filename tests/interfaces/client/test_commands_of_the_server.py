@@ -1,11 +1,15 @@
 """Commands with --server that the server itself carries out: their output is that of the same command on the store."""
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
+from everlog.actors.feed.store_feed import FeedReader
+from everlog.events import ClusterError
 from everlog.interfaces.client import mirror_store
+from everlog.interfaces.client.server_channel import Patience
 from everlog.interfaces.http.native import agents
 from tests.support.cli.command_line import Line, says
 from tests.support.http.served_line import ServedLine, served_line
@@ -72,6 +76,31 @@ def test_a_pattern_deletes_forks_before_their_parents(line: ServedLine, monkeypa
     no_download(monkeypatch)
     assert line.json("delete", "*", "--yes")["deleted"] == ["fleet-kid", "fleet-1", "fleet-2", "sam"]
     assert line.json("agents") == []
+
+
+def test_records_are_followed_on_the_server(line: ServedLine, monkeypatch: pytest.MonkeyPatch):
+    """`follow` prints the records of the server as they are, once each, and goes on after the position that it told."""
+
+    async def ctrl_c(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    async def over(*_: object) -> None:
+        raise ClusterError("The test has read everything.")
+
+    def followed(*words: str) -> tuple[list[object], str]:
+        code, out, err = line("follow", "--json", *words)
+        assert code == 130
+        return [json.loads(text) for text in out.splitlines()], err.rpartition("--resume ")[2].split()[0]
+
+    monkeypatch.setattr(FeedReader, "wait", over)  # the server has no more records, and its stream ends
+    monkeypatch.setattr(Patience, "wait", ctrl_c)
+    records, token = followed("sam", "--resume", "start")
+    assert records == line.lines("events", "sam")
+    line.ok("send", "sam", "Hello again")
+    later, token = followed("sam", "--type", "user_message", "--resume", token)
+    assert [record["text"] for record in later] == ["Hello again"]
+    assert followed("--resume", token)[0] == followed()[0] == []
+    assert "is no position of a feed" in line.fails("follow", "--resume", "yesterday")
 
 
 def test_all_names_of_an_agent_are_told(line: ServedLine, tmp_path: Path):

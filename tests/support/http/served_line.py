@@ -28,11 +28,14 @@ class ServedLine(Line):
 
     name = "script"
 
-    def __init__(self, root: Path, capsys: pytest.CaptureFixture[str], *, beside: bool) -> None:
+    def __init__(
+        self, root: Path, capsys: pytest.CaptureFixture[str], *, beside: bool, runtime: str = "local"
+    ) -> None:
         """`beside`: commands that a server does not carry out are run on the store, while no server runs; and options
-        of the process of the agents are given to the server.
+        of the process of the agents are given to the server. `runtime`: where the agents run.
         """
         self._running = ExitStack()
+        self._runtime = runtime
         self._beside = beside
         self._options: dict[str, list[str]] = {}
         super().__init__(root, capsys)
@@ -91,8 +94,9 @@ class ServedLine(Line):
             shards = next(iter(map(int, self._options.get("--shards", ()))), None)
             url = next(iter(self._options.get("--base-url", ())), "")
             opening = served(
-                self._folder, self, ports=ports, idle_s=1000, timers=True, tools=tools, shards=shards, base_url=url
-            )
+                self._folder, self, ports=ports, real=self.real, runtime=self._runtime, idle_s=1000, timers=True,
+                tools=tools, shards=shards, base_url=url,
+            )  # fmt: skip
             self.address = self._running.enter_context(loop.holding(opening)).address
 
     def release(self) -> None:
@@ -116,9 +120,11 @@ def _is_beside(argv: tuple[str, ...]) -> bool:
 
 
 @contextmanager
-def served_line(root: Path, capsys: pytest.CaptureFixture[str], *, beside: bool = False) -> Iterator[ServedLine]:
-    """Return a command line with a server while the block runs. `beside`: see `ServedLine`."""
-    line = ServedLine(root, capsys, beside=beside)
+def served_line(
+    root: Path, capsys: pytest.CaptureFixture[str], *, beside: bool = False, runtime: str = "local"
+) -> Iterator[ServedLine]:
+    """Return a command line with a server while the block runs. `beside`, `runtime`: see `ServedLine`."""
+    line = ServedLine(root, capsys, beside=beside, runtime=runtime)
     try:
         yield line
     finally:

@@ -110,15 +110,18 @@ async def served(
     *,
     options: HttpOptions | None = None,
     ports: Ports | None = None,
+    real: bool = False,
     **open_options: Any,
 ) -> AsyncIterator[Served]:
-    """Serve the store in `root` while the block runs. `model`: answers the agents; None: a script without lines."""
+    """Serve the store in `root` while the block runs. `model`: answers the agents; None: a script without lines.
+
+    `real`: agents have the models of their settings, as they always do where they run on Ray.
+    """
     ports = ports or Ports(clock=RealClock(), ids=RealIds())
     stand_in = model or Script([])
-    services = ServiceOptions(models=lambda _name, _url: stand_in)
-    async with open_system(
-        root, runtime="local", services=services, ports=ports, exact_names=True, **{"timers": False, **open_options}
-    ) as system:
+    services = None if real else ServiceOptions(models=lambda _name, _url: stand_in)
+    opening = {"runtime": "local", "timers": False, **open_options}
+    async with open_system(root, services=services, ports=ports, exact_names=True, **opening) as system:
         service = HttpService(system, ports, options or HttpOptions(), secret=lambda: "s" * 43, chance=lambda: 0.5)
         async with serving(app_of(service, "test"), service, bound_socket("127.0.0.1", 0), print) as address:
             trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # nothing is encrypted: certificates take 50 ms to read
