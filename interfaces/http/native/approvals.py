@@ -16,6 +16,9 @@ SEQ_DIGITS_MAX = 18
 async def show_approvals(call: HttpCall) -> ApprovalPage:
     """List the calls that wait for an approval, of all agents or of one."""
     query: ApprovalQuery = call.query
+    if query.agent:  # a wrong name is an error, and no empty list
+        store = call.service.system.store
+        await call.service.ports.aside(store.reader, store.stream_of(call.names.inner(query.agent)))
     listed = partial(list_approvals, decided=query.decided)
     rows = await over_fleet(call, lambda views, _position, _run: listed(views), agent=query.agent)
     return ApprovalPage(approvals=[shape_of(row, row["agent_id"]) for row in rows])

@@ -54,6 +54,8 @@ def test_a_call_is_decided_once_and_by_a_key_that_may(tmp_path: Path) -> None:
             assert refused["code"] == "already-decided"
             (done,) = (await server.call("GET", "/approvals?decided=true&agent=sam", headers=reader))["approvals"]
             assert (done["decision"], done["reason"]) == ("approved", "Yes.")
+            await server.call("GET", "/approvals?agent=ann", headers=reader, status=404)
+            await server.call("GET", "/approvals?agent=sam", headers=server.key(tenant="beta"), status=404)
             assert done["decided_by"]
 
     asyncio.run(main())

@@ -173,6 +173,7 @@ def test_an_id_of_the_future_is_refused(cli: Line):
     cli.ok("send", "sam", "hello", "--id", uuid7(cli.clock.at + 80_000_000_000, 1))
 
 
+@pytest.mark.beside_store("a log is taken over where it is")
 def test_a_fenced_command_names_the_agent(cli: Line):
     """The error names the agent, not only its partition."""
     cli.ok("create", "sam")
