@@ -59,8 +59,8 @@ that everlog ships; `everlog sql "FROM prices"` lists them."""
 _FOLLOW = """\
 Runs until Ctrl-C, and then prints on stderr how to continue after the last
 record that was shown. Each record is shown once, in the order of its agent's
-log; records of sources and shared blocks too. Reads the store directly: no
-server is needed."""
+log; records of sources and shared blocks too. Reads the store directly; with
+--server, the feed of the server."""
 AGENT_SORTS = ("agent", "events", "messages", "turns", "last_active")
 PRESSURE_SORTS = ("agent", "used", "tokens", "window", "summaries")
 COST_SORTS = ("agent", "cost", "tokens", "calls")

@@ -34,7 +34,7 @@ class EventDecoder:
 
 def _event(text: bytes) -> ServerEvent | None:
     """Return the event of some lines; None for a comment, or a line that only says when to come back."""
-    kind, data, id = b"message", None, b""
+    kind, data, position = b"message", None, b""
     for line in text.split(b"\n"):
         name, _, value = line.partition(b": ")
         if name == b"event":
@@ -42,5 +42,7 @@ def _event(text: bytes) -> ServerEvent | None:
         elif name == b"data":
             data = value if data is None else data + b"\n" + value
         elif name == b"id":
-            id = value
-    return None if data is None else ServerEvent(kind.decode(errors="replace"), data, id.decode(errors="replace"))
+            position = value
+    if data is None:
+        return None
+    return ServerEvent(kind.decode(errors="replace"), data, position.decode(errors="replace"))

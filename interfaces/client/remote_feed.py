@@ -15,9 +15,7 @@ from everlog.interfaces.wire.problems import Problem
 from everlog.interfaces.wire.records import record_of
 
 
-async def read_feed(
-    address: ServerAddress, after: str, wanted: FeedFilter, ports: Ports
-) -> AsyncGenerator[FeedPart]:
+async def read_feed(address: ServerAddress, after: str, wanted: FeedFilter, ports: Ports) -> AsyncGenerator[FeedPart]:
     """Yield the parts of the feed after a position, for ever, each record once.
 
     Raises the error that the server answers, and ClusterError if there has been no server for PATIENCE_S.

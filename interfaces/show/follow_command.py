@@ -63,9 +63,7 @@ def follow(args: Namespace, world: CommandEnvironment) -> int:
     return 0
 
 
-async def _portions(
-    args: Namespace, world: CommandEnvironment, wanted: FeedFilter
-) -> AsyncGenerator[FeedPart]:
+async def _portions(args: Namespace, world: CommandEnvironment, wanted: FeedFilter) -> AsyncGenerator[FeedPart]:
     """Yield the feed of the store, each part with the position after it."""
     feed = StoreFeed(store_of(args, world), Ports(clock=world.clock, ids=world.ids))
     async with feed.reader(feed.parse(args.resume or NOW), wanted) as reader:

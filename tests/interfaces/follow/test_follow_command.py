@@ -8,6 +8,8 @@ import pytest
 from everlog.actors.feed.store_feed import FeedReader
 from tests.support.cli.command_line import Line, says
 
+pytestmark = pytest.mark.beside_store("Ctrl-C comes when the reader of the store waits, which runs in the server")
+
 
 @pytest.fixture(autouse=True)
 def ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,8 @@ import pytest
 
 from tests.support.cli.command_line import Line, completion, says
 
+pytestmark = pytest.mark.beside_store("what is granted belongs to the process that runs the agents")
+
 
 def reading(name: str = "a.txt") -> str:
     """Return a reply that reads the first line of a file."""

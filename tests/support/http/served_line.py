@@ -28,9 +28,7 @@ class ServedLine(Line):
 
     name = "script"
 
-    def __init__(
-        self, root: Path, capsys: pytest.CaptureFixture[str], *, beside: bool, runtime: str = "local"
-    ) -> None:
+    def __init__(self, root: Path, capsys: pytest.CaptureFixture[str], *, beside: bool, runtime: str = "local") -> None:
         """`beside`: commands that a server does not carry out are run on the store, while no server runs; and options
         of the process of the agents are given to the server. `runtime`: where the agents run.
         """
