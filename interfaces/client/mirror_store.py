@@ -22,9 +22,12 @@ from everlog.interfaces.client.server_channel import BlockingChannel
 from everlog.interfaces.wire.agents import AgentRow, AgentShape
 from everlog.interfaces.wire.memory import RecordPage
 from everlog.projections import DERIVER
-from everlog.store import ExportedStream, FileLog, FileStore, Log, LogReader, States, name_of
+from everlog.store import ExportedStream, ExportHeader, FileLog, FileStore, Log, LogReader, States, name_of
 from everlog.store.backup.export_file import ExportReader
 from everlog.store.streams.register import Register, RegisterScan
+
+FIRST = "{}@gen1"
+"""Name by which a server finds the first agent of a name that a later one has too."""
 
 
 class MirrorStore(FileStore):
@@ -115,11 +118,19 @@ class MirrorStore(FileStore):
         return dict(sorted(found.items()))
 
     def stream_of(self, name: str) -> str:
-        """Return the stream of the agent that the server calls `name`; the name itself if there is none."""
+        """Return the stream of the agent that the server calls `name`; the name itself if there is none.
+
+        Requests about the stream are sent with NAME@gen1 from now on, if that was given: its stream is NAME, and to the
+        server NAME means a later agent.
+        """
+        given = name_of(name)
         try:
-            return self.position(name).agent
+            stream = self.position(name).agent
         except UnknownAgent:
-            return name_of(name)
+            return given
+        if given == FIRST.format(stream):
+            self.channel.address.name_exactly(stream, given)
+        return stream
 
     def fetch_all(self) -> None:
         """Download what changed of every agent, for questions about all of them."""
@@ -133,15 +144,15 @@ class MirrorStore(FileStore):
         Raises UnknownAgent, and CorruptLog for records that do not fit their chain.
         """
         with self._lock:
-            at = self.position(stream).as_of if head is None else head
+            at = self._found(stream).as_of if head is None else head
             copy = self._copies.get(stream)
             if copy is not None and copy.to_seq >= at:
                 return
             self._folders += 1  # ancestors are fetched in between, each into a file of its own
             path = Path(self._temporary.name) / f"export{self._folders}"
-            self._download(stream, path)
-            with closing(ExportReader(path)) as export:
-                contents = export.contents
+            contents = self._download(stream, path)
+            if contents.own.agent_id != stream:
+                contents = self._download(FIRST.format(stream), path)
             if any(self._is_stale(each) for each in contents.streams):
                 self._begin()  # records were erased on the server: nothing may be left of them here
             self._fetching = True
@@ -157,10 +168,17 @@ class MirrorStore(FileStore):
                 path.unlink(missing_ok=True)
             self._copies[contents.agent_id] = contents.own
 
-    def _download(self, stream: str, path: Path) -> None:
+    def _found(self, stream: str) -> RecordPage:
+        """Return the head of a stream, whose name a later agent may have."""
+        page = self.position(stream)
+        return page if page.agent == stream else self.position(FIRST.format(stream))
+
+    def _download(self, name: str, path: Path) -> ExportHeader:
         with path.open("wb") as file:
-            for part in self.channel.parts_of(export_request(stream)):
+            for part in self.channel.parts_of(export_request(name)):
                 file.write(part)
+        with closing(ExportReader(path)) as export:
+            return export.contents
 
     def _is_stale(self, now: ExportedStream) -> bool:
         copy = self._copies.get(now.agent_id)

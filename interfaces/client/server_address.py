@@ -22,7 +22,7 @@ LATER = ("too-many-requests", "too-many-streams", "too-slow")
 class ServerAddress:
     """A server, and the key that it is asked with."""
 
-    __slots__ = ("_key", "is_loopback", "url")
+    __slots__ = ("_exact", "_key", "is_loopback", "url")
 
     def __init__(self, url: str, key: str | None = None) -> None:
         """`url`: such as http://127.0.0.1:8283. Raises BadInput for one that is no address of a server."""
@@ -32,6 +32,18 @@ class ServerAddress:
         if key and not (key.isascii() and key.isprintable() and " " not in key):
             raise BadInput("The key of the server is not one: it has characters that no key has.")
         self._key = key or ""
+        self._exact: dict[str, str] = {}
+
+    def name_exactly(self, stream: str, name: str) -> None:
+        """Send `name` in the paths of requests about a stream whose own name means another agent to the server."""
+        self._exact[f"/agents{path_of(stream)}"] = f"/agents{path_of(name)}"
+
+    def path(self, path: str) -> str:
+        """Return the path of a request, with the names of `name_exactly`."""
+        for own, exact in self._exact.items():
+            if path == own or path.startswith(f"{own}/"):
+                return exact + path.removeprefix(own)
+        return path
 
     def headers(self) -> dict[str, str]:
         """Return the headers of every request."""

@@ -85,7 +85,7 @@ class ServerChannel:
         patience = self.patience()
         while True:
             try:
-                answer = await self._client.request(**_arguments(request))
+                answer = await self._client.request(**_arguments(self.address, request))
             except httpx2.TransportError as error:
                 lost = self.address.unreachable(error)
                 if not repeats and not isinstance(error, httpx2.ConnectError):
@@ -103,7 +103,7 @@ class ServerChannel:
     async def events(self, request: WireRequest) -> AsyncIterator[AsyncIterator[ServerEvent]]:
         """Open a stream of events. Raises the error that the server answers, and StreamCut if there is no server."""
         try:
-            async with self._client.stream(**_arguments(request)) as answer:
+            async with self._client.stream(**_arguments(self.address, request)) as answer:
                 if not answer.is_success:
                     raise failure_of(answer.status_code, await answer.aread())
                 yield _decoded(answer)
@@ -145,7 +145,7 @@ class BlockingChannel:
         """Send a request, and return the bytes of its answer; see `call`."""
         for wait_s in (*PAUSES_S, 0.0):
             try:
-                answer = self._client.request(**_arguments(request))
+                answer = self._client.request(**_arguments(self.address, request))
             except httpx2.TransportError as error:
                 if not wait_s:
                     raise self.address.unreachable(error) from error
@@ -162,7 +162,7 @@ class BlockingChannel:
     def parts_of(self, request: WireRequest) -> Iterator[bytes]:
         """Send a request, and yield its answer in parts. Raises the error that the server answers, and ClusterError."""
         try:
-            with self._client.stream(**_arguments(request)) as answer:
+            with self._client.stream(**_arguments(self.address, request)) as answer:
                 if not answer.is_success:
                     raise failure_of(answer.status_code, answer.read())
                 yield from answer.iter_bytes()
@@ -200,10 +200,10 @@ def _trust(address: ServerAddress) -> ssl.SSLContext | bool:
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if address.url.startswith("http:") else True
 
 
-def _arguments(request: WireRequest) -> dict[str, Any]:
+def _arguments(address: ServerAddress, request: WireRequest) -> dict[str, Any]:
     arguments: dict[str, Any] = {
-        "method": request.method, "url": request.path, "headers": request.headers(), "content": request.data(),
-        "params": list(request.query) or None,
+        "method": request.method, "url": address.path(request.path), "headers": request.headers(),
+        "content": request.data(), "params": list(request.query) or None,
     }  # fmt: skip
     if request.streams:
         arguments["timeout"] = httpx2.Timeout(SILENCE_S, connect=CONNECT_S)

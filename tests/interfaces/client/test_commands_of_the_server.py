@@ -103,6 +103,26 @@ def test_records_are_followed_on_the_server(line: ServedLine, monkeypatch: pytes
     assert "is no position of a feed" in line.fails("follow", "--resume", "yesterday")
 
 
+def test_an_earlier_agent_of_a_name_is_meant_by_its_own(line: ServedLine):
+    """NAME@gen1 is the deleted agent, whose stream is called NAME, in what reads and in what changes it; NAME is the
+    agent that has the name now.
+    """
+    line.ok("send", "fleet-kid", "of the first kid")
+    line.ok("delete", "fleet-kid", "--yes")
+    line.ok("fork", "sam", "--new-name", "fleet-kid")
+    line.ok("send", "fleet-kid", "of the second kid")
+
+    def told(name: str) -> list[str]:
+        return [record["text"] for record in line.lines("events", name, "--type", "user_message")]
+
+    assert told("fleet-kid@gen1")[1:] == ["of the first kid"]
+    assert told("fleet-kid")[1:] == ["of the second kid"]
+    line.ok("erase", "fleet-kid@gen1", "--match", "kid", "--yes")
+    assert len(told("fleet-kid")) == 2
+    query = "SELECT count(*) FROM records WHERE contains(text, 'first kid')"
+    assert line.json("sql", query)["rows"] == [[0]]
+
+
 def test_all_names_of_an_agent_are_told(line: ServedLine, tmp_path: Path):
     """A rename tells the names that were given before, and an export those that are not in its file."""
     line.ok("rename", "sam", "samuel")
