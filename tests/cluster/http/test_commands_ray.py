@@ -85,8 +85,8 @@ PROMPT = (
 )
 READING = (
     "agents", "pressure", "show sam", "events sam", "context sam", "memory sam", "replay sam", "diff sam 4",
-    "rebuild sam", "verify sam", "sql 'SELECT agent_id, events FROM agents ORDER BY ALL'", "report --as-of 2999-01-01", "cost",
-    "models", "tools sam", "facts sam --json", "sources --json", "timers ann --json", "shared list",
+    "rebuild sam", "verify sam", "sql 'SELECT agent_id, events FROM agents ORDER BY ALL'", "report --as-of 2999-01-01",
+    "cost", "models", "tools sam", "facts sam --json", "sources --json", "timers ann --json", "shared list",
     "memories sam --json", "approvals --json --decided", "dataset sam --out @/data.jsonl --force",
     "traces sam --out @/traces.json --force",
 )  # fmt: skip
@@ -96,7 +96,7 @@ LIVES = (
     ("rename kid kit", "now called kit"),
     ("move ann --placement shared", "Moved ann"),
     ("export sam @/sam.everlog", "Exported [0-9]+ records of sam"),
-    ("erase kit --match Chad --yes", "rased"),
+    ("erase past --match Rust --yes", "rased"),
     ("delete kit --yes", "Deleted kid"),
     ("restore @/sam.everlog", "exist already"),
 )

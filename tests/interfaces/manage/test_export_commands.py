@@ -178,6 +178,7 @@ def test_an_unknown_agent_is_not_exported(cli: Line, tmp_path: Path):
     assert "--force" in cli.fails("export", "sam", str(tmp_path / "x.everlog"))
 
 
+@pytest.mark.beside_store("Ctrl-C is raised by the store, which the server has")
 def test_an_interruption_says_what_became_of_it(cli: Line, other: Line, tmp_path: Path, monkeypatch):
     """Ctrl-C during an export leaves no file; during a restore, the message says how to continue. The exit code
     is 130.

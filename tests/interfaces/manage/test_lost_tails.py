@@ -8,6 +8,8 @@ import pytest
 from everlog.store import partition_of, shard_of, stream_of, stream_of_block
 from tests.support.cli.command_line import Line
 
+pytestmark = pytest.mark.beside_store("the server has its own log of warnings")
+
 
 def folder_of(cli: Line, kind: str) -> Path:
     """Return the folder of the log that a kind of writer opens."""

@@ -10,6 +10,7 @@ def presets(cli: Line, *, shipped: bool) -> list[tuple[str, str]]:
     return [(row["kind"], row["preset"]) for row in cli.json("preset", "list") if row["shipped"] is shipped]
 
 
+@pytest.mark.beside_store("presets are files of a store")
 def test_a_persona_is_added_used_and_removed(cli: Line, tmp_path) -> None:
     """A new agent gets the text with its own name; removing the preset changes no agent."""
     (tmp_path / "pirate.txt").write_text("I am {{ agent }}, a pirate.\n")
