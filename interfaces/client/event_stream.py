@@ -1,7 +1,9 @@
 """Read server-sent events from the bytes of an answer, however they are cut. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+
+from everlog.events import EverlogError, Record
 
 
 class ServerEvent(NamedTuple):
@@ -12,6 +14,16 @@ class ServerEvent(NamedTuple):
     """JSON text."""
     id: str = ""
     """Position after the event, of a stream that has such positions."""
+
+
+class FeedPart(NamedTuple):
+    """Part of a feed as a command follows it: records, or the reason why a log cannot be read now."""
+
+    token: str = ""
+    """Position after this part; empty: as before."""
+    records: Sequence[Record] = ()
+    error: EverlogError | None = None
+    """Reason; the records follow when the log is mended."""
 
 
 class EventDecoder:

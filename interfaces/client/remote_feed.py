@@ -7,7 +7,7 @@ from everlog.actors.feed.store_feed import FeedFilter
 from everlog.actors.ports.ports import Ports
 from everlog.actors.ports.real_clock import chance
 from everlog.events import ClusterError, EverlogError
-from everlog.interfaces.client.feed_part import FeedPart
+from everlog.interfaces.client.event_stream import FeedPart
 from everlog.interfaces.client.server_address import ServerAddress, WireRequest, decoded, refusal_of
 from everlog.interfaces.client.server_channel import ServerChannel, StreamCut
 from everlog.interfaces.wire.feed import FeedRecords, FeedRequest

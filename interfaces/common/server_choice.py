@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from everlog.actors.ports.ports import Ports
     from everlog.actors.reports.fleet_listing import FleetListing
     from everlog.actors.runtime import Placement
-    from everlog.interfaces.client.feed_part import FeedPart
+    from everlog.interfaces.client.event_stream import FeedPart
     from everlog.interfaces.client.mirror_store import MirrorStore
     from everlog.interfaces.client.remote_documents import RemoteBlockService, RemoteSources
     from everlog.interfaces.client.remote_system import RemoteSystem

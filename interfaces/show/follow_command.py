@@ -13,7 +13,7 @@ from typing import Any
 from everlog.actors.feed.store_feed import NOW, FeedFilter, StoreFeed
 from everlog.actors.ports.ports import Ports
 from everlog.events import Record
-from everlog.interfaces.client.feed_part import FeedPart
+from everlog.interfaces.client.event_stream import FeedPart
 from everlog.interfaces.common.error_output import complain, escape_line
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.open_store import store_of
