@@ -194,8 +194,9 @@ def _options(address: ServerAddress) -> dict[str, Any]:
 
 
 def _trust(address: ServerAddress) -> ssl.SSLContext | bool:
-    """Return what certificates are checked against. For http:// it is a context that trusts nobody: to read the
-    certificates of the machine takes 50 ms, twice in each command, and nothing would be checked with them.
+    """Return the certificates that connections are checked against: none for http://.
+
+    To read those of the machine takes 50 ms, twice in each command, and nothing would be checked with them.
     """
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if address.url.startswith("http:") else True
 

@@ -79,7 +79,7 @@ def test_a_pattern_deletes_forks_before_their_parents(line: ServedLine, monkeypa
 
 
 def test_records_are_followed_on_the_server(line: ServedLine, monkeypatch: pytest.MonkeyPatch):
-    """`follow` prints the records of the server as they are, once each, and goes on after the position that it told."""
+    """`follow` prints the records of the server, once each, and continues after the position that it told."""
 
     async def ctrl_c(*_: object) -> None:
         raise KeyboardInterrupt
