@@ -15,12 +15,11 @@ from everlog.actors.prompt.context import Context, context_of, is_configured
 from everlog.events import AgentConfigured, BadInput, is_erased
 from everlog.events.lifecycle import FunctionRef
 from everlog.projections import HEAD, Projections, Row, activate
-from everlog.projections.engine_pool import EnginePool
-from everlog.projections.narrow_rows import READ_KINDS, narrow_rows
 from everlog.store import LogReader, typed
 
 if TYPE_CHECKING:
     from everlog.actors.memory.agent_search import AgentSearcher
+    from everlog.projections.engine_pool import EnginePool
 
 
 def schemas_in(rows: Iterable[Row]) -> dict[str, str]:
@@ -41,7 +40,7 @@ class AgentView:
         archive: ArchiveClient | None = None,
         projections: Projections | None = None,
         as_of: int | None = None,
-        engines: EnginePool | None = None,
+        engines: "EnginePool | None" = None,
     ) -> None:
         """`projections`: query engine for many agents, one after the other; None: one for this view alone, from
         `engines` if they are given.
@@ -60,7 +59,11 @@ class AgentView:
         self.seq = self.head.seq if as_of is None else as_of
         """Moment of the view: it shows the records up to this seq (inclusive)."""
         self._borrowed = projections is not None
-        self._engines = engines or EnginePool()
+        if engines is None:
+            from everlog.projections.engine_pool import EnginePool  # a host that answers opens no view
+
+            engines = EnginePool()
+        self._engines = engines
         self._is_open = True
         self.projections = projections or self._engines.take()
         self.is_resumed = activate(self.projections, reader, agent_id, as_of)
@@ -87,6 +90,8 @@ class AgentView:
         """
         if as_of is not None and as_of < self.seq and not self.is_resumed:
             return self.projections.rows(name, self.agent_id, as_of)  # it has all records: no other engine is needed
+        from everlog.projections.narrow_rows import READ_KINDS, narrow_rows
+
         view = self.at(as_of)
         if view.is_resumed and name in READ_KINDS:
             with self._engines.engine(self.agent_id) as engine:

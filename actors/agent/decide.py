@@ -22,7 +22,7 @@ from everlog.actors.ports.agent_constants import SEND_MESSAGE
 from everlog.actors.ports.function_call import Continuation
 from everlog.actors.prompt.context import Context
 from everlog.actors.prompt.message_format import PRESSURE_WARNING
-from everlog.actors.rules import approval_rules, questions
+from everlog.actors.rules import approval_rules
 from everlog.actors.rules.turn_rules import TurnRules
 from everlog.events import (
     ApprovalRequested,
@@ -158,6 +158,8 @@ class ReplyExecution:
 
     def asked(self, outside: ExternalCall, question: Question) -> None:
         """Record that the outside call asks a person: it ends here, and the decision of a person continues it."""
+        from everlog.actors.rules import questions  # few functions ask anything
+
         self._wait_for_person(self._waiting.pop(0))
         request = approval_rules.request(
             outside.call, outside.tool.name, self._context.config, self._function_memory.now
@@ -298,9 +300,9 @@ class ReplyExecution:
         """Take the answers of a person out of the arguments of an approved call that had asked for them."""
         if self.state is None:
             return None
-        answers = questions.answers_in(arguments)
-        arguments.pop(questions.ANSWERS, None)
-        return Continuation(answers, self.state)
+        from everlog.actors.rules.questions import take_answers
+
+        return Continuation(take_answers(arguments), self.state)
 
     def _held_back(self, call: Call, tool: Tool, bound: Mapping[str, Any]) -> bool:
         """Return True for a call that does not run now, after recording its result: the rules refuse it, it waits for

@@ -34,7 +34,6 @@ from everlog.actors.ports.ports import Ports
 from everlog.actors.prompt.context import Context
 from everlog.events import BadInput, UnknownAgent
 from everlog.projections import HEAD, Projections
-from everlog.projections.engine_pool import EnginePool
 from everlog.store import (
     Log,
     LogReader,
@@ -51,6 +50,7 @@ from everlog.store import (
 
 if TYPE_CHECKING:
     from everlog.actors.memory.agent_search import AgentSearcher
+    from everlog.projections.engine_pool import EnginePool
 
 __all__ = ["AgentServices", "AgentView", "LocalSystem", "ModelLookup"]
 
@@ -100,7 +100,7 @@ class LocalSystem:
         services: AgentServices = NO_SERVICES,
         enter: ActivationFactory | None = None,
         transform_tools: ToolTransform = dict,
-        engines: EnginePool | None = None,
+        engines: "EnginePool | None" = None,
     ) -> None:
         """`models`: None: those of `services`, else the real ones. `enter` activates an agent; None: each agent opens
         its own log. `transform_tools` changes the functions of agents, as a rerun does. `engines` lends views their

@@ -9,7 +9,6 @@ from typing import Literal
 import msgspec
 
 from everlog.actors.functions.tools import HEARTBEAT, Tool
-from everlog.actors.rules import questions
 from everlog.events import (
     AlreadyDecided,
     ApprovalDecided,
@@ -55,7 +54,9 @@ def decided(
     if decision.arguments:
         _check_arguments(request, decision.arguments, tools)
     if request.question is not None:
-        questions.check_answers(request.question, arguments)
+        from everlog.actors.rules.questions import check_answers  # few agents are asked anything
+
+        check_answers(request.question, arguments)
     return msgspec.structs.replace(
         _event(request, decision, "approved"), arguments=arguments, edited=arguments != request.arguments,
         always=decision.always,
@@ -126,7 +127,9 @@ def _check_arguments(request: ApprovalRequested, text: str, tools: Mapping[str, 
         raise BadInput(f"The arguments are a JSON object, not {text[:80]!r}. Nothing was decided.")
     found.pop(HEARTBEAT, None)
     if request.question is not None:
-        found.pop(questions.ANSWERS, None)
+        from everlog.actors.rules.questions import ANSWERS
+
+        found.pop(ANSWERS, None)
     if (tool := tools.get(request.name)) is not None:
         try:
             tool.bind(found)

@@ -49,9 +49,9 @@ def check_answers(question: Question, arguments: str) -> None:
             )
 
 
-def answers_in(arguments: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the answers of a call: the fields that a person filled in, by the names of the forms."""
-    found = arguments.get(ANSWERS, {})
+def take_answers(arguments: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Take the answers out of the arguments of a call: the fields that a person filled in, by the names of forms."""
+    found = arguments.pop(ANSWERS, {})
     return {name: {key: value for key, value in part.items() if value is not None} for name, part in found.items()}
 
 
