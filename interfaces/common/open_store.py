@@ -40,6 +40,13 @@ def store_of(args: Namespace, world: CommandEnvironment, *, create: bool = False
     return FileStore(root_of(args), world.clock.now)
 
 
+def refresh_copy(args: Namespace, agent_id: str) -> None:
+    """Download what an agent has got since it was read, if a server has it; a store that is here needs nothing."""
+    server = server_of(args)
+    if server is not None:
+        server.mirror.fetch(agent_id)
+
+
 def text_of(path: str) -> str:
     """Return the text of a file, without the line breaks at its end. Raises BadInput."""
     try:

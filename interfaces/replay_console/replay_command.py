@@ -12,6 +12,7 @@ from everlog.actors.agent.local_system import AgentView
 from everlog.events import BadInput
 from everlog.interfaces.common.bootstrap import agents_of, open_view, system_of
 from everlog.interfaces.common.front_end import CommandEnvironment
+from everlog.interfaces.common.open_store import refresh_copy
 from everlog.interfaces.output import json_shapes
 from everlog.interfaces.output.terminal_output import console
 from everlog.interfaces.replay_console import load_timeline
@@ -66,15 +67,21 @@ async def _play(args: Namespace, world: CommandEnvironment, view: AgentView, sto
         first = story.last + 1
         if not args.follow or story.last == args.last:
             return
-        while not load_timeline.more(view, story, args.last):
+        while not _grows(args, view, story):
             await world.sleep(POLL_S)
+
+
+def _grows(args: Namespace, view: AgentView, story: ReplayTimeline) -> bool:
+    """Add records that have come to the story. Return True if there were any."""
+    refresh_copy(args, view.agent_id)
+    return load_timeline.more(view, story, args.last)
 
 
 def _watch(args: Namespace, world: CommandEnvironment, view: AgentView, story: ReplayTimeline) -> None:
     from everlog.interfaces.replay_console.terminal_screen import TerminalScreen
 
     playback = Playback(seq=args.first, first=args.first, last=story.last, speed=args.speed, follow=args.follow)
-    grow = partial(load_timeline.more, view, story, args.last)
+    grow = partial(_grows, args, view, story)
     with TerminalScreen() as screen:
         drive(Console(playback=playback), story, screen, world.clock, fork=_forker(args, world), grow=grow)
 

@@ -23,7 +23,7 @@ from everlog.interfaces.common.as_of import time_of_option
 from everlog.interfaces.common.bootstrap import opened_view
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment
-from everlog.interfaces.common.open_store import store_of
+from everlog.interfaces.common.open_store import refresh_copy, store_of
 from everlog.interfaces.common.server_choice import server_of
 from everlog.interfaces.output import json_shapes
 from everlog.interfaces.show.agents_command import SortKey, chosen_rows, lists_agents, ordered, report_damage
@@ -221,3 +221,4 @@ async def _batches(args: Namespace, world: CommandEnvironment, reader: LogReader
             yield records
         else:
             await world.sleep(POLL_S)
+            refresh_copy(args, name_of(args.name))

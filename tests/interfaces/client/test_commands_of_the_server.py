@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from everlog.actors.feed.store_feed import FeedReader
@@ -39,6 +40,25 @@ def test_a_message_needs_no_listing_of_the_agents(line: ServedLine, monkeypatch:
     monkeypatch.setattr(agents, "list_agents", lambda *_, **__: pytest.fail("all agents were listed"))
     assert "Indeed." in line.ok("send", "sam", "Hello again")
     assert "Hello again" in line.ok("events", "sam")
+
+
+@pytest.mark.parametrize("command", ["events", "replay"])
+def test_following_an_agent_of_a_server_shows_what_comes(line: ServedLine, command: str):
+    """New records of the server are printed after each look, until Ctrl-C."""
+    head = line.json("memory", "sam")["as_of"]
+
+    def on_sleep() -> None:
+        if len(line.sleeps) > 1:
+            raise KeyboardInterrupt
+        path = f"{line.address}/api/v1/agents/sam/messages"
+        httpx2.post(path, json={"text": "Late"}, trust_env=False).raise_for_status()
+
+    line.on_sleep = on_sleep
+    code, out, err = line(command, "sam", "--follow", "--from", str(head), "--json")
+    assert (code, err) == (130, "")
+    shown = [json.loads(row) for row in out.splitlines()]
+    assert [row["seq"] for row in shown] == list(range(head, head + len(shown)))
+    assert shown[1]["text"] == "Late"
 
 
 def on_a_copy(line: ServedLine, folder: Path) -> Line:
