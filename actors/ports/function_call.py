@@ -17,8 +17,8 @@ PROGRESS_S = 0.1
 """Seconds between two lines of progress of a call. Of the lines that come faster the newest is reported."""
 PROGRESS_CHARS_MAX = 200
 """Characters of a line of progress; the rest is cut off."""
-PROGRESS_FILE = "EVERLOG_PROGRESS_FILE"
-"""Variable that names the file for the newest line, in the process of a function."""
+PROGRESS_FILE = "_EVERLOG_PROGRESS_FILE"
+"""Variable that names the file for the newest line, in the process of a function; set for each call, by no user."""
 
 ProgressListener = Callable[[str], None]
 """Gets a line of progress, without line breaks."""

@@ -93,7 +93,7 @@ def test_a_process_that_cannot_write_its_line_runs_on(tmp_path: Path) -> None:
     """Nothing depends on a line of progress: a full disk, or a limit of files, loses it and no more."""
 
     def dig() -> str:
-        os.environ["EVERLOG_PROGRESS_FILE"] = "/no/such/folder/file"
+        os.environ["_EVERLOG_PROGRESS_FILE"] = "/no/such/folder/file"
         everlog.progress("half")
         return "dug"
 
