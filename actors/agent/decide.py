@@ -160,12 +160,11 @@ class ReplyExecution:
         """Record that the outside call asks a person: it ends here, and the decision of a person continues it."""
         from everlog.actors.rules import questions  # few functions ask anything
 
-        self._wait_for_person(self._waiting.pop(0))
         request = approval_rules.request(
             outside.call, outside.tool.name, self._context.config, self._function_memory.now
         )
-        self._events.append(questions.asking(request, outside.arguments, question))
-        self._events.append(self._result(outside.call, questions.waiting_text(outside.tool.name, question)))
+        result = self._result(outside.call, questions.waiting_text(outside.tool.name, question))
+        self.given(result, [questions.asking(request, outside.arguments, question)])
 
     def given(self, result: FunctionResult, left: Sequence[Event] = ()) -> None:
         """Use a result and its events as given, without running the next call: they are in the log already, or known
@@ -176,8 +175,10 @@ class ReplyExecution:
         for event in left:
             if isinstance(event, MemoryEdited):
                 self._function_memory.adopt(event)
-            if isinstance(event, ApprovalRequested):
-                self._wait_for_person(call)
+        if any(isinstance(event, ApprovalRequested) for event in left):
+            self._wait_for_person(call)
+            self._events.append(result)  # the call has not ended, so the rules do not count its result
+            return
         if not result.ok:
             self._forget(result.call_id)
         self._add(result)

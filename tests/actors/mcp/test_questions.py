@@ -306,3 +306,17 @@ def answer(world: World) -> None:
 
 
 OSLO = {"city": "Oslo"}
+
+
+def test_a_question_of_an_agent_with_rules_verifies() -> None:
+    """A call that asked has not ended, so rules do not count it, neither when it runs nor when the log is verified."""
+    shop = Shop({"place": form("Where to?")})
+    with connections_to(shop.server()) as made:
+        tools = list(functions(ENTRY, made, "shop").values())
+        model = ScriptedModel([[call("shop__ship", item="tea"), call("conversation_search", query="tea")], "Done."])
+        with system(model, tools=tools) as agents:
+            rules = [everlog.FunctionRule("children", "shop__ship", ["send_message"])]
+            sam = agents.agent("sam", everlog.Settings(rules=rules))
+            sam.ask("Ship tea")
+            sam.approve(requests(agents)[0][0], arguments=answered(place=OSLO)).reply()
+            agents.assert_verified("sam")
