@@ -80,9 +80,10 @@ class Narrator:
                 self._result(event)
             case ApprovalRequested():
                 about, text = notice_of(event) or ("unknown", "")
-                given = f" --arguments {shlex.quote(event.arguments)}" if event.question is not None else ""
-                decide = f"`everlog approve {typed(record.agent_id)} {record.seq}{given}`"
-                self._front_end.notice(about, f"{text}: {decide}" if not given else f"{text} Fill in: {decide}")
+                blanks = event.arguments if event.question is not None else ""
+                fill_in = " Fill in" if blanks else ""
+                decide = approve_command(record.agent_id, record.seq, blanks)
+                self._front_end.notice(about, f"{text}{fill_in}: `{decide}`")
             case _:
                 if (noticed := notice_of(event)) is not None:
                     self._front_end.notice(*noticed)
@@ -138,6 +139,12 @@ def silence(records: Sequence[Record], turn: int) -> str:
     else:
         why = "it called no send_message"
     return f"the turn ended without a message to you: {why} (`everlog events`, turn {turn})."
+
+
+def approve_command(agent: str, seq: int, blanks: str = "") -> str:
+    """Return the command that approves a call. `blanks`: arguments of a call that asks, JSON text to be filled in."""
+    given = f" --arguments {shlex.quote(blanks)}" if blanks else ""
+    return f"everlog approve {typed(agent)} {seq}{given}"
 
 
 def notice_of(event: AnyEvent) -> tuple[Notice, str] | None:

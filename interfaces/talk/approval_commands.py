@@ -4,7 +4,6 @@ Called by `cli.command_run`. A wrong name must create neither a store nor an age
 """
 
 import asyncio
-import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
@@ -27,10 +26,10 @@ from everlog.interfaces.common.open_store import store_of, without_take_over
 from everlog.interfaces.common.server_choice import server_of
 from everlog.interfaces.output import json_shapes
 from everlog.interfaces.output.json_shapes import JsonLines
-from everlog.interfaces.output.narrator import Narrator, abandon_code, abandon_reasons
+from everlog.interfaces.output.narrator import Narrator, abandon_code, abandon_reasons, approve_command
 from everlog.interfaces.output.terminal_output import one_line
 from everlog.interfaces.wire.approvals import ApprovalPage, ApprovalShape, shape_of
-from everlog.store import name_of, typed
+from everlog.store import name_of
 
 Decider = Callable[[AgentRef], Run]
 """Decides a call of an agent, and returns the run that follows."""
@@ -52,7 +51,8 @@ def approvals(args: Namespace, world: CommandEnvironment) -> int:
         print("No call waits for an approval." if not args.decided else "No call has asked for an approval.")
     elif any(row.decision == "waiting" for row in rows):
         one = next(row for row in rows if row.decision == "waiting")
-        print(escape_line(f"Decide with `{command(one)}`, or `everlog refuse ...`."))
+        decide = approve_command(one.agent, one.seq, one.arguments if one.question else "")
+        print(escape_line(f"Decide with `{decide}`, or `everlog refuse ...`."))
     return 0
 
 
@@ -66,12 +66,6 @@ def _listed(args: Namespace, world: CommandEnvironment) -> Sequence[ApprovalShap
             pass
     with fleet_views(store_of(args, world), agent=name or None) as (views, _):
         return [shape_of(row, row["agent_id"]) for row in list_approvals(views, decided=args.decided)]
-
-
-def command(row: ApprovalShape) -> str:
-    """Return the command that approves a call; for a question, with the blanks to be filled in."""
-    given = f" --arguments {shlex.quote(row.arguments)}" if row.question else ""
-    return f"everlog approve {typed(row.agent)} {row.seq}{given}"
 
 
 def call_text(function: str, arguments: str) -> str:
