@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from everlog.actors.functions.timer_functions import TIMER_FUNCTIONS
 from everlog.actors.functions.tools import Tool, tool
 from everlog.actors.memory import archival_rules, long_texts
 from everlog.actors.memory.core_memory import FunctionMemory
@@ -312,8 +313,9 @@ BUILTIN: Sequence[Tool] = (
     _memory_tool(_core_memory_item_add, aliases=_LABEL),
     _memory_tool(_core_memory_item_replace, aliases=_LABEL),
     _memory_tool(_core_memory_item_remove, aliases=_LABEL),
+    *TIMER_FUNCTIONS,
 )
-"""Built-in functions, in the order in which the model sees them."""
+"""Built-in functions, in the order in which the model sees them: MemGPT's, and those of the agent's own timers."""
 
 ITEMS = ("core_memory_item_add", "core_memory_item_replace", "core_memory_item_remove")
 """Functions of agents that were created with a block of items."""

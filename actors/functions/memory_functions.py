@@ -7,16 +7,15 @@ docstrings here are the schemas that the model reads: a changed schema is a new 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
 
 from everlog.actors.derivation import plan_rules
 from everlog.actors.derivation.insight_checks import INSIGHT_CHARS_MAX, plain
+from everlog.actors.functions.timer_functions import instant
 from everlog.actors.functions.tools import Tool, tool
 from everlog.actors.memory.core_memory import FunctionMemory
-from everlog.actors.ports.timer_schedules import instant_of
 from everlog.events import BadInput, FactEnded, FactNoted, FunctionError, InsightNoted, PlanItem
 
 DERIVER = "agent"
@@ -85,7 +84,7 @@ async def _fact_note(
         known = (row["subject"], row["predicate"], row["object"])
         if row["believed"] and known == (subject, predicate, object):
             return f"Known already, as fact {row['seq']}: nothing was noted."
-    start = None if not since else _at(desk, f"{since} 00:00")
+    start = None if not since else instant(desk, f"{since} 00:00")
     desk.emit(
         FactNoted(
             text=" ".join(sentence.split()), subject=subject, predicate=predicate, object=object, valid_from=start,
@@ -112,7 +111,7 @@ async def _fact_end(
     if not row["believed"]:
         raise FunctionError(f"The fact {fact} has ended already.")
     sources = _sources(desk, because_of, await _memories(desk))
-    end = None if not until else _at(desk, f"{until} 00:00")
+    end = None if not until else instant(desk, f"{until} 00:00")
     desk.emit(
         FactEnded(
             text=reason.strip()[:INSIGHT_CHARS_MAX], fact=fact, valid_to=end,
@@ -138,7 +137,7 @@ async def _plan_make(
         because_of: Numbers of the records that it rests on; without it the user's newest message.
     """
     sources = _sources(desk, because_of, await _memories(desk))
-    wanted = [PlanItem(item.text, _at(desk, item.start), item.minutes, item.place) for item in items]
+    wanted = [PlanItem(item.text, instant(desk, item.start), item.minutes, item.place) for item in items]
     with _as_function_error():
         plan = plan_rules.made(title, wanted, now=desk.now, level=level, sources=sources, deriver=DERIVER)
     for event in plan_rules.with_timers(plan, plan_rules.UNPLACED):
@@ -166,7 +165,7 @@ async def _plan_change(
         because_of: Numbers of the records that the change rests on besides the plan.
     """
     more = _sources(desk, because_of, await _memories(desk)) if because_of else ()
-    at = _at(desk, start) if start else None
+    at = instant(desk, start) if start else None
     rows, timers = await desk.searcher.rows("plan_items"), await desk.searcher.rows("timers")
     with _as_function_error():
         events = plan_rules.changed(
@@ -204,17 +203,6 @@ def _sources(desk: FunctionMemory, named: Sequence[int] | None, memories: Mappin
         if seq != desk.said_seq and seq not in memories:
             raise FunctionError(f"There is no memory with the number {seq}. Nothing was noted.")
     return seqs
-
-
-def _at(desk: FunctionMemory, written: str) -> int:
-    """Return a time that the model wrote, in the agent's zone, as microseconds UTC. Raise FunctionError."""
-    try:
-        wall = datetime.strptime(written.strip().replace("T", " ")[:16], "%Y-%m-%d %H:%M")  # noqa: DTZ007 - in the agent's zone, below
-    except ValueError as error:
-        raise FunctionError(f"A time is written as YYYY-MM-DD HH:MM, not {written!r}.") from error
-    if not 1970 <= wall.year <= 9998:
-        raise FunctionError(f"A time is between the years 1970 and 9998, not {written!r}.")
-    return instant_of(wall, desk.zone)
 
 
 def _function(function: Callable[..., Any], **options: Any) -> Tool:

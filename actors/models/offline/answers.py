@@ -6,7 +6,9 @@ not retried either. So every turn ends. Used by `offline_model.py`.
 
 from collections.abc import Sequence
 
-from everlog.actors.models.offline import facts
+import msgspec
+
+from everlog.actors.models.offline import facts, reminders
 from everlog.actors.models.offline.completion import INTRODUCTION, Completion
 from everlog.actors.models.offline.english import (
     any_case,
@@ -29,7 +31,8 @@ KEPT_MAX = 5
 """Maximum statements that are stored in archival memory under memory pressure."""
 HELP = (
     'I note what you tell me and look up what was said: try "My name is ...", "Remind me to ...", '
-    '"What is on my to-do list?", "What did I say about ...?", "Keep this: ..." or "Forget that ...".'
+    '"Remind me in 10 minutes to ...", "What is on my to-do list?", "What did I say about ...?", "Keep this: ..." or '
+    '"Forget that ...".'
 )
 NOT_UNDERSTOOD = "I do not understand that, for I am rule-based and not a language model. It is in my log all the same."
 
@@ -57,10 +60,14 @@ def complete(request: OfflineRequest) -> Completion:
     if "call failed" in reasons:
         _failed(made, [result for result in request.results if not result.ok])
     if "request_heartbeat" in reasons:
+        _timers_listed(request, made)
         _searched(request, made, [result for result in request.results if result.ok and result.name in _SEARCHES])
     for event in request.events:
         if event.type == "approval" and event.message:
             made.say(event.message)
+        elif event.type == "heartbeat" and (reminder := reminders.reminded(event.reason)):
+            made.think("A timer of mine went off, so I remind the user.")
+            made.say(reminder)
         elif event.type == "login":
             made.say(greeting(request, ask=not users))
         elif event.type == "system_alert" and _PRESSURE.search(event.message or ""):
@@ -72,8 +79,9 @@ def complete(request: OfflineRequest) -> Completion:
                 kept = "; ".join(short(text, 200) for text in facts_told)
                 made.call("archival_memory_insert", content=f"{facts.SAID}: {kept}")
     for event in users[-USERS_MAX:]:
-        if not _serve_order(request, made, event):
-            _serve(request, made, event)
+        rest = _serve_timers(request, made, event)
+        if rest is not None and not _serve_order(request, made, rest):
+            _serve(request, made, rest)
     made.think("Nothing needs to be done right now, so I rest.")
     return made
 
@@ -114,6 +122,54 @@ def _searched(request: OfflineRequest, made: Completion, searches: Sequence[Call
             made.call("archival_memory_search", heartbeat=True, query=str(search.arguments.get("query") or ""))
         else:
             made.say(f"{NOT_KNOWN}: my memory holds nothing about {query_of(search)}. You can tell me, and I keep it.")
+
+
+def _timers_listed(request: OfflineRequest, made: Completion) -> None:
+    """Say which reminders there are, or cancel those that the user asked to cancel, once they were listed."""
+    for result in request.results:
+        if not (result.ok and result.name == "list_timers"):
+            continue
+        timers = reminders.listed(result.text)
+        asked = " ".join(request.asked[-1:])
+        if not timers:
+            made.say("No reminders are set.")
+        elif not reminders.cancels(asked):
+            made.say("; ".join(f"{row['name']}: {row['due']}" for row in timers) + ".")
+        elif names := reminders.to_cancel(asked, timers):
+            for name in names:
+                made.calls.append(("cancel_timer", {"name": name}))
+            made.say(f"I cancel: {', '.join(names)}.")
+        else:
+            made.say(f"Which one? There are: {', '.join(row['name'] for row in timers)}.")
+
+
+def _serve_timers(request: OfflineRequest, made: Completion, event: PendingInput) -> PendingInput | None:
+    """Set the timers that a message asks for, or look at those there are. Return the message without these sentences;
+    None if nothing is left.
+    """
+    parts = sentences(normalize(event.message or ""))
+    served = [part for part in parts if _serve_timer(made, part, event.time)] if _can_set(request) else []
+    if not served:
+        return event
+    rest = "\n".join(part for part in parts if part not in served)
+    return msgspec.structs.replace(event, message=rest) if rest else None
+
+
+def _can_set(request: OfflineRequest) -> bool:
+    return "set_timer" in (request.functions or set())
+
+
+def _serve_timer(made: Completion, sentence: str, now: str) -> bool:
+    """Set the timer that a sentence asks for, or look at those there are. Return False if it asks for none."""
+    if reminders.asks_for_list(sentence) or reminders.cancels(sentence):
+        made.call("list_timers", heartbeat=True)
+    elif reminder := reminders.reminder_in(sentence, now):
+        made.calls.append(("set_timer", reminder.call))
+        made.say(f"I remind you {reminder.spoken}: {reminder.what}.")
+    else:
+        return False
+    made.think("The user wants to be reminded of something, and I have timers for it.")
+    return True
 
 
 def _serve_order(request: OfflineRequest, made: Completion, event: PendingInput) -> bool:

@@ -25,6 +25,7 @@ CHAT = (
     "send_message", "pause_heartbeats", "core_memory_append", "core_memory_replace", "core_memory_remove",
     "conversation_search", "conversation_search_date", "archival_memory_insert", "archival_memory_search",
     "archival_memory_update", "archival_memory_delete", "memory_read",
+    "set_timer", "cancel_timer", "list_timers",
 )  # fmt: skip
 
 
