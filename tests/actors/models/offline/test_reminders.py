@@ -126,7 +126,7 @@ def test_an_unclear_cancellation_is_asked_about() -> None:
 
 
 def test_a_name_with_brackets_is_found_again() -> None:
-    """What a reminder says may contain brackets, and is said whole when it fires."""
+    """A reminder may contain brackets, and is said whole when it fires."""
     found = reminders.reminder_in("Remind me in 1 minute to call Lea (the doctor)", NOW)
     assert found is not None
     assert reminders.reminded(f"{found.call['text']} ({found.call['name']})") == (
