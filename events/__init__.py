@@ -102,6 +102,13 @@ from everlog.events.lifecycle import (
     Sampling,
     Section,
 )
+from everlog.events.mail import (
+    AgentMessageReceived,
+    AgentMessageSent,
+    AgentMessageSettled,
+    AgentReplyReceived,
+    MessageOutcome,
+)
 from everlog.events.memory import (
     ArchivalDeleted,
     ArchivalInserted,
@@ -134,7 +141,11 @@ __all__ = [
     "AgentCreated",
     "AgentDeleted",
     "AgentForked",
+    "AgentMessageReceived",
+    "AgentMessageSent",
+    "AgentMessageSettled",
     "AgentMoved",
+    "AgentReplyReceived",
     "AlreadyDecided",
     "AnyEvent",
     "ApprovalDecided",
@@ -187,6 +198,7 @@ __all__ = [
     "MemoriesDerived",
     "MemoriesWithdrawn",
     "MemoryEdited",
+    "MessageOutcome",
     "MessageSent",
     "ModelError",
     "ModelFailed",

@@ -10,9 +10,10 @@ from everlog.events.base import Event
 
 
 class UserMessage(Event, frozen=True, kw_only=True):
-    """A user said `text`."""
+    """A user said `text`, or another agent did."""
 
     kind: ClassVar[str] = "user_message"
+    version: ClassVar[int] = 2
 
     name: str = ""
     """Name of the user, if several people talk to one agent."""
@@ -24,6 +25,8 @@ class UserMessage(Event, frozen=True, kw_only=True):
     """Id of the conversation that a client keeps, if the client has several with one agent."""
     note: str = ""
     """Instructions that the client's program sent with the message: the model sees them beside it."""
+    agent: str = ""
+    """Agent that says it, by its name in the store; empty: a person."""
 
 
 class UserLogin(Event, frozen=True, kw_only=True):

@@ -59,7 +59,8 @@ window of records.
 
 OF_A_STATE = frozenset(
     {
-        "configurations", "context_records", "context_window", "core_memory", "memory_pressure", "open_turns",
+        "configurations", "context_records", "context_window", "core_memory", "memory_pressure",
+        "open_turns",
         "sources", "standing", "timers", "turn_records", "waking",
     }
 )  # fmt: skip

@@ -24,6 +24,7 @@ from everlog.projections.hot.context_bounds import EVERY_TURN
 from everlog.projections.projection_constants import HEAD
 
 PROJECTIONS = (
+    "agent_messages",
     "agents",
     "approvals",
     "archival_memory",

@@ -9,10 +9,21 @@ from typing import Any, cast
 import msgspec
 
 from everlog.actors.prompt.context import configuration_of
-from everlog.events import STOPS, AgentConfigured, AgentDeleted, ApprovalRequested, ModelReply, TimerSet
+from everlog.events import (
+    STOPS,
+    AgentConfigured,
+    AgentDeleted,
+    AgentMessageReceived,
+    AgentMessageSent,
+    ApprovalRequested,
+    ModelReply,
+    TimerSet,
+)
 
 TIMED = frozenset({TimerSet.kind, ApprovalRequested.kind})
 """Kinds of records after which something of the agent is due at a time."""
+MAILED = frozenset({AgentMessageSent.kind, AgentMessageReceived.kind})
+"""Kinds of records after which a message to another agent may be due."""
 
 
 class ActivationState(msgspec.Struct, frozen=True):
@@ -24,6 +35,8 @@ class ActivationState(msgspec.Struct, frozen=True):
     """Number of the last turn that was opened."""
     timed: bool
     """True if this incarnation had a timer or a call that waited for an approval, even if it is gone by now."""
+    mailed: bool
+    """True if a message was sent to another agent, or received from one, even if it is over by now."""
     open_turns: Sequence[int]
     """Numbers of the unfinished turns, oldest first."""
     causes: Mapping[int, str]
@@ -80,6 +93,7 @@ def activation_state_of(rows: Sequence[Mapping[str, Any]]) -> ActivationState:
         exists=exists,
         turn=max(turns) if exists else 0,
         timed=exists and not TIMED.isdisjoint(kinds),
+        mailed=exists and not MAILED.isdisjoint(kinds),
         open_turns=unfinished,
         causes={number: cause for number in unfinished if (cause := turns[number].cause) is not None},
         configurations=configured[False] + configured[True],

@@ -152,7 +152,7 @@ class Agent(EventWriter):
         configured again.
         """
         woken = await self._woken()
-        self._turn, self._timed, recorded = woken.turn, woken.timed, woken.recorded
+        self._turn, self._timed, self._mailed, recorded = woken.turn, woken.timed, woken.mailed, woken.recorded
         if woken.exists:
             if unattended and recorded is not None:
                 agent_setup.check_functions_given(self.agent_id, recorded, self.tools)
@@ -268,6 +268,10 @@ class Agent(EventWriter):
         """Return the timers that will still send a heartbeat. Queries nothing if no timer was ever set."""
         return await self.rows("timers") if self._timed else ()
 
+    async def messages(self) -> Sequence[Mapping[str, Any]]:
+        """Return the messages between this agent and others. Queries nothing if there was never any."""
+        return await self.rows("agent_messages") if self._mailed else ()
+
     async def _woken(self) -> ActivationState:
         """Read the activation state from the log, and remember every schema in the log."""
         woken = activation_state_of(await self.rows("waking"))
@@ -303,7 +307,7 @@ class Agent(EventWriter):
 
         async def write() -> Record:
             said, hidden = last_said(await self._model_caller.context(self._turn))
-            again = UserMessage(text=said.text, name=said.name, conversation=said.conversation, note=said.note)
+            again = msgspec.structs.replace(said, ref="", by="", imported=False)
             return await self._take_back([again], None, hidden, event_id)
 
         return await self.once(event_id, write, UserMessage, TurnsHidden)

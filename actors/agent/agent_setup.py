@@ -16,6 +16,7 @@ from everlog.actors.functions.memgpt_functions import BUILTIN, ITEMS
 from everlog.actors.functions.memory_functions import NAMES as MEMORY_NAMES
 from everlog.actors.functions.short_schemas import is_short, shortened
 from everlog.actors.functions.tools import Tool
+from everlog.actors.mail.mail_functions import NAMES as MAIL_NAMES
 from everlog.actors.models.model_types import ModelDefaults, is_gguf
 from everlog.actors.ports.agent_constants import (
     BLOCK_CHARS,
@@ -57,6 +58,7 @@ ModelDefaultsLookup = Callable[[str], ModelDefaults]
 
 ValueT = TypeVar("ValueT")
 
+OPTIONAL = (*MEMORY_NAMES, *MAIL_NAMES)
 _OWN = tuple(tool.name for tool in BUILTIN)
 
 
@@ -129,8 +131,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds after which a call without a decision counts as refused; 0: never."""
     rules: Sequence[FunctionRule] | None = None
     """Rules about which functions may be called at which place of a turn."""
-    memory_functions: Sequence[str] | None = None
-    """Names of the functions of derived memory that the agent has, such as `insight_note`; none by default."""
+    optional_functions: Sequence[str] | None = None
+    """Names of the optional functions that the agent has, such as `insight_note` or `ask_agent`; none by default."""
 
 
 def check_settings(settings: object) -> Settings:
@@ -321,16 +323,16 @@ def _functions(
     """
     had = [function.name for function in recorded.functions] if recorded else []
     extras = had if settings.preset is None else presets.extras(settings.preset)
-    optional = had if settings.memory_functions is None else settings.memory_functions
-    if unknown := set(settings.memory_functions or ()) - set(MEMORY_NAMES):
-        raise BadInput(f"There are the functions {', '.join(MEMORY_NAMES)}, not {min(unknown)!r}.")
+    optional = had if settings.optional_functions is None else settings.optional_functions
+    if unknown := set(settings.optional_functions or ()) - set(OPTIONAL):
+        raise BadInput(f"There are the functions {', '.join(OPTIONAL)}, not {min(unknown)!r}.")
     with_items = bool(had and ITEMS[0] in had) or any(not isinstance(one.value, str) for one in settings.blocks)
     chosen = [
         tool
         for tool in tools.values()
         if (tool.name not in EXTRAS or tool.name in extras)
         and (tool.name not in ITEMS or with_items)
-        and (tool.name not in MEMORY_NAMES or tool.name in optional)
+        and (tool.name not in OPTIONAL or tool.name in optional)
     ]
     if settings.preset is None and recorded is not None:
         short = any(is_short(function.name, function.sha256, tools) for function in recorded.functions)

@@ -16,6 +16,7 @@ from everlog.actors.agent.conversation_import import ImportedMessage
 from everlog.actors.formats.reply_preview import Preview
 from everlog.actors.functions.extras import NO_GRANTS, Grants
 from everlog.actors.functions.tools import Tool
+from everlog.actors.mail.letters import Letter, ReplyLetter
 from everlog.actors.rules.approvals import Decision
 from everlog.events import BadInput, Event, Record
 
@@ -94,6 +95,12 @@ class FireTimer(Command, frozen=True, kw_only=True):
     due_at: int
     """Microseconds UTC."""
     late: bool = False
+
+
+class DeliverLetter(Command, frozen=True, kw_only=True):
+    """Deliver a message of another agent, or an answer. The value is True; a letter that is known changes nothing."""
+
+    letter: Letter | ReplyLetter
 
 
 class ResumeTurns(Command, frozen=True, kw_only=True):

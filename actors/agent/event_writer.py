@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from everlog.actors.agent.activation_state import TIMED
+from everlog.actors.agent.activation_state import MAILED, TIMED
 from everlog.actors.agent.cancellation import STOPPED, CancellableTurn
 from everlog.actors.agent.undo import PositionedEvent, cancelled, endings_of
 from everlog.actors.ports.agent_constants import BUSY_S, INBOX_MAX
@@ -35,8 +35,8 @@ class EventWriter:
     """Writer of one agent's log, one commit after the other. Tracks the turns that are not finished."""
 
     __slots__ = (
-        "_clock", "_ids", "_journal", "_keys", "_on_commit", "_runs", "_timed", "_turn", "_waiting", "_writing",
-        "agent_id", "head", "repeats",
+        "_clock", "_ids", "_journal", "_keys", "_mailed", "_on_commit", "_runs", "_timed", "_turn", "_waiting",
+        "_writing", "agent_id", "head", "repeats",
     )  # fmt: skip
 
     def __init__(
@@ -46,7 +46,8 @@ class EventWriter:
         self.head = head
         """Seq of the last record."""
         self._journal, self._clock, self._ids, self._on_commit = journal, ports.clock, ports.ids, on_commit
-        self._turn, self._timed = 0, False  # last opened turn; True if a timer was ever set in this incarnation
+        self._turn = 0  # last opened turn
+        self._timed = self._mailed = False  # True if a timer was ever set, or a message of agents sent or received
         self._waiting: list[tuple[int, str]] = []
         """Unfinished turns, oldest first: number, and id of the opening input (empty: resume from the log)."""
         self._keys: dict[str, str] = {}
@@ -111,6 +112,7 @@ class EventWriter:
             cause=first,
         )  # fmt: skip
         self._timed |= any(one.type in TIMED for one in drafts)
+        self._mailed |= any(one.type in MAILED for one in drafts)
         commit = await self._journal.commit(self.agent_id, self.head, drafts)
         # A redelivered command added no records: position and open turns stay.
         if not commit.repeated:

@@ -23,6 +23,8 @@ from everlog.actors.functions.extras import NO_GRANTS, Grants, answer, extras, h
 from everlog.actors.functions.memgpt_functions import ALIASES, BUILTIN
 from everlog.actors.functions.memory_functions import MEMORY_FUNCTIONS
 from everlog.actors.functions.tools import Tool
+from everlog.actors.mail.mail_functions import MAIL_FUNCTIONS
+from everlog.actors.mail.names import other_agent
 from everlog.actors.memory.shared_block_rules import BlockClient
 from everlog.actors.memory.shared_block_writer import SharedBlockWriter
 from everlog.actors.models.make_model import model_for
@@ -62,7 +64,7 @@ ToolTransform = Callable[[Mapping[str, Tool]], Mapping[str, Tool]]
 
 def _by_name(tools: Sequence[Tool]) -> dict[str, Tool]:
     """Index the built-in and the user's functions by name. Raise BadInput for a duplicate: one would be unreachable."""
-    named = {tool.name: tool for tool in (*BUILTIN, *MEMORY_FUNCTIONS)}
+    named = {tool.name: tool for tool in (*BUILTIN, *MEMORY_FUNCTIONS, *MAIL_FUNCTIONS)}
     for tool in tools:
         if tool.name in named or tool.name in ALIASES:
             raise BadInput(f"There is a function {tool.name!r} already. Give yours another name: @tool(name=...).")
@@ -164,6 +166,10 @@ class LocalSystem:
         except UnknownAgent:
             raise self.unknown(agent_id) from None
 
+    def _named(self, agent_id: str, name: str) -> str:
+        """Return the name in the store of the agent that `agent_id` calls so. Raise BadInput, UnknownAgent."""
+        return other_agent(agent_id, name, self.store)
+
     def unknown(self, agent_id: str) -> UnknownAgent:
         """Return the error for a name without an agent, with similar names."""
         names = [name for name in self.agents() if name != agent_id]
@@ -244,7 +250,9 @@ class LocalSystem:
 
         if context is None:
             return AgentSearcher(seat.projections, agent_id, HEAD, "UTC")
-        return AgentSearcher.during(seat.projections, context, turn, self._services.archive, seat.journal.talk)
+        return AgentSearcher.during(
+            seat.projections, context, turn, self._services.archive, seat.journal.talk, self._named
+        )
 
     def fork(self, agent_id: str, name: str, *, at: int | datetime | None = None, by: str = "") -> fork_agent.NewFork:
         """Create the agent `name` as this agent was at a seq or a time (None: its head).

@@ -104,7 +104,7 @@ class TurnRunner:
     ) -> ReplyExecution:
         desk = FunctionMemory(context.blocks, now=now, zone=context.config.zone, searcher=self._searcher(context, turn))
         said = [message.seq for message in context.messages if isinstance(message.event, UserMessage)]
-        desk.said_seq = max(said, default=0)
+        desk.said_seq, desk.turn = max(said, default=0), turn
         return ReplyExecution(
             context, reply, self._tools, desk, f"{turn}/{step}", results, defers=True, approval=approval
         )

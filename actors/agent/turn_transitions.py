@@ -24,7 +24,7 @@ COMMITTED = "commit"
 _EFFECTS = (
     "memory_edited", "block_removed", "message_sent", "archival_inserted", "archival_updated", "archival_deleted",
     "heartbeats_paused", "timer_set", "timer_cancelled", "insight_noted", "fact_noted", "fact_ended", "entity_named",
-    "plan_made", "plan_changed", "memories_withdrawn",
+    "plan_made", "plan_changed", "memories_withdrawn", "agent_message_sent",
 )  # fmt: skip
 """Kinds of records that a function leaves in the log before its result."""
 

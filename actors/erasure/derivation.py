@@ -14,9 +14,11 @@ from everlog.actors.erasure.record_words import SoughtWords, Words, added_words,
 from everlog.actors.erasure.selection import of_turn
 from everlog.actors.functions.memgpt_functions import BUILTIN
 from everlog.actors.functions.memory_functions import MEMORY_FUNCTIONS
+from everlog.actors.mail.mail_functions import MAIL_FUNCTIONS
 from everlog.events import (
     AgentConfigured,
     AgentCreated,
+    AgentMessageSent,
     ApprovalDecided,
     ApprovalRequested,
     ArchivalInserted,
@@ -46,7 +48,7 @@ _FOLLOWING = frozenset(
     for kind in (
         ModelReply, ReplyRejected, ModelFailed, ModelSwitched, FunctionStarted, FunctionResult, MessageSent,
         MemoryEdited, ArchivalInserted, ArchivalUpdated, TimerSet, Summary, SystemAlert, ReplyRethought, Heartbeat,
-        ApprovalRequested,
+        ApprovalRequested, AgentMessageSent,
     )
 )  # fmt: skip
 """Kinds of records that hold words and that a turn can make."""
@@ -60,7 +62,7 @@ _RESTING = frozenset((*DERIVED, DerivationReplied.kind))
 """Kinds of records that name the records that they rest on, or that a model was shown."""
 _REPLIES = frozenset(kind.kind for kind in (ModelReply, MessageSent, ReplyRejected))
 _SETUP = frozenset(kind.kind for kind in (AgentConfigured, AgentCreated, MemoryEdited))
-_OWN_FUNCTIONS = frozenset(tool.name for tool in (*BUILTIN, *MEMORY_FUNCTIONS))
+_OWN_FUNCTIONS = frozenset(tool.name for tool in (*BUILTIN, *MEMORY_FUNCTIONS, *MAIL_FUNCTIONS))
 """Functions whose results repeat what other records say."""
 _CARRIED_CHARS_MIN = 3
 

@@ -18,6 +18,7 @@ from everlog.actors.memory.shared_block_rules import BlockClient
 from everlog.actors.models.model_catalogue import defaults_at
 from everlog.actors.ports.effects import NOTHING, ArchiveClient, DeltaCallback, ModelResponse, Spent
 from everlog.actors.ports.ports import Ports
+from everlog.actors.postbox.postbox import LetterSender
 from everlog.store import FileStore, Store
 
 GatewayCall = Callable[..., Awaitable[ModelResponse]]
@@ -41,6 +42,8 @@ class HostLink(msgspec.Struct, frozen=True, kw_only=True):
     """
     notify_timers: TimerCallback | None = None
     """Called with an agent's name and all of its timers whenever they change."""
+    send_letters: LetterSender | None = None
+    """Delivers messages of its agents to others. None: they stay in the log."""
     on_idle: Callable[[], Awaitable[None]] | None = None
     """Called when all agents of the host have been idle for a while; None: the host unloads them itself."""
     on_rest: Callable[[], None] = lambda: None

@@ -41,6 +41,10 @@ class BatchOutcome(msgspec.Struct, frozen=True):
     """Error that stopped the command before or during its work; None if it succeeded."""
 
 
+BatchPerformer = Callable[[Sequence[BatchCommand]], AsyncIterator[Sequence[BatchOutcome]]]
+"""Carries out many commands; `Runtime.perform_many`."""
+
+
 async def outcomes(
     perform_and_collect: CommandExecutor, orders: Sequence[BatchCommand]
 ) -> AsyncIterator[Sequence[BatchOutcome]]:
@@ -71,6 +75,18 @@ async def _batch_outcome(perform_and_collect: CommandExecutor, order: BatchComma
     except EverlogError as error:
         return BatchOutcome(order.number, collected, error=error)
     return BatchOutcome(order.number, collected, value)
+
+
+async def errors_of(
+    perform_many: BatchPerformer, commands: Sequence[tuple[str, Command]]
+) -> Sequence[EverlogError | None]:
+    """Have agents, each named before its command, carry out commands. Return the error of each, in order."""
+    errors: list[EverlogError | None] = [None] * len(commands)
+    orders = [BatchCommand(number, agent_id, command) for number, (agent_id, command) in enumerate(commands)]
+    async for some in perform_many(orders):
+        for outcome in some:
+            errors[outcome.number] = outcome.error
+    return errors
 
 
 async def merge_streams(streams: Iterable[AsyncIterator[ItemT]]) -> AsyncIterator[ItemT]:

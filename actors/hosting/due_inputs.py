@@ -10,7 +10,9 @@ import msgspec
 from everlog.actors.agent.activation_state import activation_state_of
 from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.commands import DecideApproval, FireTimer
+from everlog.actors.mail.letters import WAIT
 from everlog.actors.ports.timer_schedules import next_due
+from everlog.actors.postbox.postbox import wait_end
 from everlog.actors.rules.approval_rules import with_rule
 from everlog.actors.rules.approvals import decided, expired
 from everlog.events import (
@@ -27,12 +29,14 @@ from everlog.events import (
 
 
 async def due_input(agent: Agent, command: FireTimer, now: int) -> tuple[Event, Sequence[Event]] | None:
-    """Return the heartbeat of a timer, or the end of a call that waits for an approval, and the events after it; None
-    if it is not due any more: sent, decided, cancelled or paused since. `now`: microseconds UTC.
+    """Return the heartbeat of a timer, or the end of a call or a question that waits too long, and the events after
+    it; None if it is not due any more: sent, decided, answered, cancelled or paused since. `now`: microseconds UTC.
 
     The events after it set a timer with a schedule again. They belong to the commit of the heartbeat: between two
     commits a crash would end the schedule.
     """
+    if command.timer.startswith(WAIT):
+        return await wait_end(agent, command.timer)
     row = next((row for row in await agent.rows("timers") if row["timer"] == command.timer), None)
     if row is None or row["due_us"] != command.due_at:
         return None

@@ -31,14 +31,16 @@ from everlog.actors.hosting.due_inputs import decide, due_input
 from everlog.actors.hosting.edit_commands import edit, is_plain
 from everlog.actors.hosting.open_report import open_report
 from everlog.actors.hosting.subscribers import WITH_PAST, Collector, Subscriber, Subscribers, role_of, wants_previews
-from everlog.actors.hosting.timer_schedule import TIMED, DueTimer, due_of
+from everlog.actors.hosting.timer_schedule import TIMED, TimerReporter
 from everlog.actors.hosting.turn_worker import TurnWorker
+from everlog.actors.mail.letters import OUTBOX
 from everlog.actors.ports import log_warnings
 from everlog.actors.ports.agent_constants import BUSY_S, IDLE_S, WATCH_S
 from everlog.actors.ports.ports import Ports
+from everlog.actors.postbox.postbox import Postbox
 from everlog.events import Busy, EverlogError, HostLost, ModelError, PartitionBusy, Record, UsageError
 
-_UNATTENDED = (commands.ResumeTurns, commands.DecideApproval, FireTimer)
+_UNATTENDED = (commands.ResumeTurns, commands.DecideApproval, commands.DeliverLetter, FireTimer)
 """Commands whose sender does not bring the functions that the agent may need."""
 
 
@@ -61,7 +63,6 @@ class Host:
         self._system_of = system_of
         ports = ports or Ports()
         self._sleep, self._clock = ports.sleep, ports.clock
-        self._notify_timers = link.notify_timers
         self._note = ports.note
         self._fence = link.fence
         self._agent: Agent | None = None
@@ -77,12 +78,10 @@ class Host:
         """Commands in progress."""
         self._watches: set[asyncio.Task[Any]] = set()
         """Subset of `_tasks`: `WatchAgent` commands, which do not keep the agent busy."""
+        self._postbox = Postbox(link.send_letters, ports.clock)
         self._input_lock = asyncio.Lock()
         """Held from the check that a heartbeat is due, or that a call waits, until the input is in the log."""
-        self._timers_changed = False
-        """True if the timers may have changed since they were last reported."""
-        self._reported_timers: Sequence[DueTimer] | None = None
-        """Timers as last reported; None if the schedule must be told in any case."""
+        self._timers = TimerReporter(agent_id, link.notify_timers)
         self._stale = False
         """True if the agent in memory must be unloaded before it is used again."""
         self._bare = False
@@ -138,8 +137,8 @@ class Host:
 
     def _value(self, work: "asyncio.Task[Any]") -> Any:
         if work.cancelled():
-            lost = f"{self.agent_id!r} was unloaded before the command finished."
-            raise HostLost(f"{lost} Acknowledged events are in the log; send the command again.")
+            lost = f"{self.agent_id!r} was unloaded before the command finished. Acknowledged events are in the log"
+            raise HostLost(f"{lost}; send the command again.")
         return work.result()
 
     def _ended(self, caller: Subscriber, work: asyncio.Task[Any]) -> None:
@@ -223,7 +222,7 @@ class Host:
             self.idle_time.begin()
 
     def _is_stale(self) -> bool:
-        return self._stale or (self._worker is not None and self._worker.broken)
+        return self._stale or bool(self._worker and self._worker.broken)
 
     async def _opened(self, command: Command) -> OpenReport | None:
         """Bring the agent into memory with the command's capabilities. Return None if it was in memory. Raises
@@ -240,10 +239,7 @@ class Host:
             await self._unload_agent()
         if command.capabilities is not None:
             self.capabilities = command.capabilities
-        unattended = (
-            isinstance(command, (commands.ResumeTurns, commands.DecideApproval, FireTimer))
-            and not self.capabilities.tools
-        )
+        unattended = isinstance(command, _UNATTENDED) and not self.capabilities.tools
         if self._agent is not None:
             if self._bare and not is_plain(command):
                 await self._agent.set_up(unattended=unattended)
@@ -266,7 +262,7 @@ class Host:
 
         def on_commit(records: Sequence[Record]) -> None:
             kinds.update(record.type for record in records)
-            self._timers_changed |= any(record.type in TIMED for record in records)
+            self._timers.changed |= any(record.type in TIMED for record in records)
             self._subscribers.on_commit(records)
 
         try:
@@ -280,7 +276,7 @@ class Host:
         self._agent.previews = self._subscribers.previews()
         self._worker = TurnWorker(self._agent, self._report_timers)
         self.idle_time.opened(self._agent, self._worker, self._report_timers)
-        self._timers_changed, self._reported_timers = True, None
+        self._timers.reset()
         return open_report(self._agent, born="agent_created" in kinds)
 
     async def _enter(self, wanted: OpenAgent, on_commit: CommitListener, *, take_over: bool, unattended: bool) -> Agent:
@@ -322,6 +318,8 @@ class Host:
                 return await say(agent.retry(event_id=command.id))
             case commands.FireTimer():
                 return await self._fire_heartbeat(agent, worker, command, caller, seen)
+            case commands.DeliverLetter():
+                return self._begin(worker, await worker.guarded(self._postbox.take(agent, command, self._input_lock)))
             case commands.DecideApproval():
                 return await say(decide(agent, command, self._input_lock))
             case commands.WatchAgent():
@@ -335,7 +333,7 @@ class Host:
                 return open_report(agent, born=False)
             case commands.DeleteAgent():
                 await worker.guarded(agent.delete())
-                self._stale = self._timers_changed = True  # the next opening creates the agent again, from scratch
+                self._stale = self._timers.changed = True  # the next opening creates the agent again, from scratch
                 await worker.stop()
                 return None
             case _:
@@ -370,6 +368,8 @@ class Host:
         self, agent: Agent, worker: TurnWorker, command: FireTimer, caller: Subscriber, seen: int
     ) -> bool:
         """Append one heartbeat for a due timer, however many schedulers report it. Return True if one was appended."""
+        if command.timer == OUTBOX:
+            return self._begin(worker, await worker.guarded(self._postbox.deliver(agent)))
         async with self._input_lock:
             due = await due_input(agent, command, self._clock.now())
             # Not before the due time, whatever the clock says: otherwise the timer would be due again.
@@ -379,18 +379,21 @@ class Host:
                 record, _ = await self._received(agent, worker, receive, caller, seen)
         if due is None:
             # The sender's timers are outdated: report the current ones, even if they are as they were.
-            self._timers_changed, self._reported_timers = True, None
+            self._timers.reset()
             await worker.all_end()
             return False
         await worker.turn_ends(record.turn)
         return True
 
+    @staticmethod
+    def _begin(worker: TurnWorker, record: Record | None) -> bool:
+        """Begin the turn that a record opened. Return True, also if there is none."""
+        if record is not None:
+            worker.begin(record.turn)
+        return True
+
     async def _report_timers(self) -> None:
         """Report the agent's timers to the schedule, if they have changed. A stale agent has none to report."""
-        if self._timers_changed and self._notify_timers is not None and self._agent is not None:
-            self._timers_changed = False
-            rows = () if self._stale else await self._agent.timers()
-            timers = [due_of(row) for row in rows]
-            if timers != self._reported_timers:
-                self._reported_timers = timers
-                self._notify_timers(self.agent_id, timers)
+        agent = self._agent
+        if agent is not None and self._timers.to_report(also=self._postbox.works):
+            self._timers.report([] if self._stale else [*await agent.timers(), *await self._postbox.timers(agent)])

@@ -9,10 +9,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from everlog.actors.agent.commands import Command, FireTimer, SessionCapabilities, StreamItem
 from everlog.actors.agent.local_system import LocalSystem
-from everlog.actors.hosting.agent_factory import GatewayCall, HostLink, TimerCallback, session_system
-from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, outcomes
+from everlog.actors.hosting.agent_factory import GatewayCall, HostLink, session_system
+from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, errors_of, outcomes
 from everlog.actors.hosting.host import Host
 from everlog.actors.hosting.shard import Shard
 from everlog.actors.hosting.timer_schedule import DeliveryCallback, HeartbeatBatch, TimerSchedule
@@ -35,7 +37,7 @@ class LocalRuntime:
         idle_s: float = IDLE_S,
         timers: bool = True,
         partition_of: Callable[[str], str] | None = None,
-        shard_of: Callable[[str, TimerCallback], Shard] | None = None,
+        shard_of: Callable[[str, HostLink], Shard] | None = None,
         blocks: SharedBlockWriter,
     ) -> None:
         """Create the runtime. `timers`: fire the timers of agents that were opened here.
@@ -54,6 +56,9 @@ class LocalRuntime:
         self._idle_s = idle_s
         self._hosts: dict[str, Host] = {}
         self._schedule = TimerSchedule(self._fire, clock=ports.clock, sleep=ports.sleep)
+        self._link = HostLink(
+            notify_timers=self._schedule.know, send_letters=partial(errors_of, self.perform_many)
+        )  # fmt: skip
         self._timing: asyncio.Task[None] | None = None
         self._closed = False
 
@@ -109,7 +114,7 @@ class LocalRuntime:
         if not is_shared(partition):
             return None
         if partition not in self._shards:
-            self._shards[partition] = self._shard_of(partition, self._schedule.know)
+            self._shards[partition] = self._shard_of(partition, self._link)
         return self._shards[partition]
 
     def host(self, agent_id: str) -> Host:
@@ -120,7 +125,7 @@ class LocalRuntime:
                 self._system_of,
                 idle_s=self._idle_s,
                 ports=self._ports,
-                link=HostLink(notify_timers=self._schedule.know),
+                link=self._link,
             )
         return self._hosts[agent_id]
 
@@ -179,10 +184,10 @@ def local_runtime(
         if archive is not None:
             archive.rest()
 
-    def shard_of(partition: str, notify_timers: TimerCallback) -> Shard:
+    def shard_of(partition: str, link: HostLink) -> Shard:
         return Shard(
             partition, store, lambda capabilities, enter: system_of(capabilities, enter=enter), ports=ports,
-            idle_s=idle_s, link=HostLink(notify_timers=notify_timers, on_rest=rest),
+            idle_s=idle_s, link=msgspec.structs.replace(link, on_rest=rest),
         )  # fmt: skip
 
     return LocalRuntime(

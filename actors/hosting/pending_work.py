@@ -16,6 +16,7 @@ import duckdb
 import msgspec
 import pyarrow as pa
 
+from everlog.actors.agent.activation_state import MAILED
 from everlog.actors.hosting.timer_schedule import DueTimer, due_of
 from everlog.actors.ports.agent_constants import PENDING_READ_AGENTS, PENDING_READ_BYTES
 from everlog.events import EverlogError, UnknownAgent
@@ -35,6 +36,7 @@ class PendingWork(msgspec.Struct, frozen=True):
 
     agent_id: str
     unfinished: bool
+    """True if a turn is unfinished, or a message to or from another agent may be."""
     timers: Sequence[DueTimer]
     at: int = 0
     """Time when the newest unfinished turn began, microseconds UTC; 0 if there is none."""
@@ -163,10 +165,23 @@ def _pending_of(read: _Read) -> list[PendingWork]:
             open_turns[row["agent_id"]].append(row["started_at"])
         for row in engine.batch("timers", wanted):
             timers[row["agent_id"]].append(_validated_timer(due_of(row)))
-    busy = sorted(living & (open_turns.keys() | timers.keys()))
+    writing = _with_mail([*read.states, *read.tables])
+    busy = sorted(living & (open_turns.keys() | timers.keys() | writing))
     return [
-        PendingWork(name, name in open_turns, timers.get(name, []), max(open_turns.get(name, [0]))) for name in busy
+        PendingWork(name, name in open_turns or name in writing, timers.get(name, []), max(open_turns.get(name, [0])))
+        for name in busy
     ]
+
+
+def _with_mail(tables: Sequence[pa.Table]) -> set[str]:
+    """Return the agents whose messages to others may not be over. Their hosts find out from the whole log: a state
+    says only that there may be some.
+    """
+    found: set[str] = set()
+    for table in tables:
+        mine = pc.is_in(table.column("type"), text_array(sorted(MAILED)))
+        found.update(table.column("agent_id").filter(mine).unique().to_pylist())
+    return found
 
 
 def _validated_timer(due: DueTimer) -> DueTimer:

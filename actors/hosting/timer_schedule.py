@@ -36,7 +36,8 @@ from everlog.events.times import MICROSECONDS
 
 TIMED = frozenset({
     "timer_set", "timer_cancelled", "heartbeats_paused", "heartbeat", "agent_created", "agent_deleted",
-    "approval_requested", "approval_decided", "turns_hidden",
+    "approval_requested", "approval_decided", "turns_hidden", "agent_message_sent", "agent_message_received",
+    "agent_reply_received", "agent_message_settled",
 })  # fmt: skip
 """Kinds of records after which the timers of an agent may have changed."""
 
@@ -69,6 +70,35 @@ def fire(agent_id: str, due: DueTimer, now: int, began: int) -> FireTimer:
     digest = hashlib.sha256(f"{agent_id}\0{due.timer}\0{due.set_seq}\0{due.at}".encode()).digest()
     chance = int.from_bytes(digest, "big") & ((1 << RANDOM_BITS) - 1)
     return FireTimer(id=uuid7(id_time, chance), timer=due.timer, due_at=due.at, late=late)
+
+
+class TimerReporter:
+    """Reports the timers of one agent to the schedule, each time that they are others."""
+
+    def __init__(self, agent_id: str, notify: Callable[[str, Sequence[DueTimer]], None] | None) -> None:
+        """`notify` None: nothing is reported."""
+        self._agent_id, self._notify = agent_id, notify
+        self.changed = False
+        """True if the timers may have changed since they were last reported."""
+        self._reported: Sequence[DueTimer] | None = None
+        """Timers as last reported; None if the schedule must be told in any case."""
+
+    def reset(self) -> None:
+        """Have the timers reported next time, even if they are as they were."""
+        self.changed, self._reported = True, None
+
+    def to_report(self, *, also: bool) -> bool:
+        """Return True if the timers must be read, and count them as read. `also`: they may have changed anyway."""
+        read = self._notify is not None and (self.changed or also)
+        self.changed = self.changed and not read
+        return read
+
+    def report(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Report timers, given as rows of the projection `timers`, unless they are as they were."""
+        timers = [due_of(row) for row in rows]
+        if timers != self._reported and self._notify is not None:
+            self._reported = timers
+            self._notify(self._agent_id, timers)
 
 
 HeartbeatBatch = Sequence[tuple[str, FireTimer]]

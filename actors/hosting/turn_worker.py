@@ -34,6 +34,11 @@ class TurnWorker:
         if turn in self._agent.open_turns:
             await self._ended(turn)
 
+    def begin(self, turn: int) -> None:
+        """Run turns until this one has ended, without waiting for it. Its error is in the log, or breaks the log."""
+        if turn in self._agent.open_turns:
+            self._ended(turn)
+
     async def all_end(self) -> None:
         """Run turns until none is unfinished. Then raise the ModelError of the first turn that failed."""
         failed: ModelError | None = None

@@ -16,7 +16,7 @@ from everlog.actors.memory.reranked_search import reranked
 from everlog.actors.ports.agent_constants import PAGE_RESULTS, PAGES_MAX, PASSAGE_CHARS
 from everlog.actors.ports.effects import ANYTHING, ArchiveClient, Filters, Hit, Page, Place, ThreadRunner, in_place
 from everlog.actors.prompt.context import Context
-from everlog.events import ArchiveDown, FunctionError
+from everlog.events import ArchiveDown, BadInput, FunctionError, UnknownAgent
 from everlog.projections import ArchivalSearch, AttachedSources, DerivedRows, Projections, RecallPage, RecallSearch
 from everlog.projections.search.talk_index import TalkView
 from everlog.store import ArchiveQuery, SaidMessages
@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 
 TalkReader = Callable[[str, int], Awaitable[TalkView]]
 """Reads what an agent had said and heard by a seq, inclusive; see `Journal.talk`."""
+
+
+AgentNames = Callable[[str, str], str]
+"""Returns the name in the store of the agent that an agent (its own name first) calls so. Raises BadInput or
+UnknownAgent.
+"""
 
 
 class AgentSearcher:
@@ -45,13 +51,15 @@ class AgentSearcher:
         archive: ArchiveClient | None = None,
         aside: ThreadRunner = in_place,
         talk_of: TalkReader | None = None,
+        others: AgentNames | None = None,
     ) -> None:
         """`as_of`: seq up to which records count, inclusive; `said_by`: search messages up to that seq instead.
 
         `archive` None: compare words only. `aside` runs the queries of `recall`, `recall_between` and `archival`; one
         at a time, because the engine is not thread-safe. `talk_of` reads the messages, for many searches at once; None:
-        they are read for this search.
+        they are read for this search. `others` returns the names of other agents; None: there are none.
         """
+        self._others = others
         self._aside = aside
         self._agent_id = agent_id
         self._as_of = as_of
@@ -73,13 +81,14 @@ class AgentSearcher:
         turn: int,
         archive: ArchiveClient | None = None,
         talk_of: TalkReader | None = None,
+        others: AgentNames | None = None,
     ) -> "AgentSearcher":
         """Make the searcher for a function of `turn`. Messages of the turn are left out: the model sees them."""
         opened = [message.seq for message in context.messages if message.turn == turn]
         said_by = min(opened, default=context.as_of + 1) - 1
         return cls(
             projections, context.agent_id, context.as_of, context.config.zone, said_by=said_by, archive=archive,
-            talk_of=talk_of,
+            talk_of=talk_of, others=others,
         )  # fmt: skip
 
     async def recall(self, query: str, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
@@ -276,6 +285,20 @@ class AgentSearcher:
     async def rows(self, name: str) -> Sequence[Mapping[str, Any]]:
         """Return the rows of a projection of the agent."""
         return await self._aside(self._rows, name)
+
+    @property
+    def agent_id(self) -> str:
+        """Name of the agent in the store."""
+        return self._agent_id
+
+    async def agent_named(self, name: str) -> str:
+        """Return the name in the store of another agent. Raise FunctionError for an unknown one."""
+        if self._others is None:
+            raise FunctionError("There are no other agents here.")
+        try:
+            return self._others(self._agent_id, name)
+        except (BadInput, UnknownAgent) as error:
+            raise FunctionError(str(error)) from error
 
     async def message(self, seq: int) -> Hit | None:
         """Return the message of that seq; None if it cannot be found by a search."""

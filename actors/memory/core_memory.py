@@ -14,7 +14,7 @@ from everlog.actors.memory.archival_rules import ArchivalChange, ArchivalChanges
 from everlog.actors.memory.shared_block_rules import append_line, remove_text
 from everlog.actors.ports.effects import Searcher
 from everlog.actors.prompt.context import MemoryBlock
-from everlog.events import Event, FunctionError, MemoryEdited, TimerCancelled, TimerSet
+from everlog.events import AgentMessageSent, Event, FunctionError, MemoryEdited, TimerCancelled, TimerSet
 
 MemoryOperation = Literal["appended", "replaced", "removed", "set"]
 
@@ -208,6 +208,10 @@ class FunctionMemory(Memory):
         """Seq of the newest message of a user in view, on which a memory rests that names no other source; 0: none."""
         self.changes = ArchivalChanges()
         """Changes of archival memory by the calls of this step."""
+        self.turn = 0
+        """Turn of the calls."""
+        self.mail: list[AgentMessageSent] = []
+        """Messages to other agents by the calls of this step."""
         self.timer_changes: list[TimerSet | TimerCancelled] = []
         """Changes of timers by the calls of this step, in order."""
 

@@ -333,6 +333,17 @@ class Searcher(Protocol):
         """Return the rows of a projection of the agent, such as `facts`."""
         ...
 
+    @property
+    def agent_id(self) -> str:
+        """Name of the agent in the store."""
+        ...
+
+    async def agent_named(self, name: str) -> str:
+        """Return the name in the store of another agent that this agent calls so. Raise FunctionError for an unknown
+        one.
+        """
+        ...
+
     async def message(self, seq: int) -> Hit | None:
         """Return the message of that seq; None if it cannot be found by a search."""
         ...

@@ -103,8 +103,9 @@ def _dump(envelope: _InputEnvelope | _ResultEnvelope) -> str:
 
 def user_message(event: UserMessage, at: int, zone: str, text: str) -> str:
     """Render a user's message."""
+    kind = "agent_message" if event.agent else "user_message"
     envelope = _InputEnvelope(
-        "user_message", message=text, name=event.name or None, instructions=event.note or None,
+        kind, message=text, name=event.name or None, instructions=event.note or None,
         time=format_time(at, zone),
     )  # fmt: skip
     return _dump(envelope)

@@ -220,6 +220,7 @@ def _events_today(
 
 LEFT_BY_SEARCHES = (
     "archival_", "insight_noted", "fact_noted", "fact_ended", "plan_made", "plan_changed", "timer_set",
+    "agent_message_sent",
     "timer_cancelled",
 )  # fmt: skip
 """Beginnings of the kinds of events that functions leave which look into the agent's memory."""

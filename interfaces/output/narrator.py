@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from everlog.actors.ports.agent_constants import SEND_MESSAGE
 from everlog.events import (
+    AgentMessageSent,
     AnyEvent,
     ApprovalDecided,
     ApprovalRequested,
@@ -126,10 +127,10 @@ def abandon_code(records: Iterable[Record], turn: int) -> str:
 
 def silence(records: Sequence[Record], turn: int) -> str:
     """Return why the user got no message in a turn that was not given up; empty if there was one, or if a call waits
-    for an approval. `records` must hold the turn to its end.
+    for an approval, or another agent was written to. `records` must hold the turn to its end.
     """
     own = [record for record in records if record.turn == turn]
-    if any(record.type in {MessageSent.kind, ApprovalRequested.kind} for record in own):
+    if any(record.type in {MessageSent.kind, ApprovalRequested.kind, AgentMessageSent.kind} for record in own):
         return ""
     replies = [event for record in own if isinstance(event := event_of(record), ModelReply)]
     if replies and "unread" in replies[-1].repair:

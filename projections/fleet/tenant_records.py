@@ -18,7 +18,7 @@ import pyarrow as pa
 from everlog.projections.fleet.columns import stopper
 from everlog.store import SCHEMA
 
-NAMES_IN_PAYLOADS = ("parent", "source", "origin", "author", "label")
+NAMES_IN_PAYLOADS = ("parent", "source", "origin", "author", "label", "to", "sender", "agent")
 """Fields of events that hold names of agents, sources and shared blocks."""
 _PREFIX = re.compile(r"[a-z0-9][a-z0-9-]*~")
 _KINDS = ("source:", "block:")

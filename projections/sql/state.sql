@@ -1,6 +1,6 @@
--- needs: hidden_turns?, latest, memory_pressure, context_records, turns, open_turns, timers, approvals
+-- needs: hidden_turns?, latest, memory_pressure, context_records, turns, open_turns, timers, approvals, agent_messages
 -- What is enough of an agent's records to go on from: the context of now, every configuration, what the timers are made
--- of, which sources were attached, which calls wait for an approval, and the turns that are open or that any of these is
+-- of, which sources were attached, which calls wait for an approval, which messages of agents are not over, and the turns that are open or that any of these is
 -- a part of, with all their records. Only the begin of a timer or of an approval that is over is left out there: its end
 -- may be in another turn, and without it the timer would come back. The newest record carries the counts of the memory
 -- header, so that later ones are counted from there.
@@ -27,6 +27,12 @@ timed AS (
         JOIN begun b ON b.agent_id = k.agent_id AND b.timer = k.timer AND k.seq >= b.seq
     GROUP BY k.agent_id, k.type, k.timer
 ),
+-- Messages between agents that are not over, and those of open turns, all of whose records a state has, with their ends.
+mail AS (
+    SELECT a.agent_id, a.seq FROM agent_messages a
+        LEFT JOIN open_turns o ON o.agent_id = a.agent_id AND o.turn = a.turn
+    WHERE a.state IN ('pending', 'waiting', 'working', 'ready') OR o.turn IS NOT NULL
+),
 counted AS (
     SELECT agent_id, max(seq) AS seq, arg_max(recall, seq) AS recall, arg_max(archival, seq) AS archival
     FROM mine WHERE living AND recall IS NOT NULL GROUP BY agent_id
@@ -46,6 +52,10 @@ needed AS (
     UNION SELECT agent_id, seq FROM timed
     UNION SELECT agent_id, seq FROM approvals WHERE decision = 'waiting'
     UNION SELECT agent_id, seq FROM mine WHERE living AND type IN ('agent_deleted', 'source_attached', 'source_detached')
+    UNION SELECT agent_id, seq FROM mail
+    UNION SELECT m.agent_id, m.seq FROM mine m
+        JOIN mail a ON a.agent_id = m.agent_id AND a.seq = (m.payload->>'message')::BIGINT
+    WHERE m.living AND m.type IN ('agent_message_settled', 'agent_reply_received')
     UNION SELECT agent_id, seq FROM newest
     UNION SELECT agent_id, arg_max(seq, [turn, seq]) FROM mine WHERE living GROUP BY agent_id
 ),
@@ -58,7 +68,8 @@ kept AS (
     SELECT agent_id, seq FROM needed
     UNION SELECT m.agent_id, m.seq FROM mine m JOIN kept_turns t ON t.agent_id = m.agent_id AND t.turn = m.turn
         LEFT JOIN open_turns o ON o.agent_id = m.agent_id AND o.turn = m.turn
-        WHERE m.living AND (m.type NOT IN ('timer_set', 'approval_requested') OR o.turn IS NOT NULL)
+        WHERE m.living AND (o.turn IS NOT NULL OR m.type NOT IN ('timer_set', 'approval_requested', 'agent_message_sent',
+            'agent_message_received'))
 )
 SELECT m.* EXCLUDE (living) REPLACE (
     CASE WHEN n.seq IS NOT NULL THEN n.recall WHEN m.slot IN ('config', 'summary') OR starts_with(m.slot, 'block:')

@@ -20,6 +20,12 @@ def configured(row: dict[str, Any]) -> Any:
     return configuration_of(AgentConfigured.version, row["text"], row["payload"])
 
 
+def unfinished_messages(engine: Projections, as_of: int) -> list[int]:
+    """Return the seqs of the messages between agents that are not over."""
+    rows = engine.rows("agent_messages", "sam", as_of)
+    return [row["seq"] for row in rows if row["state"] in ("pending", "waiting", "working", "ready")]
+
+
 def holds(engine: Projections, as_of: int) -> None:
     """Check that `waking` agrees with the four projections."""
     woken = activation_state_of(engine.rows("waking", "sam", as_of))
@@ -30,6 +36,7 @@ def holds(engine: Projections, as_of: int) -> None:
     if woken.exists:
         assert list(woken.open_turns) == sorted(row["turn"] for row in engine.rows("open_turns", "sam", as_of))
         assert woken.timed or not engine.rows("timers", "sam", as_of)
+        assert woken.mailed or not unfinished_messages(engine, as_of)
     living = [configured(row) for row in configurations if row["living"]]
     assert woken.recorded == (living[-1] if living else None)
     assert list(woken.configurations) == [configured(row) for row in configurations]

@@ -16,9 +16,9 @@ SUB_ROOMS: Mapping[str, Sequence[str]] = {
     "store": ("base", "partition", "sealed", "log", "streams", "backup", "stores", "check", "embedding", "archive"),
     "projections": ("search", "hot", "fleet"),
     "actors": (
-        "ports", "models", "prompt", "formats", "recollection", "memory", "derivation", "functions", "mcp", "rules",
-        "agent", "deriving", "replay", "rerun", "reports", "feed", "archive", "erasure", "gateway", "hosting",
-        "cluster",
+        "ports", "models", "prompt", "formats", "recollection", "memory", "derivation", "functions", "mail", "mcp",
+        "rules", "agent", "deriving", "postbox", "replay", "rerun", "reports", "feed", "archive", "erasure", "gateway",
+        "hosting", "cluster",
     ),
     "interfaces": (
         "defaults", "wire", "client", "common", "line_editor", "output", "documents", "imports", "show", "talk",

@@ -171,7 +171,7 @@ def _with_functions(call: HttpCall, body: LettaAgentBody, settings: Settings) ->
             "Python and given by the operator: `everlog serve --tools`."
         )
     derived = tuple(name for name in MEMORY_NAMES if name in names)
-    return msgspec.structs.replace(settings, memory_functions=derived) if derived else settings
+    return msgspec.structs.replace(settings, optional_functions=derived) if derived else settings
 
 
 async def list_agents(call: HttpCall) -> Sequence[LettaAgent]:

@@ -86,7 +86,7 @@ async def require_approval(call: HttpCall) -> LettaAgent:
 
 
 async def _configure(call: HttpCall, stream: str, names: Sequence[str]) -> None:
-    await (await agent_ref(call, stream)).configure(Settings(memory_functions=names))
+    await (await agent_ref(call, stream)).configure(Settings(optional_functions=names))
 
 
 async def list_tools(call: HttpCall) -> Sequence[LettaTool]:

@@ -17,7 +17,7 @@ NOTE = ("insight_note", {"text": "The user and Lea share a love of boats."})
 
 def world_with(*replies: list[tuple[str, Any]], names: tuple[str, ...] = NAMES) -> World:
     world = World(*(completion(calls=calls) for calls in replies))
-    world.settings = msgspec.structs.replace(world.settings, memory_functions=names)
+    world.settings = msgspec.structs.replace(world.settings, optional_functions=names)
     return world
 
 
@@ -50,7 +50,7 @@ def test_an_agent_has_these_functions_only_if_its_settings_list_them() -> None:
         world = World()
         await world.tell("Hello.")
         assert not set(NAMES) & {tool["function"]["name"] for tool in world.model.seen[-1].body["tools"]}
-        world.settings = Settings(model="scripted", window=8192, memory_functions=("insight_note",))
+        world.settings = Settings(model="scripted", window=8192, optional_functions=("insight_note",))
         await world.tell("Hello again.")
         world.settings = Settings()
         await world.tell("And again.")

@@ -1,0 +1,153 @@
+"""Decide what is due of an agent's messages to others, from the rows of `agent_messages`. Pure.
+
+A message that is not delivered, or an answer that is ready, is due at once; the end of a wait is due at its time. All
+of it is in the log, so the schedule of timers wakes the agent for it, in any host and at any time later. Used by hosts.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from everlog.actors.mail.names import spoken
+from everlog.events import RANDOM_BITS, AgentMessageReceived, AgentReplyReceived, MessageOutcome, UserMessage, uuid7
+
+Row = Mapping[str, Any]
+"""Row of the projection `agent_messages`."""
+
+OUTBOX = "@outbox"
+"""Name of the timer that stands for all that is to be delivered."""
+WAIT = "@answer "
+"""Beginning of the name of the timer that ends a wait; the seq of the message follows."""
+TRIED_US = 24 * 3600 * 1_000_000
+"""Time after which a message that could not be delivered is given up."""
+
+
+class Letter(msgspec.Struct, frozen=True, kw_only=True):
+    """Message on its way to another agent."""
+
+    sender: str
+    sent: str
+    """Event id of the sender's record."""
+    message: int
+    """Seq of the sender's record."""
+    text: str
+    waits: bool
+    hops: Sequence[str]
+    waiting: Sequence[str]
+
+    def input(self) -> tuple[UserMessage, AgentMessageReceived]:
+        """Return the input of the receiver, and the event behind it."""
+        name = spoken(self.sender)
+        note = (
+            f"{name} is another agent and waits for your answer: what you say with send_message goes to {name}."
+            if self.waits
+            else f"{name} is another agent and waits for no answer."
+        )
+        return UserMessage(text=self.text, name=name, agent=self.sender, note=note), AgentMessageReceived(
+            sender=self.sender,
+            sent=self.sent,
+            waits=self.waits,
+            message=self.message,
+            hops=list(self.hops),
+            waiting=list(self.waiting),
+        )
+
+
+class ReplyLetter(msgspec.Struct, frozen=True, kw_only=True):
+    """Answer on its way back, or the end of the wait for it."""
+
+    sender: str
+    message: int
+    """Seq of the receiver's own message that is answered."""
+    text: str
+    outcome: MessageOutcome
+
+    def input(self, row: Row) -> tuple[UserMessage, AgentReplyReceived]:
+        """Return the input of the agent that waits, and the event behind it. `row`: that of its own message."""
+        name = spoken(self.sender)
+        note = f"This is what became of your message {self.message} to {name}."
+        return UserMessage(text=self.text, name=name, agent=self.sender, note=note), AgentReplyReceived(
+            sender=self.sender, message=self.message, outcome=self.outcome, task=row["task"]
+        )
+
+
+class Due(msgspec.Struct, frozen=True):
+    """One thing to deliver: to whom, and for which own record."""
+
+    seq: int
+    to: str
+    letter: Letter | ReplyLetter
+    since: int
+    """Time of the own record, microseconds UTC."""
+
+
+def names_in(column: str | None) -> list[str]:
+    """Return the names in the column `hops` or `waiting` of a row."""
+    return msgspec.json.decode(column, type=list[str]) if column else []
+
+
+def timer_rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return what is due as rows of the projection `timers`."""
+    due = [row for row in rows if row["state"] in ("pending", "ready")]
+    found = [
+        {"timer": f"{WAIT}{row['seq']}", "due_us": row["expires_us"], "every_s": 0, "seq": row["seq"]}
+        for row in rows
+        if row["expires_us"] is not None and row["state"] in ("pending", "waiting")
+    ]
+    if due:
+        # A sum: one more message is another timer, which is due although an earlier message could not be delivered.
+        found.append(
+            {
+                "timer": OUTBOX,
+                "due_us": min(row["time"] for row in due),
+                "every_s": 0,
+                "seq": sum(r["seq"] for r in due),
+            }
+        )
+    return found
+
+
+def to_deliver(agent_id: str, rows: Sequence[Row]) -> list[Due]:
+    """Return what is to be delivered, in the order of the log."""
+    found = []
+    for row in rows:
+        if row["state"] == "pending":
+            letter = Letter(
+                sender=agent_id, sent=row["sent_id"], message=row["seq"], text=row["text"] or "",
+                waits=row["expires_us"] is not None, hops=names_in(row["hops"]),
+                waiting=names_in(row["waiting"]),
+            )  # fmt: skip
+            found.append(Due(row["seq"], row["other"], letter, row["time"]))
+        elif row["state"] == "ready":
+            said = row["answer"] or ""
+            reply = ReplyLetter(
+                sender=agent_id, message=row["message"], text=said or f"{spoken(agent_id)} ended without an answer.",
+                outcome="answered" if said else "silent",
+            )  # fmt: skip
+            found.append(Due(row["seq"], row["other"], reply, row["time"]))
+    return found
+
+
+def expired(row: Row) -> ReplyLetter:
+    """Return the end of a wait whose time is over."""
+    text = f"{spoken(row['other'])} has not answered in time."
+    return ReplyLetter(sender=row["other"], message=row["seq"], text=text, outcome="expired")
+
+
+def undeliverable(due: Due, why: str) -> ReplyLetter:
+    """Return the end of a message that cannot be delivered."""
+    return ReplyLetter(
+        sender=due.to, message=due.seq, text=f"Your message was not delivered: {why}", outcome="undeliverable"
+    )
+
+
+def letter_id(agent_id: str, due: Due, now: int, late_us: int) -> str:
+    """Return the id of the command that delivers: the same for each attempt, until the message is late.
+
+    A log refuses old ids as stale, so a late one carries `now`; the receiver knows the message by `sent` all the same.
+    """
+    at = due.since if now - due.since <= late_us else now
+    digest = hashlib.sha256(f"{agent_id}\0{due.seq}\0{due.to}\0{due.since}".encode()).digest()
+    return uuid7(at, int.from_bytes(digest, "big") & ((1 << RANDOM_BITS) - 1))

@@ -1,0 +1,127 @@
+"""Functions with which an agent writes to other agents of its store: without waiting, and waiting for the answer.
+
+Sending is an event of the step; the host delivers it from the log. A wait holds no process: the turn ends, others can
+talk to the agent meanwhile, and the answer comes as an input. So agents that wait for each other do not block each
+other; but a question to an agent that waits for this one is refused, because its answer would have to wait for itself.
+The limits keep agents from keeping each other busy. Signatures and docstrings here are the schemas that the model
+reads: a changed schema is a new configuration of every agent with it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from everlog.actors.functions.tools import Tool, tool
+from everlog.actors.mail.letters import names_in
+from everlog.actors.mail.names import spoken
+from everlog.actors.memory.core_memory import FunctionMemory
+from everlog.events import AgentMessageSent, FunctionError
+from everlog.events.times import MICROSECONDS
+
+TEXT_CHARS_MAX = 20_000
+"""Most characters of a message."""
+HOPS_MAX = 8
+"""Most agents through which a message comes about."""
+PER_TURN_MAX = 20
+"""Most messages that an agent sends in one turn."""
+PER_MINUTE_MAX = 10
+"""Most messages from one agent to another in a minute."""
+WAIT_MINUTES, WAIT_MINUTES_MAX = 60, 7 * 24 * 60
+
+
+async def _message_agent(desk: FunctionMemory, name: str, message: str) -> str:
+    """Send a message to another agent, without waiting for an answer.
+
+    Args:
+        name: Name of the agent.
+        message: What to say to it.
+    """
+    await _send(desk, name, message, 0)
+    return f"Sent to {name}."
+
+
+async def _ask_agent(desk: FunctionMemory, name: str, message: str, minutes: int = WAIT_MINUTES) -> str:
+    """Ask another agent. Its answer comes later, as a message to you; end your turn until then.
+
+    Args:
+        name: Name of the agent.
+        message: What to ask.
+        minutes: How long to wait.
+    """
+    if not 1 <= minutes <= WAIT_MINUTES_MAX:
+        raise FunctionError(f"You can wait for 1 to {WAIT_MINUTES_MAX} minutes, not {minutes}. Nothing was sent.")
+    await _send(desk, name, message, desk.now + minutes * 60 * MICROSECONDS)
+    return f"Asked {name}. The answer comes as a message to you: wait for it without calling functions."
+
+
+async def _send(desk: FunctionMemory, name: str, message: str, expires_at: int) -> None:
+    """Leave the event of a message. Raise FunctionError for one that may not be sent."""
+    if not 1 <= len(message.strip()) <= TEXT_CHARS_MAX:
+        raise FunctionError(f"A message has 1 to {TEXT_CHARS_MAX} characters, not {len(message)}. Nothing was sent.")
+    to = await desk.searcher.agent_named(name)
+    own = desk.searcher.agent_id
+    if to == own:
+        raise FunctionError("That is you. Nothing was sent.")
+    rows = await desk.searcher.rows("agent_messages")
+    before = _origin(rows, desk.turn)
+    hops = [*before.hops, spoken(own)]
+    waiting = [*before.waiting, spoken(own)]
+    if expires_at and spoken(to) in waiting:
+        circle = [*waiting[waiting.index(spoken(to)) :], spoken(to)]
+        raise FunctionError(
+            f"That would be a circle: {' asks '.join(circle)}. Nothing was sent; answer with what you know."
+        )
+    if len(hops) > HOPS_MAX:
+        through = ", ".join(hops)
+        raise FunctionError(f"This came about through {len(hops)} messages ({through}), and {HOPS_MAX} is the most.")
+    _check_rates(desk, rows, to)
+    event = AgentMessageSent(
+        text=message, to=to, call_id=desk.call_id, expires_at=expires_at, hops=hops, task=before.task,
+        waiting=waiting if expires_at else [],
+    )  # fmt: skip
+    desk.mail.append(event)
+    desk.emit(event)
+
+
+class _Origin(msgspec.Struct, frozen=True):
+    """Messages because of which a turn runs."""
+
+    hops: Sequence[str] = ()
+    waiting: Sequence[str] = ()
+    """Agents that wait for this one's answer, directly or not."""
+    task: int = 0
+
+
+def _origin(rows: Sequence[Mapping[str, Any]], turn: int) -> _Origin:
+    """Return the messages because of which a turn runs: it was opened by one, by the end of a wait, or by neither."""
+    for row in rows:
+        if row["direction"] == "received" and row["turn"] == turn:
+            return _Origin(names_in(row["hops"]), names_in(row["waiting"]), row["seq"])
+        if row["direction"] == "sent" and row["ended_turn"] == turn:
+            return _Origin(names_in(row["hops"]), names_in(row["waiting"])[:-1], row["task"])
+    return _Origin()
+
+
+def _check_rates(desk: FunctionMemory, rows: Sequence[Mapping[str, Any]], to: str) -> None:
+    """Raise FunctionError if the agent has sent as much as it may, in this turn or to that agent."""
+    sent = [row for row in rows if row["direction"] == "sent"]
+    in_turn = sum(row["turn"] == desk.turn for row in sent) + len(desk.mail)
+    if in_turn >= PER_TURN_MAX:
+        raise FunctionError(f"You have sent {in_turn} messages in this turn, the most there may be. Nothing was sent.")
+    since = desk.now - 60 * MICROSECONDS
+    lately = sum(row["other"] == to and row["time"] > since for row in sent) + sum(one.to == to for one in desk.mail)
+    if lately >= PER_MINUTE_MAX:
+        raise FunctionError(
+            f"You have sent {lately} messages to {spoken(to)} in a minute, the most there may be. Nothing was sent."
+        )
+
+
+def _function(function: Callable[..., Any]) -> Tool:
+    made: Tool = tool(function, name=function.__name__.removeprefix("_"), faults=(FunctionError,))
+    return msgspec.structs.replace(made, lent=False)
+
+
+MAIL_FUNCTIONS: Sequence[Tool] = (_function(_message_agent), _function(_ask_agent))
+"""Functions of messages to other agents, in the order in which the model sees them."""
+NAMES = tuple(one.name for one in MAIL_FUNCTIONS)

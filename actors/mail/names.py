@@ -1,0 +1,50 @@
+"""Names of agents in messages between them. Pure, but for the look into the store for a name.
+
+In the store, the agents of a tenant have its name and a `~` before theirs. Agents write to agents of the same tenant
+only, and by the names that the tenant says: so no name of one tenant means anything of another.
+"""
+
+import difflib
+from typing import Protocol
+
+from everlog.events import BadInput, UnknownAgent
+from everlog.store import check_not_reserved, name_of
+
+_TENANT_END = "~"
+
+
+class Registry(Protocol):
+    """Store, as far as names are concerned."""
+
+    def agents(self) -> list[str]:
+        """Return the names of all agents."""
+        ...
+
+    def partition_of(self, agent_id: str) -> str:
+        """Return the partition of an agent. Raises UnknownAgent."""
+        ...
+
+
+def spoken(agent_id: str) -> str:
+    """Return the name of an agent as agents of its tenant say it."""
+    return agent_id.partition(_TENANT_END)[2] or agent_id
+
+
+def other_agent(agent_id: str, name: str, registry: Registry) -> str:
+    """Return the name in the store of the agent that `agent_id` calls `name`. Raise BadInput for an impossible name,
+    and UnknownAgent, with similar names of the same tenant, if there is no such agent.
+    """
+    tenant, end, _ = agent_id.rpartition(_TENANT_END)
+    prefix = tenant + end
+    stored = name_of(prefix + name.strip())
+    check_not_reserved(stored)
+    if not prefix and _TENANT_END in stored:
+        raise BadInput(f"{name!r} is no name of an agent that you can write to.")
+    try:
+        registry.partition_of(stored)
+    except UnknownAgent:
+        there = [spoken(one) for one in registry.agents() if one.startswith(prefix) and one != agent_id]
+        near = difflib.get_close_matches(name, there, n=3, cutoff=0.5)
+        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise UnknownAgent(f"There is no agent {name!r}.{hint} Nothing was sent.") from None
+    return stored

@@ -1,0 +1,124 @@
+"""Deliver what an agent wrote to others, from its log, and take what others wrote to it. Used by `Host`.
+
+The log is the outbox: a message is due from the commit that holds it until another commit says that it arrived. So a
+host may die at any step, and the next one delivers again; the receiver knows the message by the sender's event id, and
+keeps it once. An answer is delivered in the same way, when no turn works on the question any more.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from everlog.actors.agent.agent import Agent
+from everlog.actors.agent.commands import DeliverLetter
+from everlog.actors.mail.letters import (
+    TRIED_US,
+    WAIT,
+    Due,
+    Letter,
+    ReplyLetter,
+    Row,
+    expired,
+    letter_id,
+    timer_rows,
+    to_deliver,
+    undeliverable,
+)
+from everlog.actors.ports.agent_constants import LATE_US
+from everlog.actors.ports.effects import Clock
+from everlog.events import AgentMessageSettled, Event, EverlogError, MessageOutcome, Record, UnknownAgent, UserMessage
+
+LetterSender = Callable[[Sequence[tuple[str, DeliverLetter]]], Awaitable[Sequence[EverlogError | None]]]
+"""Has other agents take letters. Returns for each the error that kept it from being taken; None: it is in their log."""
+
+
+class Postbox:
+    """Messages of one agent to others, and theirs to it."""
+
+    def __init__(self, send: LetterSender | None, clock: Clock) -> None:
+        """`send` None: nothing is delivered here; it stays in the log."""
+        self._send, self._clock = send, clock
+        self._delivering = asyncio.Lock()
+        """Held while letters are on their way: two deliveries would record the end of the same letter twice."""
+        self.works = False
+        """True if a turn works on a question of another agent, so that its end makes an answer ready."""
+
+    async def timers(self, agent: Agent) -> list[dict[str, Any]]:
+        """Return what is due of the agent's messages, as rows of the projection `timers`."""
+        rows = await agent.messages()
+        self.works = any(row["state"] == "working" for row in rows)
+        return timer_rows(rows) if self._send is not None else []
+
+    async def deliver(self, agent: Agent) -> Record | None:
+        """Deliver all that is to be delivered, and record what arrived. Return the input that says what cannot be
+        delivered; None if there is none. What failed for another reason stays due. Raises the first such error.
+        """
+        if self._send is None:
+            return None
+        async with self._delivering:
+            now = self._clock.now()
+            dues = to_deliver(agent.agent_id, await agent.messages())
+            orders = [
+                (due.to, DeliverLetter(id=letter_id(agent.agent_id, due, now, LATE_US), letter=due.letter))
+                for due in dues
+            ]
+            outcomes = list(zip(dues, await self._send(orders), strict=True))
+            settled: list[Event] = [_settled(due, error) for due, error in outcomes if _is_over(due, error, now)]
+            if settled:
+                await agent.commit(settled, turn=agent.turn, step=0)
+            record = None
+            for due, error in outcomes:
+                if error is not None and _is_over(due, error, now) and isinstance(due.letter, Letter):
+                    row = next(row for row in await agent.messages() if row["seq"] == due.seq)
+                    record = await _ended(agent, undeliverable(due, str(error)), row)
+        failed = next((error for due, error in outcomes if error is not None and not _is_over(due, error, now)), None)
+        if failed is not None and record is None:
+            raise failed
+        return record
+
+    async def take(self, agent: Agent, command: DeliverLetter, lock: asyncio.Lock) -> Record | None:
+        """Append a letter of another agent as an input, and return its record; None if it is known, or waited for no
+        more. `lock` is held so that one input is made at a time.
+        """
+        letter = command.letter
+        async with lock:
+            rows = await agent.messages()
+            if isinstance(letter, Letter):
+                if any(row["sent_id"] == letter.sent and row["direction"] == "received" for row in rows):
+                    return None
+                said, received = letter.input()
+                return await agent.receive(said, event_id=command.id, then=[received])
+            row = next((row for row in rows if row["direction"] == "sent" and row["seq"] == letter.message), None)
+            if row is None or row["state"] not in ("pending", "waiting"):
+                return None
+            return await _ended(agent, letter, row, command.id)
+
+
+async def wait_end(agent: Agent, timer: str) -> tuple[UserMessage, Sequence[Event]] | None:
+    """Return the input that ends a wait whose time is over, and the event behind it; None if the wait has ended.
+
+    `timer`: name of the wait's timer.
+    """
+    seq = int(timer.removeprefix(WAIT))
+    row = next((row for row in await agent.messages() if row["seq"] == seq), None)
+    if row is None or row["state"] not in ("pending", "waiting"):
+        return None
+    said, reply = expired(row).input(row)
+    return said, (reply,)
+
+
+async def _ended(agent: Agent, letter: ReplyLetter, row: Row, command_id: str | None = None) -> Record:
+    said, reply = letter.input(row)
+    return await agent.receive(said, event_id=command_id, then=[reply])
+
+
+def _is_over(due: Due, error: EverlogError | None, now: int) -> bool:
+    """Return True if a letter arrived or never will: its receiver does not exist, or it was tried for long enough."""
+    return error is None or isinstance(error, UnknownAgent) or now - due.since > TRIED_US
+
+
+def _settled(due: Due, error: EverlogError | None) -> AgentMessageSettled:
+    done: MessageOutcome = "delivered" if isinstance(due.letter, Letter) else due.letter.outcome
+    if error is None:
+        return AgentMessageSettled(message=due.seq, outcome=done)
+    return AgentMessageSettled(message=due.seq, outcome="undeliverable", text=str(error))
