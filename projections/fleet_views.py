@@ -44,6 +44,7 @@ VIEWS = (
 )
 """Names of all views, in the order of their creation."""
 CURRENT_VIEWS = (
+    "agent_messages",
     "approvals",
     "memories",
     "facts",

@@ -167,6 +167,7 @@ def context_by_bounds(*, few: bool) -> str:
 
 
 _FLEET_TIMES = {
+    "agent_messages": "time AS recorded_at",
     "approvals": "asked_at AS recorded_at, decided_at AS ended_at",
     "facts": "noted_at AS recorded_at",
     "insights": "noted_at AS recorded_at",

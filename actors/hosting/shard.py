@@ -77,6 +77,7 @@ class Shard:
         self._agents_max = agents_max
         self._aside = ports.aside
         self._link, self._fence = link, link.fence
+        self._host_link = HostLink(notify_timers=link.notify_timers, send_letters=link.send_letters)
         self._note = ports.note
         self._meters = meters or ProcessMetrics(None)
         self._hosts: dict[str, Host] = {}
@@ -336,7 +337,7 @@ class Shard:
             )
         return Host(
             agent_id, self._system, capabilities=self._idle_capabilities.pop(agent_id, NOTHING), idle_s=None,
-            ports=self._ports, link=HostLink(notify_timers=self._link.notify_timers),
+            ports=self._ports, link=self._host_link,
         )  # fmt: skip
 
     def _system(self, capabilities: SessionCapabilities) -> LocalSystem:

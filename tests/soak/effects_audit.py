@@ -108,9 +108,9 @@ class Kill(NamedTuple):
 class Zygote:
     """The process that forks a child for each order."""
 
-    def __init__(self, guard: str = "") -> None:
+    def __init__(self, guard: str = "", module: str = "tests.soak.killed_effects") -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.soak.killed_effects", *([guard] if guard else [])],
+            [sys.executable, "-m", module, *([guard] if guard else [])],
             cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
         self._rest = b""

@@ -1,0 +1,122 @@
+"""Messages between agents under real kills: a process is killed at every point of a question and of its answer."""
+
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.replay.rebuild_check import verify
+from everlog.events import AgentMessageReceived, AgentReplyReceived, UserMessage, event_of
+from everlog.store import FileStore, check
+from tests.soak.effects_audit import Zygote
+from tests.support.agents.killed_town import AGENTS, POINTS, order
+from tests.support.seeds import pick, seeds
+
+MOMENT_S_MAX = 0.2
+"""Maximum seconds between the start of a round and a kill at a random moment."""
+ANYWHERE = "anywhere"
+WRITING = ("torn", "written", "synced")
+"""Endings of the points during an append, which count as one point together."""
+
+
+def killed(zygote: Zygote, folder: Path, plans: Sequence[str], chance: random.Random, *, shared: bool) -> None:
+    """Play a round for each plan and kill it there; then play one to its end."""
+    for number, plan in enumerate(plans):
+        zygote.order(str(folder), shared, number, "rest" if plan == ANYWHERE else plan)
+        pid = until(zygote, "" if plan == ANYWHERE else plan)
+        if plan == ANYWHERE:
+            moment = time.monotonic() + chance.uniform(0, MOMENT_S_MAX)
+            assert ["dead"] not in [line[:1] for line in zygote.heard(moment)]
+        os.kill(pid, signal.SIGKILL)
+        assert dead(zygote) == signal.SIGKILL
+    zygote.order(str(folder), shared, len(plans), "")
+    assert dead(zygote) == 0
+
+
+def until(zygote: Zygote, point: str) -> int:
+    """Read lines until the process has started, and has reached the point if one is named. Return its id."""
+    pid = 0
+    for kind, *words in zygote.heard():
+        assert kind != "dead", f"a process ended by itself before it came to {point!r}: {words}"
+        pid = words[0] if kind == "life" else pid
+        if (kind == "life" and not point) or (kind == "point" and words == [point]):
+            break
+    return pid
+
+
+def dead(zygote: Zygote) -> int:
+    """Read lines until the process has ended. Return its status."""
+    return next(words[0] for kind, *words in zygote.heard() if kind == "dead")
+
+
+def judge(folder: Path, rounds: int) -> int:
+    """Check that each question arrived once, that each answer came back once, and that nothing waits. Return the number
+    of questions; one that was killed before it was durable was never asked.
+    """
+    store = FileStore(folder, lambda: 0)
+    assert [error for name in store.partitions() for error in check(store.partition(name), deep=True).errors] == []
+    system = LocalSystem(store)
+    asked: list[int] = []
+    for name in AGENTS:
+        view = system.view(name)
+        report = verify(view, system.tools)
+        states = {row["state"] for row in view.rows("agent_messages")}
+        events = [event_of(record) for record in view.reader.read(name)]
+        view.close()
+        assert (report.faults, report.mismatches) == ([], [])
+        assert states == {"answered"}
+        said = Counter(event.text for event in events if isinstance(event, UserMessage))
+        if name == "sam":
+            asked = [number for number in range(rounds) if said[order(number)]]
+            assert {said[order(number)] for number in asked} == {1}
+            assert [said[f"round {number}"] for number in range(rounds)] == [int(n in asked) for n in range(rounds)]
+            assert sum(isinstance(event, AgentReplyReceived) for event in events) == len(asked)
+        else:
+            assert [said[f"say (round {number})"] for number in range(rounds)] == [
+                int(n in asked) for n in range(rounds)
+            ]
+            assert sum(isinstance(event, AgentMessageReceived) for event in events) == len(asked)
+    return len(asked)
+
+
+def play(folder: Path, plans: Sequence[str], seed: int, *, shared: bool) -> int:
+    """Kill rounds as planned, and check the logs after all of them. Return the number of questions that were asked."""
+    zygote = Zygote(module="tests.support.agents.killed_town")
+    try:
+        killed(zygote, folder, plans, random.Random(seed), shared=shared)
+    finally:
+        zygote.close()
+    return judge(folder, len(plans) + 1)
+
+
+def test_a_kill_at_each_point_of_a_message_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    """Whatever commit of a question or of its answer a process dies in, both arrive once, and nobody waits for ever."""
+    plans = pick(POINTS, 6, label="points of a message")
+    assert play(tmp_path, plans, 1, shared=False) >= len(plans)
+
+
+def test_kills_at_random_moments_of_a_shard_lose_and_double_nothing(tmp_path: Path) -> None:
+    """The same holds for agents that share a partition, killed at random moments."""
+    play(tmp_path, [ANYWHERE] * 4, seeds(1, label="moments of messages")[0], shared=True)
+
+
+@pytest.mark.long
+@pytest.mark.effects
+@pytest.mark.parametrize("point", [*dict.fromkeys(p.split()[0] for p in POINTS), ANYWHERE])
+@pytest.mark.parametrize("shared", [False, True])
+def test_many_kills_at_each_point_of_a_message(tmp_path: Path, point: str, shared: bool) -> None:
+    """The same holds for 100 kills at each point; the points during an append count as one together."""
+    if shared and point != ANYWHERE:
+        pytest.skip("a shard commits the records of many agents at once: its kills are at random moments")
+    ends = ["durable"] * 100 + [end for end in WRITING for _ in range(34)]
+    plans = [ANYWHERE] * 100 if point == ANYWHERE else [f"{point} {end}" for end in ends]
+    chance = random.Random(7)
+    chance.shuffle(plans)
+    asked = sum(play(tmp_path / str(at), plans[at : at + 25], at, shared=shared) for at in range(0, len(plans), 25))
+    print(f"\n{point}, {'shared' if shared else 'own logs'}: {len(plans)} kills, {asked} questions, each answered once")
