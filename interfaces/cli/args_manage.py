@@ -22,7 +22,7 @@ from everlog.interfaces.cli.args_shared import (
     tools,
     yes_option,
 )
-from everlog.interfaces.cli.args_talk import approval_settings, function_rule_settings
+from everlog.interfaces.cli.args_talk import approval_settings, function_rule_settings, optional_function_settings
 from everlog.interfaces.cli.command_spec import CommandSpec
 from everlog.interfaces.common import argument_values
 
@@ -239,7 +239,15 @@ COMMANDS = (
         "manage.configure_command:configure",
         "show or change the settings of an agent, or change those of a pattern",
         "everlog configure sam --model gpt-4o --sampling temperature=0.3",
-        (name_or_pattern, _model, settings, approval_settings, function_rule_settings, *ENDS),
+        (
+            name_or_pattern,
+            _model,
+            settings,
+            approval_settings,
+            function_rule_settings,
+            optional_function_settings,
+            *ENDS,
+        ),
         _CONFIGURE,
     ),
     CommandSpec(

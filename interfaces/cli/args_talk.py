@@ -86,6 +86,20 @@ def approval_settings(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def optional_function_settings(parser: argparse.ArgumentParser) -> None:
+    """Add the setting of the functions that an agent has only if they are listed."""
+    group = parser.add_argument_group("optional functions")
+    group.add_argument(
+        "--function",
+        metavar="NAME",
+        action="append",
+        dest="optional_functions",
+        help="give the agent a function that agents do not have by themselves: message_agent and ask_agent (write to "
+        "other agents), insight_note, fact_note, fact_end, plan_make or plan_change (note memories); repeatable, "
+        "replaces the list; none removes them",
+    )
+
+
 def function_rule_settings(parser: argparse.ArgumentParser) -> None:
     """Add the setting of rules about functions."""
     group = parser.add_argument_group("rules about functions")

@@ -33,6 +33,8 @@ def settings_in(args: Namespace, read: TextReader) -> dict[str, Any]:
     found = {name: value for name in _PLAIN if (value := getattr(args, name, None)) is not None}
     if words := getattr(args, "sampling", None):
         found["sampling"] = setting_limits.sampling(words)
+    if names := getattr(args, "optional_functions", None):
+        found["optional_functions"] = [] if names == ["none"] else names
     if rules := getattr(args, "approval", None):
         found["approvals"] = [] if rules == ["none"] else [rule_of(text) for text in rules]
     if function_rules := getattr(args, "function_rules", None):

@@ -13,8 +13,8 @@ To test a new runtime, write a test file in this folder:
             ...
 
 Sending messages is tested here, users' functions in `agent_functions.py`, functions of servers in `agent_servers.py`,
-archival memory in `agent_archival.py`, timers and idleness in `agent_times.py`, errors in `agent_errors.py`. No test of
-the contract uses hosts or processes.
+archival memory in `agent_archival.py`, timers and idleness in `agent_times.py`, messages between agents in
+`agent_messages.py`, errors in `agent_errors.py`. No test of the contract uses hosts or processes.
 """
 
 import asyncio
@@ -33,13 +33,16 @@ from everlog.events import AlreadyDecided, ApprovalRule, Record, UnknownAgent, u
 from tests.contract.agent_archival import ArchivalContract
 from tests.contract.agent_errors import ErrorContract
 from tests.contract.agent_functions import FunctionContract
+from tests.contract.agent_messages import MessageContract
 from tests.contract.agent_servers import ServerContract
 from tests.contract.agent_times import TimeContract
 from tests.contract.contract_agents import KNOCKS, alive, assert_sound, context, gate, log, scripted, texts
 from tests.support.agent_world import kinds
 
 
-class AgentContract(FunctionContract, ServerContract, ArchivalContract, TimeContract, ErrorContract):
+class AgentContract(
+    FunctionContract, ServerContract, ArchivalContract, TimeContract, MessageContract, ErrorContract
+):  # fmt: skip
     """Tests that every runtime must pass."""
 
     runtime: RuntimeName

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from everlog.actors.models.offline import facts, reminders
+from everlog.actors.models.offline import facts, other_agents, reminders
 from everlog.actors.models.offline.completion import INTRODUCTION, Completion
 from everlog.actors.models.offline.english import (
     any_case,
@@ -22,7 +22,7 @@ from everlog.actors.models.offline.english import (
     without_days,
 )  # fmt: skip
 from everlog.actors.models.offline.hits import DATED, NOT_KNOWN, best, query_of
-from everlog.actors.models.offline.request import CallResult, OfflineRequest, PendingInput
+from everlog.actors.models.offline.request import SAID, CallResult, OfflineRequest, PendingInput
 from everlog.actors.ports.agent_constants import PAUSE_MINUTES_MAX
 
 USERS_MAX = 3
@@ -55,7 +55,7 @@ _ARCHIVE = any_case(r"\b(?:archiv\w+|documents?)\b|\byou (?:to )?keep\b")
 def complete(request: OfflineRequest) -> Completion:
     """Return the reply to all waiting inputs."""
     made = Completion()
-    users = [event for event in request.events if event.type == "user_message"]
+    users = [event for event in request.events if event.type in SAID and not other_agents.told_by(event)]
     reasons = " ".join(event.reason for event in request.events if event.type == "heartbeat")
     if "call failed" in reasons:
         _failed(made, [result for result in request.results if not result.ok])
@@ -68,6 +68,9 @@ def complete(request: OfflineRequest) -> Completion:
         elif event.type == "heartbeat" and (reminder := reminders.reminded(event.reason)):
             made.think("A timer of mine went off, so I remind the user.")
             made.say(reminder)
+        elif told := other_agents.told_by(event):
+            made.think("Another agent wrote to me, so I pass it on.")
+            made.say(told)
         elif event.type == "login":
             made.say(greeting(request, ask=not users))
         elif event.type == "system_alert" and _PRESSURE.search(event.message or ""):
@@ -175,7 +178,10 @@ def _serve_timer(made: Completion, sentence: str, now: str) -> bool:
 def _serve_order(request: OfflineRequest, made: Completion, event: PendingInput) -> bool:
     """Serve a request to store, pause or forget something. Return False if the message is no such request."""
     text = normalize(event.message or "")
-    if match := _KEEP.match((event.message or "").strip()):
+    if (orders := other_agents.orders_in(text)) and orders[0][0] in (request.functions or ()):
+        made.calls += orders
+        made.say(other_agents.said_of(orders))
+    elif match := _KEEP.match((event.message or "").strip()):
         made.call("archival_memory_insert", content=match[1])
         made.say("I keep that in my archival memory.")
     elif match := _PAUSE.search(text):

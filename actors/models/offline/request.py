@@ -12,6 +12,9 @@ import msgspec
 
 from everlog.events import ModelError
 
+USER_MESSAGE, AGENT_MESSAGE = "user_message", "agent_message"
+SAID = (USER_MESSAGE, AGENT_MESSAGE)
+"""Types of inputs that may ask something."""
 _MESSAGES_MAX = 400
 """Maximum messages that are searched for users' words, counted from the end."""
 _MEMORY = "\nCore memory shown below"
@@ -53,6 +56,7 @@ class PendingInput(msgspec.Struct):
     name: str | None = None
     time: str = ""
     reason: str = ""
+    instructions: str = ""
 
 
 _body, _envelope = msgspec.json.Decoder(_Body), msgspec.json.Decoder(PendingInput)
@@ -107,8 +111,8 @@ def parse_request(body: bytes) -> OfflineRequest:
     waiting = _newest_group([_event(content) for n, content in heard if n >= last])
     # From the newest on, and no further: of a long talk hardly any message is needed.
     before = (_event(content) for n, content in reversed(heard) if n < last)
-    asked = list(islice((event for event in before if event.type == "user_message"), 1))
-    asked += [event for event in waiting if event.type == "user_message"]
+    asked = list(islice((event for event in before if event.type in SAID), 1))
+    asked += [event for event in waiting if event.type in SAID]
     return OfflineRequest(
         system=system,
         last_text=messages[-1].content or "" if messages else "",

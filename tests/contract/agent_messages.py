@@ -1,0 +1,76 @@
+"""Messages between agents: each arrives once and the answer comes back, wherever the two run, and after a host died."""
+
+from typing import Any
+
+import msgspec
+
+from everlog.actors.mail.mail_functions import NAMES
+from tests.contract.contract_agents import SCRIPTED, alive, asked, assert_sound, gate, log, says, texts
+from tests.support.agent_world import completion
+from tests.support.models.loopback_server import Reply, serving
+
+WRITING = msgspec.structs.replace(SCRIPTED, optional_functions=NAMES)
+
+
+def writes(function: str, name: str, message: str) -> Reply:
+    """Return the endpoint's answer that writes to another agent."""
+    return 200, completion(calls=[(function, {"name": name, "message": message})])
+
+
+def states(system: Any, name: str) -> list[str]:
+    """Return the states of an agent's messages."""
+    view = system._reading.view(name)
+    try:
+        return [row["state"] for row in view.rows("agent_messages")]
+    finally:
+        view.close()
+
+
+class MessageContract:
+    """Contract of messages between agents; a part of `AgentContract`."""
+
+    kill: Any
+
+    @alive
+    async def test_an_agent_asks_another_one(self, opens: Any) -> None:
+        """The question is an input of the other agent, and its answer is an input of the one that asked."""
+        replies = writes("ask_agent", "bob", "When is dinner?"), says("At 8."), says("Bob says at 8.")
+        with serving(*replies) as endpoint:
+            async with opens(base_url=endpoint.url) as system:
+                sam, bob = await system.agent("sam", WRITING), await system.agent("bob", WRITING)
+                await sam.send("Ask bob when dinner is")
+                await asked(endpoint, 3)
+                await sam.resume()
+                assert texts(log(system, "bob"), "user_message") == ["When is dinner?"]
+                assert texts(log(system, "sam"), "user_message") == ["Ask bob when dinner is", "At 8."]
+                assert texts(log(system, "sam"), "message_sent") == ["Bob says at 8."]
+                assert states(system, "sam") == ["answered"]
+                await bob.resume()
+                assert_sound(system, "sam")
+                assert_sound(system, "bob")
+
+    @alive
+    async def test_an_answer_reaches_an_agent_whose_host_died_meanwhile(self, opens: Any) -> None:
+        """A wait holds no process: the agent that asked is killed before the answer, and gets it once."""
+        replies = (
+            writes("ask_agent", "eve", "When is dinner?"),
+            (200, completion(calls=[("knock", {"request_heartbeat": True})])),
+            says("At 8."),
+            says("Bob says at 8."),
+        )
+        async with gate() as place:
+            with serving(*replies) as endpoint:
+                async with opens(base_url=endpoint.url, tools=[place.knock()]) as system:
+                    sam = await system.agent("sam", WRITING)
+                    await system.agent("eve", WRITING)
+                    partition_of = system._reading.store.partition_of
+                    assert partition_of("eve") != partition_of("sam"), "the kill must not reach the other agent"
+                    await sam.send("Ask bob when dinner is")
+                    visitor = await place.reached()
+                    await self.kill(system, "sam")
+                    await visitor.enters()
+                    await asked(endpoint, 4)
+                    await sam.resume()
+                    assert texts(log(system, "sam"), "user_message") == ["Ask bob when dinner is", "At 8."]
+                    assert states(system, "sam") == ["answered"]
+                    assert_sound(system, "sam")
