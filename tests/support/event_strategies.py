@@ -12,6 +12,10 @@ from hypothesis import strategies as st
 from everlog.events import (
     CATALOGUE,
     AgentDeleted,
+    AgentMessageReceived,
+    AgentMessageSent,
+    AgentMessageSettled,
+    AgentReplyReceived,
     ApprovalDecided,
     ApprovalRequested,
     ArchivalInserted,
@@ -168,7 +172,21 @@ def lives(draw: st.DrawFn, birth: tuple[Event, ...]) -> list[Record]:
     number, kept = 0, 1
     for _ in range(chance.randint(3, 12)):
         kind = chance.choice(
-            ["turn", "turn", "turn", "timer", "effect", "delete", "import", "summary", "stop", "back", "approval"]
+            [
+                "turn",
+                "turn",
+                "turn",
+                "timer",
+                "effect",
+                "delete",
+                "import",
+                "summary",
+                "stop",
+                "back",
+                "approval",
+                "mail",
+                "mail",
+            ]
         )
         if kind == "turn":
             number += 1
@@ -178,6 +196,9 @@ def lives(draw: st.DrawFn, birth: tuple[Event, ...]) -> list[Record]:
         elif kind == "approval":
             number += 1
             left += some_approval(number, left, chance)
+        elif kind == "mail":
+            number += 1
+            left += some_mail(number, left, chance)
         elif kind == "effect":
             left.append((draw(effect()), number, 1))
         elif kind == "delete" and chance.random() < 0.3:
@@ -231,6 +252,35 @@ def some_approval(
     asking = ApprovalRequested(call_id="d", name="delete", arguments="{}", expires_at=chance.choice([0, 10**9]))
     edit = MemoryEdited(text="e", label="human", operation="set", limit=2000)
     return [*some_turn(number, chance), (edit, number, 1), (asking, number, 1)]
+
+
+def some_mail(
+    number: int, left: Sequence[tuple[Event, int, int]], chance: random.Random
+) -> list[tuple[Event, int, int]]:  # fmt: skip
+    """Return a turn in which a message to another agent is sent, one that such a message or an answer opens, or the end
+    of a message of `left`.
+    """
+    sent = [seq for seq, (event, _, _) in enumerate(left, start=1) if isinstance(event, AgentMessageSent)]
+    received = [seq for seq, (event, _, _) in enumerate(left, start=1) if isinstance(event, AgentMessageReceived)]
+    kind = chance.choice(["send", "send", "receive", "receive", "reply", "settle", "settle"])
+    edit = MemoryEdited(text="m", label="human", operation="set", limit=2000)
+    if kind == "reply" and sent:
+        reply = AgentReplyReceived(
+            sender="bob", message=chance.choice(sent), outcome="answered", task=chance.choice([0, *received])
+        )
+        return [(UserMessage(text="r", agent="bob"), number, 0), (reply, number, 0), *some_turn(number, chance)[1:]]
+    if kind == "settle" and (sent or received):
+        settled = AgentMessageSettled(message=chance.choice([*sent, *received]), outcome="delivered")
+        return [*some_turn(number, chance), (settled, number, 0)]
+    if kind == "receive":
+        got = AgentMessageReceived(sender="bob", sent=str(number), waits=chance.random() < 0.8, message=9, hops=["bob"])
+        rest = some_turn(number, chance)[1:]
+        return [(UserMessage(text="q", agent="bob"), number, 0), (got, number, 0), *rest, (edit, number, 1)]
+    message = AgentMessageSent(
+        text="m", to="bob", call_id="c", expires_at=chance.choice([0, 10**9]), hops=["sam"],
+        task=chance.choice([0, *received]),
+    )  # fmt: skip
+    return [*some_turn(number, chance), (edit, number, 1), (message, number, 1)]
 
 
 def some_timer(chance: random.Random) -> Event:
