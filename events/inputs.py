@@ -13,7 +13,6 @@ class UserMessage(Event, frozen=True, kw_only=True):
     """A user said `text`, or another agent did."""
 
     kind: ClassVar[str] = "user_message"
-    version: ClassVar[int] = 2
 
     name: str = ""
     """Name of the user, if several people talk to one agent."""

@@ -35,15 +35,9 @@ def _timer_set_1(payload: Payload, _recorded_at: int) -> Payload:
     return payload
 
 
-def _user_message_1(payload: Payload, _recorded_at: int) -> Payload:
-    """Add nothing: no message of version 1 is from an agent."""
-    return payload
-
-
 STEPS: dict[tuple[str, int], Upcaster] = {
     ("heartbeats_paused", 1): _heartbeats_paused_1,
     ("timer_set", 1): _timer_set_1,
-    ("user_message", 1): _user_message_1,
 }
 """(kind, version it comes from) -> the step to the next version"""
 

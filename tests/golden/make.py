@@ -31,10 +31,12 @@ from everlog.actors.deriving.memory_commands import (
 )
 from everlog.actors.deriving.plan_commands import change_plan, make_plan
 from everlog.actors.functions.tools import Tool, tool
+from everlog.actors.mail.letters import Letter, ReplyLetter, to_deliver
 from everlog.actors.memory.document_load import Document
 from everlog.actors.memory.source_service import Sources
 from everlog.actors.ports.timer_schedules import next_due
 from everlog.events import (
+    AgentMessageSettled,
     ApprovalRule,
     ArchivalDeleted,
     ArchivalInserted,
@@ -332,6 +334,33 @@ async def go_by_rules(world: World) -> None:
         await agent.run()
 
 
+async def write_to_each_other(world: World) -> None:
+    """Write two agents, one of which asked the other and got its answer."""
+    settings = msgspec.structs.replace(world.settings, optional_functions=("message_agent", "ask_agent"))
+    async with world.system.agent("zoe", settings):
+        pass
+    world.model.lines = [line("ask_agent", name="zoe", message="When is dinner?")]
+    async with world.system.agent("yan", settings) as agent:
+        await agent.receive(UserMessage(text="Ask zoe when dinner is."))
+        await agent.run()
+        [due] = to_deliver("yan", await agent.messages())
+        await agent.commit([AgentMessageSettled(message=due.seq, outcome="delivered")], turn=agent.turn, step=0)
+    assert isinstance(due.letter, Letter)
+    world.model.lines = [line("send_message", message="At 8.")]
+    async with world.system.agent("zoe", settings) as agent:
+        said, received = due.letter.input()
+        await agent.receive(said, then=[received])
+        await agent.run()
+        [answer] = to_deliver("zoe", await agent.messages())
+        await agent.commit([AgentMessageSettled(message=answer.seq, outcome="answered")], turn=agent.turn, step=0)
+    assert isinstance(answer.letter, ReplyLetter)
+    async with world.system.agent("yan", settings) as agent:
+        row = next(row for row in await agent.messages() if row["seq"] == due.seq)
+        said, ended = answer.letter.input(row)
+        await agent.receive(said, then=[ended])
+        await agent.run()
+
+
 async def live_twice(world: World) -> None:
     """Write an agent that was deleted, and another agent that was created under the same name."""
     await world.tell("First life.", agent="dan")
@@ -349,6 +378,7 @@ SCENES: Mapping[str, Scene] = {
     scene.__name__: scene
     for scene in (
         converse, every_shape, wander, remember, reach_outside, go_by_rules, part_ways, live_twice, keep_time, conclude,
+        write_to_each_other,
     )
 }  # fmt: skip
 EVERY = ("converse", "every_shape")
