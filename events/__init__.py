@@ -67,9 +67,14 @@ from everlog.events.errors import (
     WrongSequence,
 )
 from everlog.events.functions import (
+    AgentMessageReceived,
+    AgentMessageSent,
+    AgentMessageSettled,
+    AgentReplyReceived,
     ApprovalRequested,
     FunctionResult,
     FunctionStarted,
+    MessageOutcome,
     MessageSent,
     Question,
     RulesApplied,
@@ -101,13 +106,6 @@ from everlog.events.lifecycle import (
     RecordsErased,
     Sampling,
     Section,
-)
-from everlog.events.mail import (
-    AgentMessageReceived,
-    AgentMessageSent,
-    AgentMessageSettled,
-    AgentReplyReceived,
-    MessageOutcome,
 )
 from everlog.events.memory import (
     ArchivalDeleted,

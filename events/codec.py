@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from everlog.events import derived, functions, inputs, lifecycle, mail, memory, model, upcast
+from everlog.events import derived, functions, inputs, lifecycle, memory, model, upcast
 from everlog.events.base import Draft, Event, Record, UnknownEvent
 from everlog.events.errors import BadInput
 
@@ -72,10 +72,10 @@ CATALOGUE: dict[str, type[Event]] = {
         derived.PlanMade,
         derived.PlanChanged,
         derived.MemoriesWithdrawn,
-        mail.AgentMessageSent,
-        mail.AgentMessageReceived,
-        mail.AgentReplyReceived,
-        mail.AgentMessageSettled,
+        functions.AgentMessageSent,
+        functions.AgentMessageReceived,
+        functions.AgentReplyReceived,
+        functions.AgentMessageSettled,
     )
 }
 """All kinds of events by the type in the log. None is ever removed."""

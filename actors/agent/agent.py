@@ -365,9 +365,7 @@ class Agent(EventWriter):
                 return known[0]
 
     async def known(self, event_id: str | None, *kinds: type[Event]) -> Sequence[Record]:
-        """Return the commit that begins with the event of this id, if it begins with these kinds; else an empty
-        list.
-        """
+        """Return the commit that begins with the event of this id and these kinds; an empty list for another."""
         found = commit_of(self.records(1), event_id) if event_id else []
         same = [record.type for record in found[: len(kinds)]] == [kind.kind for kind in kinds]
         return found if same else []

@@ -58,8 +58,7 @@ ModelDefaultsLookup = Callable[[str], ModelDefaults]
 
 ValueT = TypeVar("ValueT")
 
-OPTIONAL = (*MEMORY_NAMES, *MAIL_NAMES)
-_OWN = tuple(tool.name for tool in BUILTIN)
+_OWN, OPTIONAL = tuple(tool.name for tool in BUILTIN), (*MEMORY_NAMES, *MAIL_NAMES)
 
 
 class InitialBlock(msgspec.Struct, frozen=True):

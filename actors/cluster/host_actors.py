@@ -11,9 +11,9 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -37,7 +37,7 @@ from everlog.actors.cluster.shared_block_actor import ClusterBlockClient
 from everlog.actors.cluster.structured_log import StructuredLogger
 from everlog.actors.hosting.agent_factory import HostLink, session_system
 from everlog.actors.hosting.cluster_status import HostStatus
-from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, errors_of, outcomes
+from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, outcomes
 from everlog.actors.hosting.host import Host
 from everlog.actors.hosting.process_memory import minimize_reserves, own_memory_bytes
 from everlog.actors.hosting.timer_schedule import DueTimer
@@ -45,9 +45,6 @@ from everlog.actors.ports.ports import Ports
 from everlog.actors.ports.real_clock import RealClock
 from everlog.events import ClusterError, EverlogError, Fenced, HostLost, Record
 from everlog.store import FileStore, StoreIdentity, restrict_process, store_identity
-
-if TYPE_CHECKING:
-    from everlog.actors.cluster.ray_runtime import RayRuntime
 
 WireItem = StreamItem | EverlogError
 """Item of a host's stream. An error is a value, so that its type and fields survive the way between processes."""
@@ -78,8 +75,6 @@ class HostActor:
             on_fenced=self._fenced, send_letters=self._send_letters,
         )  # fmt: skip
         self._blocks = ClusterBlockClient(root)
-        self._others: RayRuntime | None = None
-        """Way to the hosts of other agents; None until one of these agents writes to another."""
         self._capabilities: tuple[SessionCapabilities, SessionCapabilities] | None = None
         """Newest capabilities of a command, packed and unpacked."""
         self._with_capabilities: set[str] = set()
@@ -214,15 +209,13 @@ class HostActor:
             supervisor.know_many.remote(changed)
 
     async def _send_letters(self, letters: Sequence[tuple[str, DeliverLetter]]) -> Sequence[EverlogError | None]:
-        """Deliver messages to other agents of the cluster. Most agents write to none, so the way is opened here."""
-        if self._others is None:
-            from everlog.actors.cluster.ray_runtime import RayRuntime
-
-            supervisor = ray_api.find_actor(self._root, "supervisor")
-            if supervisor is None:
-                return [ClusterError("The cluster's supervisor is gone.")] * len(letters)
-            self._others = RayRuntime(self._root, supervisor, self._note)
-        return await errors_of(self._others.perform_many, letters)
+        """Have the supervisor deliver messages to other agents of the cluster: it knows where they are."""
+        supervisor = ray_api.find_actor(self._root, "supervisor")
+        if supervisor is not None:
+            with suppress(ray_api.RayError):
+                found: Sequence[EverlogError | None] = await supervisor.send_letters.remote(letters)
+                return found
+        return [ClusterError("The cluster's supervisor is gone. The message stays in the log.")] * len(letters)
 
     def _system(self, capabilities: SessionCapabilities, enter: ActivationFactory | None = None) -> LocalSystem:
         return session_system(

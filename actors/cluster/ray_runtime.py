@@ -27,7 +27,7 @@ from everlog.actors.cluster.structured_log import StructuredLogger
 from everlog.actors.cluster.supervisor import Supervisor
 from everlog.actors.gateway.gateway_status import GatewayStatus
 from everlog.actors.hosting.cluster_status import ArchiveStatus, ClusterStatus, HostStatus, NodeStatus, SupervisorStatus
-from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, ItemT, merge_streams
+from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, ItemT, errors_of, merge_streams
 from everlog.actors.hosting.metrics import ProcessMetrics
 from everlog.actors.hosting.pending_work import pending_work, read_in_thread, unfinished
 from everlog.actors.hosting.timer_schedule import DueTimer
@@ -54,6 +54,8 @@ class SupervisorActor:
             RayHostProvider(root, idle_s), self._place_of, ports=Ports(clock=clock, note=note),
             activations_max=ACTIVATIONS_MAX, unfinished=lambda agents: unfinished(store, note, agents),
         )  # fmt: skip
+        self._runtime: RayRuntime | None = None
+        """Way to the hosts of agents, made for the first message between agents."""
         self._begun = asyncio.get_running_loop().create_task(self._begin())
         self._metering = asyncio.get_running_loop().create_task(self._meter())
 
@@ -98,6 +100,12 @@ class SupervisorActor:
         """Take the timers of agents from their host."""
         for agent_id, due in timers.items():
             self._supervisor.schedule.know(agent_id, due)
+
+    async def send_letters(self, letters: Sequence[tuple[str, Command]]) -> Sequence[EverlogError | None]:
+        """Have agents take messages of other agents. Return the error of each, or None."""
+        if self._runtime is None:
+            self._runtime = RayRuntime(self._root, ray_api.find_actor(self._root, "supervisor"), self._note)
+        return await errors_of(self._runtime.perform_many, letters)
 
     async def left(self, place: HostedPartition, key: str) -> None:
         """End the process of a host that has unloaded its agents."""

@@ -13,8 +13,8 @@ import msgspec
 from everlog.actors.mail.names import spoken
 from everlog.events import RANDOM_BITS, AgentMessageReceived, AgentReplyReceived, MessageOutcome, UserMessage, uuid7
 
-Row = Mapping[str, Any]
-"""Row of the projection `agent_messages`."""
+MessageRow = Mapping[str, Any]
+"""MessageRow of the projection `agent_messages`."""
 
 OUTBOX = "@outbox"
 """Name of the timer that stands for all that is to be delivered."""
@@ -64,7 +64,7 @@ class ReplyLetter(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     outcome: MessageOutcome
 
-    def input(self, row: Row) -> tuple[UserMessage, AgentReplyReceived]:
+    def input(self, row: MessageRow) -> tuple[UserMessage, AgentReplyReceived]:
         """Return the input of the agent that waits, and the event behind it. `row`: that of its own message."""
         name = spoken(self.sender)
         note = f"This is what became of your message {self.message} to {name}."
@@ -88,7 +88,7 @@ def names_in(column: str | None) -> list[str]:
     return msgspec.json.decode(column, type=list[str]) if column else []
 
 
-def timer_rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def timer_rows(rows: Sequence[MessageRow]) -> list[dict[str, Any]]:
     """Return what is due as rows of the projection `timers`."""
     due = [row for row in rows if row["state"] in ("pending", "ready")]
     found = [
@@ -109,7 +109,7 @@ def timer_rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return found
 
 
-def to_deliver(agent_id: str, rows: Sequence[Row]) -> list[Due]:
+def to_deliver(agent_id: str, rows: Sequence[MessageRow]) -> list[Due]:
     """Return what is to be delivered, in the order of the log."""
     found = []
     for row in rows:
@@ -130,7 +130,7 @@ def to_deliver(agent_id: str, rows: Sequence[Row]) -> list[Due]:
     return found
 
 
-def expired(row: Row) -> ReplyLetter:
+def expired(row: MessageRow) -> ReplyLetter:
     """Return the end of a wait whose time is over."""
     text = f"{spoken(row['other'])} has not answered in time."
     return ReplyLetter(sender=row["other"], message=row["seq"], text=text, outcome="expired")

@@ -16,8 +16,8 @@ from everlog.actors.mail.letters import (
     WAIT,
     Due,
     Letter,
+    MessageRow,
     ReplyLetter,
-    Row,
     expired,
     letter_id,
     timer_rows,
@@ -107,7 +107,7 @@ async def wait_end(agent: Agent, timer: str) -> tuple[UserMessage, Sequence[Even
     return said, (reply,)
 
 
-async def _ended(agent: Agent, letter: ReplyLetter, row: Row, command_id: str | None = None) -> Record:
+async def _ended(agent: Agent, letter: ReplyLetter, row: MessageRow, command_id: str | None = None) -> Record:
     said, reply = letter.input(row)
     return await agent.receive(said, event_id=command_id, then=[reply])
 

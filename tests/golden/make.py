@@ -31,12 +31,10 @@ from everlog.actors.deriving.memory_commands import (
 )
 from everlog.actors.deriving.plan_commands import change_plan, make_plan
 from everlog.actors.functions.tools import Tool, tool
-from everlog.actors.mail.letters import Letter, ReplyLetter, to_deliver
 from everlog.actors.memory.document_load import Document
 from everlog.actors.memory.source_service import Sources
 from everlog.actors.ports.timer_schedules import next_due
 from everlog.events import (
-    AgentMessageSettled,
     ApprovalRule,
     ArchivalDeleted,
     ArchivalInserted,
@@ -60,6 +58,7 @@ from everlog.events.times import moment
 from everlog.projections import PROJECTIONS
 from everlog.store import FileStore
 from tests.golden.filled_events import every_kind
+from tests.golden.message_scene import line, write_to_each_other
 from tests.support.agent_world import World, completion, counted, say
 
 HERE = Path(__file__).parent
@@ -122,12 +121,6 @@ def _plain(row: dict[str, Any]) -> dict[str, str]:
 
 def _short(value: str) -> str:
     return value if len(value) <= VALUE_CHARS_MAX else f"sha256 {sha256(value.encode()).hexdigest()}"
-
-
-def line(function: str, **arguments: Any) -> Callable[[bytes], str]:
-    """Return a reply of the model: one call, with its tokens counted."""
-    body = completion("Hm.", [(function, arguments)])
-    return lambda request: counted(request, body)
 
 
 async def converse(world: World) -> None:
@@ -331,33 +324,6 @@ async def go_by_rules(world: World) -> None:
     ]
     async with world.system.agent("rio", settings) as agent:
         await agent.receive(UserMessage(text="Post it, by the rules."))
-        await agent.run()
-
-
-async def write_to_each_other(world: World) -> None:
-    """Write two agents, one of which asked the other and got its answer."""
-    settings = msgspec.structs.replace(world.settings, optional_functions=("message_agent", "ask_agent"))
-    async with world.system.agent("zoe", settings):
-        pass
-    world.model.lines = [line("ask_agent", name="zoe", message="When is dinner?")]
-    async with world.system.agent("yan", settings) as agent:
-        await agent.receive(UserMessage(text="Ask zoe when dinner is."))
-        await agent.run()
-        [due] = to_deliver("yan", await agent.messages())
-        await agent.commit([AgentMessageSettled(message=due.seq, outcome="delivered")], turn=agent.turn, step=0)
-    assert isinstance(due.letter, Letter)
-    world.model.lines = [line("send_message", message="At 8.")]
-    async with world.system.agent("zoe", settings) as agent:
-        said, received = due.letter.input()
-        await agent.receive(said, then=[received])
-        await agent.run()
-        [answer] = to_deliver("zoe", await agent.messages())
-        await agent.commit([AgentMessageSettled(message=answer.seq, outcome="answered")], turn=agent.turn, step=0)
-    assert isinstance(answer.letter, ReplyLetter)
-    async with world.system.agent("yan", settings) as agent:
-        row = next(row for row in await agent.messages() if row["seq"] == due.seq)
-        said, ended = answer.letter.input(row)
-        await agent.receive(said, then=[ended])
         await agent.run()
 
 

@@ -1,4 +1,4 @@
-"""Messages between agents in virtual time: each arrives once, answers come back, and nobody waits for ever."""
+"""Messages between agents in virtual time: each arrives once, answers come back, and no wait is left."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -249,7 +249,7 @@ def test_a_message_to_a_deleted_agent_comes_back() -> None:
 
 
 def test_a_fork_sends_nothing_again() -> None:
-    """What a fork took over from its parent stays the parent's: no message and no answer leaves the fork."""
+    """Messages that a fork took over from its parent stay the parent's: nothing leaves the fork."""
 
     async def main() -> None:
         town = Town()

@@ -1,0 +1,43 @@
+"""The scene of a golden log in which two agents write to each other, and the lines of its model."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from everlog.actors.mail.letters import Letter, ReplyLetter, to_deliver
+from everlog.events import AgentMessageSettled, UserMessage
+from tests.support.agent_world import World, completion, counted
+
+
+def line(function: str, **arguments: Any) -> Callable[[bytes], str]:
+    """Return a reply of the model: one call, with its tokens counted."""
+    body = completion("Hm.", [(function, arguments)])
+    return lambda request: counted(request, body)
+
+
+async def write_to_each_other(world: World) -> None:
+    """Write two agents, one of which asked the other and got its answer."""
+    settings = msgspec.structs.replace(world.settings, optional_functions=("message_agent", "ask_agent"))
+    async with world.system.agent("zoe", settings):
+        pass
+    world.model.lines = [line("ask_agent", name="zoe", message="When is dinner?")]
+    async with world.system.agent("yan", settings) as agent:
+        await agent.receive(UserMessage(text="Ask zoe when dinner is."))
+        await agent.run()
+        [due] = to_deliver("yan", await agent.messages())
+        await agent.commit([AgentMessageSettled(message=due.seq, outcome="delivered")], turn=agent.turn, step=0)
+    assert isinstance(due.letter, Letter)
+    world.model.lines = [line("send_message", message="At 8.")]
+    async with world.system.agent("zoe", settings) as agent:
+        said, received = due.letter.input()
+        await agent.receive(said, then=[received])
+        await agent.run()
+        [answer] = to_deliver("zoe", await agent.messages())
+        await agent.commit([AgentMessageSettled(message=answer.seq, outcome="answered")], turn=agent.turn, step=0)
+    assert isinstance(answer.letter, ReplyLetter)
+    async with world.system.agent("yan", settings) as agent:
+        row = next(row for row in await agent.messages() if row["seq"] == due.seq)
+        said, ended = answer.letter.input(row)
+        await agent.receive(said, then=[ended])
+        await agent.run()
