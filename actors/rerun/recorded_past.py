@@ -35,9 +35,9 @@ ExternalInputKind = Literal[
 named after the agent's methods.
 """
 
-_STORAGE_TYPES = frozenset({"agent_forked", "agent_moved", "records_erased"})
-"""Types of records that say where records are, not what happened. A commit that begins with such a record is
-skipped.
+_STORAGE_TYPES = frozenset({"agent_forked", "agent_moved", "records_erased", "agent_message_settled"})
+"""Types of records that say where records are, or that a message has left, not what happened. A commit that begins with
+such a record is skipped.
 """
 
 _INPUT_KINDS: Mapping[str, ExternalInputKind] = {

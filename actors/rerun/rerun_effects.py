@@ -19,6 +19,7 @@ from everlog.actors.prompt.context_fit import transcript_bytes_max
 from everlog.actors.rerun.recorded_past import ExternalInput, RecordedPast
 from everlog.events import (
     MODEL_CALLS,
+    AgentMessageSent,
     BadReply,
     BudgetExceeded,
     ContextOverflow,
@@ -59,7 +60,7 @@ class RerunDiverged(ModelError):
 RecordShape = tuple[str, int, int, int | None, str, Mapping[str, Any]]
 """Type, turn, step, time at which it was said, text, and the other fields of a record."""
 
-_SEQS = ("covers_from", "covers_to", "kept_from", "summary_seq", "target_seq", "request", "approval")
+_SEQS = ("covers_from", "covers_to", "kept_from", "summary_seq", "target_seq", "request", "approval", "task")
 """Fields of events that name a record by its seq."""
 
 
@@ -71,6 +72,9 @@ def shape_of(record: Record, then: Callable[[int], int] = int) -> RecordShape:
     """
     payload = msgspec.json.decode(upcast_record(record).payload)
     payload.pop("parts", None)  # the fingerprints of a request: its sha256 identifies it
+    if record.type == AgentMessageSent.kind:  # they end with the agent's own name, which is the fork's
+        payload.pop("hops", None)
+        payload.pop("waiting", None)
     payload |= {name: then(payload[name]) for name in _SEQS if payload.get(name)}
     if record.type == FunctionStarted.kind:
         payload.pop("key", None)
