@@ -78,7 +78,7 @@ class Host:
         """Commands in progress."""
         self._watches: set[asyncio.Task[Any]] = set()
         """Subset of `_tasks`: `WatchAgent` commands, which do not keep the agent busy."""
-        self._postbox = Postbox(link.send_letters, ports.clock)
+        self._postbox = Postbox(link.send_letters, ports.clock, ports.note)
         self._input_lock = asyncio.Lock()
         """Held from the check that a heartbeat is due, or that a call waits, until the input is in the log."""
         self._timers = TimerReporter(agent_id, link.notify_timers)
@@ -212,9 +212,7 @@ class Host:
     async def _rest(self) -> None:
         """Report timers after a command, and start the idle timeout if it was the last command in progress."""
         await self._report_timers()
-        if self._used():
-            return
-        if self._is_stale():
+        if not self._used() and self._is_stale():
             async with self._gate:
                 if self._is_stale():  # another command may have reopened the agent while this one waited for the gate
                     await self._unload_agent()
@@ -369,6 +367,7 @@ class Host:
     ) -> bool:
         """Append one heartbeat for a due timer, however many schedulers report it. Return True if one was appended."""
         if command.timer == OUTBOX:
+            self._timers.reset()
             return self._begin(worker, await worker.guarded(self._postbox.deliver(agent)))
         async with self._input_lock:
             due = await due_input(agent, command, self._clock.now())

@@ -35,9 +35,9 @@ LetterSender = Callable[[Sequence[tuple[str, DeliverLetter]]], Awaitable[Sequenc
 class Postbox:
     """Messages of one agent to others, and theirs to it."""
 
-    def __init__(self, send: LetterSender | None, clock: Clock) -> None:
-        """`send` None: nothing is delivered here; it stays in the log."""
-        self._send, self._clock = send, clock
+    def __init__(self, send: LetterSender | None, clock: Clock, note: Callable[[str], None]) -> None:
+        """`send` None: nothing is delivered here; it stays in the log. `note` is told of what is tried again."""
+        self._send, self._clock, self._note = send, clock, note
         self._delivering = asyncio.Lock()
         """Held while letters are on their way: two deliveries would record the end of the same letter twice."""
         self.works = False
@@ -51,7 +51,7 @@ class Postbox:
 
     async def deliver(self, agent: Agent) -> Record | None:
         """Deliver all that is to be delivered, and record what arrived. Return the input that says what cannot be
-        delivered; None if there is none. What failed for another reason stays due. Raises the first such error.
+        delivered; None if there is none. What failed for another reason stays due: the schedule wakes the agent again.
         """
         if self._send is None:
             return None
@@ -62,19 +62,22 @@ class Postbox:
                 (due.to, DeliverLetter(id=letter_id(agent.agent_id, due, now, LATE_US), letter=due.letter))
                 for due in dues
             ]
-            outcomes = list(zip(dues, await self._send(orders), strict=True))
-            settled: list[Event] = [_settled(due, error) for due, error in outcomes if _is_over(due, error, now)]
+            settled: list[Event] = []
+            lost: list[tuple[Due, EverlogError]] = []
+            for due, error in zip(dues, await self._send(orders), strict=True):
+                if error is not None and not _is_final(due, error, now):
+                    self._note(f"{agent.agent_id!r}: a message to {due.to!r} is tried again in a minute: {error}")
+                elif error is not None and isinstance(due.letter, Letter):
+                    lost.append((due, error))
+                else:
+                    settled.append(_settled(due, error))
             if settled:
                 await agent.commit(settled, turn=agent.turn, step=0)
             record = None
-            for due, error in outcomes:
-                if error is not None and _is_over(due, error, now) and isinstance(due.letter, Letter):
-                    row = next(row for row in await agent.messages() if row["seq"] == due.seq)
-                    record = await _ended(agent, undeliverable(due, str(error)), row)
-        failed = next((error for due, error in outcomes if error is not None and not _is_over(due, error, now)), None)
-        if failed is not None and record is None:
-            raise failed
-        return record
+            for due, error in lost:
+                row = next(row for row in await agent.messages() if row["seq"] == due.seq)
+                record = await _ended(agent, undeliverable(due, str(error)), row)
+            return record
 
     async def take(self, agent: Agent, command: DeliverLetter, lock: asyncio.Lock) -> Record | None:
         """Append a letter of another agent as an input, and return its record; None if it is known, or waited for no
@@ -112,9 +115,9 @@ async def _ended(agent: Agent, letter: ReplyLetter, row: MessageRow, command_id:
     return await agent.receive(said, event_id=command_id, then=[reply])
 
 
-def _is_over(due: Due, error: EverlogError | None, now: int) -> bool:
-    """Return True if a letter arrived or never will: its receiver does not exist, or it was tried for long enough."""
-    return error is None or isinstance(error, UnknownAgent) or now - due.since > TRIED_US
+def _is_final(due: Due, error: EverlogError, now: int) -> bool:
+    """Return True if a letter never arrives: its receiver does not exist, or it was tried for long enough."""
+    return isinstance(error, UnknownAgent) or now - due.since > TRIED_US
 
 
 def _settled(due: Due, error: EverlogError | None) -> AgentMessageSettled:

@@ -248,8 +248,26 @@ def test_a_message_to_a_deleted_agent_comes_back() -> None:
     run(main)
 
 
+def test_a_message_that_cannot_be_delivered_now_is_tried_again() -> None:
+    """While another process holds the receiver, the message waits with a note; the next try delivers it once."""
+
+    async def main() -> None:
+        town = Town()
+        sam = await town.person("sam")
+        async with LocalSystem(town.store).agent("bob"):
+            await sam.send("tell bob (hi)")
+            await asyncio.sleep(10)
+            assert town.states("sam") == ["pending"]
+            assert "a message to 'bob' is tried again in a minute" in town.notes[-1]
+        await asyncio.sleep(70)
+        assert (town.heard("bob"), town.states("sam")) == ([("sam", "hi")], ["delivered"])
+        await town.leave()
+
+    run(main)
+
+
 def test_a_fork_sends_nothing_again() -> None:
-    """Messages that a fork took over from its parent stay the parent's: nothing leaves the fork."""
+    """Messages that a fork took over from its parent stay the parent's: the fork sends nothing."""
 
     async def main() -> None:
         town = Town()
