@@ -33,6 +33,9 @@ _PLAIN = (
     *memory_commands.ALL,
 )  # fmt: skip
 
+TIMERS_MAX = 1000
+"""Most timers of one agent."""
+
 
 async def edit(agent: Agent, command: Command) -> Any:
     """Carry out a command that runs no turn. Return the command's value."""
@@ -72,6 +75,7 @@ async def edit(agent: Agent, command: Command) -> Any:
                 raise BadInput("A timer has either an interval (`every_s`) or a schedule (`cron`). It was not set.")
             if cron:
                 next_due(cron, zone, due_at)  # raises for a schedule that could not be set again when it fires
+            await _check_room(agent, name)
             timer = TimerSet(text=text, timer=name, due_at=due_at, every_s=every_s, cron=cron, zone=zone)
             await agent.commit([timer], turn=agent.turn, step=0, ids=[command.id])
             return name
@@ -102,6 +106,16 @@ async def _change(agent: Agent, command_id: str, event: SourceAttached | SourceD
         return bool(await agent.known(command_id, type(event)))  # a repeat of this command has changed it
     await agent.commit([event], turn=agent.turn, step=0, ids=[command_id])
     return True
+
+
+async def _check_room(agent: Agent, name: str) -> None:
+    """Raise BadInput for one timer more than an agent may have. One that replaces another needs no room."""
+    names = {row["timer"] for row in await agent.timers()}
+    if len(names) >= TIMERS_MAX and name not in names:
+        raise BadInput(
+            f"{agent.agent_id!r} has {len(names)} timers, and {TIMERS_MAX} is the most. Cancel one first "
+            f"(`everlog timers` lists them), or let one timer repeat. It was not set."
+        )
 
 
 async def _free_name(agent: Agent, command_id: str) -> str:

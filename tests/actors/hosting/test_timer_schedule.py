@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from everlog.actors.agent.commands import FireTimer
+from everlog.actors.hosting import edit_commands
 from everlog.events import BadInput
 from everlog.events.times import EPOCH
 from tests.support import virtual_time
@@ -299,3 +300,22 @@ def test_a_timer_beyond_the_limit_is_refused(wrong: dict[str, Any]) -> None:
         await home.leave()
 
     virtual_time.run(main)
+
+
+def test_an_agent_has_a_limited_number_of_timers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One timer more than the limit is refused, nothing is lost, and one that replaces another is set."""
+    monkeypatch.setattr(edit_commands, "TIMERS_MAX", 3)
+
+    async def main() -> None:
+        home = Home()
+        sam = await home.open()
+        for name in ("a", "b", "c"):
+            await sam.set_timer(name, due_at=when(HOUR))
+        with pytest.raises(BadInput, match="has 3 timers, and 3 is the most"):
+            await sam.set_timer("d", due_at=when(HOUR))
+        assert await sam.set_timer("a", due_at=when(MINUTE)) == "a"
+        await asyncio.sleep(2 * HOUR)
+        assert sorted(home.beats()) == [(MINUTE, False), (HOUR, False), (HOUR, False)]
+        await home.leave()
+
+    run_plain(main)
