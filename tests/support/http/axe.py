@@ -1,12 +1,15 @@
-"""axe-core in a page of a test: a program that finds barriers. EVERLOG_AXE names its file, which is not ours."""
+"""axe-core in a page of a test: a program that finds barriers. The extra `browser` brings it. EVERLOG_AXE names the file
+of another version.
+"""
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-CURE = "no axe-core: npm pack axe-core@4.14.1, unpack it, and set EVERLOG_AXE to its package/axe.min.js"
+CURE = "no axe-core: pip install -e '.[browser]', or set EVERLOG_AXE to the file axe.min.js"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 _RUN = """async (tags) => {
   const found = await axe.run(document, { runOnly: { type: "tag", values: tags }, resultTypes: ["violations"] });
@@ -16,10 +19,13 @@ _RUN = """async (tags) => {
 
 
 def axe_source() -> str:
-    """Return the program. Skips the test if EVERLOG_AXE names no file; fails if EVERLOG_BROWSER_REQUIRED is set."""
-    named = os.environ.get("EVERLOG_AXE", "")
-    if named and Path(named).is_file():
-        return Path(named).read_text(encoding="utf-8")
+    """Return the program. Skips the test if there is none; fails if EVERLOG_BROWSER_REQUIRED is set."""
+    packed = find_spec("axe_playwright_python")
+    beside = [Path(folder) for folder in (packed.submodule_search_locations or () if packed else ())]
+    named = os.environ.get("EVERLOG_AXE")
+    for path in [Path(named)] if named else [folder / "axe.min.js" for folder in beside]:
+        if path.is_file():
+            return path.read_text(encoding="utf-8")
     if os.environ.get("EVERLOG_BROWSER_REQUIRED"):
         pytest.fail(CURE)
     pytest.skip(CURE)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-CURE = "no browser: apt-get install chromium && pip install playwright"
+CURE = "no browser: apt-get install chromium && pip install -e '.[browser]'"
 
 
 def browser_path() -> str:
