@@ -22,11 +22,11 @@ import pyarrow as pa
 from everlog.events import BadInput, CorruptLog, EverlogError, StoreError
 from everlog.projections.fleet.columns import ArrowRows, as_texts, cast, is_odd, plain, stopper
 from everlog.projections.fleet.lineage_tables import forks_table, lineage_table, lives_table, names_table
+from everlog.projections.fleet.sealed_query import figures_in, quoted, records_in
 from everlog.projections.price_sql import COST, VIEW, ListedPrice, price_list, price_of
 from everlog.projections.projection_constants import FLEET_MEMORY_MB, FLEET_SCRATCH_MB
 from everlog.projections.query_hints import hinted
 from everlog.projections.sql_catalogue import fleet_view, sql
-from everlog.store import FIGURES, SCHEMA
 
 VIEWS = (
     "records",
@@ -68,7 +68,6 @@ NEEDS = {"model_calls": "prices", "cost_of": "prices", "price_of": "prices", "pr
 ROWS_AT_ONCE = 8_192
 """Number of rows of an answer that are fetched at a time."""
 
-_DERIVED_QUERY = "SELECT {columns} FROM read_parquet([{paths}])"
 _BIRTHS = """SELECT agent_id, list(seq ORDER BY seq) FROM rare WHERE type = 'agent_created' AND seq > 1 AND {wanted}
 GROUP BY agent_id ORDER BY agent_id"""
 _MARKS = """SELECT count(*) FILTER (type = 'records_erased'), count(*) FILTER (type = 'agent_forked')
@@ -136,6 +135,7 @@ class FleetViews:
         tenant: str = "",
         opened: Callable[[Callable[[], None]], None] = lambda _: None,
         rare: Sequence[str] | None = None,
+        older: Collection[str] = (),
         limits: QueryLimits = QUERY_LIMITS,
         damage: DamageCheck = lambda: None,
         prices: Callable[[], Sequence[ListedPrice]] = tuple,
@@ -144,7 +144,8 @@ class FleetViews:
         """Make the views. `paths` are sealed files, which have the columns of `FIGURES`;
         `fresh` are records without these.
 
-        `rare`: those of `paths` that may hold records of `RARE_KINDS`; None: all.
+        `rare`: those of `paths` that may hold records of `RARE_KINDS`; None: all. `older`: those of `paths` that were
+        written before sealed files had `f_owed`.
         `upto`: only records written until then (microseconds UTC, inclusive). `agent_id`: only records of this agent.
         `tenant`: only records of the streams whose names begin with this prefix, under the names without it: see
         `tenant_records`; empty: all. `opened` gets functions that stop what runs, from another thread.
@@ -179,11 +180,11 @@ class FleetViews:
                 names = names_of_tenant(names or {}, tenant)
                 with tenant_records(paths, ArrowRows(fresh), tenant, config, opened) as records:
                     self._keep(records)
-                paths, rare = (), ()
+                paths, rare, older = (), (), ()
             else:
                 self._db.register("fresh", ArrowRows(fresh))
             self._db.register("given_names", ArrowRows(names_table(names or {})))
-            self._make(paths, paths if rare is None else rare, upto, agent_id)
+            self._make(paths, paths if rare is None else rare, older, upto, agent_id)
         except _FAILED as error:
             self.close()
             raise _error(error, damage) from error
@@ -204,16 +205,19 @@ class FleetViews:
         self._db.execute("CREATE TABLE fresh AS FROM arriving")
         self._db.unregister("arriving")
 
-    def _make(self, paths: Sequence[str], rare: Sequence[str], upto: int | None, agent_id: str | None) -> None:
+    def _make(
+        self, paths: Sequence[str], rare: Sequence[str], older: Collection[str], upto: int | None, agent_id: str | None
+    ) -> None:
         run = self._db.execute
         run("SET TimeZone = 'UTC'")
         if paths:
-            run(f"SET allowed_paths = [{_quoted(paths)}]")
+            run(f"SET allowed_paths = [{quoted(paths)}]")
         # From here on the engine opens no file but the sealed ones.
         # The order matters: the paths cannot be changed afterwards.
         run("SET enable_external_access = false")
-        run(f"CREATE VIEW everything AS {_union(sql('fleet/figured'), FIGURES.names, paths)}")
-        run(f"CREATE VIEW rare AS {_union('FROM fresh', (), rare)}")
+        sealed = figures_in(paths, older, sql("shared/owed"))
+        run(f"CREATE VIEW everything AS {sql('fleet/figured')}{sealed}")
+        run(f"CREATE VIEW rare AS FROM fresh{records_in(rare)}")
         self._make_lives(upto, agent_id)
         # Last, so that a query cannot lift the limits above.
         run("SET lock_configuration = true")
@@ -327,22 +331,12 @@ class FleetViews:
             raise _error(error, self._damage) from error
 
 
-def _union(fresh: str, figures: Sequence[str], paths: Sequence[str]) -> str:
-    """Return the query over the records that are not sealed, and the sealed ones in `paths`, with these figures."""
-    columns = ", ".join(f'"{name}"' for name in (*SCHEMA.names, *figures))
-    return f"{fresh} UNION ALL {_DERIVED_QUERY.format(columns=columns, paths=_quoted(paths))}" if paths else fresh
-
-
 def _view_statements(view: str) -> list[str]:
     return [f"CREATE VIEW {view} AS {fleet_view(view) if view in CURRENT_VIEWS else sql(f'fleet/{view}')}"]
 
 
 def _price_statements(prices: Sequence[ListedPrice]) -> list[str]:
     return [price_list(prices), price_of(prices), COST, VIEW]
-
-
-def _quoted(paths: Sequence[str]) -> str:
-    return ", ".join(f"'{path}'" for path in paths)
 
 
 _OF_THE_QUERY = (

@@ -66,7 +66,7 @@ def _text(name: str) -> str:
     return files(__package__).joinpath("sql", f"{name}.sql").read_text(encoding="utf-8").strip()
 
 
-_SHARED = re.compile(r"\{(inputs|stops|derived|turns by (\w+))\}")
+_SHARED = re.compile(r"\{(inputs|stops|derived|owed|turns by (\w+))\}")
 _MARKED = re.compile(r"^.* -- if (changed|unchanged|asked|needed)\n", re.MULTILINE)
 """A line that not every form has."""
 
@@ -78,6 +78,8 @@ def _shared(found: re.Match[str]) -> str:
     """Return the text that a name in braces stands for."""
     if found[2]:
         return _SHARED.sub(_shared, _text("shared/turns")).replace("{key}", found[2])
+    if found[1] == "owed":
+        return _SHARED.sub(_shared, _text("shared/owed"))
     return ", ".join(f"'{kind}'" for kind in {"inputs": INPUTS, "stops": STOPS, "derived": DERIVED}[found[1]])
 
 
@@ -86,8 +88,8 @@ def sql(name: str, *, changed: bool = True, asked: bool = True) -> str:
     """Return the text of `sql/NAME.sql`, for agents with or without records that change how others are shown, and as
     the question itself (`asked`) or as what another file needs.
 
-    In the files, `{inputs}`, `{stops}` and `{derived}` stand for lists of kinds,
-    and `{turns by KEY}` for the query over the records of turns.
+    In the files, `{inputs}`, `{stops}` and `{derived}` stand for lists of kinds, `{turns by KEY}` for the query over
+    the records of turns, and `{owed}` for what a record adds to the open work of its turn.
     """
     kept = {"changed": changed, "unchanged": not changed, "asked": asked, "needed": not asked}
     return _MARKED.sub(lambda line: line[0] if kept[line[1]] else "", _SHARED.sub(_shared, _text(name)))

@@ -55,6 +55,7 @@ def fleet_views(
             limits=limits,
             damage=position.damage,
             rare=position.rare_paths,
+            older=position.older_paths,
             prices=lambda: (prices or partial(_own_prices, store))().listed,
             names=store.aliases.shown(),
         ) as views,

@@ -19,6 +19,7 @@ import pyarrow as pa
 from msgspec.structs import astuple
 
 from everlog.events import AnyEvent, Record, decode_many
+from everlog.store.base.lazy_pyarrow import pc
 
 _ID = pa.uuid()
 _TIME = pa.timestamp("us", "UTC")
@@ -60,6 +61,11 @@ def id_text(value: bytes) -> str:
     """Return the 36-character form of an id given as 16 bytes."""
     text = value.hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def text_bytes(data: pa.RecordBatch | pa.Table) -> int:
+    """Return the number of UTF-8 bytes of `text` and `payload` in records."""
+    return sum(pc.sum(pc.binary_length(data.column(name))).as_py() or 0 for name in ("text", "payload"))
 
 
 def batch_of(records: Sequence[Record]) -> pa.RecordBatch:

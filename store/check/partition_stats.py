@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import msgspec
 
 from everlog.events import StoreError
+from everlog.store.base.arrow_schema import text_bytes
 from everlog.store.base.disk import storage
 from everlog.store.base.lazy_pyarrow import pc
 from everlog.store.partition.manifest import FRAMES, OPEN, READ_ATTEMPTS_MAX, SEALED, FileEntry, Manifest, load
@@ -108,14 +109,11 @@ def _frames(partition: Partition, entry: FileEntry, found: PartitionStats) -> se
     for frame in scan:
         batch = frame.batch
         found.records += batch.num_rows
-        found.text_bytes += sum(pc.sum(pc.binary_length(batch.column(name))).as_py() or 0 for name in _WORDS)
+        found.text_bytes += text_bytes(batch)
         agents.update(pc.unique(batch.column("agent_id")).to_pylist())
     if entry.kind == OPEN:
         found.commits = scan.next_commit - 1
     return agents
-
-
-_WORDS = ("text", "payload")
 
 
 def _weigh(partition: Partition, manifest: Manifest, found: PartitionStats) -> None:

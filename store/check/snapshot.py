@@ -24,6 +24,7 @@ from everlog.store.check.fd_limit import fd_limit_error, has_fd_room, raise_fd_l
 from everlog.store.partition.manifest import OPEN, READ_ATTEMPTS_MAX, SEALED, FileEntry, Manifest, ParquetEntry, load
 from everlog.store.partition.partition import MANIFEST, Partition
 from everlog.store.partition.segment import FrameScan, closed_frames, corrupt_error, heads_before, missing_file_error
+from everlog.store.sealed.derived_columns import FIGURES_VERSION
 from everlog.store.sealed.parquet_file import is_whole
 from everlog.store.stores.file_store import FileStore
 
@@ -61,6 +62,8 @@ class _OpenSealedFile(NamedTuple):
     """Length and modification time of the file when it was opened."""
     may_hold_rare: bool
     """True if the file may hold records of `RARE_KINDS`."""
+    figures: int
+    """Version of the derived columns."""
 
 
 class _PartitionSnapshot(NamedTuple):
@@ -92,6 +95,11 @@ class Snapshot:
     def rare_paths(self) -> list[str]:
         """Paths of the sealed files that may hold records of `RARE_KINDS`: usually none."""
         return [str(_HELD / str(held.fd)) for held in self._held if held.may_hold_rare]
+
+    @property
+    def older_paths(self) -> list[str]:
+        """Paths of the sealed files that lack the newest columns of `FIGURES`: usually none."""
+        return [str(_HELD / str(held.fd)) for held in self._held if held.figures < FIGURES_VERSION]
 
     @property
     def records(self) -> int:
@@ -229,7 +237,7 @@ def _hold(partition: Partition, entry: FileEntry) -> _OpenSealedFile:
     except OSError as error:
         raise storage_error(error, "read", path) from error
     raise_fd_limit(fd)
-    held = _OpenSealedFile(partition, entry.parquet, fd, _file_stamp(fd), entry.rare != [])
+    held = _OpenSealedFile(partition, entry.parquet, fd, _file_stamp(fd), entry.rare != [], entry.figures)
     if held.written[0] < entry.parquet.bytes:
         os.close(fd)
         raise _damaged_error(held)

@@ -99,6 +99,8 @@ class FileEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """Kinds of rare records in a sealed file, see `sealed.rare_kinds`; None if the file was sealed before they were
     noted.
     """
+    figures: int = 0
+    """Version of the derived columns of a sealed file, see `sealed.derived_columns`."""
 
 
 class Manifest(msgspec.Struct, frozen=True):

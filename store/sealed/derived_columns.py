@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from everlog.events import ERASED_PREFIX
+from everlog.events import ERASED_PREFIX, INPUTS
 from everlog.store.base.arrow_values import int_array, text_array, typed_array
 from everlog.store.base.lazy_pyarrow import pc
 
@@ -24,15 +24,22 @@ FIGURES = pa.schema(
         "f_name": pa.string(),
         "f_window": pa.int64(),
         "f_fraction": pa.float64(),
+        "f_owed": pa.int64(),
     }
 )
 """Derived columns. `f_tokens`: tokens of a model call. `f_asked`: true if a request was sent for that call. `f_kind`:
 the failure or purpose of a model call, the result of a function ("ok", "failed", "unknown"), the reason of an abandoned
 turn, the exceeded budget, or the source of an alert. `f_name`: the function. `f_window`, `f_fraction`: the context
-window of a configuration, and the fraction of it at which the agent is warned.
+window of a configuration, and the fraction of it at which the agent is warned. `f_owed`: what a record adds to the
+open work of its turn: a reply its calls; a result -1, or 0 if it only says that a person is asked; an input 1, or 0 if
+it was imported.
 """
+FIGURES_VERSION = 1
+"""Version of the derived columns, which the manifest has for each sealed file. Files of version 0 have no `f_owed`."""
 
 _NOTHING = (None,) * len(FIGURES)
+_ASKS = '"approval":'
+"""Field of a function's result that says which call waits for a person."""
 
 
 class _UsagePayload(msgspec.Struct):
@@ -44,6 +51,7 @@ class _CallPayload(msgspec.Struct):
     context_sha256: str | None = None
     failure: str | None = None
     purpose: str = "reply"
+    calls: list[msgspec.Raw] = []
 
 
 class _ResultPayload(msgspec.Struct):
@@ -57,7 +65,11 @@ class _EndPayload(msgspec.Struct):
     budget: str | None = None
 
 
-class _AlertPayload(msgspec.Struct):
+class _InputPayload(msgspec.Struct):
+    imported: bool = False
+
+
+class _AlertPayload(_InputPayload):
     source: str = "manual"
 
 
@@ -67,6 +79,7 @@ class _ConfigurationPayload(msgspec.Struct):
 
 
 _SHAPES = {
+    **dict.fromkeys(INPUTS, _InputPayload),
     "model_reply": _CallPayload,
     "reply_rejected": _CallPayload,
     "model_failed": _CallPayload,
@@ -110,11 +123,14 @@ def _figures(kind: str, payload: str) -> tuple[Any, ...]:
         return _NOTHING
     if isinstance(facts, _CallPayload):
         word = facts.purpose if kind in ("reply_rejected", "derivation_replied") else facts.failure
-        return facts.usage.total, facts.context_sha256 is not None, word, None, None, None
+        calls = len(facts.calls) if kind == "model_reply" else None
+        return facts.usage.total, facts.context_sha256 is not None, word, None, None, None, calls
     if isinstance(facts, _ResultPayload):
-        return None, None, "unknown" if facts.unknown else "ok" if facts.ok else "failed", facts.name, None, None
+        outcome = "unknown" if facts.unknown else "ok" if facts.ok else "failed"
+        return None, None, outcome, facts.name, None, None, 0 if _ASKS in payload else -1
     if isinstance(facts, _EndPayload):
-        return None, None, facts.reason if kind == "turn_abandoned" else facts.budget, None, None, None
-    if isinstance(facts, _AlertPayload):
-        return None, None, facts.source, None, None, None
-    return None, None, None, None, facts.window, facts.pressure_fraction
+        return None, None, facts.reason if kind == "turn_abandoned" else facts.budget, *_NOTHING[3:]
+    if isinstance(facts, _InputPayload):
+        source = facts.source if isinstance(facts, _AlertPayload) else None
+        return None, None, source, None, None, None, 0 if facts.imported else 1
+    return None, None, None, None, facts.window, facts.pressure_fraction, None

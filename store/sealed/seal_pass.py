@@ -14,7 +14,7 @@ import msgspec
 import pyarrow as pa
 
 from everlog.events import CorruptLog, Fenced, StoreError
-from everlog.store.base.arrow_schema import SCHEMA
+from everlog.store.base.arrow_schema import SCHEMA, text_bytes
 from everlog.store.base.arrow_values import empty_table, int_value, text_array
 from everlog.store.base.contract import Log, Progress, StateDeriver
 from everlog.store.base.disk import remove_if_there
@@ -32,6 +32,7 @@ from everlog.store.sealed.checkpoints import (
     merge_checkpoints,
     places_of,
 )
+from everlog.store.sealed.derived_columns import FIGURES_VERSION
 from everlog.store.sealed.erasure import Erasures, erase_records, erasures_in
 from everlog.store.sealed.parquet_file import is_whole, save, where
 from everlog.store.sealed.rare_kinds import rare_kinds
@@ -191,15 +192,15 @@ class SealPass:
     def _written(self, entry: FileEntry, table: pa.Table) -> FileEntry:
         """Write `table` as the sealed file of `entry` and read it back."""
         saved, sha256 = save(self._where, self._name(entry, "parquet"), table)
-        words = (pc.sum(pc.binary_length(table.column(name))).as_py() or 0 for name in ("text", "payload"))
         entry = msgspec.structs.replace(
             entry,
             name=saved.name,
             bytes=saved.bytes,
             sha256=sha256,
             records=table.num_rows,
-            text_bytes=sum(words),
+            text_bytes=text_bytes(table),
             rare=rare_kinds(table),
+            figures=FIGURES_VERSION,
             parquet=saved,
             state=None,
             checkpoints=None,

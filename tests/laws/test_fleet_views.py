@@ -2,6 +2,7 @@
 projections of each single agent.
 """
 
+import io
 import random
 import typing
 from collections.abc import Sequence
@@ -11,12 +12,14 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from everlog.events import CATALOGUE, Draft, Event, Record, UnknownEvent, draft, place, tombstone, upcast_record, uuid7
 from everlog.projections import HEAD, Projections
 from everlog.projections.fleet_views import VIEWS, FleetViews, QueryLimits
-from everlog.store import MemoryStore, batch_of
+from everlog.projections.sql_catalogue import sql
+from everlog.store import FIGURES, MemoryStore, batch_of
 from everlog.store.sealed.parquet_file import encode
 from everlog.store.sealed.rare_kinds import rare_kinds
 from tests.laws.fleet_reference import PRICES, Row, fold, told
@@ -134,24 +137,50 @@ def same(found: Sequence[Row], expected: Sequence[Row]) -> None:
 @pytest.mark.parametrize("seed", split(range(ENGINES), 2, label="fleet", part="laws"))
 def test_every_view_is_the_fold_of_the_records(seed: int, tmp_path: Path) -> None:
     """Over 100 random logs, half of them sealed, each view has exactly the rows of the fold. Records that change how
-    others are read are looked for in the files that are said to have them, which are some of the files.
+    others are read are looked for in the files that are said to have them, which are some of the files. Every third
+    file was sealed before the last column of `FIGURES` was added.
     """
     records = logs(seed)
     half = len(records) // 2
-    paths, rare = [], []
+    paths, rare, older = [], [], []
     for start in range(0, half, FILE_ROWS):
         table = pa.Table.from_batches([batch_of(records[start : min(start + FILE_ROWS, half)])])
         paths.append(str(tmp_path / f"sealed-{start}.parquet"))
-        Path(paths[-1]).write_bytes(encode("", table)[0])
+        content = encode("", table)[0]
+        Path(paths[-1]).write_bytes(content)
+        if len(paths) % 3 == 0:
+            pq.write_table(pq.read_table(io.BytesIO(content)).drop_columns(FIGURES.names[-1]), paths[-1])
+            older += paths[-1:]
         rare += paths[-1:] if rare_kinds(table) else []
     assert 0 < len(rare) < len(paths)
     expected = fold(records)
     assert set(expected) == set(VIEWS)
     fresh = pa.Table.from_batches([batch_of(records[half:])])
-    with FleetViews(paths, fresh, rare=rare, limits=ONE_THREAD, prices=lambda: PRICES) as views:
+    assert older
+    with FleetViews(paths, fresh, rare=rare, older=older, limits=ONE_THREAD, prices=lambda: PRICES) as views:
         for name in VIEWS:
             same(rows_of(views, name), expected[name])
             assert expected[name], f"no log has any {name}"
+        check_console_listing(views)
+
+
+def check_console_listing(views: FleetViews) -> None:
+    """Fail unless the list of the console says what the views say that it replaces, of every agent."""
+    since = views.table("SELECT median(epoch_us(recorded_at))::BIGINT AS at FROM failures").column("at")[0].as_py() or 0
+    listed = {row["agent_id"]: row for row in views.table(sql("fleet/listing")).to_pylist()}
+    pressure = {row["agent_id"]: row for row in views.table("SELECT * FROM pressure").to_pylist()}
+    turns = views.table("SELECT agent_id, life FROM turns WHERE status = 'open'").to_pylist()
+    failed = views.table(
+        f"SELECT agent_id, epoch_us(recorded_at) AS at FROM failures WHERE epoch_us(recorded_at) > {since}"
+    ).to_pylist()
+    found = views.table(sql("fleet/console_listing").format(since=since)).to_pylist()
+    assert [row["agent_id"] for row in found] == [*listed]
+    for row in found:
+        agent, full = row["agent_id"], pressure[row["agent_id"]]
+        expected = listed[agent] | {name: full[name] for name in ("used", "fraction", "warned")}
+        expected["open_turns"] = turns.count({"agent_id": agent, "life": full["life"]})
+        times = [one["at"] for one in failed if one["agent_id"] == agent]
+        assert row == expected | {"failures": len(times), "failed_at": max(times, default=None)}
 
 
 SHARED = {
@@ -286,6 +315,7 @@ def test_views_over_forks_equal_the_fold_and_the_projections(seed: int) -> None:
         for name, expected in fold(records).items():
             same(rows_of(views, name), expected)
         agents = {(row["agent_id"], row["life"]): row for row in rows_of(views, "agents")}
+        check_console_listing(views)
         pressure = {row["agent_id"]: row for row in rows_of(views, "pressure")}
         assert sorted(pressure) == family.store.agents()
         for name in family.store.agents():

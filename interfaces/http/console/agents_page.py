@@ -99,7 +99,7 @@ class FleetGlance:
 
     async def _ask(self, call: HttpCall) -> FleetAnswer:
         at = call.service.ports.clock.now()
-        query = sql("fleet/console_listing").format(listing=sql("fleet/listing"), since=at - FAILURES_US)
+        query = sql("fleet/console_listing").format(since=at - FAILURES_US)
         rows = await over_fleet(call, lambda views, _position, _run: views.table(query).to_pylist())
         took = call.service.ports.clock.now() - at
         answer = FleetAnswer(at, [row for row in rows if not row["deleted"]], took)

@@ -20,5 +20,6 @@ SELECT agent_id, seq, "commit", event_id, recorded_at, said_at, type, turn, step
         WHEN 'system_alert' THEN coalesce(TRY(payload->>'$.source'), 'manual') END AS f_kind,
     CASE type WHEN 'function_result' THEN TRY(payload->>'$.name') END AS f_name,
     CASE type WHEN 'agent_configured' THEN TRY((payload->>'$.window')::BIGINT) END AS f_window,
-    CASE type WHEN 'agent_configured' THEN TRY((payload->>'$.pressure_fraction')::DOUBLE) END AS f_fraction
+    CASE type WHEN 'agent_configured' THEN TRY((payload->>'$.pressure_fraction')::DOUBLE) END AS f_fraction,
+    {owed} AS f_owed
 FROM fresh

@@ -1,10 +1,9 @@
 -- One row for each turn: from an input until the agent is idle.
 WITH mine AS (
     SELECT agent_id, life, turn, step, seq, type, recorded_at,
-        type IN ({inputs}) AND NOT erased
-            AND NOT coalesce(TRY((payload->>'$.imported')::BOOLEAN), false) AS input,
-        CASE type WHEN 'model_reply' THEN coalesce(TRY(json_array_length(payload, '$.calls')), 0) ELSE 0 END AS calls,
-        CASE type WHEN 'function_result' THEN contains(payload, '"approval":') END AS approved,
+        type IN ({inputs}) AND NOT erased AND coalesce(f_owed, 1) <> 0 AS input,
+        CASE type WHEN 'model_reply' THEN coalesce(f_owed, 0) ELSE 0 END AS calls,
+        coalesce(f_owed, -1) = 0 AS approved,
         CASE type WHEN 'model_reply' THEN f_tokens END AS tokens
     FROM lived
     WHERE turn > 0 AND type IN ({inputs}, {stops}, 'model_reply', 'function_result')

@@ -1,5 +1,5 @@
-"""axe-core in a page of a test: a program that finds barriers. The extra `browser` brings it. EVERLOG_AXE names the file
-of another version.
+"""axe-core in a page of a test: a program that finds barriers. The extra `browser` brings it; EVERLOG_AXE names the
+file of another version.
 """
 
 import os
