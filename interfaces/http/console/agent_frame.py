@@ -23,8 +23,9 @@ CHAIN_DIGITS = 8
 TURN_RECORDS_MAX = 1000
 """Records before the moment among which the beginning of its turn is looked for."""
 TABS = (
-    ("", "Overview"), ("chat", "Chat"), ("memory", "Memory"), ("context", "Context"), ("records", "Records"),
-    ("search", "Search"), ("settings", "Settings"),
+    ("", "Overview"), ("chat", "Chat"), ("memory", "Memory"), ("memories", "Memories"), ("archive", "Archive"),
+    ("context", "Context"), ("records", "Records"), ("search", "Search"), ("settings", "Settings"),
+    ("fork", "Fork and rerun"),
 )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from everlog.interfaces.http.console.agent_frame import MomentParameters
 from everlog.interfaces.http.console.agent_life import LifeCache
 from everlog.interfaces.http.console.agents_page import FleetGlance, FleetParameters, agents_page
 from everlog.interfaces.http.console.life_pages import JumpParameters, PictureParameters, life_pages
+from everlog.interfaces.http.console.operate.page_table import further_pages
 from everlog.interfaces.http.console.page_response import redirect
 from everlog.interfaces.http.console.questions import approvals_page, compare_page, costs_page, search_page, words_page
 from everlog.interfaces.http.console.surface import PREFIX
@@ -42,6 +43,7 @@ def console_pages() -> RouteTable:
         return Route("GET", path, handler, summary, query=query, hidden=True, media=(media,))
 
     return (
+        *further_pages(PREFIX, AGENT_PAGE),
         shown(PREFIX, show_front, "Open the console"),
         shown(f"{PREFIX}/agents", agents, "List agents on a page", FleetParameters),
         shown(f"{PREFIX}/sql", sql_page.show_sql, "Ask all agents with SQL on a page", sql_page.SqlParameters),

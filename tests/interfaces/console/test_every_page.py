@@ -36,9 +36,12 @@ def cookie(server: Served, key: Headers) -> dict[str, str]:
     return {"Cookie": f"everlog-{port}={key['Authorization'].removeprefix('Bearer ')}"}
 
 
-async def answer(server: Served, route: Route, headers: Headers) -> Any:
-    """Return the answer of a page about the agent sam."""
-    path = route.path.format(agent="sam", label="human", seq="3", call="3", digest=digest(), file="console.css")
+async def answer(server: Served, route: Route, headers: Headers, made: dict[str, str]) -> Any:
+    """Return the answer of a page about the agent sam, or about what was made: a job, a block, a source, a memory."""
+    path = route.path.format(
+        agent="sam", label="human", seq=made["memory"] if "memories" in route.path else "3", call="3",
+        digest=digest(), file="console.css", job=made["job"], block="house", source="notes",
+    )  # fmt: skip
     query = next((query for end, query in QUERIES.items() if path.endswith(end)), "")
     sent = {**headers, **(FORM if route.method == "POST" else {})}
     return await server.client.request(route.method, path + query, headers=sent, content=b"" if sent else None)
@@ -46,25 +49,40 @@ async def answer(server: Served, route: Route, headers: Headers) -> Any:
 
 def test_a_page_answers_its_owner_alone(tmp_path: Path) -> None:
     """Signed in, every page answers; without a key the form to sign in comes with 401, and with the key of another
-    tenant 404 for what names an agent. All answers have the policy, and all pages are sound markup.
+    tenant 404 for what names an agent, a job, a block or a source. A page for a role that the key lacks, or for the
+    operator alone, answers 403. All answers have the policy, and all pages are sound markup.
     """
+    named = ("{agent}", "{job}", "{block}", "{source}")
 
     async def main() -> None:
         async with served(tmp_path, script()) as server:
             owner, other = server.key("talk", "acme"), server.key("talk", "beta")
-            await server.call("POST", "/agents", {"name": "sam"}, headers=server.key(tenant="acme"), status=201)
+            admin = server.key(tenant="acme")
+            await server.call("POST", "/agents", {"name": "sam"}, headers=admin, status=201)
             await server.call("POST", "/agents/sam/messages", {"text": "Hi"}, headers=owner, status=200)
+            await server.call("POST", "/blocks", {"block": "house", "value": "A cat."}, headers=admin, status=201)
+            text = {**admin, "Content-Type": "text/plain"}
+            path = "/api/v1/sources/notes/documents/a.txt"
+            assert (await server.client.put(path, content=b"Sail.", headers=text)).status_code == 201
+            job = (await server.call("POST", "/agents/sam/verify", {}, headers=owner, status=202))["job"]
+            records = (await server.call("GET", "/agents/sam/records", headers=owner))["records"]
+            said = next(one["seq"] for one in records if one["type"] == "user_message")
+            fact = {"subject": "user", "predicate": "says", "object": "hi", "sources": [said]}
+            noted = await server.call("POST", "/agents/sam/facts", fact, headers=owner, status=201)
+            made = {"job": job, "memory": str(noted["seq"])}
             for route in console_pages():
                 place = f"{route.method} {route.path}"
-                mine = await answer(server, route, cookie(server, owner))
+                mine = await answer(server, route, cookie(server, owner), made)
                 expected = {200, 303} if route.method == "GET" else {303, 400, 401, 403}
+                if route.role == "admin" or route.path == "/console/cluster":
+                    expected = {403}
                 assert mine.status_code in expected, (place, mine.text)
-                without = await answer(server, route, {})
+                without = await answer(server, route, {}, made)
                 if not route.is_open:
                     assert without.status_code == 401, place
                     assert 'name="key"' in without.text, place
-                strange = await answer(server, route, cookie(server, other))
-                if "{agent}" in route.path:
+                strange = await answer(server, route, cookie(server, other), made)
+                if any(part in route.path for part in named):
                     assert strange.status_code == (403 if route.role == "admin" else 404), place
                     assert "acme" not in strange.text, place
                 for one in (mine, without, strange):
@@ -86,7 +104,8 @@ def test_a_tenant_sees_its_own_names_alone(tmp_path: Path) -> None:
             await server.call("POST", "/agents/sam/messages", {"text": "Hi"}, headers=mine, status=200)
             shown = await server.client.get("/console/agents", headers=cookie(server, mine))
             assert "sam" in shown.text and "tom" not in shown.text and "acme" not in shown.text
-            for tab in ("", "/chat", "/memory", "/memory/human", "/context", "/records", "/search?q=the", "/settings"):
+            for tab in ("", "/chat", "/memory", "/memory/human", "/memories", "/archive", "/context", "/records",
+                        "/search?q=the", "/settings", "/fork"):  # fmt: skip
                 page = await server.client.get(f"/console/a/sam{tab}", headers=cookie(server, mine))
                 assert page.status_code == 200, tab
                 parsed = ParsedPage(page.text)

@@ -24,6 +24,9 @@ TABS = (
     "/search?q=script+top",
     "/settings",
     "/memory/human/edit",
+    "/memories",
+    "/archive",
+    "/fork",
     "/words/ANSWER",
 )
 

@@ -30,6 +30,9 @@ TABS = (
     "/search?q=hi",
     "/settings",
     "/memory/human/edit",
+    "/memories",
+    "/archive",
+    "/fork",
 )
 SMALLEST = """() => [...document.querySelectorAll("a, button, select, summary, input")].filter(one => {
   const box = one.getBoundingClientRect();
@@ -58,6 +61,11 @@ def test_every_page_fits(tmp_path: Path, theme: str, width: int) -> None:
                     "/console/compare?a=sam&a_at=3",
                     "/console/sign-in",
                     "/console/preferences",
+                    "/console/search?q=hi",
+                    "/console/library",
+                    "/console/jobs",
+                    "/console/cluster",
+                    "/console/keys",
                     *(f"/console/a/sam{tab}" for tab in TABS),
                 ):
                     await page.goto(server.address + address)

@@ -1,0 +1,1 @@
+"""Pages that have something done: forks, reruns and their jobs, and pages about the server itself."""
