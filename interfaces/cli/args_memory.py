@@ -34,7 +34,11 @@ shows."""
 _BLAME = """\
 The text of the block is shown in parts. Each part names the record that put it
 there, its turn, and the input of that turn. Words that an edit left where they
-were keep their record; words that it moved count as put there by it."""
+were keep their record; words that it moved count as put there by it.
+
+With the seq of an answer or of a summary, each part names what the model had in
+sight that has the same words: an edit of memory, a message, a result. Equal
+words are a trace, and no proof."""
 
 _BLOCK_EDITING = """\
 No turn runs. The change is one event, and the model sees it in its next
@@ -96,6 +100,11 @@ def _preset(parser: argparse.ArgumentParser) -> None:
 
 def _label(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("label", metavar="LABEL", type=argument_values.words, help="label of the memory block")
+
+
+def _blamed(parser: argparse.ArgumentParser) -> None:
+    what = "label of the memory block, or the seq of an answer or of a summary"
+    parser.add_argument("label", metavar="LABEL|SEQ", type=argument_values.words, help=what)
 
 
 def _block(parser: argparse.ArgumentParser) -> None:
@@ -195,9 +204,9 @@ COMMANDS = (
     CommandSpec(
         "blame",
         "replay_console.blame_command:blame",
-        "show which edit put each word of a memory block there, and what led to it",
+        "show where the words of a memory block, an answer or a summary come from",
         "everlog blame sam human",
-        (name, _label, as_of, json),
+        (name, _blamed, as_of, json),
         _BLAME,
         reads_only=True,
     ),

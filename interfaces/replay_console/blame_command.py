@@ -1,27 +1,39 @@
-"""`everlog blame`: the edits that put the words of a memory block there, with the input that led to each.
+"""`everlog blame`: the edits that put the words of a memory block there, with the input that led to each; or what an
+answer or a summary has its words from.
 
 Called by `cli.command_run`.
 """
 
 from argparse import Namespace
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from everlog.actors.agent.agent_view import AgentView
-from everlog.events import INPUTS, BadInput, Record
+from everlog.events import BadInput, Record
 from everlog.interfaces.common.bootstrap import opened_view
 from everlog.interfaces.common.error_output import escape_line
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.time_text import clock, iso
 from everlog.interfaces.output import json_shapes
 from everlog.interfaces.replay_console.word_blame import BlockValue, blamed, values_of
+from everlog.interfaces.replay_console.word_origin import INPUT_RECORDS_MAX, WordOrigin, input_of, origin_of
+from everlog.interfaces.replay_console.word_sources import SeenKind, SeenText
 
-INPUT_RECORDS_MAX = 2000
-"""Records before an edit among which the input of its turn is looked for."""
+SOURCES: Mapping[SeenKind, str] = {
+    "memory": "edit of the block",
+    "summary": "summary",
+    "user": "message",
+    "agent": "own words",
+    "function": "result of",
+    "system": "text of the system",
+}
+"""What a text in sight was, in words."""
 
 
 def blame(args: Namespace, world: CommandEnvironment) -> int:
     """Run `everlog blame` and return its exit code."""
     with opened_view(args, world) as view:
+        if args.label.isdecimal() and args.label.isascii() and not values_of(view.rows("memory_history"), args.label):
+            return _blame_record(args, view)
         values = block_values(view, args.label)
         edits = {one.seq: one for one in values}
         parts = blamed((one.seq, one.value) for one in values)
@@ -62,12 +74,54 @@ def edit_and_input(view: AgentView, seq: int) -> tuple[Record, Record | None]:
     return records[-1], input_of(records)
 
 
-def input_of(records: Iterable[Record]) -> Record | None:
-    """Return the input of the turn of the last of some records, which are next to each other; None if it has none."""
-    found = list(records)
-    turn = found[-1].turn
-    own = (record for record in found if record.turn == turn and record.type in INPUTS)
-    return next(own, None) if turn else None
+def _blame_record(args: Namespace, view: AgentView) -> int:
+    """Print where the words of an answer or of a summary were in sight before."""
+    seq = int(args.label)
+    origin = origin_of(view, seq) if 1 <= seq <= view.seq else None
+    if origin is None:
+        raise BadInput(
+            f"The event {args.label} of {view.agent_id!r} is no answer and no summary, and no block has that label. "
+            f"`everlog events {view.agent_id}` lists its events."
+        )
+    if args.json:
+        print(json_shapes.line(_origin_shape(view, origin)))
+        return 0
+    record, said = origin.record, origin.input
+    model = f", by {origin.model}" if origin.model else ""
+    print(escape_line(f"{record.type} of {view.agent_id}, seq {seq}, turn {record.turn}{model}"))
+    if said is not None:
+        print(escape_line(f"after: {said.type} {said.text or ''}".rstrip()))
+    for run in origin.runs:
+        if run.text.strip():
+            print()
+            if run.source is not None:
+                seen = origin.shared[run.source].seen
+                print(escape_line(f"seq {seen.seq}, {clock(seen.at)}, {SOURCES[seen.kind]} {seen.who}".rstrip()))
+            print(escape_line(f"  {run.text.strip()}"))
+    print("\nWords under a seq stood in what the model saw. Equal words are a trace, and no proof.")
+    return 0
+
+
+def _origin_shape(view: AgentView, origin: WordOrigin) -> json_shapes.JsonObject:
+    record, said = origin.record, origin.input
+    seen = {number: shared.seen for number, shared in origin.shared.items()}
+    return {
+        "agent": view.agent_id,
+        "as_of": view.seq,
+        "seq": record.seq,
+        "type": record.type,
+        "turn": record.turn,
+        "model": origin.model,
+        "input": None if said is None else {"seq": said.seq, "type": said.type, "text": said.text},
+        "words": [
+            {"text": run.text, "from": None if run.source is None else _source_shape(seen[run.source])}
+            for run in origin.runs
+        ],
+    }
+
+
+def _source_shape(seen: SeenText) -> json_shapes.JsonObject:
+    return {"seq": seen.seq, "kind": seen.kind, "who": seen.who, "time": iso(seen.at)}
 
 
 def _shape(value: BlockValue, edit: Record, said: Record | None) -> json_shapes.JsonObject:

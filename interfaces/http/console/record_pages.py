@@ -10,9 +10,9 @@ from starlette.responses import Response
 from everlog.actors.agent.agent_view import AgentView
 from everlog.events import CATALOGUE, Record, is_erased
 from everlog.interfaces.http.console.agent_frame import AgentFrame, MomentParameters, agent_page, seq_in
-from everlog.interfaces.http.console.questions.words_page import TRACED
 from everlog.interfaces.http.core.refusals import Refusal
 from everlog.interfaces.http.core.routes import HttpCall, not_found
+from everlog.interfaces.replay_console.word_origin import TRACED
 
 PAGE_RECORDS = 100
 NEAR = 1000

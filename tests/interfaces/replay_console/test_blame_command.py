@@ -36,3 +36,33 @@ def test_an_unknown_label_names_the_blocks(cli: Line) -> None:
     """A label that no block had is refused, with the labels that there are."""
     cli.ok("create", "sam", "--model", "script")
     assert "human, persona" in cli.fails("blame", "sam", "nobody")
+
+
+def test_the_words_of_an_answer_lead_to_what_the_model_saw(cli: Line) -> None:
+    """Each part of an answer names the message in sight that has the same words, or nothing; parts together are the
+    answer, and the input of its turn is named.
+    """
+    cli.script.answers[:] = [
+        says("What a fine trade."),
+        says("Then the harpsichords of Lisbon suffer from the salt."),
+    ]
+    cli.ok("create", "sam", "--model", "script")
+    cli.ok("send", "sam", "I repair harpsichords in Lisbon")
+    cli.ok("send", "sam", "The sea is near")
+    records = cli.lines("events", "sam")
+    said = next(one["seq"] for one in records if one["type"] == "user_message")
+    answer = [one["seq"] for one in records if one["type"] == "message_sent"][-1]
+    found = cli.json("blame", "sam", str(answer))
+    assert "".join(one["text"] for one in found["words"]) == "Then the harpsichords of Lisbon suffer from the salt."
+    traced = {one["from"]["seq"] for one in found["words"] if one["from"]}
+    assert said in traced
+    assert (found["input"]["text"], found["type"]) == ("The sea is near", "message_sent")
+    text = cli.ok("blame", "sam", str(answer))
+    assert f"seq {said}, " in text and "no proof" in text
+
+
+def test_an_event_without_words_of_the_model_is_refused(cli: Line) -> None:
+    """The seq of a message of the user, and one that there is not, are refused in words."""
+    cli.ok("create", "sam", "--model", "script")
+    for seq in ("1", "999"):
+        assert "is no answer and no summary" in cli.fails("blame", "sam", seq)

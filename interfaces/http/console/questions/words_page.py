@@ -3,60 +3,17 @@
 Equal words are a trace and no proof. The page says so, and leads to all that the model saw.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 from starlette.responses import Response
 
 from everlog.actors.agent.agent_view import AgentView
-from everlog.actors.prompt.context import ContextMessage
-from everlog.events import (
-    BadInput,
-    FunctionResult,
-    MessageSent,
-    ModelReply,
-    Record,
-    Summary,
-    SummaryExpanded,
-    UserMessage,
-    event_of,
-    is_erased,
-)
 from everlog.interfaces.http.console.agent_frame import AgentFrame, framed, page_of_agent, seq_in
 from everlog.interfaces.http.console.page_response import redirect
-from everlog.interfaces.http.console.talk_entries import TalkEntry, entries_of
+from everlog.interfaces.http.console.talk_entries import entries_of
 from everlog.interfaces.http.core.routes import HttpCall, not_found
-from everlog.interfaces.replay_console.blame_command import INPUT_RECORDS_MAX, input_of
-from everlog.interfaces.replay_console.word_blame import blamed, values_of
-from everlog.interfaces.replay_console.word_sources import SeenKind, SeenText, SharedWords, WordRun, trace_words
-from everlog.interfaces.show.show_commands import context_at
-
-TEXT_CHARS = 20_000
-"""Characters of the text, and of each text in sight, that are compared."""
-COVERED_MAX = 2000
-"""Newest records of those that a summary covers whose words are compared."""
-TRACED = (MessageSent.kind, ModelReply.kind, Summary.kind)
-"""Types of records that have a page about their words."""
-
-
-class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """Words of a record, with what led to them."""
-
-    record: Record
-    model: str
-    """Empty: no model of this log wrote it."""
-    asked_at: int
-    """Seq of the last record that the model could see; 0: no model call of this log wrote it."""
-    input: Record | None
-    entries: Sequence[TalkEntry]
-    """Everything said, thought and done in the turn until the record."""
-    runs: Sequence[WordRun]
-    more: int
-    """Characters of the text that are not shown."""
-    shared: Mapping[int, SharedWords]
-    seen: Mapping[str, int]
-    """Number of texts in sight, by kind."""
+from everlog.interfaces.replay_console.word_origin import origin_of
 
 
 async def show_words(call: HttpCall) -> Response:
@@ -67,99 +24,11 @@ async def show_words(call: HttpCall) -> Response:
     def read(view: AgentView, frame: AgentFrame) -> Mapping[str, Any]:
         if not 1 <= seq <= view.seq:
             raise not_found(f"record {given[:20]!r} of the agent {frame.agent!r}")
-        (record,) = view.reader.read(view.agent_id, seq, seq)
-        traced = record.type in TRACED and not is_erased(record.payload)
-        return {"origin": _origin(view, frame, record) if traced else None}
+        origin = origin_of(view, seq)
+        entries = entries_of(iter(origin.near if origin else ()), frame.agent)
+        return {"origin": origin, "entries": [one for one in entries if one.seq < seq]}
 
     values = await framed(call, read)
     if values["origin"] is None:
         return redirect(f"{values['frame'].path}/records/{seq}")
     return page_of_agent(call, "words", "words.html", values)
-
-
-def _origin(view: AgentView, frame: AgentFrame, record: Record) -> Origin:
-    near = list(view.reader.read(view.agent_id, max(1, record.seq - INPUT_RECORDS_MAX), record.seq))
-    said = input_of(near)
-    entries = entries_of((one for one in near if said and one.seq >= said.seq), frame.agent)
-    event = event_of(record)
-    reply: Record | None = record
-    if isinstance(event, Summary):
-        model = event.model
-        seen = list(_covered(view, event, record.seq))
-    else:
-        turn = (one for one in reversed(near) if one.turn == record.turn and one.type == ModelReply.kind)
-        imported = isinstance(event, MessageSent) and event.imported
-        found = None if imported else next(turn, None)
-        answer = event_of(found) if found is not None else None
-        reply, model = found, answer.model if isinstance(answer, ModelReply) else ""
-        seen = list(_in_sight(view, found)) if found is not None else []
-    text = record.text or ""
-    runs, shared = trace_words(text[:TEXT_CHARS], seen)
-    counts: dict[str, int] = {}
-    for one in seen:
-        counts[one.kind] = counts.get(one.kind, 0) + 1
-    return Origin(
-        record=record, model=model, asked_at=reply.seq - 1 if reply is not None else 0, input=said,
-        entries=[one for one in entries if one.seq < record.seq], runs=runs, more=max(0, len(text) - TEXT_CHARS),
-        shared=shared, seen=counts,
-    )  # fmt: skip
-
-
-def _in_sight(view: AgentView, reply: Record) -> Iterator[SeenText]:
-    """Return what the model had in sight when it wrote a reply, oldest first: memory by the edit of its words, the
-    summary, and the messages. Without a configuration there is nothing to return.
-    """
-    before = view.at(reply.seq - 1)
-    try:
-        context = before.context(turn=reply.turn)
-    except BadInput:  # its configuration was erased
-        return iter(())
-    history = before.rows("memory_history")
-    texts: list[SeenText] = []
-    for block in context.blocks:
-        values = values_of(history, block.label)
-        at = {one.seq: one.recorded_at for one in values}
-        for part in blamed((one.seq, one.value) for one in values):
-            texts.append(SeenText(part.seq, "memory", block.label, at[part.seq], part.text[:TEXT_CHARS]))
-    messages = [*([context.summary] if context.summary else []), *context.messages]
-    texts.extend(_message(one, view.agent_id) for one in messages)
-    return iter(sorted((one for one in texts if one.text), key=lambda one: one.seq))
-
-
-def _covered(view: AgentView, summary: Summary, seq: int) -> Iterator[SeenText]:
-    """Yield what a summary was made of, oldest first: the summary before it, and the messages that it covers."""
-    before = context_at(view.at(seq - 1))
-    if before is not None and before.summary is not None:
-        yield _message(before.summary, view.agent_id)
-    first = max(summary.covers_from, summary.covers_to - COVERED_MAX + 1)
-    for record in view.reader.read(view.agent_id, first, summary.covers_to):
-        if record.type in _KINDS and record.text and not is_erased(record.payload):
-            at = record.recorded_at if record.said_at is None else record.said_at
-            yield _message(ContextMessage(record.seq, record.turn, record.step, at, event_of(record)), view.agent_id)
-
-
-_KINDS: Mapping[str, SeenKind] = {
-    UserMessage.kind: "user", MessageSent.kind: "agent", ModelReply.kind: "agent", FunctionResult.kind: "function",
-    Summary.kind: "summary", SummaryExpanded.kind: "summary",
-}  # fmt: skip
-
-
-def _message(message: ContextMessage, agent: str) -> SeenText:
-    event = message.event
-    who = getattr(event, "name", "")
-    texts: Iterable[str] = [event.text or ""]
-    if isinstance(event, ModelReply):
-        who, texts = agent, [*texts, *(_arguments(call.arguments) for call in event.calls)]
-    text = "\n".join(one for one in texts if one)
-    if message.shown_chars is not None:
-        text = text[: message.shown_chars]
-    return SeenText(message.seq, _KINDS.get(event.kind, "system"), who, message.at, text[:TEXT_CHARS])
-
-
-def _arguments(text: str) -> str:
-    """Return the words of a call: its arguments that are text; or the arguments as they are, if they are no object."""
-    try:
-        given = msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.DecodeError, msgspec.ValidationError):
-        return text
-    return "\n".join(value for value in given.values() if isinstance(value, str))
