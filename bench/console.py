@@ -6,20 +6,25 @@ checks them.
 One `everlog serve` in a process of its own for each store. The agent has 100,000 events, an eighth of them edits of
 one memory block. A page is asked for in turns with the others, and with a page that reads no log: the floor. The list
 of agents is asked of each of a few servers once, because later answers are kept.
+
+`--browser` measures the same pages in a real browser instead: paints, bytes, frames of a drag, and the CPU of the
+server while a page is open.
 """
 
+import argparse
 import asyncio
 import json
 import random
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
 from bench import as_of
 from bench.serve import Connection, Server
-from bench.support import large_fleet
+from bench.support import console_in_browser, large_fleet
 from bench.support.harness import Figure, Line, Noise, among, line, median, noise, options, show, workspace
 from bench.support.script import InstantModel, words
 
@@ -161,10 +166,47 @@ def report(plan: Plan) -> None:
     show("console", seen.noise, found, lines(seen, found, plan))
 
 
+async def look_in_browser(folder: Path, plan: Plan, seen: console_in_browser.Measured) -> None:
+    """Open the pages of both stores in a real browser."""
+    from playwright.async_api import async_playwright
+
+    async with async_playwright() as driver:
+        browser = await driver.chromium.launch(executable_path=console_in_browser.browser_program())
+        try:
+            with Server(folder / "life") as server:
+                (outline,) = await look(server, [("", f"{PAGE}/life.json")], Seen(noise(folder), {}, {}))
+                edits = msgspec.json.decode(outline)["edit"]
+                middle = edits[len(edits) // 4 : -len(edits) // 4]
+                await console_in_browser.look_at_life(browser, server, plan.looks, middle, seen)
+            for _ in range(plan.starts):
+                with Server(folder / "fleet") as server:
+                    await console_in_browser.look_at_fleet(browser, server, seen)
+        finally:
+            await browser.close()
+
+
+def report_in_browser(plan: Plan) -> None:
+    """Measure what `plan` asks for in a real browser, and print it."""
+    seen = console_in_browser.Measured()
+    with workspace() as folder:
+        found = noise(folder)
+        as_of.grow(as_of.store_in(folder / "life"), plan.life, Rememberer)
+        large_fleet.make(folder / "fleet", plan.agents)
+        asyncio.run(look_in_browser(folder, plan, seen))
+    scale = Line("  events; agents", f"{plan.life.events:,}; {plan.agents:,}")
+    show("console", found, (), [*console_in_browser.lines(seen), scale])
+
+
+def _browser_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--browser", action="store_true", help="measure in a real browser (the extra `browser`)")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print."""
-    args = options("console", "Pages of the console: an agent with a long life, and a large fleet.", argv)
-    report(QUICK if args.quick else Plan())
+    about = "Pages of the console: an agent with a long life, and a large fleet."
+    args = options("console", about, argv, _browser_option)
+    plan = QUICK if args.quick else Plan()
+    (report_in_browser if args.browser else report)(plan)
     return 0
 
 

@@ -167,12 +167,12 @@ class FleetViews:
             **({} if limits.threads is None else {"threads": str(limits.threads)}),
         }
         self._db = duckdb.connect(":memory:", config={**config, "temp_directory": self._scratch.name})
-        opened(stopper(self._db))
         self._unmade: dict[str, Callable[[], list[str]]] = {"prices": lambda: _price_statements(prices())}
         self._unmade["current_records"] = lambda: [f"CREATE VIEW current_records AS {_CURRENT}"]
         self._unmade |= {view: partial(_view_statements, view) for view in (*VIEWS, *CURRENT_VIEWS)}
         """Statements that make the views that no query has named yet. Making all of them takes longer than a count."""
         try:
+            opened(stopper(self._db))
             if tenant:
                 # Imported here: a query of the operator starts with a module less.
                 from everlog.projections.fleet.tenant_records import names_of_tenant, tenant_records
@@ -188,6 +188,9 @@ class FleetViews:
         except _FAILED as error:
             self.close()
             raise _error(error, damage) from error
+        except KeyboardInterrupt:  # stopped before it began
+            self.close()
+            raise
 
     def _make_views(self, names: Collection[str] = NAMED_VIEWS) -> None:
         """Make views that are not made yet: those of these names, and what they need."""

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from everlog.events import BadInput
 from everlog.events.times import iso
 from everlog.interfaces.http.console.page_response import HEADERS, page
+from everlog.interfaces.http.console.questions.sql_chart import chart_of
 from everlog.interfaces.http.core.fleet_queries import QueryRun, over_fleet
 from everlog.interfaces.http.core.refusals import Refusal
 from everlog.interfaces.http.core.routes import HttpCall
@@ -39,6 +40,10 @@ class SqlParameters(msgspec.Struct, frozen=True):
 
     q: str = ""
     """One SELECT."""
+    label: str = ""
+    """Column of labels of the chart; empty: the first that is no number."""
+    value: str = ""
+    """Column of numbers of the chart; empty: the first."""
 
 
 class ExportParameters(msgspec.Struct, frozen=True):
@@ -70,11 +75,13 @@ async def show_sql(call: HttpCall) -> Response:
         return views.columns(), _outcome(views, query, run) if runs else None
 
     try:
-        columns, outcome = await over_fleet(call, work)
+        columns, outcome = await over_fleet(call, work, stops_with_reader=True)
     except Refusal as refusal:  # it took too long
         columns, outcome = {}, SqlOutcome(error=refusal.problem.message)
     took_ms = (call.service.ports.clock.now() - at) / 1000
+    chart = chart_of(outcome.columns, outcome.rows, call.query.label, call.query.value) if outcome else None
     values = {
+        "chart": chart,
         "query": query, "views": columns, "outcome": outcome, "examples": EXAMPLES, "at": at, "took_ms": took_ms,
         "held": bool(query) and not runs,
     }  # fmt: skip

@@ -7,7 +7,9 @@ import asyncio
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from starlette.requests import Request
 
 from everlog.actors.models.prices import PriceList
 from everlog.actors.reports.fleet_sql import fleet_views
@@ -60,17 +62,37 @@ def count_records(call: HttpCall, views: FleetViews, position: Snapshot, agent: 
     return int(views.table("SELECT count(*) AS n FROM records").column("n")[0].as_py())
 
 
+async def _first_of(task: "asyncio.Future[Any]", request: Request) -> None:
+    """Wait for the end of a task. Raises the refusal of a query whose reader has gone."""
+    gone = asyncio.ensure_future(_gone(request))
+    try:
+        await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
+        if gone.done() and not task.done():
+            raise Refusal(400, "bad-input", "The query was stopped, because nobody waits for its answer.")
+    finally:
+        gone.cancel()
+        await asyncio.wait((gone,))
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
 async def over_fleet(
     call: HttpCall,
     work: Callable[[FleetViews, Snapshot, QueryRun], T],
     *,
     as_of: str | None = None,
     agent: str = "",
+    stops_with_reader: bool = False,
 ) -> T:
     """Run `work` in a thread over the views that the caller may see, and return what it returns.
 
     `as_of`: parameter with a time. `agent`: only records of this agent. Calls have the prices of the server. Raises the
     refusal of a query that takes too long, and BadInput if it needs prices that are not usable.
+
+    `stops_with_reader`: the query is stopped if the reader of the answer goes; the body of the request was read.
     """
     service, names = call.service, call.names
     when = time_of_parameter(as_of, "as_of")
@@ -101,6 +123,8 @@ async def over_fleet(
         async with asyncio.timeout(limits.query_s):
             async with service.queries:
                 task = asyncio.ensure_future(service.ports.aside(answered))
+                if stops_with_reader:
+                    await _first_of(task, call.request)
                 found = await asyncio.shield(task)
     except TimeoutError as error:
         raise Refusal(

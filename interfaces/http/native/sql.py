@@ -44,7 +44,7 @@ async def run_sql(call: HttpCall) -> Response:
         return True
 
     with folder:
-        await over_fleet(call, answer, as_of=body.as_of, agent=body.agent)
+        await over_fleet(call, answer, as_of=body.as_of, agent=body.agent, stops_with_reader=True)
         return FileAnswer(call.service, folder, MEDIA[body.format])
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+from everlog.interfaces.http.core.service import HttpLimits, HttpOptions
 from tests.interfaces.console.test_every_page import cookie, script
 from tests.support.http.parsed_page import ParsedPage
 from tests.support.http.served_store import served
@@ -84,5 +85,56 @@ def test_a_tenant_asks_about_its_own(tmp_path: Path) -> None:
             mine = cookie(server, server.key("read", "acme"))
             page = await server.client.get("/console/sql?q=SELECT agent_id FROM agents", headers=mine)
             assert "<bdi>a</bdi>" in page.text and "<bdi>b</bdi>" not in page.text and "1 row" in page.text
+
+    asyncio.run(main())
+
+
+def test_an_answer_with_labels_and_numbers_has_a_chart(tmp_path: Path) -> None:
+    """The chart has a bar for each row that is not zero; other columns can be chosen; an answer without two columns,
+    with negative numbers or with too many rows has none.
+    """
+
+    async def main() -> None:
+        async with served(tmp_path) as server:
+            await server.system.agent("sam")
+
+            async def page(query: str, **more: str) -> ParsedPage:
+                parsed = ParsedPage((await server.client.get("/console/sql", params={"q": query, **more})).text)
+                parsed.check()
+                return parsed
+
+            two = "SELECT 'day ' || i AS day, i AS n, 10 - i AS m FROM range(5) t(i)"
+            first = await page(two)
+            assert "n by day" in first.text and len(first.values("rect", "x")) == 4
+            other = await page(two, value="m", label="n")
+            assert "m by n" in other.text and len(other.values("rect", "x")) == 5
+            for query in (
+                "SELECT 1 AS n",
+                "SELECT i AS n FROM range(5) t(i)",
+                "SELECT 'x' AS a, -i AS n FROM range(5) t(i)",
+                "SELECT 'x' AS a, i AS n FROM range(200) t(i)",
+                "SELECT 'x' AS a, 'y' AS b FROM range(5)",
+            ):
+                assert not (await page(query)).values("rect", "x"), query
+
+    asyncio.run(main())
+
+
+def test_a_query_that_nobody_waits_for_is_stopped(tmp_path: Path) -> None:
+    """A browser that closes the connection ends its query: the next one has the engine at once."""
+    endless = "SELECT count(*) FROM range(10000000000) a(i), range(1000) b(j) WHERE i % 7 = j"
+
+    limits = HttpLimits(queries_max=1, query_s=3600)
+
+    async def main() -> None:
+        async with served(tmp_path, options=HttpOptions(limits=limits)) as server:
+            await server.system.agent("sam")
+            asked = asyncio.create_task(server.client.get("/console/sql", params={"q": endless}))
+            while not server.service.queries.locked():  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            asked.cancel()
+            await asyncio.wait((asked,))
+            again = await server.client.get("/console/sql", params={"q": "SELECT 42 AS n"})
+            assert "42" in again.text
 
     asyncio.run(main())

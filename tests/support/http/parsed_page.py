@@ -8,7 +8,7 @@ KNOWN_TAGS = frozenset(
         r"\w+",
         "html head meta title link script body a header nav img form button main section h1 h2 h3 h4 p ul ol li dl dt "
         "dd div span strong code pre kbd q svg rect bdi time table caption thead tbody tr th td label input select "
-        "option textarea details summary article ins del noscript fieldset legend progress blockquote em",
+        "option textarea details summary article ins del noscript fieldset legend title progress blockquote em",
     )
 )
 """Every tag that the templates write."""
