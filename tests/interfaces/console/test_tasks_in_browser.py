@@ -1,4 +1,4 @@
-"""Ten tasks of a person, each with the clicks that it takes from the list of agents; pictures of the pages on the way.
+"""Twelve tasks of a person, each with the clicks that it takes from the list of agents; pictures of the pages on the way.
 
 EVERLOG_PICTURES names a folder that keeps the pictures, and `tasks.txt` with clicks and seconds.
 """
@@ -49,7 +49,7 @@ class Walk:
         from playwright.async_api import expect
 
         for one in words:
-            await expect(self.page.locator(within)).to_contain_text(one)
+            await expect(self.page.locator(within)).to_contain_text(one, timeout=20_000)
         self.done.append((self._task, self.clicks, perf_counter() - self._began))
 
     async def picture(self, name: str) -> None:
@@ -114,6 +114,18 @@ async def _act(walk: Walk) -> None:
     await walk.page.get_by_label("Words for the agent").fill("Not before he has moved.")
     await walk.click("Refuse", role="button")
     await walk.sees("Nothing waits")
+    await walk.begin("What would another model have answered here?")
+    await walk.click("sam")
+    await walk.click("Fork and rerun")
+    await walk.page.get_by_label("Another model, if any").fill("another-model")
+    await walk.click("Rerun", role="button")
+    await walk.sees("Turn 6", "went", "Porto has harpsichords, too.")
+    await walk.picture("rerun")
+    await walk.begin("Which agent of all knows of harpsichords, and since when?")
+    await walk.click("Search")
+    await walk.page.get_by_role("searchbox").fill("harpsichords")
+    await walk.page.keyboard.press("Enter")
+    await walk.sees("I repair harpsichords in Lisbon")
     await walk.begin("What would sam have said to other words?")
     await walk.click("sam")
     await walk.click("Chat")
@@ -123,7 +135,7 @@ async def _act(walk: Walk) -> None:
     await walk.sees("I stay in Lisbon.", within="#talk")
 
 
-def test_ten_tasks_take_few_clicks(tmp_path: Path) -> None:
+def test_twelve_tasks_take_few_clicks(tmp_path: Path) -> None:
     """Each task of a person ends with its answer in sight, after at most four clicks."""
     path, kept = browser_path(), os.environ.get("EVERLOG_PICTURES")
     folder = Path(kept) if kept else tmp_path
@@ -137,7 +149,7 @@ def test_ten_tasks_take_few_clicks(tmp_path: Path) -> None:
                 await _act(walk)
             lines = [f"{clicks} clicks, {seconds:.1f} s: {task}" for task, clicks, seconds in walk.done]
             (folder / "tasks.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-            assert len(walk.done) == 10
+            assert len(walk.done) == 12
             assert max(clicks for _, clicks, _ in walk.done) <= 4
 
     asyncio.run(main())

@@ -3,6 +3,7 @@ file of another version.
 """
 
 import os
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ import pytest
 
 CURE = "no axe-core: pip install -e '.[browser]', or set EVERLOG_AXE to the file axe.min.js"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-_RUN = """async (tags) => {
-  const found = await axe.run(document, { runOnly: { type: "tag", values: tags }, resultTypes: ["violations"] });
+CONTRAST = ("color-contrast",)
+"""Rules about what a theme changes."""
+_RUN = """async ([type, values]) => {
+  const found = await axe.run(document, { runOnly: { type, values }, resultTypes: ["violations"] });
   return { checked: found.passes.length, broken: found.violations.map((one) => ({
     rule: one.id, help: one.help, places: one.nodes.slice(0, 4).map((node) => node.html.slice(0, 160)) })) };
 }"""
@@ -31,10 +34,13 @@ def axe_source() -> str:
     pytest.skip(CURE)
 
 
-async def barriers(page: Any, source: str) -> list[dict[str, Any]]:
-    """Return the rules that a page breaks, each with some places. Fails if no rule was checked at all."""
+async def barriers(page: Any, source: str, rules: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Return the rules that a page breaks, each with some places. Fails if no rule was checked at all.
+
+    `rules`: names of the only rules to check.
+    """
     await page.evaluate(source)
-    found = await page.evaluate(_RUN, RULES)
+    found = await page.evaluate(_RUN, ["rule", [*rules]] if rules else ["tag", RULES])
     assert found["checked"] > 0
     broken: list[dict[str, Any]] = found["broken"]
     return broken

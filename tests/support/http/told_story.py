@@ -29,6 +29,7 @@ def story_model() -> Script:
         completion(words="Chad, who repairs harpsichords in Lisbon, lost his dog Rex in March."),
         completion(("core_memory_replace", move), thought="He moves: I ask before I change it."),
         says("I asked for your approval before I change that."),
+        *(says("Porto has harpsichords, too.") for _ in range(4)),
     ])  # fmt: skip
 
 
