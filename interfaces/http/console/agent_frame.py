@@ -77,6 +77,8 @@ class AgentFrame(msgspec.Struct, frozen=True, kw_only=True):
     deleted: bool
     waiting: int
     """Number of calls that wait for a person; 0 on a page of the past."""
+    near: Sequence[Record]
+    """Records up to the moment, at most `TURN_RECORDS_MAX`, oldest first: of a long log each reading takes its time."""
 
     def link(self, tab: str = "", seq: int | None = None, **more: object) -> str:
         """Return the address of a page of the agent, at the same moment or at `seq`."""
@@ -155,6 +157,7 @@ def frame_of(call: HttpCall, view: AgentView) -> AgentFrame:
         parent_seq=parent[1] if parent else 0,
         deleted=here.type == AgentDeleted.kind,
         waiting=_waiting(view) if view.seq == view.head.seq else 0,
+        near=records,
     )  # fmt: skip
 
 

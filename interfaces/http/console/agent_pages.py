@@ -86,7 +86,9 @@ def talk_at(view: AgentView, frame: AgentFrame, before: int) -> Mapping[str, Any
     """Return the conversation up to the moment of a view, or up to a seq before it: the newest entries of it."""
     last = min(view.seq, before - 1) if before > 0 else view.seq
     first = max(1, last - RECORDS_READ + 1)
-    entries = entries_of(view.reader.read(view.agent_id, first, last), frame.agent) if last > 0 else []
+    known = last == view.seq and first >= frame.near[0].seq
+    read = frame.near[first - last - 1 :] if known else view.reader.read(view.agent_id, first, last)
+    entries = entries_of(iter(read), frame.agent) if last > 0 else []
     shown = entries[-ENTRIES_MAX:]
     asked = {entry.seq: entry for entry in shown if entry.role == "waits"}
     for row in view.rows("approvals", since=min(asked)) if asked else ():

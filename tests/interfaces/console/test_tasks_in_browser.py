@@ -1,4 +1,4 @@
-"""Twelve tasks of a person, each with the clicks that it takes from the list of agents; pictures of the pages on the way.
+"""Twelve tasks of a person, each with the clicks that it takes from the list of agents, and pictures on the way.
 
 EVERLOG_PICTURES names a folder that keeps the pictures, and `tasks.txt` with clicks and seconds.
 """
