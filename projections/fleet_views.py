@@ -20,9 +20,18 @@ import msgspec
 import pyarrow as pa
 
 from everlog.events import BadInput, CorruptLog, EverlogError, StoreError
-from everlog.projections.fleet.columns import ArrowRows, as_texts, cast, is_odd, plain, stopper
+from everlog.projections.fleet.columns import (
+    ArrowRows,
+    as_texts,
+    cast,
+    figures_in,
+    is_odd,
+    plain,
+    quoted,
+    records_in,
+    stopper,
+)
 from everlog.projections.fleet.lineage_tables import forks_table, lineage_table, lives_table, names_table
-from everlog.projections.fleet.sealed_query import figures_in, quoted, records_in
 from everlog.projections.price_sql import COST, VIEW, ListedPrice, price_list, price_of
 from everlog.projections.projection_constants import FLEET_MEMORY_MB, FLEET_SCRATCH_MB
 from everlog.projections.query_hints import hinted

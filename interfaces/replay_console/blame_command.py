@@ -26,7 +26,7 @@ SOURCES: Mapping[SeenKind, str] = {
     "function": "result of",
     "system": "text of the system",
 }
-"""What a text in sight was, in words."""
+"""Nouns for texts in sight, by kind."""
 
 
 def blame(args: Namespace, world: CommandEnvironment) -> int:

@@ -1,9 +1,10 @@
-"""Pass Arrow to DuckDB and back: columns that other tools have no type for are returned as DuckDB's own texts.
+"""Pass columns to DuckDB and back: those of Arrow and of sealed files. Columns that other tools have no type for are
+returned as DuckDB's own texts.
 
 Used by `fleet_views`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 
 import duckdb
@@ -11,6 +12,7 @@ import pyarrow as pa
 from duckdb.sqltypes import DuckDBPyType
 
 from everlog.events import BadInput
+from everlog.store import FIGURES, SCHEMA
 
 _ODD = frozenset({"bignum", "bit", "geometry", "interval", "time with time zone", "union", "variant"})
 _HOLDS = frozenset({"array", "list", "map", "struct", "tuple"})
@@ -73,3 +75,25 @@ def stopper(db: duckdb.DuckDBPyConnection) -> Callable[[], None]:
             db.interrupt()
 
     return stop
+
+
+def quoted(paths: Sequence[str]) -> str:
+    """Return paths as a list of SQL texts, without the brackets."""
+    return ", ".join(f"'{path}'" for path in paths)
+
+
+def records_in(paths: Sequence[str], figures: Sequence[str] = ()) -> str:
+    """Return the query over the records in sealed files, after a UNION ALL; empty without files. `figures`: expressions
+    for the columns after those of the log.
+    """
+    columns = [*(f'"{name}"' for name in SCHEMA.names), *figures]
+    return f" UNION ALL SELECT {', '.join(columns)} FROM read_parquet([{quoted(paths)}])" if paths else ""
+
+
+def figures_in(paths: Sequence[str], older: Collection[str], owed: str) -> str:
+    """Return the query over the records in sealed files, with the columns of `FIGURES`. `older`: those of `paths` that
+    lack the last of them, for which `owed` is an expression over the others.
+    """
+    before = set(older)
+    newer = records_in([path for path in paths if path not in before], FIGURES.names)
+    return newer + records_in([path for path in paths if path in before], [*FIGURES.names[:-1], f"{owed} AS f_owed"])

@@ -29,16 +29,16 @@ from everlog.interfaces.wire.derived import MemoryQuery
 PAGE_ROWS = 50
 PAGES_MAX = 10_000
 NODES_SHOWN = 300
-DerivedKind = Literal["", "insight", "fact", "plan"]
+ListedKind = Literal["", "insight", "fact", "plan"]
 KINDS: Mapping[str, str] = {"": "All", "insight": "Insights", "fact": "Facts", "plan": "Plans"}
 """Kinds of derived memories, each with its label."""
-assert set(KINDS) == set(get_args(DerivedKind))
+assert set(KINDS) == set(get_args(ListedKind))
 
 
 class DerivedParameters(MomentParameters, frozen=True):
     """Parameters of the list of memories."""
 
-    kind: DerivedKind = ""
+    kind: ListedKind = ""
     about: str = ""
     """Only memories about an entity, by a name of it or by a word."""
     page: int = 1

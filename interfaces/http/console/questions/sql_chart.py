@@ -8,8 +8,6 @@ import msgspec
 BARS_MAX = 120
 """Rows of a chart: more have no room for a bar each."""
 
-Rows = Sequence[Sequence[str | None]]
-
 
 class SqlChart(msgspec.Struct, frozen=True, kw_only=True):
     """Bars for two columns."""
@@ -25,7 +23,9 @@ class SqlChart(msgspec.Struct, frozen=True, kw_only=True):
     labels_offered: Sequence[str]
 
 
-def chart_of(columns: Sequence[tuple[str, bool]], rows: Rows, label: str = "", value: str = "") -> SqlChart | None:
+def chart_of(
+    columns: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str | None]], label: str = "", value: str = ""
+) -> SqlChart | None:
     """Return the chart of an answer; None if it has no two columns or rows for one, or negative numbers.
 
     `columns`: names, each with True for numbers. `label`, `value`: names that were chosen; empty, or not there: the

@@ -1,4 +1,4 @@
-"""What agents share and derived, what the server runs on, and its keys: each on a page that leads back to the log."""
+"""Pages about what agents share and derived, the cluster and the keys: each leads back to the log."""
 
 import asyncio
 from pathlib import Path
