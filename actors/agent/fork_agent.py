@@ -55,8 +55,12 @@ def fork(
 ) -> NewFork:
     """Create `name` as `parent` was at seq `at`, which must exist. `by`: id of the key that the log names; or empty.
 
-    Raises BadInput if the parent was deleted at that seq, if the record there was erased, or if the name is taken.
+    The fork point is before a departure to another partition that has no arrival yet: the record says nothing of the
+    agent, and no export can end with it. Raises BadInput if the parent was deleted at that seq, if the record there was
+    erased, or if the name is taken.
     """
+    head = reader.head(parent)
+    at -= int(head.away and at == head.seq)
     records = tail(reader, parent, at)
     if is_erased(records[-1].payload):
         raise BadInput(

@@ -6,11 +6,13 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import IO
 
+import msgspec
 import pyarrow as pa
 
 from everlog.events import BadInput, ClusterError, StoreError
 from everlog.interfaces.client.server_address import WireRequest, path_of
 from everlog.interfaces.client.server_channel import BlockingChannel
+from everlog.interfaces.wire.sql import POSITION_KEY, FleetPosition
 from everlog.interfaces.wire.transfer import RestoredShape
 from everlog.store import ExportedStream, ExportHeader, RestoredStream, RestoreReport, open_private
 from everlog.store.backup.export_file import ExportReader
@@ -78,9 +80,15 @@ class _Whole:
             yield piece
 
 
-def table_of(content: bytes) -> pa.Table:
-    """Return the rows of an answer in Arrow. Raises ClusterError for bytes that are none."""
+def table_of(content: bytes) -> tuple[pa.Table, FleetPosition]:
+    """Return the rows of an answer in Arrow, and the position that they are of. Raises ClusterError for bytes that are
+    none.
+    """
     try:
-        return pa.ipc.open_stream(content).read_all()
-    except pa.ArrowInvalid as error:
-        raise ClusterError(f"The server answered no Arrow stream: {error}.") from error
+        table = pa.ipc.open_stream(content).read_all()
+        position = msgspec.json.decode((table.schema.metadata or {})[POSITION_KEY], type=FleetPosition)
+    except (pa.ArrowInvalid, KeyError, msgspec.MsgspecError) as error:
+        raise ClusterError(
+            f"The server answered no rows that this everlog understands: {error}. Is it of another version?"
+        ) from error
+    return table.replace_schema_metadata(None), position

@@ -9,7 +9,7 @@ import msgspec
 from everlog.actors.ports.effects import Filters, Hit, Page
 from everlog.events.times import since_epoch
 from everlog.interfaces.client.server_address import WireRequest, path_of
-from everlog.interfaces.client.server_channel import ServerChannel
+from everlog.interfaces.client.server_channel import BlockingChannel, ServerChannel
 from everlog.interfaces.wire.archive import HitPage, HitShape
 
 ARCHIVAL = ("archive", "documents")
@@ -21,9 +21,7 @@ async def search_agent(
     channel: ServerChannel, agent_id: str, query: str, page: int, count: int, filters: Filters, *, archival: bool
 ) -> Page:
     """Search one agent. `page`: from 0. `archival`: only its archival memory. Raises BadInput for unusable filters."""
-    params = _params(query, page, count, filters, ARCHIVAL if archival else filters.places)
-    request = WireRequest("GET", f"/agents{path_of(agent_id)}/search", query=params)
-    return _page(await channel.call(request, HitPage))
+    return _page(await channel.call(_request(agent_id, query, page, count, filters, archival=archival), HitPage))
 
 
 async def search_agents(
@@ -41,6 +39,33 @@ async def search_agents(
     if as_of is not None:
         params.append(("as_of", as_of.isoformat()))
     return _page(await channel.call(WireRequest("GET", "/search", query=params), HitPage))
+
+
+class RemoteSearcher:
+    """Searches of an agent of a server at a moment, with the methods of `AgentSearcher` that commands call."""
+
+    def __init__(self, channel: BlockingChannel, agent_id: str, as_of: str | None, zone: str) -> None:
+        """`as_of`: seq or time; None: now. `zone`: IANA zone in which the server counts days."""
+        self._ask = channel
+        self._agent_id, self._as_of = agent_id, as_of
+        self.zone = zone
+
+    async def everything(self, query: str, page: int, count: int, filters: Filters) -> Page:
+        """Search all places, or those of the filters; see `AgentSearcher.everything`."""
+        return self._found(_request(self._agent_id, query, page, count, filters, archival=False))
+
+    async def archival(self, query: str, page: int, count: int, filters: Filters) -> Page:
+        """Search archival memory and documents; see `AgentSearcher.archival`."""
+        return self._found(_request(self._agent_id, query, page, count, filters, archival=True))
+
+    def _found(self, request: WireRequest) -> Page:
+        as_of = [] if self._as_of is None else [("as_of", self._as_of)]
+        return _page(self._ask.call(request._replace(query=[*request.query, *as_of]), HitPage))
+
+
+def _request(agent_id: str, query: str, page: int, count: int, filters: Filters, *, archival: bool) -> WireRequest:
+    params = _params(query, page, count, filters, ARCHIVAL if archival else filters.places)
+    return WireRequest("GET", f"/agents{path_of(agent_id)}/search", query=params)
 
 
 def _params(query: str, page: int, count: int, filters: Filters, places: Sequence[str]) -> Params:

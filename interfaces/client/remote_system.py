@@ -202,7 +202,8 @@ class RemoteSystem(AgentSystem):
         """Run one SELECT over the views of all agents, on the server; see `AgentSystem.sql`."""
         moment = None if as_of is None else as_of.isoformat()
         body = SqlBody(query=query, format="arrow", as_of=moment, agent=agent or "")
-        return table_of(await self.runtime.channel.bytes_of(WireRequest("POST", "/sql", body)))
+        rows, _ = table_of(await self.runtime.channel.bytes_of(WireRequest("POST", "/sql", body)))
+        return rows
 
     async def erase(
         self, name: str, selection: Selection, *, derived: bool = False, progress: Progress | None = None

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from everlog.actors.agent.agent_setup import InitialBlock, Settings
 from everlog.actors.agent.local_system import AgentServices, AgentView, LocalSystem
@@ -35,10 +36,14 @@ from everlog.interfaces.common.as_of import moment_of_option
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.open_store import root_of, store_of, tell_deleted, text_of, warn, warn_of_damage
-from everlog.interfaces.common.server_choice import server_of
+from everlog.interfaces.common.server_choice import ChosenServer, server_of
 from everlog.interfaces.common.settings_from_args import describe_blocks, settings_in
 from everlog.projections import Projections
 from everlog.store import name_of
+
+if TYPE_CHECKING:
+    from everlog.actors.memory.agent_search import AgentSearcher
+    from everlog.interfaces.client.remote_search import RemoteSearcher
 
 
 def system_of(args: Namespace, world: CommandEnvironment, archive: ArchiveClient | None = None) -> LocalSystem:
@@ -61,15 +66,35 @@ def archive_of(args: Namespace, world: CommandEnvironment) -> LocalArchiveClient
 
 
 @contextmanager
-def searching(args: Namespace, world: CommandEnvironment) -> Iterator[AgentView]:
-    """Open an agent for a search by words and by meaning, or with --words by words alone. See `open_view`."""
+def searching(args: Namespace, world: CommandEnvironment) -> "Iterator[AgentSearcher | RemoteSearcher]":
+    """Open an agent for searches by words and by meaning, or with --words by words alone. See `open_view`.
+
+    With --server, searches by meaning are done where the index is.
+    """
+    server = server_of(args)
+    if server is not None and not args.words:
+        yield _searcher_of_server(args, world, server)
+        return
     archive = archive_of(args, world)
     try:
         with opened_view(args, world, archive) as view:
-            yield view
+            yield view.searcher()
     finally:
         if archive is not None:
             asyncio.run(archive.close())
+
+
+def _searcher_of_server(args: Namespace, world: CommandEnvironment, server: ChosenServer) -> "RemoteSearcher":
+    try:
+        given = moment_of_option(args.as_of, world)
+    except BadInput:
+        with opened_view(args, world):  # which raises the error with the seqs that there are
+            raise
+    as_of = given.isoformat() if isinstance(given, datetime) else None if given is None else str(given)
+    agent = server.agent(args.name, as_of)
+    if agent.deleted:
+        tell_deleted(args.name)
+    return server.searcher(args.name, as_of, str(agent.settings.get("zone", "UTC")))
 
 
 def agents_of(

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from everlog.events import BadInput, UsageError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from everlog.actors.erasure.store_eraser import Eraser
     from everlog.actors.feed.store_feed import FeedFilter
     from everlog.actors.ports.ports import Ports
@@ -25,8 +27,11 @@ if TYPE_CHECKING:
     from everlog.interfaces.client.event_stream import FeedPart
     from everlog.interfaces.client.mirror_store import MirrorStore
     from everlog.interfaces.client.remote_documents import RemoteBlockService, RemoteSources
+    from everlog.interfaces.client.remote_search import RemoteSearcher
     from everlog.interfaces.client.remote_system import RemoteSystem
     from everlog.interfaces.client.server_channel import BlockingChannel
+    from everlog.interfaces.wire.agents import AgentShape
+    from everlog.interfaces.wire.sql import FleetPosition
     from everlog.store import ExportHeader, RestoreReport
 
 ShapeT = TypeVar("ShapeT")
@@ -96,12 +101,13 @@ class ChosenServer:
 
         return RemoteSources(self.channel)
 
-    def query(self, query: str, **how: object) -> bytes:
-        """Return the answer of an SQL query. `how`: fields of `SqlBody`; `form` is its format. Raises BadInput."""
+    def query(self, query: str, **how: object) -> "tuple[pa.Table, FleetPosition]":
+        """Return the rows of an SQL query, and their position. `how`: fields of `SqlBody`. Raises BadInput."""
+        from everlog.interfaces.client.remote_files import table_of
         from everlog.interfaces.client.server_address import WireRequest
 
-        body = {"query": query, "format": how.pop("form"), **how}
-        return self.channel.bytes_of(WireRequest("POST", "/sql", body))
+        body = {"query": query, "format": "arrow", **how}
+        return table_of(self.channel.bytes_of(WireRequest("POST", "/sql", body)))
 
     def export(self, name: str, path: Path, *, with_sources: bool, replace: bool) -> "ExportHeader":
         """Download the export of an agent into a file. Return its header."""
@@ -122,14 +128,27 @@ class ChosenServer:
         given = [(name, str(value)) for name, value in query.items() if value is not None]
         return self.channel.call(WireRequest("GET", path, query=given), kind)
 
-    def listing(self, *, until: int | None = None, deleted: bool = False) -> "FleetListing":
-        """Return the listing of the agents; see `list_agents`."""
+    def agent(self, name: str, as_of: str | None = None) -> "AgentShape":
+        """Return an agent at a moment; None: now. Raises UnknownAgent, and BadInput for what is no moment of it."""
+        from everlog.interfaces.client.server_address import path_of
+        from everlog.interfaces.wire.agents import AgentShape
+
+        return self.answer(f"/agents{path_of(name)}", AgentShape, as_of=as_of)
+
+    def searcher(self, name: str, as_of: str | None, zone: str) -> "RemoteSearcher":
+        """Return the searches of an agent at a moment. `zone`: IANA zone of the agent."""
+        from everlog.interfaces.client.remote_search import RemoteSearcher
+
+        return RemoteSearcher(self.channel, name, as_of, zone)
+
+    def listing(self, *, until: int | None = None, deleted: bool = False, check: bool = False) -> "FleetListing":
+        """Return the listing of the agents; see `listing_of`."""
         from everlog.interfaces.client.remote_figures import listing_of
 
-        return listing_of(self.channel, until=until, deleted=deleted)
+        return listing_of(self.channel, until=until, deleted=deleted, check=check)
 
     def verify(self, name: str, sample: int | None, seed: str) -> Mapping[str, Any]:
-        """Have the server verify an agent. Return the report, as `everlog verify --json` prints it."""
+        """Have the server verify an agent. Return the report, as `everlog verify --json` prints it, and `deleted`."""
         from everlog.interfaces.client.remote_jobs import finished
         from everlog.interfaces.client.server_address import WireRequest, path_of
         from everlog.interfaces.wire.jobs import VerifyBody

@@ -103,7 +103,8 @@ def move(args: Namespace, world: CommandEnvironment) -> int:
     name = name_of(args.name)
     with without_take_over():
         asyncio.run(_move(args, world, name))
-    partition = store_of(args, world).partition_of(name)
+    server = server_of(args)
+    partition = store_of(args, world).partition_of(name) if server is None else server.agent(name).partition
     shape = {"agent": name, "placement": args.placement, "partition": partition}
     print(
         json_shapes.line(shape) if args.json else escape_line(f"Moved {name} to {partition}; its log continues there.")

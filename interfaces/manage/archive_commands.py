@@ -6,6 +6,7 @@ Called by `cli.command_run`.
 import asyncio
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from everlog.actors.agent.local_system import AgentView
 from everlog.actors.agent_ref import AgentRef
@@ -21,6 +22,9 @@ from everlog.interfaces.common.input_text import check_text, required_text
 from everlog.interfaces.common.open_store import warn, without_take_over
 from everlog.interfaces.output import json_shapes
 from everlog.store import name_of
+
+if TYPE_CHECKING:
+    from everlog.interfaces.client.remote_search import RemoteSearcher
 
 LIST_RESULTS = 20
 """Memories on one page of a list."""
@@ -94,15 +98,15 @@ def search(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `archive search`."""
     if args.query is None or not check_text(args.query).strip():
         args.fail("QUERY is missing")
-    with searching(args, world) as view:
-        searcher, filters = view.searcher(), _filters(args)
+    with searching(args, world) as searcher:
+        filters = _filters(args)
         page = _ask_page(lambda: asyncio.run(_find_page(searcher, args, filters)))
     if page.archive_down:
         warn("the archive does not answer: searched by keywords only, and without documents.")
     return _page(args, page, world, searcher.zone, args.query)
 
 
-async def _find_page(searcher: AgentSearcher, args: Namespace, filters: Filters) -> Page:
+async def _find_page(searcher: "AgentSearcher | RemoteSearcher", args: Namespace, filters: Filters) -> Page:
     return await searcher.archival(args.query, args.page - 1, PAGE_RESULTS, filters)
 
 

@@ -55,7 +55,7 @@ def _listed(args: Namespace, world: CommandEnvironment) -> tuple[FleetListing, S
     """Return the agents, each with its newest name, and the errors of the register."""
     until, server = time_of_option(args, world), server_of(args)
     if server is not None:
-        return server.listing(until=until), ()
+        return server.listing(until=until, check=True), ()
     store = store_of(args, world)
     scan = store.register_files.scan()
     listing = list_agents(store, scan.routes, until=until)

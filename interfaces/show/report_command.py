@@ -4,7 +4,6 @@ Called by `cli.command_run`.
 """
 
 import os
-import sys
 from argparse import Namespace
 from pathlib import Path
 
@@ -16,55 +15,59 @@ from everlog.events import BadInput
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.as_of import time_of, time_of_option
 from everlog.interfaces.common.front_end import CommandEnvironment
-from everlog.interfaces.common.plural import plural
 from everlog.interfaces.common.server_choice import server_of
 from everlog.interfaces.output import json_shapes
-from everlog.interfaces.show.sql_answer import check_no_limits, open_output, open_views, print_position
+from everlog.interfaces.show.sql_answer import (
+    check_memory_of_server,
+    open_output,
+    open_views,
+    print_position,
+    tell_left_out,
+)
+from everlog.interfaces.wire.sql import FleetPosition, ReportShape, position_of_all
 
 
 def report(args: Namespace, world: CommandEnvironment) -> int:
     """Run `everlog report` and return its exit code."""
     scope, server = _scope(args, world), server_of(args)
     if server is not None:
-        from everlog.interfaces.wire.sql import ReportShape
-
-        check_no_limits(args)
+        check_memory_of_server(args)
         until = time_of_option(args, world)
         answer = server.answer(
             "/report", ReportShape, since=_iso(scope.first), until=_iso(scope.last), by=args.by, agent=args.agent,
             as_of=_iso(until),
+            skip_damaged="true" if args.skip_damaged else None,
         )  # fmt: skip
-        at = time_text.since_epoch(answer.as_of)
-        _show(args, scope, msgspec.convert(answer.figures, FleetFigures), at, answer.records)
-        if not args.json:
-            print(f"as of {time_text.clock(at)}, {plural(answer.records, 'record')}", file=sys.stderr, flush=True)
-        return 0
+        tell_left_out(answer.left_out)
+        _show(args, scope, msgspec.convert(answer.figures, FleetFigures), answer)
+        return int(bool(answer.left_out))
     currency = all_prices(limits_from(os.environ)).currency
     at = world.clock.now()
     with open_views(args, world) as (views, position):
-        _show(args, scope, figures(views, currency, scope, args.by), at, position.records)
-        if not args.json:
-            print_position(position, at, every=False)
+        _show(args, scope, figures(views, currency, scope, args.by), position_of_all(position, at))
     return int(bool(position.left_out))
 
 
-def _show(args: Namespace, scope: ReportScope, found: FleetFigures, at: int, records: int) -> None:
-    """Print the figures as they were at a time, or write them to the file of --html. `records`: that they are of."""
+def _show(args: Namespace, scope: ReportScope, found: FleetFigures, position: FleetPosition) -> None:
+    """Print the figures, or write them to the file of --html. `position`: of the logs that they are of."""
+    at = time_text.since_epoch(position.as_of)
     if args.html is not None:
         from everlog.interfaces.show import report_html
 
-        page = report_html.page(found, of=time_text.clock(at), records=records, times=_times(scope))
+        page = report_html.page(found, of=time_text.clock(at), records=position.records, times=_times(scope))
         with open_output(args, Path(args.html), "--html") as out:
             out.write(page.encode())
     if args.json:
         limits = {"since": _iso(scope.first), "until": _iso(scope.last)}
-        shape = {"as_of": time_text.iso(at), "records": records, **limits, **msgspec.to_builtins(found)}
+        shape = {"as_of": time_text.iso(at), "records": position.records, **limits, **msgspec.to_builtins(found)}
         print(json_shapes.line(shape))
     elif args.html is None:
         from everlog.interfaces.output import show_pages
         from everlog.interfaces.show import report_terminal
 
         show_pages.show(report_terminal.page(found, _times(scope)))
+    if not args.json:
+        print_position(position, every=False)
 
 
 def _scope(args: Namespace, world: CommandEnvironment) -> ReportScope:

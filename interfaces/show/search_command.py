@@ -6,6 +6,7 @@ Called by `cli.command_run`.
 import asyncio
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -26,6 +27,9 @@ from everlog.interfaces.common.open_store import lines_of, store_of
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.common.server_choice import ChosenServer, server_of
 from everlog.interfaces.output import json_shapes, progress_bar
+
+if TYPE_CHECKING:
+    from everlog.interfaces.client.remote_search import RemoteSearcher
 
 NAMED_MAX = 200
 """Names of agents that one request to a server holds."""
@@ -62,8 +66,7 @@ def search(args: Namespace, world: CommandEnvironment) -> int:
     if args.all or (is_pattern(args.name) and selects_many([args.name], store_of(args, world).agents())):
         return _search_many(args, world, filters)
     queries = queries_in(args.queries) if args.queries else []
-    with searching(args, world) as view:
-        searcher = view.searcher()
+    with searching(args, world) as searcher:
         find = _search_of(args, searcher)
         try:
             if args.queries:
@@ -76,7 +79,7 @@ def search(args: Namespace, world: CommandEnvironment) -> int:
     return 0
 
 
-def _search_of(args: Namespace, searcher: AgentSearcher) -> SearchFunction:
+def _search_of(args: Namespace, searcher: "AgentSearcher | RemoteSearcher") -> SearchFunction:
     return searcher.archival if args.place == "archival" else searcher.everything
 
 

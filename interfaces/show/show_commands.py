@@ -141,11 +141,9 @@ def _pressures(args: Namespace, world: CommandEnvironment) -> FleetListing:
     if server is None:
         store = store_of(args, world)
         return list_pressure(store, store.register_files.scan().routes, until=until)
-    import pyarrow as pa
-
     as_of = None if until is None else time_text.iso(until)
-    rows = pa.ipc.open_stream(server.query(pressure_query(), form="arrow", as_of=as_of)).read_all().to_pylist()
-    return FleetListing([row for row in rows if not row["deleted"]], [])
+    rows, _ = server.query(pressure_query(), as_of=as_of)
+    return FleetListing([row for row in rows.to_pylist() if not row["deleted"]], [])
 
 
 def pressure_shape(view: AgentView) -> json_shapes.JsonObject:

@@ -7,7 +7,7 @@ output files.
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -28,20 +28,43 @@ from everlog.interfaces.common.process_limits import cleaning_up_on_exit
 from everlog.interfaces.common.server_choice import ChosenServer
 from everlog.interfaces.output import sql_output
 from everlog.interfaces.show.sql_text import with_parameters
+from everlog.interfaces.wire.sql import FleetPosition
 from everlog.projections.fleet_views import FleetViews, QueryLimits
 from everlog.projections.projection_constants import FLEET_MEMORY_MB
-from everlog.store import Snapshot, open_private
+from everlog.store import SkippedPartition, Snapshot, open_private
 
 ROWS = 50
 """Rows of a table without --rows."""
 
 
-def write_answer(args: Namespace, form: str, at: int, views: FleetViews, position: Snapshot, query: str) -> None:
+def write_answer(args: Namespace, form: str, views: FleetViews, position: FleetPosition, query: str) -> None:
     """Run one query, and write its answer in the form that the arguments name. Raises BadInput, CorruptLog."""
     schema, batches = views.select(with_parameters(query, dict(args.params)))
+    _write(args, form, schema, batches, position)
+
+
+def server_answer(
+    args: Namespace, world: CommandEnvironment, server: ChosenServer, form: str, query: str
+) -> FleetPosition:
+    """Have a server run one query, and write its answer in the form that the arguments name. Return the position of
+    the answer. Raises BadInput.
+    """
+    check_memory_of_server(args)
+    until = time_of_option(args, world)
+    rows, position = server.query(
+        query, agent=args.agent or "", params=dict(args.params), skip_damaged=args.skip_damaged,
+        as_of=None if until is None else time_text.iso(until),
+    )  # fmt: skip
+    _write(args, form, rows.schema, rows.to_batches(), position)
+    return position
+
+
+def _write(
+    args: Namespace, form: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], position: FleetPosition
+) -> None:
     if form == "json":
         with _out(args) as out:
-            sql_output.write_json(sql_output.head(schema, position, at), batches, out)
+            sql_output.write_json(sql_output.head(schema, position), batches, out)
     elif form == "table":
         from everlog.interfaces.output import show_pages
 
@@ -51,37 +74,10 @@ def write_answer(args: Namespace, form: str, at: int, views: FleetViews, positio
             sql_output.write(form, schema, batches, out)
 
 
-def server_answer(args: Namespace, world: CommandEnvironment, server: ChosenServer, form: str, query: str) -> None:
-    """Have a server run one query, and write its answer in the form that the arguments name. Raises BadInput."""
-    check_no_limits(args)
-    until = time_of_option(args, world)
-    content = server.query(
-        query, form="json" if form == "json" else "arrow", agent=args.agent or "", params=dict(args.params),
-        as_of=None if until is None else time_text.iso(until),
-    )  # fmt: skip
-    if form == "json":
-        with _out(args) as out:
-            out.write(content)
-        return
-    rows = pa.ipc.open_stream(content).read_all()
-    if form == "table":
-        from everlog.interfaces.output import show_pages
-
-        shown = ROWS if args.rows is None else args.rows
-        show_pages.show(sql_output.table(rows.schema, iter(rows.to_batches()), shown))
-    else:
-        with _out(args) as out:
-            sql_output.write(form, rows.schema, iter(rows.to_batches()), out)
-
-
-def check_no_limits(args: Namespace) -> None:
-    """Raise UsageError for the options of a query that reads files here, as it is sent to a server."""
-    for option in ("memory", "skip_damaged"):
-        if getattr(args, option):
-            raise UsageError(
-                f"--{option.replace('_', '-')} is for a query that reads the files of a store: a server has limits of "
-                "its own. Nothing was run."
-            )
+def check_memory_of_server(args: Namespace) -> None:
+    """Raise UsageError for the memory of a query that is sent to a server."""
+    if args.memory:
+        raise UsageError("--memory is for a query that runs here: a server has limits of its own. Nothing was run.")
 
 
 def complain_with_place(error: BadInput, views: FleetViews, query: str) -> None:
@@ -117,8 +113,7 @@ def reopened_views(args: Namespace, world: CommandEnvironment) -> Iterator[tuple
             prices=lambda: prices_of(root_of(args), limits_from(os.environ)),
         ) as (views, position),
     ):
-        for left in position.left_out:
-            complain(f"{left.partition} is left out of the result: {left.reason}")
+        tell_left_out(position.left_out)
         yield views, position
 
 
@@ -126,11 +121,20 @@ def _memory_mb(args: Namespace) -> int:
     return FLEET_MEMORY_MB if args.memory is None else int(args.memory)
 
 
-def print_position(position: Snapshot, at: int, *, every: bool) -> None:
-    """Print to stderr which records the result covers; with `every`, one more line for each partition."""
-    parts, records = plural(len(position.parts), "partition"), plural(position.records, "record")
-    print(f"as of {time_text.clock(at)}, {parts}, {records}", file=sys.stderr, flush=True)
-    for part in position.parts if every else ():
+def tell_left_out(left_out: Iterable[SkippedPartition]) -> None:
+    """Print to stderr the damaged partitions of which nothing was read."""
+    for left in left_out:
+        complain(f"{left.partition} is left out of the result: {left.reason}")
+
+
+def print_position(position: FleetPosition, *, every: bool) -> None:
+    """Print to stderr which records the result covers; with `every`, one more line for each partition. A tenant of a
+    server is told no partitions.
+    """
+    parts = [plural(len(position.partitions), "partition")] if position.partitions or not position.records else []
+    covered = ", ".join([*parts, plural(position.records, "record")])
+    print(f"as of {time_text.clock(time_text.since_epoch(position.as_of))}, {covered}", file=sys.stderr, flush=True)
+    for part in position.partitions if every else ():
         records = plural(part.records, "record")
         print(f"{part.partition}: up to commit {part.commit:,}, {records}", file=sys.stderr, flush=True)
 

@@ -5,22 +5,25 @@ Called by `cli.command_run`.
 
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 
 from everlog.events import BadInput
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.exits import FAILED
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.open_store import store_of, text_of
-from everlog.interfaces.common.server_choice import server_of
+from everlog.interfaces.common.server_choice import ChosenServer, server_of
 from everlog.interfaces.line_editor.terminal_check import has_editor_terminal
 from everlog.interfaces.show.sql_answer import (
     complain_with_place,
     open_views,
     print_position,
     server_answer,
+    tell_left_out,
     write_answer,
 )
 from everlog.interfaces.show.sql_text import parameters_of, queries_of
+from everlog.interfaces.wire.sql import FleetPosition, position_of_all
 from everlog.store import check_presence
 
 BINARY = ("parquet", "arrow")
@@ -39,26 +42,43 @@ def sql(args: Namespace, world: CommandEnvironment) -> int:
     at = world.clock.now()
     server = server_of(args)
     if server is not None:
-        for query in queries:
-            server_answer(args, world, server, form, query)
-        return 0
-    with open_views(args, world) as (views, position):
+        return _sql_of_server(args, world, server, form, queries)
+    with open_views(args, world) as (views, snapshot):
+        position = position_of_all(snapshot, at, check_presence(store_of(args, world)))
         for number, query in enumerate(queries):
             if number and form == "table":
                 print()
             try:
-                write_answer(args, form, at, views, position, query)
+                write_answer(args, form, views, position, query)
             except BadInput as error:
                 if not sys.stderr.isatty():  # one paragraph for programs
                     raise
                 complain_with_place(error, views, query)
                 return FAILED
         if form != "json":
-            print_position(position, at, every=args.position)
-    lost = check_presence(store_of(args, world))
-    for wrong in lost:
+            print_position(position, every=args.position)
+    return _warned_of_missing(position)
+
+
+def _warned_of_missing(position: FleetPosition) -> int:
+    """Print to stderr what the answers lack. Return the exit code."""
+    for wrong in position.missing:
         complain(f"warning: {wrong}")
-    return int(bool(position.left_out or lost))
+    return int(bool(position.left_out or position.missing))
+
+
+def _sql_of_server(
+    args: Namespace, world: CommandEnvironment, server: ChosenServer, form: str, queries: Sequence[str]
+) -> int:
+    """Have a server answer the queries, each at a position of its own. Return the exit code."""
+    for number, query in enumerate(queries):
+        if number and form == "table":
+            print()
+        position = server_answer(args, world, server, form, query)
+    tell_left_out(position.left_out)
+    if form != "json":
+        print_position(position, every=args.position)
+    return _warned_of_missing(position)
 
 
 def _form(args: Namespace) -> str:

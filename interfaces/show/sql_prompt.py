@@ -27,6 +27,7 @@ from everlog.interfaces.show.sql_answer import (
 )
 from everlog.interfaces.show.sql_completion import COMMANDS, suggestions
 from everlog.interfaces.show.sql_text import is_ended, queries_of
+from everlog.interfaces.wire.sql import position_of_all
 from everlog.projections.fleet_views import FleetViews
 from everlog.store import Snapshot, snapshot, typed_path
 
@@ -145,9 +146,9 @@ class SqlPrompt:
 
     def _answer_query(self, views: FleetViews, position: Snapshot, query: str) -> bool:
         """Answer one query. Return False if it failed."""
-        at = self._world.clock.now()
+        told = position_of_all(position, self._world.clock.now())
         try:
-            write_answer(self._args, self._form, at, views, position, query)
+            write_answer(self._args, self._form, views, told, query)
             position.check_unchanged()
         except BadInput as error:
             complain_with_place(error, views, query)
@@ -156,7 +157,7 @@ class SqlPrompt:
             complain(error)
             return False
         if self._form != "json":
-            print_position(position, at, every=self._args.position)
+            print_position(told, every=self._args.position)
         return True
 
     def _run_command(self, words: list[str]) -> None:

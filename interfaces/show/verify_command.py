@@ -73,13 +73,15 @@ def _verified_there(args: Namespace, server: ChosenServer, names: Sequence[str])
         try:
             with progress_bar.shown(f"verifying {name}") as moved:
                 moved(number, len(names))
-                shape = server.verify(name, args.sample, args.seed or "")
+                shape = dict(server.verify(name, args.sample, args.seed or ""))
         except EverlogError as error:
             if not args.all:
                 raise
             report = rebuild_check.ReplayReport(name, faults=[str(error)])
             yield report, proof_shape(report, whole=True)
         else:
+            if shape.pop("deleted"):
+                tell_deleted(name)
             yield _report_of(shape), shape
 
 

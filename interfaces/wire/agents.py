@@ -22,6 +22,8 @@ class AgentQuery(msgspec.Struct, frozen=True):
     """Time with a zone: only records up to then count."""
     deleted: bool = False
     """True: deleted agents too."""
+    check: bool = False
+    """True: check the register of agents, which reads the end of each log. A tenant is told nothing of it."""
 
 
 class AgentRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +53,7 @@ class AgentPage(msgspec.Struct, frozen=True, kw_only=True):
     next: str | None
     """Cursor of the next page; null: this is the last."""
     damaged: Sequence[str] = ()
-    """Errors of logs that could not be read, whose agents are left out."""
+    """Errors of logs that could not be read, whose agents are left out; with `check` those of the register, too."""
 
 
 class CreateAgentBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -105,6 +107,8 @@ class AgentShape(msgspec.Struct, frozen=True, kw_only=True):
     functions: Sequence[str]
     names: Sequence[str] = ()
     """Other names that the agent has today, the oldest first."""
+    partition: str = ""
+    """Log that the agent is in today: one of its own, or one that agents share."""
 
 
 class MomentQuery(msgspec.Struct, frozen=True):

@@ -6,6 +6,12 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from everlog.events.times import moment
+from everlog.store import PartitionPosition, SkippedPartition, Snapshot
+
+POSITION_KEY = b"everlog"
+"""Key in the metadata of the schema of an answer in Arrow: the `FleetPosition`, as JSON."""
+
 
 class SqlBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One SELECT over the views of all agents; docs/reference/sql.md has the views."""
@@ -19,6 +25,8 @@ class SqlBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Only records of this agent; empty: of all."""
     params: dict[str, str] = {}
     """Texts in place of each `$name` of the query."""
+    skip_damaged: bool = False
+    """True: leave damaged logs out of the answer, and say which. For the operator only."""
 
 
 class SqlColumn(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,12 +36,33 @@ class SqlColumn(msgspec.Struct, frozen=True, kw_only=True):
     type: str
 
 
-class SqlAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Answer of a query."""
+class FleetPosition(msgspec.Struct, frozen=True, kw_only=True):
+    """Position of the logs that an answer covers."""
 
     as_of: datetime
     records: int
-    """Records that the query could read."""
+    """Records of the logs, of a tenant's agents for a tenant."""
+    partitions: Sequence[PartitionPosition] = ()
+    """Each log; none for a tenant, whose agents share logs with others."""
+    left_out: Sequence[SkippedPartition] = ()
+    """Damaged logs of which nothing was read."""
+    missing: Sequence[str] = ()
+    """Errors of logs, and of files of the register of agents, that are missing: the answer lacks their records."""
+
+
+def position_of_all(position: Snapshot, at: int, missing: Sequence[str] = ()) -> FleetPosition:
+    """Return the position of an answer about all agents. `at`: time of the question, microseconds UTC. `missing`: see
+    `check_presence`.
+    """
+    return FleetPosition(
+        as_of=moment(at), records=position.records, partitions=position.parts, left_out=position.left_out,
+        missing=missing,
+    )  # fmt: skip
+
+
+class SqlAnswer(FleetPosition, frozen=True, kw_only=True):
+    """Answer of a query. In Arrow the metadata of the schema has the position."""
+
     columns: Sequence[SqlColumn]
     rows: Sequence[Sequence[Any]]
 
@@ -125,14 +154,13 @@ class ReportQuery(msgspec.Struct, frozen=True):
     """Only records of this agent; empty: of all."""
     as_of: str | None = None
     """Time with a zone: only records up to then."""
+    skip_damaged: bool = False
+    """True: leave damaged logs out of the figures, and say which. For the operator only."""
 
 
-class ReportShape(msgspec.Struct, frozen=True, kw_only=True):
+class ReportShape(FleetPosition, frozen=True, kw_only=True):
     """Figures of the fleet, as `everlog report --json` prints them."""
 
-    as_of: datetime
-    records: int
-    """Records that the caller can read, or of the one agent."""
     figures: Mapping[str, Any]
 
 

@@ -14,12 +14,13 @@ from starlette.requests import Request
 from everlog.actors.models.prices import PriceList
 from everlog.actors.reports.fleet_sql import fleet_views
 from everlog.events import BadInput
-from everlog.events.times import microseconds_of
+from everlog.events.times import microseconds_of, moment
 from everlog.interfaces.http.core.moments import time_of_parameter
 from everlog.interfaces.http.core.refusals import Refusal
 from everlog.interfaces.http.core.routes import HttpCall
+from everlog.interfaces.wire.sql import FleetPosition, position_of_all
 from everlog.projections.fleet_views import FleetViews, QueryLimits
-from everlog.store import Snapshot
+from everlog.store import Snapshot, check_presence
 
 T = TypeVar("T")
 SCRATCH_MB = 4096
@@ -55,11 +56,12 @@ class QueryRun:
                 stop()
 
 
-def count_records(call: HttpCall, views: FleetViews, position: Snapshot, agent: str) -> int:
-    """Return the number of records that a query over the views can read. `agent`: the only one, or empty."""
-    if not (call.names.tenant or agent):
-        return position.records
-    return int(views.table("SELECT count(*) AS n FROM records").column("n")[0].as_py())
+def position_of(call: HttpCall, views: FleetViews, position: Snapshot, at: int) -> FleetPosition:
+    """Return the position that the caller is told. A tenant is told nothing of logs, which others share."""
+    if call.names.tenant:
+        count = views.table("SELECT count(*) AS n FROM records").column("n")[0].as_py()
+        return FleetPosition(as_of=moment(at), records=int(count))
+    return position_of_all(position, at, check_presence(call.service.system.store))
 
 
 async def _first_of(task: "asyncio.Future[Any]", request: Request) -> None:
@@ -85,16 +87,20 @@ async def over_fleet(
     *,
     as_of: str | None = None,
     agent: str = "",
+    skip_damaged: bool = False,
     stops_with_reader: bool = False,
 ) -> T:
     """Run `work` in a thread over the views that the caller may see, and return what it returns.
 
-    `as_of`: parameter with a time. `agent`: only records of this agent. Calls have the prices of the server. Raises the
-    refusal of a query that takes too long, and BadInput if it needs prices that are not usable.
+    `as_of`: parameter with a time. `agent`: only records of this agent. `skip_damaged`: see `fleet_views`; not for a
+    tenant. Calls have the prices of the server. Raises the refusal of a query that takes too long, and BadInput if it
+    needs prices that are not usable.
 
     `stops_with_reader`: the query is stopped if the reader of the answer goes; the body of the request was read.
     """
     service, names = call.service, call.names
+    if skip_damaged and names.tenant:
+        raise Refusal(403, "forbidden", "Only the operator may leave damaged logs out of an answer. Nothing was run.")
     when = time_of_parameter(as_of, "as_of")
     limits = service.options.limits
     stream = service.system.store.stream_of(names.inner(agent)) if agent else ""
@@ -108,6 +114,7 @@ async def over_fleet(
     opened = partial(
         fleet_views, service.system.store, as_of=None if when is None else microseconds_of(when, "as_of"),
         agent=names.outer(stream) or None, tenant=names.prefix, opened=run.opened, prices=prices,
+        skip_damaged=skip_damaged,
         limits=QueryLimits(memory_mb=limits.query_memory_mb, scratch_mb=SCRATCH_MB, threads=THREADS),
     )  # fmt: skip
 

@@ -1,5 +1,6 @@
 """Create, list, configure, fork, move, rename and delete agents."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -7,7 +8,7 @@ import msgspec
 from everlog.actors.agent.agent_setup import InitialBlock, Settings
 from everlog.actors.models.model_types import is_gguf
 from everlog.actors.prompt import presets
-from everlog.actors.reports.fleet_listing import list_agents
+from everlog.actors.reports.fleet_listing import FleetListing, list_agents
 from everlog.events import AgentConfigured, BadInput
 from everlog.events.times import microseconds_of, moment
 from everlog.interfaces.http.core.moments import moment_of, time_of_parameter
@@ -29,6 +30,7 @@ from everlog.interfaces.wire.agents import (
     RenameBody,
     settings_of,
 )
+from everlog.store import check_register
 
 LIMIT_MAX = 1000
 
@@ -42,11 +44,13 @@ async def list_all(call: HttpCall) -> AgentPage:
     until = None if when is None else microseconds_of(when, "as_of")
     store, names = call.service.system.store, call.names
 
-    def listed() -> Any:
-        mine = {stream for stream in store.register_files.scan().routes if names.owns(stream)}
-        return list_agents(store, mine, until=until, deleted=query.deleted), store.aliases.shown()
+    def listed() -> tuple[FleetListing, Mapping[str, str], Sequence[str]]:
+        scan = store.register_files.scan()
+        mine = {stream for stream in scan.routes if names.owns(stream)}
+        faults = check_register(store, scan=scan).errors if query.check and not names.tenant else ()
+        return list_agents(store, mine, until=until, deleted=query.deleted), store.aliases.shown(), faults
 
-    listing, given = await call.service.ports.aside(listed)
+    listing, given, faults = await call.service.ports.aside(listed)
     rows = [row for row in listing.rows if call.shown(row["agent_id"]) > query.cursor]
     page = [
         AgentRow(
@@ -63,7 +67,7 @@ async def list_all(call: HttpCall) -> AgentPage:
         )
         for row in rows[: query.limit]
     ]
-    damaged = [] if names.tenant else listing.damaged
+    damaged = [] if names.tenant else list(dict.fromkeys([*listing.damaged, *faults]))
     return AgentPage(agents=page, next=page[-1].agent if len(rows) > query.limit else None, damaged=damaged)
 
 
@@ -91,13 +95,15 @@ async def show(call: HttpCall) -> AgentShape:
             config: AgentConfigured | None = (await view.context()).config
         except BadInput:  # its configuration was erased: the next command configures it again
             config = None
-        given = await call.service.ports.aside(call.service.system.store.aliases.of, view.agent_id)
+        store, aside = call.service.system.store, call.service.ports.aside
+        given = await aside(store.aliases.of, view.agent_id)
         return AgentShape(
             agent=call.shown(view.agent_id), as_of=view.seq, head=view.head, messages=messages, memories=memories,
             turn=standing["turn"], waiting=len(await view.rows("open_turns")), deleted=bool(standing["deleted"]),
             settings={} if config is None else _shown_settings(config),
             functions=[] if config is None else [function.name for function in config.functions],
             names=[call.shown(name) for name in given if name != view.agent_id],
+            partition=await aside(store.partition_of, view.agent_id),
         )  # fmt: skip
 
 

@@ -11,9 +11,9 @@ from everlog.actors.reports.call_costs import costs_by_day, summed
 from everlog.actors.reports.fleet_figures import ReportScope, figures
 from everlog.actors.reports.fleet_listing import costs_by_agent
 from everlog.events import BadInput
-from everlog.events.times import iso, microseconds_of, moment
+from everlog.events.times import iso, microseconds_of
 from everlog.interfaces.fleet import status_page
-from everlog.interfaces.http.core.fleet_queries import QueryRun, count_records, over_fleet
+from everlog.interfaces.http.core.fleet_queries import QueryRun, over_fleet, position_of
 from everlog.interfaces.http.core.moments import time_of_parameter
 from everlog.interfaces.http.core.routes import HttpCall
 from everlog.interfaces.manage.models_command import rows_of
@@ -71,10 +71,10 @@ async def show_report(call: HttpCall) -> ReportShape:
 
     def reported(views: FleetViews, position: Snapshot, _run: QueryRun) -> ReportShape:
         found = figures(views, prices.currency, ReportScope(first, last), query.by)
-        records = count_records(call, views, position, query.agent)
-        return ReportShape(as_of=moment(at), records=records, figures=msgspec.to_builtins(found))
+        told = msgspec.structs.asdict(position_of(call, views, position, at))
+        return ReportShape(**told, figures=msgspec.to_builtins(found))
 
-    return await over_fleet(call, reported, as_of=query.as_of, agent=query.agent)
+    return await over_fleet(call, reported, as_of=query.as_of, agent=query.agent, skip_damaged=query.skip_damaged)
 
 
 async def list_models(call: HttpCall) -> ModelsShape:

@@ -47,7 +47,8 @@ async def verify_agent(call: HttpCall) -> Any:
         reading = LocalSystem(system.store, ports=ports)
         with closing(reading.view(stream)) as view:
             report = rebuild_check.verify(view, reading.tools, body.sample, body.seed)
-        return {**verify_command.proof_shape(report, whole=True), "agent": shown}
+            deleted = bool(view.rows("standing")[0]["deleted"])
+        return {**verify_command.proof_shape(report, whole=True), "agent": shown, "deleted": deleted}
 
     async def work(_: Callable[[int, int], None]) -> Mapping[str, Any]:
         result: dict[str, Any] = await ports.aside(verified)

@@ -5,9 +5,8 @@ from typing import IO, Any, cast
 from starlette.responses import Response
 
 from everlog.events import BadInput
-from everlog.events.times import iso
 from everlog.interfaces.http.core.file_answers import AnswerFolder, FileAnswer
-from everlog.interfaces.http.core.fleet_queries import QueryRun, count_records, over_fleet
+from everlog.interfaces.http.core.fleet_queries import QueryRun, over_fleet, position_of
 from everlog.interfaces.http.core.routes import JSON, HttpCall
 from everlog.interfaces.output import sql_output
 from everlog.interfaces.show.sql_text import with_parameters
@@ -30,21 +29,22 @@ async def run_sql(call: HttpCall) -> Response:
     folder = AnswerFolder()
 
     def answer(views: FleetViews, position: Snapshot, run: QueryRun) -> bool:
-        records = count_records(call, views, position, body.agent)
+        told = position_of(call, views, position, at)
         schema, batches = views.select(query)
         with folder.path.open("wb") as file:
             out = cast("IO[bytes]", _Limited(file, limit, run))
             if body.format == "json":
-                columns = [{"name": field.name, "type": str(field.type)} for field in schema]
-                head = {"as_of": iso(at), "records": records, "columns": columns}
-                sql_output.write_json(head, batches, out)
+                sql_output.write_json(sql_output.head(schema, told), batches, out)
+            elif body.format == "arrow":
+                sql_output.write_arrow_stream(schema, told, batches, out)
             else:
-                form = "arrow_stream" if body.format == "arrow" else body.format
-                sql_output.write(form, schema, batches, out)
+                sql_output.write(body.format, schema, batches, out)
         return True
 
     with folder:
-        await over_fleet(call, answer, as_of=body.as_of, agent=body.agent, stops_with_reader=True)
+        await over_fleet(
+            call, answer, as_of=body.as_of, agent=body.agent, skip_damaged=body.skip_damaged, stops_with_reader=True
+        )
         return FileAnswer(call.service, folder, MEDIA[body.format])
 
 

@@ -12,6 +12,7 @@ from everlog.events import ClusterError
 from everlog.interfaces.client import mirror_store
 from everlog.interfaces.client.server_channel import Patience
 from everlog.interfaces.http.native import agents
+from everlog.store import FileStore
 from tests.support.cli.command_line import Line, says
 from tests.support.http.served_line import ServedLine, served_line
 
@@ -85,10 +86,85 @@ def test_listings_and_figures_download_nothing(line: ServedLine, monkeypatch: py
     for words in commands:
         there, here = line.json(*words), local.json(*words)
         if words[0] == "report":
-            there, here = ({**shape, "as_of": "", "records": 0} for shape in (there, here))
+            there, here = ({**shape, "as_of": ""} for shape in (there, here))
         assert there == here, words
     line.ok("report", "--html", str(tmp_path / "report.html"))
     assert "4 agents, " in (tmp_path / "report.html").read_text()
+
+
+def test_a_query_tells_the_position_of_the_server(line: ServedLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """An answer has the rows, the logs and the number of records that the store says, in each form."""
+    local = on_a_copy(line, tmp_path / "copy")
+    no_download(monkeypatch)
+    query = "SELECT agent_id, events, last_recorded_at FROM agents ORDER BY ALL"
+    for words in (("sql", query), ("sql", "SELECT count(*) FROM records", "--agent", "sam"), ("report",)):
+        (there, here) = ({**one.json(*words), "as_of": ""} for one in (line, local))
+        assert there == here, words
+    for form in ("parquet", "arrow"):
+        files = [tmp_path / f"there.{form}", tmp_path / f"here.{form}"]
+        for one, path in zip((line, local), files, strict=True):
+            one.ok("sql", query, "--format", form, "--out", str(path))
+        assert files[0].read_bytes() == files[1].read_bytes()
+    told = [one("sql", query, "--position")[2].partition(" UTC, ")[2] for one in (line, local)]
+    assert told[0] == told[1] and told[0].startswith("4 partitions, ") and told[0].count("up to commit") == 4
+
+
+def test_a_move_tells_the_log_that_the_server_moved_the_agent_to(line: ServedLine):
+    """The partition is that of the server, not that of a copy."""
+    moved = line.json("move", "sam", "--placement", "shared")
+    assert moved["partition"].startswith("shard-")
+    assert f"Moved sam to {moved['partition']};" in line.ok("move", "sam", "--placement", "shared")
+    assert line.json("move", "sam", "--placement", "dedicated")["partition"].startswith("agent-")
+
+
+def test_a_search_in_an_agent_is_done_where_its_index_is(
+    line: ServedLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """Messages, memories and documents of one agent are found by meaning as they are beside the store, at any moment
+    of it; nothing is copied.
+    """
+    (tmp_path / "harbour.txt").write_text("The harbour of Bergen is deep.")
+    line.ok("archive", "insert", "sam", "The dog is called Rex")
+    line.ok("load", "sam", str(tmp_path / "harbour.txt"), "--source", "harbours")
+    head = line.json("memory", "sam")["as_of"]
+    line.ok("archive", "insert", "sam", "The cat is called Tom")
+    line.ok("delete", "fleet-1", "--yes")
+    local = on_a_copy(line, tmp_path / "copy")
+    no_download(monkeypatch)
+    for words in (
+        ("archive", "search", "sam", "animal companion"), ("search", "sam", "animal companion"),
+        ("search", "sam", "ships", "--in", "documents"), ("search", "sam", "Hello", "--in", "messages"),
+        ("archive", "search", "sam", "animal companion", "--as-of", str(head)),
+    ):  # fmt: skip
+        there = line.json(*words)
+        assert there["by_meaning"] and there["results"]
+        assert there == local.json(*words), words
+    assert "'fleet-1' was deleted" in line("search", "fleet-1", "Hello")[2]
+    monkeypatch.undo()
+    for moment in ("yesterday", "999"):
+        words = ("search", "sam", "Hello", "--as-of", moment)
+        assert line.fails(*words) == local.fails(*words)
+
+
+def test_a_listing_names_what_the_register_of_the_server_has_lost(line: ServedLine):
+    """`agents` ends with exit code 1 and the errors of the register, and `sql` with those of missing logs; the other
+    agents are listed.
+    """
+    lost = line.root / "log" / FileStore(line.root, line.clock.now).partition_of("fleet-1")
+    lost.rename(line.root / "away")
+    code, out, err = line("agents")
+    assert code == 1 and "sam" in out and f"{lost}, the log of 'fleet-1', is missing" in err
+    code, out, err = line("sql", "SELECT agent_id FROM agents")
+    assert code == 1 and "sam" in out and f"{lost}, the log of 'fleet-1', is missing" in err
+
+
+def test_a_verification_says_that_an_agent_was_deleted(line: ServedLine):
+    """The notice comes before the proof, for one agent and for all."""
+    line.ok("delete", "fleet-1", "--yes")
+    for words in (("verify", "fleet-1"), ("verify", "--all")):
+        code, out, err = line(*words)
+        assert code == 0 and "fleet-1" in out and "'fleet-1' was deleted" in err
+    assert "deleted" not in line.json("verify", "fleet-1")
 
 
 def test_a_pattern_deletes_forks_before_their_parents(line: ServedLine, monkeypatch: pytest.MonkeyPatch):

@@ -9,8 +9,6 @@ from everlog.store.archive.archive import FOLDER
 from tests.support.cli.command_line import Line
 from tests.support.models.loopback_server import serving
 
-pytestmark = pytest.mark.beside_store("a server searches by words until the model of its index is loaded")
-
 MEMORY = "The dog is called Rex"
 MEANT = "animal companion"
 """A query without any word of the memory."""

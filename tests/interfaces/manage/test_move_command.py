@@ -1,5 +1,7 @@
 """`everlog move`, `--placement` and `--shards`."""
 
+from pathlib import Path
+
 from tests.interfaces.erase.test_erase_command import CANARY, leftovers, store_of
 from tests.support.cli.command_line import Line, says
 
@@ -58,6 +60,24 @@ def test_a_number_of_shards_that_differs_is_refused(cli: Line):
     cli.ok("create", "sam", "--shards", "3")
     assert "has 3 shared partitions, not 4" in cli.fails("create", "ann", "--shards", "4")
     assert [row["agent"] for row in cli.json("agents")] == ["sam"]
+
+
+def test_a_fork_of_an_agent_that_has_just_moved_is_exported_and_restored(cli: Line, tmp_path: Path):
+    """The fork shares what the agent was before the move, and its export does not wait for the agent to be opened in
+    its new place.
+    """
+    cli.ok("create", "sam", "--shards", "2", "--placement", "shared")
+    cli.ok("send", "sam", "one")
+    head = cli.json("memory", "sam")["as_of"]
+    cli.ok("move", "sam", "--placement", "dedicated")
+    assert cli.json("fork", "sam", "--new-name", "kid")["parent_seq"] == head
+    cli.ok("export", "kid", str(tmp_path / "kid.everlog"))
+    other = Line(tmp_path / "other", cli._capsys)
+    other.ok("restore", str(tmp_path / "kid.everlog"))
+    assert [said["text"] for said in other.lines("events", "kid", "--type", "user_message")] == ["one"]
+    other.ok("send", "kid", "two")
+    for proof in (["rebuild", "kid"], ["log", "check", "--all", "--deep"]):
+        other.ok(*proof)
 
 
 def test_an_unknown_agent_is_not_moved(cli: Line):

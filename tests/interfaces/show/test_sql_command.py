@@ -173,6 +173,7 @@ def test_statements_that_write_are_refused(fleet: Line, tmp_path: Path, query: s
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.beside_store("a server has a limit of its own")
 def test_a_query_beyond_the_memory_limit_is_refused(fleet: Line) -> None:
     """The error says what to do; only a temporary folder is written to, and it is removed afterwards."""
     said = fleet.fails("sql", "SELECT list(r) FROM range(100000000) t(r)", "--memory", "64")
@@ -188,6 +189,11 @@ def test_bad_usage_is_reported_before_anything_is_read(cli: Line) -> None:
         ["SELECT 1", "--out", "x"],
     ):
         assert cli("sql", *words)[0] == 2
+
+
+@pytest.mark.beside_store("a server has a store")
+def test_a_missing_store_is_named(cli: Line) -> None:
+    """A query makes no store."""
     assert "there is no store" in cli.fails("sql", "SELECT 1")
 
 

@@ -65,6 +65,7 @@ class ServedLine(Line):
             self._serve()
         except EverlogError as error:  # as `everlog serve` does
             complain(error)
+            self._options = {}
             return (FAILED, *self._capsys.readouterr())
         self._capsys.readouterr()
         code = main(["--server", self.address, *argv], world=self.world)
