@@ -66,15 +66,19 @@ class DocumentSources:
         origins: Sequence[str] = (),
         prune: bool = False,
         dry_run: bool = False,
+        remove: Sequence[str] = (),
     ) -> LoadReport:
         """Load documents into a source, which is created if needed; documents that it has already leave nothing.
 
         `documents` is iterated over in a thread. Documents that came from one of `origins` before, and do not now, have
-        vanished: they stay in the source, unless `prune`. `dry_run` writes nothing. Documents that cannot be loaded are
-        in the report, and the rest continues. Raises PartitionBusy while another process loads into the source,
-        StoreError, and whatever `documents` raises: batches committed by then stay.
+        vanished: they stay in the source, unless `prune`. `remove`: names of documents that are removed. `dry_run`
+        writes nothing. Documents that cannot be loaded are in the report, and the rest continues. Raises PartitionBusy
+        while another process loads into the source, StoreError, and whatever `documents` raises: batches committed by
+        then stay.
         """
-        load = partial(self._sources.load, source, documents, origins=origins, prune=prune, dry_run=dry_run)
+        load = partial(
+            self._sources.load, source, documents, origins=origins, prune=prune, dry_run=dry_run, remove=remove
+        )
         report: LoadReport = await self._aside(load)
         return report
 

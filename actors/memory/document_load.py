@@ -119,3 +119,62 @@ def vanished(rows: Iterable[Mapping[str, Any]], loaded: LoadReport, origins: Seq
 def removal(source: str, name: str) -> DocumentRemoved:
     """Return the event that removes a document."""
     return DocumentRemoved(source=source, document=name)
+
+
+class SourceLoad:
+    """A load that only determines the changes; a subclass makes them.
+
+    Used on the store by `Sources`, and by the client of a server, which sends what changes.
+    """
+
+    def __init__(self, source: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """`rows`: documents that the source has, with `document`, `sha256` and `origin`."""
+        self._source = source
+        self._rows = rows
+        self._known = {row["document"]: row["sha256"] for row in rows}
+        self._loaded = LoadReport(source)
+        self._seen: set[str] = set()
+
+    def run(
+        self,
+        documents: Iterable[Document | UnreadableDocument],
+        origins: Sequence[str],
+        *,
+        prune: bool,
+        remove: Sequence[str] = (),
+    ) -> LoadReport:
+        """Process the documents one by one, then those that vanished, and those to remove."""
+        for document in documents:
+            if isinstance(document, UnreadableDocument):
+                self._loaded.failed.append(document)
+            else:
+                self._take(document)
+        gone = vanished(self._rows, self._loaded, origins)
+        if not prune:
+            self._loaded.vanished = gone
+        wanted = {*remove, *(gone if prune else ())}
+        self._loaded.removed = [name for name in self._known if name in wanted and name not in self._seen]
+        for name in self._loaded.removed:
+            self.write(removal(self._source, name))
+        self.commit()
+        return self._loaded
+
+    def _take(self, document: Document) -> None:
+        try:
+            if document.name in self._seen:
+                raise BadInput("another document of this load has the same name; load it into another source")
+            event = event_of(self._source, document)
+        except BadInput as error:
+            self._loaded.failed.append(UnreadableDocument(document.name, str(error)))
+            return
+        self._seen.add(document.name)
+        found = verdict(self._known, event)
+        getattr(self._loaded, found).append(document.name)
+        if found != "unchanged":
+            self.write(event)
+
+    def write(self, event: DocumentLoaded | DocumentRemoved) -> None:
+        """Add an event to the batch."""
+
+    def commit(self) -> None:
+        """Make the batch durable."""

@@ -15,11 +15,8 @@ import msgspec
 from everlog.actors.memory.document_load import (
     Document,
     LoadReport,
+    SourceLoad,
     UnreadableDocument,
-    event_of,
-    removal,
-    vanished,
-    verdict,
 )
 from everlog.actors.memory.live_agents import rows_of_live_agents
 from everlog.actors.ports.effects import Clock, Ids
@@ -103,25 +100,28 @@ class Sources:
         origins: Sequence[str] = (),
         prune: bool = False,
         dry_run: bool = False,
+        remove: Sequence[str] = (),
     ) -> LoadReport:
         """Load documents into a source, which is created if needed; documents that it has already leave nothing.
 
         Documents that came from one of `origins` before, and do not now, have vanished: they stay in the source, unless
-        `prune`. `dry_run` writes nothing. Documents that cannot be loaded are in the report, and the rest continues.
-        Raises PartitionBusy while another process loads into the source, StoreError, and whatever `documents` raises:
-        batches committed by then stay.
+        `prune`. `remove`: names of documents that are removed. `dry_run` writes nothing. Documents that cannot be
+        loaded are in the report, and the rest continues. Raises PartitionBusy while another process loads into the
+        source, StoreError, and whatever `documents` raises: batches committed by then stay.
         """
         stream = stream_of(source)
         source = source_of(stream)
         if dry_run:
-            return _Load(source, self._documents_or_none(stream)).run(documents, origins, prune=prune)
+            return SourceLoad(source, self._documents_or_none(stream)).run(
+                documents, origins, prune=prune, remove=remove
+            )
         self._store.register(stream)
         log = self._store.open(stream, "everlog load")
         try:
             note_opening(self._note, stream, log)
             seal_if_due(log, DERIVER)  # a killed load may have left frames to seal
             load = _Writing(source, rows_of(log, stream), log, self._clock, self._ids, self._by)
-            return load.run(documents, origins, prune=prune)
+            return load.run(documents, origins, prune=prune, remove=remove)
         finally:
             try:
                 seal_if_due(log, DERIVER)
@@ -135,57 +135,7 @@ class Sources:
             return []
 
 
-class _Load:
-    """A load that only determines the changes."""
-
-    def __init__(self, source: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        self._source = source
-        self._rows = rows
-        self._known = {row["document"]: row["sha256"] for row in rows}
-        self._loaded = LoadReport(source)
-        self._seen: set[str] = set()
-
-    def run(
-        self, documents: Iterable[Document | UnreadableDocument], origins: Sequence[str], *, prune: bool
-    ) -> LoadReport:
-        """Process the documents one by one, then those that vanished."""
-        for document in documents:
-            if isinstance(document, UnreadableDocument):
-                self._loaded.failed.append(document)
-            else:
-                self._take(document)
-        gone = vanished(self._rows, self._loaded, origins)
-        if prune:
-            for name in gone:
-                self.write(removal(self._source, name))
-            self._loaded.removed = gone
-        else:
-            self._loaded.vanished = gone
-        self.commit()
-        return self._loaded
-
-    def _take(self, document: Document) -> None:
-        try:
-            if document.name in self._seen:
-                raise BadInput("another document of this load has the same name; load it into another source")
-            event = event_of(self._source, document)
-        except BadInput as error:
-            self._loaded.failed.append(UnreadableDocument(document.name, str(error)))
-            return
-        self._seen.add(document.name)
-        found = verdict(self._known, event)
-        getattr(self._loaded, found).append(document.name)
-        if found != "unchanged":
-            self.write(event)
-
-    def write(self, event: DocumentLoaded | DocumentRemoved) -> None:
-        """Add an event to the batch."""
-
-    def commit(self) -> None:
-        """Make the batch durable."""
-
-
-class _Writing(_Load):
+class _Writing(SourceLoad):
     """A load that writes to a log."""
 
     def __init__(

@@ -68,7 +68,25 @@ def restore_agent(store: FileStore, path: Path, progress: Progress | None = None
     """
     check_generations(store, path)
     report = store.restore(path, DERIVER, progress)
-    return msgspec.structs.replace(report, revived=_revived(store, report.contents.own, ports))
+    own = report.contents.own
+    erased = _erased_since(store, own, ports)
+    if erased:
+        ports.note(stays_deleted(own.agent_id, erased))
+        return msgspec.structs.replace(report, erased_since=erased)
+    revived = (
+        ""
+        if erased is None
+        else LocalSystem(store, ports=ports).fork(own.agent_id, bare_name(own.agent_id), at=own.to_seq).agent_id
+    )
+    return msgspec.structs.replace(report, revived=revived)
+
+
+def stays_deleted(name: str, erased: int) -> str:
+    """Return the warning about a deleted agent that a restore does not bring back. `erased`: see `RestoreReport`."""
+    return (
+        f"{name!r} was deleted here and stays so: {erased} of the exported records were erased since. "
+        "Restore it into another store (--store DIR)"
+    )
 
 
 def check_generations(store: FileStore, path: Path) -> None:
@@ -87,19 +105,15 @@ def check_generations(store: FileStore, path: Path) -> None:
             )
 
 
-def _revived(store: FileStore, own: ExportedStream, ports: Ports) -> str:
-    """Fork an exported agent that was deleted here since. Return the stream of the fork; empty if there is none."""
-    name, system = own.agent_id, LocalSystem(store, ports=ports)
+def _erased_since(store: FileStore, own: ExportedStream, ports: Ports) -> int | None:
+    """Return how many exported records of an agent, which was deleted since, were erased since. None: it was not
+    deleted, or another agent has its name.
+    """
+    name = own.agent_id
     if not is_agent(name) or not is_deleted(store, name) or is_deleted(store, store.latest(bare_name(name))) is False:
-        return ""
-    with closing(system.view(name, as_of=own.to_seq)) as view:
+        return None
+    with closing(LocalSystem(store, ports=ports).view(name, as_of=own.to_seq)) as view:
         if view.rows("standing")[0]["deleted"]:
-            return ""
+            return None
         erased = sum(is_erased(record.payload) for record in view.reader.read(name, own.from_seq, own.to_seq))
-    if erased > own.erased:
-        ports.note(
-            f"{name!r} was deleted here and stays so: {erased - own.erased} of the exported records were erased since. "
-            "Restore it into another store (--store DIR)"
-        )
-        return ""
-    return system.fork(name, bare_name(name), at=own.to_seq).agent_id
+    return max(0, erased - own.erased)

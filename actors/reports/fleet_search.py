@@ -14,7 +14,6 @@ from everlog.actors.agent.agent_view import AgentView
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.memory.joint_search import merged, page_of, places_of
 from everlog.actors.ports.effects import Filters, Hit, Page, ThreadRunner
-from everlog.actors.ports.ports import Ports
 from everlog.actors.reports.fleet_listing import list_agents
 from everlog.events import EverlogError, FunctionError
 from everlog.events.times import moment
@@ -54,20 +53,26 @@ def searched_agents(store: FileStore, until: int | None = None) -> tuple[Sequenc
 
 
 async def search_fleet(
-    system: LocalSystem, store: FileStore, names: Sequence[str] | None, wanted: FleetQuery, ports: Ports
+    system: LocalSystem,
+    store: FileStore,
+    names: Sequence[str] | None,
+    wanted: FleetQuery,
+    note: Callable[[str], None],
+    aside: ThreadRunner,
 ) -> Page:
-    """Search the agents of these names, or all (None), as `search_agents` does. Logs that cannot be read are noted.
+    """Search the agents of these names, or all (None), as `search_agents` does. `note` is called for each log that
+    cannot be read.
 
     Raises UnknownAgent.
     """
     for name in names or ():
-        await ports.aside(system.check_exists, name)
+        await aside(system.check_exists, name)
     if names is None:
-        names, damaged = await ports.aside(searched_agents, store, wanted.until)
+        names, damaged = await aside(searched_agents, store, wanted.until)
         for error in damaged:
-            ports.note(error)
-    reports = SearchReports(lambda name, error: ports.note(f"{name!r} was not searched: {error}"))
-    return await search_agents(system, names, wanted, reports, ports.aside)
+            note(error)
+    reports = SearchReports(lambda name, error: note(f"{name!r} was not searched: {error}"))
+    return await search_agents(system, names, wanted, reports, aside)
 
 
 async def search_agents(

@@ -7,16 +7,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from everlog.actors.memory.document_load import Document, LoadReport, UnreadableDocument
+from everlog.actors.memory.document_load import Document, LoadReport, SourceLoad, UnreadableDocument
 from everlog.actors.memory.shared_block_rules import SharedBlock
 from everlog.actors.memory.shared_block_service import BlockSubscription, BlockVersion
 from everlog.actors.ports.agent_constants import BLOCK_CHARS
 from everlog.actors.ports.ports import Ports
-from everlog.events import BadInput, EverlogError, UsageError
+from everlog.events import BadInput, DocumentLoaded, DocumentRemoved, EverlogError
 from everlog.events.times import moment, since_epoch
 from everlog.interfaces.client.server_address import WireRequest, is_missing, path_of
 from everlog.interfaces.client.server_channel import BlockingChannel
 from everlog.interfaces.wire import shared as shapes
+from everlog.store import source_of, stream_of
+
+BATCH_BYTES = 4 * 1024 * 1024
+"""Approximate bytes of text of one request; a single document may have more."""
+BATCH_DOCUMENTS = 256
+"""Most documents of one request."""
 
 
 class RemoteBlockService:
@@ -97,7 +103,7 @@ class RemoteBlockService:
             if not is_missing(error):
                 raise
             known = ", ".join(map(repr, self.names())) or "none"
-            raise BadInput(f"There is no shared block {name!r} on the server; its blocks: {known}.") from error
+            raise BadInput(f"There is no shared block {name!r} in this store; its shared blocks: {known}.") from error
 
     async def _edited(self, method: str, path: str, body: Any, event_id: str) -> SharedBlock:
         edit_id = event_id or self._ports.ids.new(self._ports.clock.now())
@@ -126,7 +132,7 @@ class RemoteSources:
             if not is_missing(error):
                 raise
             known = ", ".join(map(repr, self.names())) or "none"
-            raise BadInput(f"There is no source {source!r} on the server; its sources: {known}.") from error
+            raise BadInput(f"There is no source {source!r} in this store; its sources: {known}.") from error
         return [
             {
                 "source": source, "document": row.document, "title": row.title, "chars": row.characters,
@@ -152,32 +158,55 @@ class RemoteSources:
         origins: Sequence[str] = (),
         prune: bool = False,
         dry_run: bool = False,
+        remove: Sequence[str] = (),
     ) -> LoadReport:
-        """Upload documents into a source, which is created if needed; see `Sources.load`.
-
-        The server knows the texts and their names, and not the folders that they are from. Raises UsageError for
-        `prune` and `dry_run`.
-        """
-        if prune or dry_run:
-            raise UsageError("A server is sent documents, and not compared with folders: leave out prune and dry_run.")
-        report = LoadReport(source)
-        for document in documents:
-            if isinstance(document, UnreadableDocument):
-                report.failed.append(document)
-                continue
-            path = f"/sources{path_of(source)}/documents{path_of(document.name)}"
-            request = WireRequest("PUT", path, content=document.text.encode(), media="text/plain")
-            try:
-                status = self._channel.call(request, shapes.UploadedShape).status
-            except BadInput as error:
-                report.failed.append(UnreadableDocument(document.name, str(error)))
-                continue
-            getattr(report, status).append(document.name)
-        return report
+        """Upload what a load changes in a source, which is created if needed; see `Sources.load`."""
+        source = source_of(stream_of(source))
+        rows = self.documents(source) if source in self.names() else ()
+        load = SourceLoad(source, rows) if dry_run else _Upload(self._channel, source, rows)
+        return load.run(documents, origins, prune=prune, remove=remove)
 
     def _rows(self, until: int | None) -> Sequence[shapes.SourceRow]:
         query = _moment(None if until is None else moment(until))
         return self._channel.call(WireRequest("GET", "/sources", query=query), shapes.SourcesShape).sources
+
+
+class _Upload(SourceLoad):
+    """A load that sends its changes to a server, some at a time."""
+
+    def __init__(self, channel: BlockingChannel, source: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        super().__init__(source, rows)
+        self._channel = channel
+        self._changed: list[shapes.LoadedDocument] = []
+        self._removed: list[str] = []
+        self._bytes = 0
+        self._exists = bool(rows)
+        """False: a load without documents creates the source."""
+
+    def write(self, event: DocumentLoaded | DocumentRemoved) -> None:
+        """Add an event to the batch; a batch that is large enough is sent."""
+        if isinstance(event, DocumentRemoved):
+            self._removed.append(event.document)
+        else:
+            self._changed.append(shapes.LoadedDocument(
+                document=event.document, text=event.text, title=event.title, media_type=event.media_type,
+                bytes=event.bytes, origin=event.origin,
+            ))  # fmt: skip
+            self._bytes += len(event.text.encode())
+        if self._bytes >= BATCH_BYTES or len(self._changed) + len(self._removed) >= BATCH_DOCUMENTS:
+            self.commit()
+
+    def commit(self) -> None:
+        """Send the batch, which the server commits at once."""
+        if self._exists and not (self._changed or self._removed):
+            return
+        body = shapes.LoadBody(documents=self._changed, remove=self._removed)
+        path = f"/sources{path_of(self._source)}/documents"
+        for one in self._channel.call(WireRequest("POST", path, body), shapes.LoadShape).failed:
+            self._loaded.failed.append(UnreadableDocument(one.document, one.reason))
+            for names in (self._loaded.new, self._loaded.changed):
+                names[:] = [name for name in names if name != one.document]
+        self._changed, self._removed, self._bytes, self._exists = [], [], 0, True
 
 
 def _moment(as_of: int | datetime | None) -> Sequence[tuple[str, str]]:

@@ -65,7 +65,7 @@ def restore_from(channel: BlockingChannel, path: Path) -> RestoreReport:
         )
         for row in shape.streams
     ]
-    return RestoreReport(contents, streams, shape.revived or "")
+    return RestoreReport(contents, streams, shape.revived or "", shape.erased_since)
 
 
 class _Whole:

@@ -1,6 +1,6 @@
 """Search agents of a server: by words and by meaning, where the index is."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -32,13 +32,19 @@ async def search_agents(
     count: int,
     filters: Filters,
     as_of: datetime | None,
+    note: Callable[[str], None],
 ) -> Page:
-    """Search many agents; None: all. Raises BadInput for unusable filters."""
+    """Search many agents; None: all. `note` is called with the errors of those that could not be searched. Raises
+    BadInput for unusable filters.
+    """
     params = _params(query, page, count, filters, filters.places)
     params += [("agent", name) for name in agents or ()]
     if as_of is not None:
         params.append(("as_of", as_of.isoformat()))
-    return _page(await channel.call(WireRequest("GET", "/search", query=params), HitPage))
+    found = await channel.call(WireRequest("GET", "/search", query=params), HitPage)
+    for fault in found.damaged:
+        note(fault)
+    return _page(found)
 
 
 class RemoteSearcher:

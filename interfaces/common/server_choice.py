@@ -228,7 +228,8 @@ def key_in(environment: Mapping[str, str]) -> str | None:
 def check_no_options_of_server(args: Namespace) -> None:
     """Raise UsageError for options of the process that runs the agents."""
     defaults = getattr(args, "defaults", None)
-    given = [name for name in OF_SERVER if getattr(args, name, None)]
+    local = {"allow_host"} if args.command == "load" else set()  # whose pages this process reads
+    given = [name for name in OF_SERVER if name not in local and getattr(args, name, None)]
     for name in ("tools", "mcp"):
         values = getattr(args, name, None)
         if values and (defaults is None or values != defaults.listed(name)):

@@ -91,12 +91,12 @@ def _search_many(args: Namespace, world: CommandEnvironment, filters: Filters) -
         args.fail("--queries searches one agent: give its NAME")
     until, server = time_of_option(args, world), server_of(args)
     if server is not None and not args.words:
-        found = asyncio.run(_find_there(args, world, server, filters, until))
-        _show(args, world, found, "UTC", with_agent=True)
-        return 0
+        faults: list[str] = []
+        found = asyncio.run(_find_there(args, world, server, filters, until, faults.append))
+        return _show_many(args, world, found, faults)
     store = store_of(args, world)
     names, damaged = searched_agents(store, until)
-    faults = list(damaged)
+    faults = [*damaged, *(() if server is None else server.listing(until=until).damaged)]
     if not args.all:
         names = select(args, [args.name], names)
     archive = archive_of(args, world)
@@ -118,16 +118,20 @@ def _search_many(args: Namespace, world: CommandEnvironment, filters: Filters) -
         found = asyncio.run(find())
     except FunctionError as error:
         raise BadInput(str(error)) from error
-    for fault in dict.fromkeys(faults):
-        complain(fault)
-    _show(args, world, found, "UTC", with_agent=True)
-    return int(bool(faults))
+    return _show_many(args, world, found, faults)
 
 
 async def _find_there(
-    args: Namespace, world: CommandEnvironment, server: ChosenServer, filters: Filters, until: int | None
+    args: Namespace,
+    world: CommandEnvironment,
+    server: ChosenServer,
+    filters: Filters,
+    until: int | None,
+    note: Callable[[str], None],
 ) -> Page:
-    """Return a page of results that a server finds in all agents, or in those that the pattern matches."""
+    """Return a page of results that a server finds in all agents, or in those that the pattern matches. `note` is
+    called with the errors of those that cannot be searched.
+    """
     names = None
     if not args.all:
         names = select(args, [args.name], [row["agent_id"] for row in server.listing(until=until).rows])
@@ -138,7 +142,17 @@ async def _find_there(
         )
     as_of = None if until is None else moment(until)
     async with agents_of(args, world) as system:
-        return await system.search(args.query, args.page - 1, PAGE_RESULTS, filters, agents=names, as_of=as_of)
+        return await system.search(
+            args.query, args.page - 1, PAGE_RESULTS, filters, agents=names, as_of=as_of, on_unreadable=note
+        )
+
+
+def _show_many(args: Namespace, world: CommandEnvironment, found: Page, faults: Sequence[str]) -> int:
+    """Print the errors of agents that were not searched, and the page. Return the exit code."""
+    for fault in dict.fromkeys(faults):
+        complain(fault)
+    _show(args, world, found, "UTC", with_agent=True)
+    return int(bool(faults))
 
 
 def _show(args: Namespace, world: CommandEnvironment, found: Page, zone: str, *, with_agent: bool = False) -> None:

@@ -163,3 +163,45 @@ class UploadedShape(msgspec.Struct, frozen=True, kw_only=True):
     status: UploadStatus
     """`unchanged`: the source had exactly this text under this name."""
     characters: int
+
+
+class LoadedDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A document whose text is known."""
+
+    document: str
+    """Name of the document in its source."""
+    text: str
+    title: str = ""
+    media_type: str = ""
+    """Of the file that the text is from."""
+    bytes: int = 0
+    """Size of that file."""
+    origin: str = ""
+    """Place that the document is from, such as a folder."""
+
+
+class LoadBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Changes of a source."""
+
+    documents: Annotated[list[LoadedDocument], msgspec.Meta(max_length=1000)] = []
+    remove: Annotated[list[str], msgspec.Meta(max_length=1000)] = []
+    """Names of documents to remove. Their texts stay in the log until they are erased."""
+
+
+class FailedDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A document that was not loaded."""
+
+    document: str
+    reason: str
+
+
+class LoadShape(msgspec.Struct, frozen=True, kw_only=True):
+    """Outcome of a load: names of documents."""
+
+    source: str
+    new: Sequence[str]
+    changed: Sequence[str]
+    unchanged: Sequence[str]
+    """Documents that the source had exactly like this."""
+    removed: Sequence[str]
+    failed: Sequence[FailedDocument]

@@ -42,6 +42,8 @@ class RestoredShape(msgspec.Struct, frozen=True, kw_only=True):
     streams: Sequence[RestoredRow]
     revived: str | None
     """Agent as which one that was deleted here came back; null: none did."""
+    erased_since: int = 0
+    """Exported records that were erased since the agent was deleted here, which therefore stays deleted."""
 
 
 class ImportBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

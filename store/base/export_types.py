@@ -72,6 +72,8 @@ class RestoreReport(msgspec.Struct, frozen=True):
     streams: list[RestoredStream]
     revived: str = ""
     """Stream of the fork as which an agent that was deleted here came back; empty if none did."""
+    erased_since: int = 0
+    """Exported records that were erased since the agent was deleted here, which therefore stays deleted."""
 
     @property
     def written(self) -> int:

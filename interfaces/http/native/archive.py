@@ -99,10 +99,14 @@ async def search_agents(call: HttpCall) -> HitPage:
         until = None if when is None else microseconds_of(when, "as_of")
         living, _ = await call.service.ports.aside(searched_agents, system.store, until)
         wanted = [stream for stream in living if names.owns(stream)]
+    damaged: list[str] = []
     found = await system.search(
-        query.query, query.page - 1, query.count, _filters(call, query), agents=wanted, as_of=when
-    )
-    return _page(call, found)
+        query.query, query.page - 1, query.count, _filters(call, query), agents=wanted, as_of=when,
+        on_unreadable=damaged.append,
+    )  # fmt: skip
+    for fault in damaged:
+        call.service.ports.note(fault)
+    return msgspec.structs.replace(_page(call, found), damaged=() if names.tenant else damaged)
 
 
 def _search_of(view: AgentState, query: SearchQuery) -> Any:

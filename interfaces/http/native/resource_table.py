@@ -106,6 +106,8 @@ SOURCES: RouteTable = (
           answer=shared_shapes.SourcesShape),
     Route("GET", f"{SOURCE}/documents", sources.list_documents, "List the documents of a source",
           query=shared_shapes.TimeQuery, answer=shared_shapes.DocumentsShape),
+    Route("POST", f"{SOURCE}/documents", sources.load_documents, "Load and remove documents", "admin",
+          body=shared_shapes.LoadBody, answer=shared_shapes.LoadShape, body_max=UPLOAD_BYTES_MAX),
     Route("PUT", f"{SOURCE}/documents/{{document}}", sources.upload_document, "Upload a document", "admin",
           answer=shared_shapes.UploadedShape, statuses=(201,), body_types=sources.DOCUMENT_TYPES,
           body_max=UPLOAD_BYTES_MAX),

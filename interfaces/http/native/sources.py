@@ -16,6 +16,9 @@ from everlog.interfaces.wire.runs import Changed
 from everlog.interfaces.wire.shared import (
     DocumentRow,
     DocumentsShape,
+    FailedDocument,
+    LoadBody,
+    LoadShape,
     SourceRow,
     SourcesShape,
     UploadedShape,
@@ -87,6 +90,27 @@ async def upload_document(call: HttpCall) -> Any:
     status: UploadStatus = "new" if report.new else "changed" if report.changed else "unchanged"
     shape = UploadedShape(source=call.params["source"], document=name, status=status, characters=len(document.text))
     return JsonResponse(shape, 201 if status == "new" else 200)
+
+
+async def load_documents(call: HttpCall) -> LoadShape:
+    """Load documents into a source, which is created if needed, and remove others, in few commits.
+
+    A document that cannot be loaded is told, and the others are loaded. What was replaced or removed stays in the log.
+    """
+    body: LoadBody = call.body
+    documents = [
+        Document(
+            name=one.document, text=one.text, title=one.title, media_type=one.media_type, bytes=one.bytes,
+            origin=one.origin,
+        )
+        for one in body.documents
+    ]  # fmt: skip
+    report = await _sources(call).load(call.names.inner(call.params["source"]), documents, remove=body.remove)
+    failed = [FailedDocument(document=one.name, reason=one.reason) for one in report.failed]
+    return LoadShape(
+        source=call.params["source"], new=report.new, changed=report.changed, unchanged=report.unchanged,
+        removed=report.removed, failed=failed,
+    )  # fmt: skip
 
 
 async def attach_source(call: HttpCall) -> Changed:

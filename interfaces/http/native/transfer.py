@@ -194,7 +194,9 @@ def _restored(call: HttpCall, done: RestoreReport) -> RestoredShape:
         RestoredRow(**_stream(call, each.stream), restored=each.written, ended=each.ended) for each in done.streams
     ]  # fmt: skip
     revived = call.shown(done.revived) if done.revived else None
-    return RestoredShape(agent=call.shown(done.contents.agent_id), streams=rows, revived=revived)
+    return RestoredShape(
+        agent=call.shown(done.contents.agent_id), streams=rows, revived=revived, erased_since=done.erased_since
+    )
 
 
 def _stream(call: HttpCall, stream: ExportedStream) -> dict[str, Any]:

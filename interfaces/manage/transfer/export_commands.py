@@ -7,13 +7,13 @@ of other programs.
 from argparse import Namespace
 from pathlib import Path
 
-from everlog.actors.reports.export_restore import export_agent, restore_agent
+from everlog.actors.reports.export_restore import export_agent, restore_agent, stays_deleted
 from everlog.interfaces.common.agent_patterns import selects_many
 from everlog.interfaces.common.bootstrap import ports_of, system_of
 from everlog.interfaces.common.error_output import escape_line
 from everlog.interfaces.common.exits import interruptible
 from everlog.interfaces.common.front_end import CommandEnvironment
-from everlog.interfaces.common.open_store import store_of, without_take_over
+from everlog.interfaces.common.open_store import store_of, warn, without_take_over
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.common.server_choice import check_no_server, server_of
 from everlog.interfaces.common.time_text import iso
@@ -103,6 +103,8 @@ def restore(args: Namespace, world: CommandEnvironment) -> int:
         with without_take_over(), interruptible(), progress_bar.shown(f"restoring {path.name}") as moved:
             if server is not None:
                 done = server.restore(path)
+                if done.erased_since:
+                    warn(stays_deleted(done.contents.agent_id, done.erased_since))
             else:
                 done = restore_agent(store_of(args, world, create=True), path, moved, ports=ports_of(world))
     except KeyboardInterrupt as error:

@@ -158,6 +158,46 @@ def test_a_listing_names_what_the_register_of_the_server_has_lost(line: ServedLi
     assert code == 1 and "sam" in out and f"{lost}, the log of 'fleet-1', is missing" in err
 
 
+def test_a_search_of_all_names_the_agents_that_it_cannot_read(line: ServedLine):
+    """By meaning and by words the others are searched, each damage is printed, and the exit code is 1."""
+    path = next(path for path in line.root.glob("log/agent-*/*.open") if b"fleet-2" in path.read_bytes())
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3] ^= 255
+    path.write_bytes(data)
+    for words in ((), ("--words",)):
+        code, out, err = line("search", "--all", "Hello", *words)
+        assert code == 1 and "Hello from fleet-1" in out and str(path) in err, err
+
+
+def test_a_restore_says_that_an_erased_agent_stays_deleted(line: ServedLine, tmp_path: Path):
+    """The warning is the one of a restore beside the store."""
+    file = str(tmp_path / "sam.everlog")
+    line.ok("export", "fleet-1", file)
+    line.ok("delete", "fleet-1", "--yes")
+    line.ok("erase", "fleet-1", "--match", "Hello", "--yes")
+    assert "'fleet-1' was deleted here and stays so: 2 of the exported records" in line("restore", file)[2]
+
+
+def test_a_load_sends_what_has_changed(line: ServedLine, tmp_path: Path):
+    """A dry run says what a load does, and --prune removes what has vanished from the folder; the documents are those
+    of a load beside the store.
+    """
+    folder, local = tmp_path / "notes", Line(tmp_path / "local", line._capsys)
+    folder.mkdir()
+    for name in ("fog", "tide", "wind"):
+        (folder / f"{name}.md").write_text(f"# {name.title()}\n\nThe {name} came.")
+    local.ok("create", "sam")
+    for one in (line, local):
+        one.ok("load", "sam", str(folder), "--source", "sea")
+    (folder / "fog.md").unlink()
+    (folder / "tide.md").write_text("# Tide\n\nThe tide turns.")
+    for more in (["--dry-run"], [], ["--prune", "--dry-run"], ["--prune"]):
+        words = ("load", "sam", str(folder), "--source", "sea", *more)
+        assert line.json(*words) == local.json(*words)
+    there, here = ([{**row, "loaded": ""} for row in one.json("sources", "--source", "sea")] for one in (line, local))
+    assert there == here and [row["title"] for row in there] == ["Wind", "Tide"]
+
+
 def test_a_verification_says_that_an_agent_was_deleted(line: ServedLine):
     """The notice comes before the proof, for one agent and for all."""
     line.ok("delete", "fleet-1", "--yes")

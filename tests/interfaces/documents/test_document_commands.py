@@ -229,6 +229,7 @@ def test_a_dry_run_says_what_a_load_does(cli: Line, tmp_path: Path) -> None:
     assert (planned["new"], planned["changed"], planned["unchanged"], planned["removed"]) == (1, 1, 1, 1)
 
 
+@pytest.mark.beside_store("a server has a store")
 def test_a_dry_run_makes_neither_store_nor_agent(cli: Line, tmp_path: Path) -> None:
     folder = some(tmp_path / "a", one="The tide turns.")
     assert "Would load 1 document (1 new) into source sam." in cli.ok("load", "sam", folder, "--dry-run")

@@ -316,6 +316,7 @@ def test_runs_of_blanks_cost_no_more_than_their_length(tmp_path: Path) -> None:
     assert [document.text[-1] for document in documents] == ["b"] * 3
 
 
+@pytest.mark.beside_store("a server has a store")
 def test_without_its_reader_a_file_is_refused_before_anything_is_written(
     cli: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

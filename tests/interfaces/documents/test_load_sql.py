@@ -64,6 +64,7 @@ def test_a_row_that_is_no_document_is_named_and_the_rest_continues(cli: Line) ->
     assert "is bytes; decode it" in cli.fails("load", "sam", "--sql", "SELECT 'x'::BLOB AS text")
 
 
+@pytest.mark.beside_store("a server has a store")
 @pytest.mark.parametrize(
     ("query", "said"),
     [

@@ -105,6 +105,7 @@ ENTRIES: dict[str, Entry] = {
     "GET /api/v1/sources": Entry(),
     f"PUT {S}/documents/{{document}}": Entry(b"A pin.", media="text/plain"),
     f"GET {S}/documents": Entry(),
+    f"POST {S}/documents": Entry({"documents": [{"document": "pin", "text": "A pin."}], "remove": ["old"]}),
     f"PUT {A}/sources/{{source}}": Entry(),
     f"DELETE {A}/sources/{{source}}": Entry(),
     "POST /api/v1/sql": Entry({"query": "FROM agents"}),

@@ -120,6 +120,32 @@ def test_a_bad_upload_is_refused_and_loads_nothing(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_texts_are_loaded_and_removed_together(tmp_path: Path) -> None:
+    """One request loads documents with what is known of their files, tells those that it cannot load, and removes
+    others.
+    """
+
+    async def main() -> None:
+        async with served(tmp_path) as server:
+            path = "/sources/books/documents"
+            fog = {"document": "fog", "text": "Fog came.", "title": "Fog", "media_type": "text/csv", "bytes": 90,
+                   "origin": "/notes"}  # fmt: skip
+            told = await server.call(
+                "POST", path, {"documents": [fog, {"document": "sun", "text": "Sun."}, {"document": "x", "text": " "}]}
+            )
+            assert (told["new"], told["failed"]) == (["fog", "sun"], [{"document": "x", "reason": "it has no text"}])
+            again = {"documents": [fog, {"document": "new", "text": "It is new."}], "remove": ["sun", "none", "fog"]}
+            told = await server.call("POST", path, again)
+            assert (told["new"], told["unchanged"], told["removed"]) == (["new"], ["fog"], ["sun"])
+            listed = (await server.call("GET", path))["documents"]
+            assert [row["document"] for row in listed] == ["fog", "new"]
+            assert {name: listed[0][name] for name in ("title", "media_type", "bytes", "origin")} == {
+                name: fog[name] for name in ("title", "media_type", "bytes", "origin")
+            }
+
+    asyncio.run(main())
+
+
 def test_blocks_and_sources_of_a_tenant_are_its_own(tmp_path: Path) -> None:
     """Blocks and sources of another tenant are in no list, and are unknown, also to an agent that would attach them."""
 

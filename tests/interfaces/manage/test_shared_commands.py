@@ -1,5 +1,7 @@
 """`everlog shared`: people make, edit, read and attach memory blocks that several agents share."""
 
+import pytest
+
 from tests.support.cli.command_line import Line, says
 
 
@@ -48,11 +50,17 @@ def test_a_block_is_read_as_it_was(cli: Line):
     assert cli.json("shared", "create", "team", "four")["value"] == "four"
 
 
+@pytest.mark.beside_store("a server has a store")
+def test_an_edit_makes_no_store(cli: Line):
+    """An edit of a block in a folder without a store is refused, and the folder is not made."""
+    assert "there is no store" in cli.fails("shared", "set", "team", "x")
+    assert not cli.root.exists()
+
+
 def test_what_cannot_be_is_refused_and_makes_nothing(cli: Line):
     """An unknown block, a text that is too long, an agent of the block's name and contradicting options are refused;
     nothing is made.
     """
-    assert "there is no store" in cli.fails("shared", "set", "team", "x")
     cli.ok("create", "sam")
     assert "no shared block 'team'" in cli.fails("shared", "set", "team", "x")
     assert "no shared block 'team'" in cli.fails("shared", "attach", "sam", "team")
