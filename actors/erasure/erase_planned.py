@@ -1,4 +1,5 @@
-"""Carry out a plan of an erasure: the logs first, then what holds copies: the search index, and what people typed.
+"""Carry out a plan of an erasure: the logs first, then what holds copies: the search index, what people typed, and
+results of jobs of servers.
 
 Used by `AgentSystem.erase` and `everlog erase`. Agents of the plan must not be open in another process. The index is
 brought up to date even if no record is left to erase: an interruption may have come between the logs and the index. The
@@ -12,6 +13,7 @@ from everlog.actors.agent.erase_agent import COMMAND
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.archive.archive_index import catch_up
 from everlog.actors.erasure.erasure_plan import ErasurePlan
+from everlog.actors.erasure.job_results import forget_results
 from everlog.store import FileStore, Progress, SealReport, forget_typed, has_strays, is_agent
 
 
@@ -54,6 +56,7 @@ def erase_planned(system: LocalSystem, plan: ErasurePlan, progress: Progress | N
         swept = _remove_strays(system.store)
         catch_up(system.store, sorted({*plan.streams, *plan.forks, *swept}))
         forget_typed(system.store.root, agents_to_unload(plan))
+        forget_results(system.store.root)
         if plan.everything:
             system.store.aliases.remove_of(plan.agent_id)
     return ErasureReport(

@@ -210,7 +210,10 @@ class MirrorStore(FileStore):
         return self._placed(agent_id)
 
     def _agents(self) -> list[str]:
-        return sorted(row.agent for row in self.rows())
+        found: list[str] = []
+        for page in agent_pages(self.channel, deleted=True):
+            found += [*(row.agent for row in page.agents), *page.unlisted]
+        return sorted(found)
 
     def _all_states(self, maker: str) -> Iterator[States]:
         self.fetch_all()

@@ -87,11 +87,11 @@ def searching(args: Namespace, world: CommandEnvironment) -> "Iterator[AgentSear
 def _searcher_of_server(args: Namespace, world: CommandEnvironment, server: ChosenServer) -> "RemoteSearcher":
     try:
         given = moment_of_option(args.as_of, world)
+        as_of = given.isoformat() if isinstance(given, datetime) else None if given is None else str(given)
+        agent = server.agent(args.name, as_of)
     except BadInput:
         with opened_view(args, world):  # which raises the error with the seqs that there are
             raise
-    as_of = given.isoformat() if isinstance(given, datetime) else None if given is None else str(given)
-    agent = server.agent(args.name, as_of)
     if agent.deleted:
         tell_deleted(args.name)
     return server.searcher(args.name, as_of, str(agent.settings.get("zone", "UTC")))

@@ -54,6 +54,8 @@ class AgentPage(msgspec.Struct, frozen=True, kw_only=True):
     """Cursor of the next page; null: this is the last."""
     damaged: Sequence[str] = ()
     """Errors of logs that could not be read, whose agents are left out; with `check` those of the register, too."""
+    unlisted: Sequence[str] = ()
+    """With `deleted`, if a log could not be read: registered agents that no page lists. On the first page only."""
 
 
 class CreateAgentBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

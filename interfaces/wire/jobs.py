@@ -35,7 +35,7 @@ class JobShape(msgspec.Struct, frozen=True, kw_only=True):
     """Time at which its server said last that it continues."""
     progress: JobProgress
     result: Mapping[str, Any] | None
-    """Result; null until it is done."""
+    """Result; null until it is done. An erasure in the store forgets the results of reruns and verifications."""
     problem: Problem | None
     """Reason for which it failed; null unless it did."""
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from everlog.actors.erasure.job_results import JOBS_FOLDER
 from everlog.events import EverlogError, time_of
 from everlog.events.times import MICROSECONDS, moment
 from everlog.interfaces.http.core.refusals import Refusal
@@ -21,7 +22,6 @@ from everlog.interfaces.wire.jobs import JobKind, JobProgress, JobShape
 from everlog.interfaces.wire.problems import Problem
 from everlog.store import open_private, write_whole
 
-FOLDER = "jobs"
 BEAT_S = 2.0
 """Time between two signs of life."""
 LOST_US = 15 * MICROSECONDS
@@ -59,7 +59,7 @@ class JobFolder:
     """The files of the jobs of one store. Its methods read and write files."""
 
     def __init__(self, root: Path) -> None:
-        self._folder = root / FOLDER
+        self._folder = root / JOBS_FOLDER
 
     def read(self, job: str) -> JobFile | None:
         """Return a job; None if there is none."""

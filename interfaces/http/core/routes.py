@@ -82,11 +82,12 @@ class HttpCall:
     def opened(self, stream: str) -> tuple[LogReader, int]:
         """Return a reader of an agent's log, and the seq of its last record. Blocks: run it in a thread.
 
-        Raises the refusal for an agent that does not exist.
+        Raises the refusal for an agent that does not exist, CorruptLog for one whose records are lost.
         """
         reader = self.service.system.store.reader(stream)
         head = reader.head(stream).seq
         if not head:
+            self.service.system.store.check_not_lost(stream)
             raise not_found(f"agent {self.params['agent']!r}")
         return reader, head
 

@@ -30,7 +30,7 @@ from everlog.interfaces.wire.agents import (
     RenameBody,
     settings_of,
 )
-from everlog.store import check_register
+from everlog.store import check_register, is_agent
 
 LIMIT_MAX = 1000
 
@@ -44,13 +44,13 @@ async def list_all(call: HttpCall) -> AgentPage:
     until = None if when is None else microseconds_of(when, "as_of")
     store, names = call.service.system.store, call.names
 
-    def listed() -> tuple[FleetListing, Mapping[str, str], Sequence[str]]:
+    def listed() -> tuple[FleetListing, Mapping[str, str], Sequence[str], set[str]]:
         scan = store.register_files.scan()
         mine = {stream for stream in scan.routes if names.owns(stream)}
         faults = check_register(store, scan=scan).errors if query.check and not names.tenant else ()
-        return list_agents(store, mine, until=until, deleted=query.deleted), store.aliases.shown(), faults
+        return list_agents(store, mine, until=until, deleted=query.deleted), store.aliases.shown(), faults, mine
 
-    listing, given, faults = await call.service.ports.aside(listed)
+    listing, given, faults, mine = await call.service.ports.aside(listed)
     rows = [row for row in listing.rows if call.shown(row["agent_id"]) > query.cursor]
     page = [
         AgentRow(
@@ -68,7 +68,12 @@ async def list_all(call: HttpCall) -> AgentPage:
         for row in rows[: query.limit]
     ]
     damaged = [] if names.tenant else list(dict.fromkeys([*listing.damaged, *faults]))
-    return AgentPage(agents=page, next=page[-1].agent if len(rows) > query.limit else None, damaged=damaged)
+    unlisted: Sequence[str] = ()
+    if listing.damaged and query.deleted and not query.cursor:
+        listed_names = {row["agent_id"] for row in listing.rows}
+        unlisted = sorted(call.shown(name) for name in mine if is_agent(name) and name not in listed_names)
+    following = page[-1].agent if len(rows) > query.limit else None
+    return AgentPage(agents=page, next=following, damaged=damaged, unlisted=unlisted)
 
 
 async def create(call: HttpCall) -> Any:

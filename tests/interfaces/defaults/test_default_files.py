@@ -26,6 +26,10 @@ class Files:
         (self._cli.root / STORE_FILE).write_text(store)
 
 
+OF_STORE = pytest.mark.beside_store("a client does not read the file of a store")
+OF_USER = "which only the file of the user may have"
+
+
 @pytest.fixture
 def files(cli: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
     return Files(cli, tmp_path, monkeypatch)
@@ -60,6 +64,7 @@ def test_the_first_of_option_variable_store_and_user_counts(
     assert origin(cli, "log") == (None, "built-in")
 
 
+@pytest.mark.beside_store("a server reads the files of defaults of its own machine, when it starts")
 def test_a_new_agent_gets_the_defaults_and_an_existing_one_keeps_its_own(cli: Line, files: Files) -> None:
     """The settings of a file are those of agents that are created; an agent that exists gets no event of them."""
     cli.ok("create", "old")
@@ -77,6 +82,7 @@ def test_a_new_agent_gets_the_defaults_and_an_existing_one_keeps_its_own(cli: Li
     assert "agent_configured" not in [record["type"] for record in after[len(before) :]]
 
 
+@pytest.mark.beside_store("a server reads the files of defaults of its own machine, when it starts")
 def test_a_deleted_name_is_a_new_agent_again(cli: Line, files: Files) -> None:
     """The defaults count when the name is created again."""
     cli.ok("create", "sam")
@@ -102,6 +108,7 @@ def test_the_default_agent_is_the_one_of_chat_and_of_a_text_alone(
     assert cli("send", "How are you?")[0] == 2
 
 
+@pytest.mark.beside_store("a server reads the files of defaults of its own machine, when it starts")
 def test_functions_of_the_users_file_are_loaded(cli: Line, files: Files) -> None:
     """`tools` names files relative to the file of defaults; --tools replaces them."""
     files.user.with_name("mine.py").write_text(
@@ -142,9 +149,9 @@ def test_the_users_file_names_store_and_runtime(
         ('model = "sk-12345678"', "", "the value of model looks like a secret"),
         ('base_url = "https://me:word@host/v1"', "", "the value of base_url looks like a secret"),
         ("model =", "", "is not TOML"),
-        ("", 'tools = ["x.py"]', "which only the file of the user may have"),
-        ("", 'store = "/elsewhere"', "which only the file of the user may have"),
-        ("", 'base_url = "http://127.0.0.1:9/v1"', "which only the file of the user may have"),
+        pytest.param("", 'tools = ["x.py"]', OF_USER, marks=OF_STORE),
+        pytest.param("", 'store = "/elsewhere"', OF_USER, marks=OF_STORE),
+        pytest.param("", 'base_url = "http://127.0.0.1:9/v1"', OF_USER, marks=OF_STORE),
     ],
 )
 def test_a_mistake_in_a_file_is_an_error_of_every_command(

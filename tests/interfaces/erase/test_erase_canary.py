@@ -75,7 +75,8 @@ def test_the_phrase_is_found_nowhere_afterwards(told: Line, tmp_path: Path) -> N
     """No file of the store and no command holds a part of the phrase; all else is whole, and unrelated words stay."""
     before = saying(read_everything(told, tmp_path / "a"))
     assert len(before) > 40, before
-    assert {path.split("/")[0] for path in leftovers(told.root)} == {"log", "archive"}
+    held = {path.split("/")[0] for path in leftovers(told.root)}
+    assert held - {"jobs"} == {"log", "archive"}  # a server keeps the result of the rerun as that of a job
     code, out, err = told(*ERASE)
     assert code == 0, err
     for stream in ("block:team", "source:cats", "kim", "tom", "ann", "gpt"):

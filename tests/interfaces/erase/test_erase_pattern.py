@@ -105,6 +105,7 @@ def test_one_agent_that_is_in_use_does_not_keep_the_others(fleet: Line) -> None:
     assert heard(fleet) == ["fleet-1", "sam"]
 
 
+@pytest.mark.beside_store("Ctrl-C is raised by the store, which the server has")
 def test_an_interrupted_erasure_goes_on_with_the_same_command(fleet: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C says how many agents are done; the same command erases the rest."""
     erase_planned = store_eraser.erase_planned

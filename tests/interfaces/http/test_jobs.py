@@ -126,6 +126,30 @@ def test_a_job_whose_server_died_is_lost(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_an_erasure_forgets_the_results_of_jobs(tmp_path: Path) -> None:
+    """A rerun tells what was said; after an erasure no file of a job holds it, the job is still known as done, and the
+    same request is still a repeat.
+    """
+
+    async def main() -> None:
+        async with served(tmp_path, Script([says("Ahoy, Zebulon"), says("Zebulon, again")])) as server:
+            await server.call("POST", "/agents", {"name": "sam"}, status=201)
+            run = await server.call("POST", "/agents/sam/messages", {"text": "I am Zebulon"}, status=200)
+            body, key = {"fork": "sue", "at": run["first_seq"]}, {"Idempotency-Key": "rerun"}
+            job = await ended(server, await server.call("POST", "/agents/sam/reruns", body, headers=key, status=202))
+            assert "Zebulon" in str(job["result"])
+            erasure = {"match": ["Zebulon"], "derived": True}
+            erased = await ended(server, await server.call("POST", "/agents/sam/erasures", erasure, status=202))
+            assert erased["result"]["erased"] > 0
+            assert [path for path in (tmp_path / "jobs").iterdir() if b"Zebulon" in path.read_bytes()] == []
+            now = await server.call("GET", f"/jobs/{job['job']}", status=200)
+            assert (now["state"], now["result"]) == ("done", None)
+            again = await server.call("POST", "/agents/sam/reruns", body, headers=key, status=202)
+            assert again["job"] == job["job"]
+
+    asyncio.run(main())
+
+
 def test_a_server_that_stops_says_that_its_jobs_are_lost(tmp_path: Path) -> None:
     """A job that runs when its server stops is lost at once, and the next server says so."""
 

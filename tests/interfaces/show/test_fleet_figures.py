@@ -79,6 +79,7 @@ def test_pressure_of_many_takes_a_time_and_no_seq(fleet: Line) -> None:
     assert fleet.json("pressure", "--as-of", "2020-01-01") == []
 
 
+@pytest.mark.beside_store("the queries are counted where a command makes them")
 @pytest.mark.parametrize("command", [["pressure"], ["cost", "--sort", "cost"]])
 def test_a_listing_asks_the_views_once_and_reads_no_log(
     fleet: Line, monkeypatch: pytest.MonkeyPatch, command: list[str]

@@ -95,6 +95,7 @@ def test_limits_of_time_hold_for_messages_and_records(cli: Line, tmp_path: Path)
     assert "each agent has seqs of its own" in cli.fails("report", "--since", "12")
 
 
+@pytest.mark.beside_store("a server asks no endpoint again that has just refused its key")
 def test_failures_are_shown_over_time(cli: Line) -> None:
     """Each bucket counts its failures, on the axis of the messages; without failures there is no chart."""
     cli.ok("create", "bob", "--model", "script")

@@ -108,6 +108,7 @@ def test_events_for_people_fit_the_width(sam: Line):
     assert max(map(len, lines)) <= 100
 
 
+@pytest.mark.beside_store("the log is written by another process, while the server has it open")
 def test_follow_prints_what_comes(sam: Line):
     """`events --follow` prints the log, then new records after each sleep, until Ctrl-C."""
     head = sam.json("memory", "sam")["as_of"]
@@ -189,6 +190,7 @@ def test_unknown_agents(argv, sam: Line):
     assert len(sam.json("agents")) == 1
 
 
+@pytest.mark.beside_store("a server has a store")
 def test_no_store(cli: Line):
     """Reading without a store is an error, and makes no store."""
     assert "no store" in cli.fails("agents")
@@ -266,6 +268,7 @@ def damaged(cli: Line, at: int) -> None:
     path.write_bytes(data)
 
 
+@pytest.mark.beside_store("the server has its own log of warnings")
 def test_a_torn_tail_is_warned_about(sam: Line):
     """Reading commands skip a torn tail with a warning; `log check` exits 1."""
     assert sam.json("log", "check", "sam")["errors"] == []

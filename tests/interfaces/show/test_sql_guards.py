@@ -145,6 +145,7 @@ def test_a_sealed_file_that_was_written_to_makes_the_answer_void(sealed: FileSto
         views.table("SELECT 1")
 
 
+@pytest.mark.beside_store("a client cannot tell a file in the store of its server")
 @pytest.mark.parametrize("asking", [("sql", "SELECT 1", "--format", "csv", "--out"), ("report", "--html")])
 @pytest.mark.parametrize("place", ["store/made", "store/everlog.json", "to_store/made", "to_file", "store/log/../made"])
 def test_no_answer_is_written_into_the_store(
@@ -159,6 +160,7 @@ def test_no_answer_is_written_into_the_store(
     assert (tmp_path / "to_file").is_symlink()
 
 
+@pytest.mark.beside_store("a client cannot tell a file in the store of its server")
 def test_a_link_in_the_store_to_elsewhere_is_refused_too(cli: Line, sealed: FileStore, tmp_path: Path) -> None:
     """The link is refused, because the answer would replace it."""
     (sealed.root / "link").symlink_to(tmp_path / "elsewhere")

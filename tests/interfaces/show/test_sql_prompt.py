@@ -38,6 +38,7 @@ def typed(cli: Line, monkeypatch: pytest.MonkeyPatch) -> Typed:
     return run
 
 
+@pytest.mark.beside_store("lines typed to a server are not kept")
 def test_a_query_ends_with_a_semicolon(typed: Typed, cli: Line) -> None:
     """A query may have several lines; its answer, and the next prompt, follow; the queries are in the history."""
     code, out, _ = typed("SELECT agent_id\r, 40 + 2 AS answer FROM agents;\rSELECT 7; SELECT 8;\r\\q\r")
@@ -81,6 +82,7 @@ def test_the_views_are_described(typed: Typed) -> None:
     assert "there is no such view" in err and "There is no command \\x" in err
 
 
+@pytest.mark.beside_store("the agent is created beside the store, while the prompt is open")
 def test_views_are_opened_again_only_if_a_log_has_changed(cli: Line, typed: Typed, monkeypatch) -> None:
     """Each answer covers what was written before its query, and an unchanged store costs no second opening."""
     openings: list[int] = []

@@ -81,6 +81,7 @@ def test_agents_with_too_many_bytes_are_verified_one_by_one(fleet: Line, monkeyp
     assert fleet.json("verify", "--all") == expected
 
 
+@pytest.mark.beside_store("the record is changed where many agents are read together")
 def test_a_changed_record_is_a_fault_of_its_agent_alone(fleet: Line, monkeypatch: Patch) -> None:
     """A record that differs from what was written breaks the chain of its agent; the others have no fault."""
 
@@ -119,6 +120,7 @@ def test_a_damaged_log_keeps_no_other_agent_from_being_verified(fleet: Line) -> 
     assert all(f"{sealed} is damaged" in faults[name][0] for name in SHARED)
 
 
+@pytest.mark.beside_store("a server verifies each agent in a job of its own")
 def test_more_agents_of_a_shard_cost_no_more_reads_and_queries(fleet: Line, monkeypatch: Patch) -> None:
     """Heads, files and contexts are read once for all agents of a shard, and the engine is asked as often."""
     counts: Counter[str] = Counter()
