@@ -3,7 +3,7 @@
 Part of the public API: made by `open_system`, wrapped by `sync_api`, used by the commands and by users' programs.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from copy import copy
 from datetime import datetime
 from functools import partial
@@ -217,21 +217,18 @@ class AgentSystem:
     async def search(
         self, query: str, page: int = 0, count: int = PAGE_RESULTS, filters: Filters = ANYTHING, *,
         agents: Sequence[str] | None = None, as_of: datetime | None = None,
-        on_unreadable: Callable[[str], None] | None = None,
     ) -> Page:  # fmt: skip
         """Search what all agents have heard, said, stored and concluded, and their documents. Return one page of
         results, most relevant first.
 
         Each hit has its `agent` and its `place`, and its `score` is its relevance, from 0 to 1. `agents`: search only
         these. `as_of`: what was recorded up to this time, with a zone. Agents are searched one after the other; one
-        whose log cannot be read is left out, and `on_unreadable` is called with the error; None: the system notes it.
-        Other parameters and errors are those of `AgentRef.search`.
+        whose log cannot be read is `unread` in the page. Other parameters and errors are those of `AgentRef.search`.
         """
         until = None if as_of is None else microseconds_of(as_of, "as_of")
         names = None if agents is None else [self._stream(name) for name in agents]
         wanted = FleetQuery(query, page, count, filters, until)
-        note = on_unreadable or self._ports.note
-        return await search_fleet(self._reading, self.store, names, wanted, note, self._ports.aside)
+        return await search_fleet(self._reading, self.store, names, wanted, self._ports)
 
     def _new_id(self) -> str:
         return self._ports.ids.new(self._ports.clock.now())

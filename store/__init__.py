@@ -54,7 +54,7 @@ from everlog.store.check.check_partition import CheckReport, check
 from everlog.store.check.check_register import RegisterReport, check_presence, check_register
 from everlog.store.check.check_streams import check_forks, check_moves
 from everlog.store.check.partition_stats import PartitionStats, stats
-from everlog.store.check.snapshot import PartitionPosition, SkippedPartition, Snapshot, snapshot
+from everlog.store.check.snapshot import FleetPosition, PartitionPosition, SkippedPartition, Snapshot, snapshot
 from everlog.store.log.file_log import FileLog
 from everlog.store.log.partition_reader import PartitionReader, TornTail
 from everlog.store.log.partition_recovery import has_strays
@@ -94,6 +94,7 @@ __all__ = [
     "FileLog",
     "FileStamp",
     "FileStore",
+    "FleetPosition",
     "Head",
     "Log",
     "LogReader",

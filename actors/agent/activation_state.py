@@ -34,7 +34,9 @@ class ActivationState(msgspec.Struct, frozen=True):
     turn: int
     """Number of the last turn that was opened."""
     timed: bool
-    """True if this incarnation had a timer or a call that waited for an approval, even if it is gone by now."""
+    """True if this incarnation had a timer or a call that waited for an approval, even if it is gone by now. A state
+    leaves out those that are gone, so after one it may be False for them.
+    """
     mailed: bool
     """True if a message was sent to another agent, or received from one, even if it is over by now."""
     open_turns: Sequence[int]

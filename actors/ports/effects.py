@@ -230,6 +230,8 @@ class Page(msgspec.Struct, frozen=True):
     """True if a reranker put the best results in order."""
     reranker_down: bool = False
     """True if a reranker should have done so and gave no usable answer: the results are in the order without it."""
+    unread: Sequence[str] = ()
+    """Errors of agents that a search in many could not read."""
 
 
 class Filters(msgspec.Struct, frozen=True):

@@ -4,8 +4,9 @@ Neither writes.
 Used by `everlog verify`, which imports both kinds from here, and by tests.
 """
 
-from collections.abc import Sequence
 from itertools import groupby
+
+import msgspec
 
 from everlog.actors.agent.activation_state import activation_state_of
 from everlog.actors.agent.local_system import AgentView
@@ -55,21 +56,24 @@ def _state_faults(view: AgentView, fresh: Projections) -> list[str]:
     return [
         f"{name}: the newest state and what came after it do not give what all records give"
         for name in sorted(OF_A_STATE)
-        if _comparable_rows(name, view.projections.rows(name, view.agent_id))
-        != _comparable_rows(name, fresh.rows(name, view.agent_id))
+        if _comparable_rows(name, view.projections, view.agent_id) != _comparable_rows(name, fresh, view.agent_id)
     ]
 
 
 _COUNTS = ("recall", "archival")
 
 
-def _comparable_rows(name: str, rows: Sequence[Row]) -> object:
+def _comparable_rows(name: str, engine: Projections, agent_id: str) -> object:
     """Return rows in a form that is equal for equal content. Of `waking` and `context_window` the result that the agent
     uses is compared: a state has fewer rows of `waking`, and other records may carry the counts in `context_window`.
     Without a configuration there is no such result, and the rows are compared without their counts.
+
+    A state need not know of timers that are over; an agent has to look for those that are not.
     """
+    rows = engine.rows(name, agent_id)
     if name == "waking":
-        return activation_state_of(rows)
+        woken = activation_state_of(rows)
+        return msgspec.structs.replace(woken, timed=woken.timed and bool(engine.rows("timers", agent_id)))
     if name == "context_window" and is_configured(rows):
         return context_of("", 0, rows)
     return sorted(repr({column: value for column, value in row.items() if column not in _COUNTS}) for row in rows)

@@ -14,6 +14,7 @@ from everlog.actors.agent.agent_view import AgentView
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.memory.joint_search import merged, page_of, places_of
 from everlog.actors.ports.effects import Filters, Hit, Page, ThreadRunner
+from everlog.actors.ports.ports import Ports
 from everlog.actors.reports.fleet_listing import list_agents
 from everlog.events import EverlogError, FunctionError
 from everlog.events.times import moment
@@ -53,26 +54,24 @@ def searched_agents(store: FileStore, until: int | None = None) -> tuple[Sequenc
 
 
 async def search_fleet(
-    system: LocalSystem,
-    store: FileStore,
-    names: Sequence[str] | None,
-    wanted: FleetQuery,
-    note: Callable[[str], None],
-    aside: ThreadRunner,
+    system: LocalSystem, store: FileStore, names: Sequence[str] | None, wanted: FleetQuery, ports: Ports
 ) -> Page:
-    """Search the agents of these names, or all (None), as `search_agents` does. `note` is called for each log that
-    cannot be read.
+    """Search the agents of these names, or all (None), as `search_agents` does. Logs that cannot be read are noted, and
+    the page has their errors.
 
     Raises UnknownAgent.
     """
     for name in names or ():
-        await aside(system.check_exists, name)
+        await ports.aside(system.check_exists, name)
+    unread: list[str] = []
     if names is None:
-        names, damaged = await aside(searched_agents, store, wanted.until)
-        for error in damaged:
-            note(error)
-    reports = SearchReports(lambda name, error: note(f"{name!r} was not searched: {error}"))
-    return await search_agents(system, names, wanted, reports, aside)
+        names, damaged = await ports.aside(searched_agents, store, wanted.until)
+        unread += damaged
+    reports = SearchReports(lambda name, error: unread.append(f"{name!r} was not searched: {error}"))
+    found = await search_agents(system, names, wanted, reports, ports.aside)
+    for error in unread:
+        ports.note(error)
+    return msgspec.structs.replace(found, unread=unread)
 
 
 async def search_agents(

@@ -12,9 +12,9 @@ import pyarrow as pa
 from everlog.events import BadInput, ClusterError, StoreError
 from everlog.interfaces.client.server_address import WireRequest, path_of
 from everlog.interfaces.client.server_channel import BlockingChannel
-from everlog.interfaces.wire.sql import POSITION_KEY, FleetPosition
+from everlog.interfaces.wire.sql import POSITION_KEY
 from everlog.interfaces.wire.transfer import RestoredShape
-from everlog.store import ExportedStream, ExportHeader, RestoredStream, RestoreReport, open_private
+from everlog.store import ExportedStream, ExportHeader, FleetPosition, RestoredStream, RestoreReport, open_private
 from everlog.store.backup.export_file import ExportReader
 
 EXPORT = "application/vnd.everlog.export"

@@ -1,6 +1,6 @@
 """Search agents of a server: by words and by meaning, where the index is."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -32,19 +32,13 @@ async def search_agents(
     count: int,
     filters: Filters,
     as_of: datetime | None,
-    note: Callable[[str], None],
 ) -> Page:
-    """Search many agents; None: all. `note` is called with the errors of those that could not be searched. Raises
-    BadInput for unusable filters.
-    """
+    """Search many agents; None: all. Raises BadInput for unusable filters."""
     params = _params(query, page, count, filters, filters.places)
     params += [("agent", name) for name in agents or ()]
     if as_of is not None:
         params.append(("as_of", as_of.isoformat()))
-    found = await channel.call(WireRequest("GET", "/search", query=params), HitPage)
-    for fault in found.damaged:
-        note(fault)
-    return _page(found)
+    return _page(await channel.call(WireRequest("GET", "/search", query=params), HitPage))
 
 
 class RemoteSearcher:
@@ -88,7 +82,7 @@ def _params(query: str, page: int, count: int, filters: Filters, places: Sequenc
 def _page(found: HitPage) -> Page:
     return Page(
         found.total, found.page - 1, found.pages, [_hit(shape) for shape in found.results], found.by_meaning,
-        found.archive_down, found.reranked, found.reranker_down,
+        found.archive_down, found.reranked, found.reranker_down, found.unread,
     )  # fmt: skip
 
 

@@ -241,11 +241,9 @@ class RemoteSystem(AgentSystem):
     async def search(
         self, query: str, page: int = 0, count: int = PAGE_RESULTS, filters: Filters = ANYTHING, *,
         agents: Sequence[str] | None = None, as_of: datetime | None = None,
-        on_unreadable: Callable[[str], None] | None = None,
     ) -> Page:  # fmt: skip
         """Search what all agents have heard, said, stored and concluded; see `AgentSystem.search`."""
-        note = on_unreadable or self._ports.note
-        return await search_agents(self.runtime.channel, agents, query, page, count, filters, as_of, note)
+        return await search_agents(self.runtime.channel, agents, query, page, count, filters, as_of)
 
     async def agents(self) -> list[str]:
         """Return the names of all agents that have a log, sorted."""

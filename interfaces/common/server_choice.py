@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from everlog.interfaces.client.remote_system import RemoteSystem
     from everlog.interfaces.client.server_channel import BlockingChannel
     from everlog.interfaces.wire.agents import AgentShape
-    from everlog.interfaces.wire.sql import FleetPosition
-    from everlog.store import ExportHeader, RestoreReport
+    from everlog.store import ExportHeader, FleetPosition, RestoreReport
 
 ShapeT = TypeVar("ShapeT")
 SERVER_VARIABLE, KEY_VARIABLE, KEY_FILE_VARIABLE = "EVERLOG_SERVER", "EVERLOG_KEY", "EVERLOG_KEY_FILE"

@@ -17,7 +17,7 @@ from everlog.interfaces.common import time_text
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output.json_shapes import JsonObject, line
-from everlog.interfaces.wire.sql import POSITION_KEY, FleetPosition
+from everlog.store import FleetPosition
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -37,10 +37,11 @@ RecordBatches = Iterable[pa.RecordBatch]
 def head(schema: pa.Schema, position: FleetPosition) -> JsonObject:
     """Return the result for programs, without its rows."""
     columns = [{"name": field.name, "type": str(field.type)} for field in schema]
-    return {**_position_shape(position), "columns": columns}
+    return {**position_shape(position), "columns": columns}
 
 
-def _position_shape(position: FleetPosition) -> JsonObject:
+def position_shape(position: FleetPosition) -> JsonObject:
+    """Return the position of a result for programs."""
     return {
         "as_of": time_text.iso(time_text.since_epoch(position.as_of)),
         "records": position.records,
@@ -185,14 +186,6 @@ def write(form: str, schema: pa.Schema, batches: RecordBatches, out: IO[bytes]) 
         _write(form, schema, batches, out)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError, TypeError) as error:
         raise _unwritable_value(error) from error
-
-
-def write_arrow_stream(schema: pa.Schema, position: FleetPosition, batches: RecordBatches, out: IO[bytes]) -> None:
-    """Write the result as a stream of Arrow IPC, with its position in the metadata of the schema.
-    Raises BadInput.
-    """
-    told = schema.with_metadata({POSITION_KEY: line(_position_shape(position))})
-    write("arrow_stream", told, (batch.replace_schema_metadata(told.metadata) for batch in batches), out)
 
 
 def _write(form: str, schema: pa.Schema, batches: RecordBatches, out: IO[bytes]) -> None:

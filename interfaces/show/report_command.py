@@ -24,13 +24,15 @@ from everlog.interfaces.show.sql_answer import (
     print_position,
     tell_left_out,
 )
-from everlog.interfaces.wire.sql import FleetPosition, ReportShape, position_of_all
+from everlog.store import FleetPosition
 
 
 def report(args: Namespace, world: CommandEnvironment) -> int:
     """Run `everlog report` and return its exit code."""
     scope, server = _scope(args, world), server_of(args)
     if server is not None:
+        from everlog.interfaces.wire.sql import ReportShape
+
         check_memory_of_server(args)
         until = time_of_option(args, world)
         answer = server.answer(
@@ -44,7 +46,7 @@ def report(args: Namespace, world: CommandEnvironment) -> int:
     currency = all_prices(limits_from(os.environ)).currency
     at = world.clock.now()
     with open_views(args, world) as (views, position):
-        _show(args, scope, figures(views, currency, scope, args.by), position_of_all(position, at))
+        _show(args, scope, figures(views, currency, scope, args.by), position.covered(at))
     return int(bool(position.left_out))
 
 

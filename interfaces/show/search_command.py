@@ -91,9 +91,8 @@ def _search_many(args: Namespace, world: CommandEnvironment, filters: Filters) -
         args.fail("--queries searches one agent: give its NAME")
     until, server = time_of_option(args, world), server_of(args)
     if server is not None and not args.words:
-        faults: list[str] = []
-        found = asyncio.run(_find_there(args, world, server, filters, until, faults.append))
-        return _show_many(args, world, found, faults)
+        found = asyncio.run(_find_there(args, world, server, filters, until))
+        return _show_many(args, world, found, found.unread)
     store = store_of(args, world)
     names, damaged = searched_agents(store, until)
     faults = [*damaged, *(() if server is None else server.listing(until=until).damaged)]
@@ -122,16 +121,9 @@ def _search_many(args: Namespace, world: CommandEnvironment, filters: Filters) -
 
 
 async def _find_there(
-    args: Namespace,
-    world: CommandEnvironment,
-    server: ChosenServer,
-    filters: Filters,
-    until: int | None,
-    note: Callable[[str], None],
+    args: Namespace, world: CommandEnvironment, server: ChosenServer, filters: Filters, until: int | None
 ) -> Page:
-    """Return a page of results that a server finds in all agents, or in those that the pattern matches. `note` is
-    called with the errors of those that cannot be searched.
-    """
+    """Return a page of results that a server finds in all agents, or in those that the pattern matches."""
     names = None
     if not args.all:
         names = select(args, [args.name], [row["agent_id"] for row in server.listing(until=until).rows])
@@ -142,9 +134,7 @@ async def _find_there(
         )
     as_of = None if until is None else moment(until)
     async with agents_of(args, world) as system:
-        return await system.search(
-            args.query, args.page - 1, PAGE_RESULTS, filters, agents=names, as_of=as_of, on_unreadable=note
-        )
+        return await system.search(args.query, args.page - 1, PAGE_RESULTS, filters, agents=names, as_of=as_of)
 
 
 def _show_many(args: Namespace, world: CommandEnvironment, found: Page, faults: Sequence[str]) -> int:

@@ -28,10 +28,9 @@ from everlog.interfaces.common.process_limits import cleaning_up_on_exit
 from everlog.interfaces.common.server_choice import ChosenServer
 from everlog.interfaces.output import sql_output
 from everlog.interfaces.show.sql_text import with_parameters
-from everlog.interfaces.wire.sql import FleetPosition
 from everlog.projections.fleet_views import FleetViews, QueryLimits
 from everlog.projections.projection_constants import FLEET_MEMORY_MB
-from everlog.store import SkippedPartition, Snapshot, open_private
+from everlog.store import FleetPosition, SkippedPartition, Snapshot, open_private
 
 ROWS = 50
 """Rows of a table without --rows."""

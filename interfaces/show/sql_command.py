@@ -23,8 +23,7 @@ from everlog.interfaces.show.sql_answer import (
     write_answer,
 )
 from everlog.interfaces.show.sql_text import parameters_of, queries_of
-from everlog.interfaces.wire.sql import FleetPosition, position_of_all
-from everlog.store import check_presence
+from everlog.store import FleetPosition, check_presence
 
 BINARY = ("parquet", "arrow")
 
@@ -44,7 +43,7 @@ def sql(args: Namespace, world: CommandEnvironment) -> int:
     if server is not None:
         return _sql_of_server(args, world, server, form, queries)
     with open_views(args, world) as (views, snapshot):
-        position = position_of_all(snapshot, at, check_presence(store_of(args, world)))
+        position = snapshot.covered(at, check_presence(store_of(args, world)))
         for number, query in enumerate(queries):
             if number and form == "table":
                 print()

@@ -27,7 +27,6 @@ from everlog.interfaces.show.sql_answer import (
 )
 from everlog.interfaces.show.sql_completion import COMMANDS, suggestions
 from everlog.interfaces.show.sql_text import is_ended, queries_of
-from everlog.interfaces.wire.sql import position_of_all
 from everlog.projections.fleet_views import FleetViews
 from everlog.store import Snapshot, snapshot, typed_path
 
@@ -146,7 +145,7 @@ class SqlPrompt:
 
     def _answer_query(self, views: FleetViews, position: Snapshot, query: str) -> bool:
         """Answer one query. Return False if it failed."""
-        told = position_of_all(position, self._world.clock.now())
+        told = position.covered(self._world.clock.now())
         try:
             write_answer(self._args, self._form, views, told, query)
             position.check_unchanged()

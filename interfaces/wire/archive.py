@@ -117,8 +117,8 @@ class HitPage(msgspec.Struct, frozen=True, kw_only=True):
     reranker_down: bool
     """True if a reranker should have done so and gave no usable answer."""
     results: Sequence[HitShape]
-    damaged: Sequence[str] = ()
-    """Errors of agents of a search in many that could not be searched. A tenant is told nothing of logs."""
+    unread: Sequence[str] = ()
+    """Errors of agents that a search in many could not read. A tenant is told nothing of logs."""
 
 
 class InsertText(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

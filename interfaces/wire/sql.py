@@ -1,13 +1,11 @@
 """Queries over all agents, and figures of the fleet, as they go over HTTP."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from everlog.events.times import moment
-from everlog.store import PartitionPosition, SkippedPartition, Snapshot
+from everlog.store import FleetPosition
 
 POSITION_KEY = b"everlog"
 """Key in the metadata of the schema of an answer in Arrow: the `FleetPosition`, as JSON."""
@@ -34,30 +32,6 @@ class SqlColumn(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     type: str
-
-
-class FleetPosition(msgspec.Struct, frozen=True, kw_only=True):
-    """Position of the logs that an answer covers."""
-
-    as_of: datetime
-    records: int
-    """Records of the logs, of a tenant's agents for a tenant."""
-    partitions: Sequence[PartitionPosition] = ()
-    """Each log; none for a tenant, whose agents share logs with others."""
-    left_out: Sequence[SkippedPartition] = ()
-    """Damaged logs of which nothing was read."""
-    missing: Sequence[str] = ()
-    """Errors of logs, and of files of the register of agents, that are missing: the answer lacks their records."""
-
-
-def position_of_all(position: Snapshot, at: int, missing: Sequence[str] = ()) -> FleetPosition:
-    """Return the position of an answer about all agents. `at`: time of the question, microseconds UTC. `missing`: see
-    `check_presence`.
-    """
-    return FleetPosition(
-        as_of=moment(at), records=position.records, partitions=position.parts, left_out=position.left_out,
-        missing=missing,
-    )  # fmt: skip
 
 
 class SqlAnswer(FleetPosition, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ Used by `actors/reports/fleet_sql.py` and `everlog sql`.
 import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -17,6 +18,7 @@ import msgspec
 import pyarrow as pa
 
 from everlog.events import AgentMoved, CorruptLog, StoreError
+from everlog.events.times import moment
 from everlog.store.base.arrow_schema import SCHEMA, records_of
 from everlog.store.base.disk import RealDisk, storage, storage_error
 from everlog.store.base.move_records import FROM, move_in
@@ -50,6 +52,21 @@ class SkippedPartition(msgspec.Struct, frozen=True):
 
     partition: str
     reason: str
+
+
+class FleetPosition(msgspec.Struct, frozen=True, kw_only=True):
+    """Position of the logs that an answer about all agents covers."""
+
+    as_of: datetime
+    """Time of the question."""
+    records: int
+    """Records of the logs; for a tenant of a server, those of its agents."""
+    partitions: Sequence[PartitionPosition] = ()
+    """Each log; none for a tenant, whose agents share logs with others."""
+    left_out: Sequence[SkippedPartition] = ()
+    """Damaged logs of which nothing was read."""
+    missing: Sequence[str] = ()
+    """Errors of logs, and of files of the register of agents, that are missing: the answer lacks their records."""
 
 
 class _OpenSealedFile(NamedTuple):
@@ -105,6 +122,14 @@ class Snapshot:
     def records(self) -> int:
         """Number of records in all partitions."""
         return sum(part.records for part in self.parts)
+
+    def covered(self, at: int, missing: Sequence[str] = ()) -> FleetPosition:
+        """Return the position for the answer. `at`: time of the question, microseconds UTC. `missing`: see
+        `check_presence`.
+        """
+        return FleetPosition(
+            as_of=moment(at), records=self.records, partitions=self.parts, left_out=self.left_out, missing=missing
+        )
 
     def heads(self) -> dict[str, int]:
         """Return the last seq of each stream in all partitions, by the manifests and the frames."""

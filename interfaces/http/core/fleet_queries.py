@@ -18,9 +18,8 @@ from everlog.events.times import microseconds_of, moment
 from everlog.interfaces.http.core.moments import time_of_parameter
 from everlog.interfaces.http.core.refusals import Refusal
 from everlog.interfaces.http.core.routes import HttpCall
-from everlog.interfaces.wire.sql import FleetPosition, position_of_all
 from everlog.projections.fleet_views import FleetViews, QueryLimits
-from everlog.store import Snapshot, check_presence
+from everlog.store import FleetPosition, Snapshot, check_presence
 
 T = TypeVar("T")
 SCRATCH_MB = 4096
@@ -61,7 +60,7 @@ def position_of(call: HttpCall, views: FleetViews, position: Snapshot, at: int) 
     if call.names.tenant:
         count = views.table("SELECT count(*) AS n FROM records").column("n")[0].as_py()
         return FleetPosition(as_of=moment(at), records=int(count))
-    return position_of_all(position, at, check_presence(call.service.system.store))
+    return position.covered(at, check_presence(call.service.system.store))
 
 
 async def _first_of(task: "asyncio.Future[Any]", request: Request) -> None:

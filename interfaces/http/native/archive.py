@@ -99,14 +99,10 @@ async def search_agents(call: HttpCall) -> HitPage:
         until = None if when is None else microseconds_of(when, "as_of")
         living, _ = await call.service.ports.aside(searched_agents, system.store, until)
         wanted = [stream for stream in living if names.owns(stream)]
-    damaged: list[str] = []
     found = await system.search(
-        query.query, query.page - 1, query.count, _filters(call, query), agents=wanted, as_of=when,
-        on_unreadable=damaged.append,
-    )  # fmt: skip
-    for fault in damaged:
-        call.service.ports.note(fault)
-    return msgspec.structs.replace(_page(call, found), damaged=() if names.tenant else damaged)
+        query.query, query.page - 1, query.count, _filters(call, query), agents=wanted, as_of=when
+    )
+    return _page(call, found)
 
 
 def _search_of(view: AgentState, query: SearchQuery) -> Any:
@@ -132,7 +128,7 @@ def _page(call: HttpCall, found: Page, stream: str = "") -> HitPage:
     return HitPage(
         total=found.total, page=found.page + 1, pages=found.pages, by_meaning=found.by_meaning,
         archive_down=found.archive_down, reranked=found.reranked, reranker_down=found.reranker_down,
-        results=[_hit(call, hit, stream) for hit in found.results],
+        results=[_hit(call, hit, stream) for hit in found.results], unread=() if call.names.tenant else found.unread,
     )  # fmt: skip
 
 

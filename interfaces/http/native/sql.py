@@ -2,6 +2,7 @@
 
 from typing import IO, Any, cast
 
+import msgspec
 from starlette.responses import Response
 
 from everlog.events import BadInput
@@ -10,7 +11,7 @@ from everlog.interfaces.http.core.fleet_queries import QueryRun, over_fleet, pos
 from everlog.interfaces.http.core.routes import JSON, HttpCall
 from everlog.interfaces.output import sql_output
 from everlog.interfaces.show.sql_text import with_parameters
-from everlog.interfaces.wire.sql import SqlBody
+from everlog.interfaces.wire.sql import POSITION_KEY, SqlBody
 from everlog.projections.fleet_views import FleetViews
 from everlog.store import Snapshot
 
@@ -36,7 +37,9 @@ async def run_sql(call: HttpCall) -> Response:
             if body.format == "json":
                 sql_output.write_json(sql_output.head(schema, told), batches, out)
             elif body.format == "arrow":
-                sql_output.write_arrow_stream(schema, told, batches, out)
+                shown = schema.with_metadata({POSITION_KEY: msgspec.json.encode(sql_output.position_shape(told))})
+                marked = (batch.replace_schema_metadata(shown.metadata) for batch in batches)
+                sql_output.write("arrow_stream", shown, marked, out)
             else:
                 sql_output.write(body.format, schema, batches, out)
         return True

@@ -158,3 +158,21 @@ def test_a_question_is_shown_and_answered(cli: Line, tmp_path: Path) -> None:
     assert "shipped tea to Oslo, with s" in said
     assert cli.ok("approvals") == "No call waits for an approval.\n"
     assert cli.ok("verify", "sam", "--tools", str(file))
+
+
+def test_a_restored_agent_has_no_fault_for_what_is_over(cli: Line, tmp_path: Path) -> None:
+    """A restore makes a state without the calls that were decided and the timers that were cancelled. A rebuild finds
+    no difference, also while others wait.
+    """
+    seq = asked(cli)
+    cli.ok("approve", "sam", str(seq))
+    cli.ok("timer", "sam", "Drink water", "--after", "10m", "--timer", "soon")
+    cli.ok("timer", "sam", "--cancel", "soon")
+    for number, more in enumerate(([], ["timer", "sam", "Drink water", "--every", "1d"])):
+        if more:
+            cli.ok(*more)
+        cli.ok("export", "sam", str(tmp_path / f"{number}.everlog"))
+        other = Line(tmp_path / f"other{number}", cli._capsys)
+        other.ok("restore", str(tmp_path / f"{number}.everlog"))
+        assert "no difference" in other.ok("rebuild", "sam")
+        assert len(other.json("timers", "sam")) == number
