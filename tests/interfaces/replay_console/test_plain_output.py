@@ -127,6 +127,7 @@ def test_an_agent_that_is_not_there(sam: Line) -> None:
     assert "sam" in sam.fails("replay", "sma")
 
 
+@pytest.mark.beside_store("the log is written by another process, while the server has it open")
 def test_following_shows_new_records(sam: Line) -> None:
     """`--follow` prints the story, then new records after each look, until Ctrl-C."""
     head = sam.json("memory", "sam")["as_of"]
