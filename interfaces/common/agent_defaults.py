@@ -4,6 +4,7 @@ Used by `bootstrap`. An agent that exists keeps the settings of its log: a defau
 """
 
 from argparse import Namespace
+from collections.abc import Mapping
 
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.ports.ports import Ports
@@ -16,12 +17,25 @@ from everlog.interfaces.defaults.default_files import DefaultValues
 from everlog.interfaces.defaults.default_keys import KEYS
 from everlog.store import CONFIGURATION, name_of
 
+OF_A_SERVER = ("model", "zone", "preset")
+"""Defaults of new agents that a server gives to those that are created through it."""
+
 
 def placement_of(args: Namespace) -> Placement:
     """Return the placement of agents that a command creates: --placement, else that of the files of defaults."""
     defaults: DefaultValues | None = getattr(args, "defaults", None)
     named = getattr(args, "placement", None) or (defaults.of("placement") if defaults is not None else None)
     return "shared" if named == "shared" else "dedicated"
+
+
+def settings_of_new_agents(args: Namespace) -> Mapping[str, str]:
+    """Return the settings of new agents that the files of defaults have, for a server: those whose value is the same
+    for every agent. A persona and a text about the user can be files, with the agent's name in them.
+    """
+    defaults: DefaultValues | None = getattr(args, "defaults", None)
+    if defaults is None:
+        return {}
+    return {name: value for name in OF_A_SERVER if (value := defaults.of(name)) is not None}
 
 
 def fill_in_defaults(args: Namespace, world: CommandEnvironment) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from everlog.actors.ports.real_clock import chance, secret
 from everlog.events import UsageError
+from everlog.interfaces.common.agent_defaults import settings_of_new_agents
 from everlog.interfaces.common.bootstrap import agents_of, ports_of
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment
@@ -50,6 +51,7 @@ def serve(args: Namespace, world: CommandEnvironment, *, announce: Callable[[str
         origins=tuple(args.origin),
         keys_required=is_public,
         webhook_hosts=tuple(args.webhook_host),
+        new_agents=settings_of_new_agents(args),
         limits=HttpLimits(requests_per_s=args.rate),
     )
 

@@ -63,7 +63,9 @@ class CreateAgentBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     name: str
     settings: dict[str, Any] = {}
-    """Settings, by name; those that are left out have their defaults."""
+    """Settings, by name; those that are left out have their defaults: model, zone and preset those of the files of
+    defaults that the server has read.
+    """
     placement: PlacementName | None = None
     """`shared`: in a log with other agents, for fleets; `dedicated`: in a log of its own. null: as the server says."""
 

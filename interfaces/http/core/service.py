@@ -5,7 +5,7 @@ everything that lasts is in the logs and in the files of the store.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -67,6 +67,8 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     """True: a request without a key is refused, also if the store has no keys."""
     webhook_hosts: Sequence[str] = ()
     """Hosts, as HOST or HOST:PORT, that webhooks may be sent to at any address; others only at public ones."""
+    new_agents: Mapping[str, str] = {}
+    """Settings of new agents that a request does not give, by name: those of the files of defaults."""
     limits: HttpLimits = HttpLimits()
 
 

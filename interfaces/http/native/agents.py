@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from everlog.actors.agent.agent_setup import InitialBlock, Settings
+from everlog.actors.agent.fork_agent import is_deleted
 from everlog.actors.models.model_types import is_gguf
 from everlog.actors.prompt import presets
 from everlog.actors.reports.fleet_listing import FleetListing, list_agents
@@ -85,6 +86,9 @@ async def create(call: HttpCall) -> Any:
         persona = InitialBlock("persona", presets.persona(settings.persona, body.name))
         settings = msgspec.structs.replace(settings, blocks=(*settings.blocks, persona))
     stream = call.service.system.store.stream_of(call.names.inner(body.name))
+    defaults = {name: text for name, text in call.service.options.new_agents.items() if name not in body.settings}
+    if defaults and await call.service.ports.aside(is_deleted, call.service.system.store, stream) is not False:
+        settings = msgspec.structs.replace(settings, **defaults)
     agent = await call.service.system.agent(
         stream, settings, placement=body.placement, by=call.caller.key_id, command="everlog serve"
     )

@@ -1,15 +1,20 @@
 """Files of defaults: which value counts, what is refused, and what a default may never do."""
 
+import asyncio
 import io
 import json
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
+from everlog.interfaces.common.agent_defaults import settings_of_new_agents
 from everlog.interfaces.defaults.default_files import STORE_FILE, read_defaults, user_file
 from everlog.interfaces.defaults.default_keys import KEYS
+from everlog.interfaces.http.core.service import HttpOptions
 from everlog.store import FileStore
 from tests.support.cli.command_line import Line
+from tests.support.http.served_store import Served, served
 
 
 class Files:
@@ -202,3 +207,32 @@ def test_config_shows_every_key_and_both_files(cli: Line, files: Files) -> None:
     assert [line.split()[0] for line in out.splitlines()[: len(KEYS)]] == [key.name for key in KEYS]
     assert f"not there: {cli.root / STORE_FILE}" in out
     assert f"read: {files.user}" in out
+
+
+def test_a_server_gives_its_defaults_to_new_agents(tmp_path: Path) -> None:
+    """Zone, model and preset of the files are those of an agent that is created over HTTP without them, also of a name
+    that was deleted; an agent that exists keeps its own.
+    """
+    (tmp_path / "config.toml").write_text('zone = "Europe/Oslo"\npreset = "docs"\npersona = "sam"\n')
+    defaults = read_defaults(str(tmp_path / "store"), {"EVERLOG_CONFIG": str(tmp_path / "config.toml")})
+    found = settings_of_new_agents(Namespace(defaults=defaults))
+    assert found == {"zone": "Europe/Oslo", "preset": "docs"}
+
+    async def main() -> None:
+        async def zone_and_preset(server: Served, name: str) -> tuple[str, str]:
+            settings = (await server.call("GET", f"/agents/{name}", status=200))["settings"]
+            return settings["zone"], settings["preset"]
+
+        async with served(tmp_path / "store", options=HttpOptions(new_agents=found)) as server:
+            await server.call("POST", "/agents", {"name": "sam"}, status=201)
+            await server.call("POST", "/agents", {"name": "own", "settings": {"zone": "Asia/Tokyo"}}, status=201)
+            assert await zone_and_preset(server, "sam") == ("Europe/Oslo", "docs")
+            assert await zone_and_preset(server, "own") == ("Asia/Tokyo", "docs")
+        async with served(tmp_path / "store", options=HttpOptions(new_agents={"zone": "Asia/Tokyo"})) as server:
+            await server.call("POST", "/agents", {"name": "sam"}, status=200)
+            assert await zone_and_preset(server, "sam") == ("Europe/Oslo", "docs")
+            await server.call("DELETE", "/agents/sam", status=200)
+            await server.call("POST", "/agents", {"name": "sam"}, status=201)
+            assert (await zone_and_preset(server, "sam"))[0] == "Asia/Tokyo"
+
+    asyncio.run(main())
