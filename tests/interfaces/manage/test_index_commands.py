@@ -50,6 +50,7 @@ def test_the_index_is_compared_with_the_logs_and_rebuilt_from_them(cli: Line) ->
     assert [hit["text"] for hit in cli.json("archive", "search", "sam", MEANT)["results"]] == [MEMORY]
 
 
+@pytest.mark.beside_store("the server has its own log of warnings")
 def test_foreign_rows_are_refused_and_a_rebuild_is_the_cure(cli: Line) -> None:
     """A search reports the foreign rows and searches by words instead; no memory is lost."""
     lancedb = pytest.importorskip("lancedb")
@@ -86,6 +87,7 @@ def letters(_headers: dict[str, str], body: bytes) -> tuple[int, str]:
     return 200, json.dumps({"data": [{"index": index, "embedding": row} for index, row in enumerate(rows)]})
 
 
+@pytest.mark.beside_store("the server has its own log of warnings")
 def test_another_embedder_takes_over_with_a_rebuild_and_is_kept_to(cli: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     """The address of the endpoint is stored with its vectors; the key is not. Without the endpoint, search by words
     still works.
