@@ -52,7 +52,7 @@ def server_answer(
     until = time_of_option(args, world)
     rows, position = server.query(
         query, agent=args.agent or "", params=dict(args.params), skip_damaged=args.skip_damaged,
-        as_of=None if until is None else time_text.iso(until),
+        check=True, as_of=None if until is None else time_text.iso(until),
     )  # fmt: skip
     _write(args, form, rows.schema, rows.to_batches(), position)
     return position

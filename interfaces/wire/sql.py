@@ -25,6 +25,8 @@ class SqlBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Texts in place of each `$name` of the query."""
     skip_damaged: bool = False
     """True: leave damaged logs out of the answer, and say which. For the operator only."""
+    check: bool = False
+    """True: read the register of agents, and say what is missing. A tenant is told nothing of it."""
 
 
 class SqlColumn(msgspec.Struct, frozen=True, kw_only=True):

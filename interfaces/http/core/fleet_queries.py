@@ -55,12 +55,16 @@ class QueryRun:
                 stop()
 
 
-def position_of(call: HttpCall, views: FleetViews, position: Snapshot, at: int) -> FleetPosition:
-    """Return the position that the caller is told. A tenant is told nothing of logs, which others share."""
+def position_of(
+    call: HttpCall, views: FleetViews, position: Snapshot, at: int, *, check: bool = False
+) -> FleetPosition:
+    """Return the position that the caller is told. A tenant is told nothing of logs, which others share. `check`: say
+    what is missing.
+    """
     if call.names.tenant:
         count = views.table("SELECT count(*) AS n FROM records").column("n")[0].as_py()
         return FleetPosition(as_of=moment(at), records=int(count))
-    return position.covered(at, check_presence(call.service.system.store))
+    return position.covered(at, check_presence(call.service.system.store) if check else ())
 
 
 async def _first_of(task: "asyncio.Future[Any]", request: Request) -> None:

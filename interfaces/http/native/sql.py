@@ -30,7 +30,7 @@ async def run_sql(call: HttpCall) -> Response:
     folder = AnswerFolder()
 
     def answer(views: FleetViews, position: Snapshot, run: QueryRun) -> bool:
-        told = position_of(call, views, position, at)
+        told = position_of(call, views, position, at, check=body.check)
         schema, batches = views.select(query)
         with folder.path.open("wb") as file:
             out = cast("IO[bytes]", _Limited(file, limit, run))
