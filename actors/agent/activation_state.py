@@ -38,7 +38,7 @@ class ActivationState(msgspec.Struct, frozen=True):
     leaves out those that are gone, so after one it may be False for them.
     """
     mailed: bool
-    """True if a message was sent to another agent, or received from one, even if it is over by now."""
+    """True if a message was sent to another agent, or received from one, even if it is over by now, as `timed` says."""
     open_turns: Sequence[int]
     """Numbers of the unfinished turns, oldest first."""
     causes: Mapping[int, str]

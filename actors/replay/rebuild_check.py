@@ -4,11 +4,12 @@ Neither writes.
 Used by `everlog verify`, which imports both kinds from here, and by tests.
 """
 
+from collections.abc import Sequence
 from itertools import groupby
 
 import msgspec
 
-from everlog.actors.agent.activation_state import activation_state_of
+from everlog.actors.agent.activation_state import ActivationState, activation_state_of
 from everlog.actors.agent.local_system import AgentView
 from everlog.actors.prompt.context import context_of, is_configured
 from everlog.actors.replay import check_chain
@@ -53,27 +54,36 @@ def _state_faults(view: AgentView, fresh: Projections) -> list[str]:
     The agent is activated from that state. Call this first: a projection that needs all records makes the engine read
     them, and the state is gone.
     """
+    agent_id = view.agent_id
+    timed = bool(fresh.rows("timers", agent_id))
+    mailed = any(row["state"] in PENDING for row in fresh.rows("agent_messages", agent_id))
+
+    def comparable(name: str, engine: Projections) -> object:
+        rows = _comparable_rows(name, engine.rows(name, agent_id))
+        if isinstance(rows, ActivationState):
+            # A state need not know of what is over; an agent has to look for what is not.
+            return msgspec.structs.replace(rows, timed=rows.timed and timed, mailed=rows.mailed and mailed)
+        return rows
+
     return [
         f"{name}: the newest state and what came after it do not give what all records give"
         for name in sorted(OF_A_STATE)
-        if _comparable_rows(name, view.projections, view.agent_id) != _comparable_rows(name, fresh, view.agent_id)
+        if comparable(name, view.projections) != comparable(name, fresh)
     ]
 
 
+PENDING = ("pending", "waiting", "working", "ready")
+"""States of messages between agents that are not over."""
 _COUNTS = ("recall", "archival")
 
 
-def _comparable_rows(name: str, engine: Projections, agent_id: str) -> object:
+def _comparable_rows(name: str, rows: Sequence[Row]) -> object:
     """Return rows in a form that is equal for equal content. Of `waking` and `context_window` the result that the agent
     uses is compared: a state has fewer rows of `waking`, and other records may carry the counts in `context_window`.
     Without a configuration there is no such result, and the rows are compared without their counts.
-
-    A state need not know of timers that are over; an agent has to look for those that are not.
     """
-    rows = engine.rows(name, agent_id)
     if name == "waking":
-        woken = activation_state_of(rows)
-        return msgspec.structs.replace(woken, timed=woken.timed and bool(engine.rows("timers", agent_id)))
+        return activation_state_of(rows)
     if name == "context_window" and is_configured(rows):
         return context_of("", 0, rows)
     return sorted(repr({column: value for column, value in row.items() if column not in _COUNTS}) for row in rows)
