@@ -59,7 +59,7 @@ OF_OTHERS = {
 }  # fmt: skip
 """Modules for the work of the gateway, of shards and of sealed files."""
 
-OURS_MAX = 296
+OURS_MAX = 304
 """Modules of everlog in the process after the first reply: 0.6 ms and 40 kB each."""
 
 

@@ -38,8 +38,8 @@ class SharedHome(Home):
             partition_of=self.store.partition_of, shard_of=self._told, blocks=self.blocks,
         )  # fmt: skip
 
-    def _told(self, _: str, tell: Any) -> Shard:
-        self.shard._link = msgspec.structs.replace(self.shard._link, notify_timers=tell)
+    def _told(self, _: str, link: HostLink) -> Shard:
+        self.shard._host_link = link
         return self.shard
 
     def _system_of(self, lent: SessionCapabilities, enter: ActivationFactory | None = None) -> LocalSystem:
