@@ -310,10 +310,10 @@ BUILTIN: Sequence[Tool] = (
     _memory_tool(_archival_memory_update),
     _memory_tool(_archival_memory_delete),
     _memory_tool(_memory_read, whole=True),
+    *TIMER_FUNCTIONS,
     _memory_tool(_core_memory_item_add, aliases=_LABEL),
     _memory_tool(_core_memory_item_replace, aliases=_LABEL),
     _memory_tool(_core_memory_item_remove, aliases=_LABEL),
-    *TIMER_FUNCTIONS,
 )
 """Built-in functions, in the order in which the model sees them: MemGPT's, and those of the agent's own timers."""
 
