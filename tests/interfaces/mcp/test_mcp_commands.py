@@ -130,6 +130,6 @@ def test_servers_are_given_to_the_process_that_runs_the_agents() -> None:
     """With --server the option is refused; the default of a user, which is for this machine, is left out."""
     values = {"mcp": DefaultValue(BY_NAME["mcp"], ["time"], "file"), "tools": DefaultValue(BY_NAME["tools"], None, "")}
     defaults = DefaultValues(values, None, Path("everlog.toml"))
-    check_no_options_of_server(Namespace(mcp=["time"], tools=[], defaults=defaults))
+    check_no_options_of_server(Namespace(command="chat", mcp=["time"], tools=[], defaults=defaults))
     with pytest.raises(UsageError, match="--mcp belongs to the process that runs the agents"):
         check_no_options_of_server(Namespace(mcp=["other"], tools=[], defaults=defaults))

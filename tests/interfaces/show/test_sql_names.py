@@ -55,7 +55,7 @@ def test_all_views_have_one_vocabulary_of_times() -> None:
         ("SELECT * FROM message", "There is no view 'message'. Did you mean messages?"),
         (
             "SELECT * FROM nothing_like_it",
-            "There is no view 'nothing_like_it'. The views: agents, approvals, derivations,",
+            "There is no view 'nothing_like_it'. The views: agent_messages, agents, approvals,",
         ),
     ],
 )
