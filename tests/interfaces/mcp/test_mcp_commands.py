@@ -132,4 +132,4 @@ def test_servers_are_given_to_the_process_that_runs_the_agents() -> None:
     defaults = DefaultValues(values, None, Path("everlog.toml"))
     check_no_options_of_server(Namespace(command="chat", mcp=["time"], tools=[], defaults=defaults))
     with pytest.raises(UsageError, match="--mcp belongs to the process that runs the agents"):
-        check_no_options_of_server(Namespace(mcp=["other"], tools=[], defaults=defaults))
+        check_no_options_of_server(Namespace(command="chat", mcp=["other"], tools=[], defaults=defaults))
