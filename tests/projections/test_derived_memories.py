@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 
 from everlog.events import (
     AgentCreated,
+    AgentMessageReceived,
+    AgentMessageSent,
+    AgentMessageSettled,
     ApprovalDecided,
     ApprovalRequested,
     ArchivalInserted,
@@ -106,7 +109,9 @@ def log_of(agent_id: str, chance: random.Random) -> list[Record]:
 
 
 def approvals_of(agent_id: str, seq: int, chance: random.Random) -> list[Record]:
-    """Return records from `seq` on in which calls of an agent wait, and some of them are decided, or taken back."""
+    """Return records from `seq` on in which calls of an agent wait, and some of them are decided, or taken back; and
+    messages to and from another agent, some of which are delivered and answered.
+    """
     ask = ApprovalRequested(call_id="c", name="pay", arguments="{}", expires_at=chance.choice([0, 7]))
     events: list[Event] = [ask, ask]
     for request in (seq, seq, seq + 1, seq + 9)[: chance.randint(0, 4)]:
@@ -114,6 +119,11 @@ def approvals_of(agent_id: str, seq: int, chance: random.Random) -> list[Record]
         events.append(
             ApprovalDecided(request=request, call_id="c", name="pay", decision=how, arguments="{}", edited=how < "b")
         )
+    message = seq + len(events)
+    events.append(AgentMessageSent(text="m", to="bob", call_id="c", hops=["sam"], expires_at=chance.choice([0, 7])))
+    events.append(AgentMessageReceived(sender="bob", sent="x", waits=True, message=3, hops=["bob"]))
+    settled = [AgentMessageSettled(message=message + n, outcome="delivered") for n in (0, 1)]
+    events += settled[: chance.randint(0, 2)]
     events += [TurnsHidden(turns=[1])] * chance.randint(0, 1)
     made = [draft(e, event_id=uuid7(n, n), recorded_at=n * HOUR, turn=1, step=1) for n, e in enumerate(events, seq)]
     return [place(one, agent_id, number, number) for number, one in enumerate(made, seq)]
