@@ -79,7 +79,7 @@ from everlog.events.functions import (
     Question,
     RulesApplied,
 )
-from everlog.events.ids import RANDOM_BITS, time_of, uuid7
+from everlog.events.ids import RANDOM_BITS, derived_id, time_of, uuid7
 from everlog.events.inputs import (
     ApprovalDecided,
     BudgetExceeded,
@@ -242,6 +242,7 @@ __all__ = [
     "canonical_bytes",
     "decode",
     "decode_many",
+    "derived_id",
     "digest",
     "digest_at",
     "draft",

@@ -16,6 +16,13 @@ def uuid7(at: int, chance: int) -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
+def derived_id(at: int, digest: bytes) -> str:
+    """Return the id for time `at` (microseconds UTC) whose random bits are the last of a digest: the same for the same
+    content.
+    """
+    return uuid7(at, int.from_bytes(digest) & (2**RANDOM_BITS - 1))
+
+
 def time_of(event_id: str) -> int | None:
     """Return the time inside a UUIDv7, microseconds UTC to the millisecond; None if `event_id` is not a UUIDv7."""
     parts = event_id.split("-")

@@ -31,7 +31,7 @@ from everlog.actors.ports.agent_constants import (
 from everlog.actors.ports.alarm import Alarm
 from everlog.actors.ports.effects import Clock
 from everlog.actors.ports.loggers import logger_of
-from everlog.events import RANDOM_BITS, uuid7
+from everlog.events import derived_id
 from everlog.events.times import MICROSECONDS
 
 TIMED = frozenset({
@@ -68,8 +68,7 @@ def fire(agent_id: str, due: DueTimer, now: int, began: int) -> FireTimer:
     late = due.at < began or now - due.at > LATE_US
     id_time = due.at if now - due.at <= LATE_US else now
     digest = hashlib.sha256(f"{agent_id}\0{due.timer}\0{due.set_seq}\0{due.at}".encode()).digest()
-    chance = int.from_bytes(digest, "big") & ((1 << RANDOM_BITS) - 1)
-    return FireTimer(id=uuid7(id_time, chance), timer=due.timer, due_at=due.at, late=late)
+    return FireTimer(id=derived_id(id_time, digest), timer=due.timer, due_at=due.at, late=late)
 
 
 class TimerReporter:

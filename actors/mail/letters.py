@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from everlog.actors.mail.names import spoken
-from everlog.events import RANDOM_BITS, AgentMessageReceived, AgentReplyReceived, MessageOutcome, UserMessage, uuid7
+from everlog.events import AgentMessageReceived, AgentReplyReceived, MessageOutcome, UserMessage, derived_id
 
 MessageRow = Mapping[str, Any]
 """MessageRow of the projection `agent_messages`."""
@@ -150,4 +150,4 @@ def letter_id(agent_id: str, due: Due, now: int, late_us: int) -> str:
     """
     at = due.since if now - due.since <= late_us else now
     digest = hashlib.sha256(f"{agent_id}\0{due.seq}\0{due.to}\0{due.since}".encode()).digest()
-    return uuid7(at, int.from_bytes(digest, "big") & ((1 << RANDOM_BITS) - 1))
+    return derived_id(at, digest)

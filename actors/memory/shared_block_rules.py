@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from everlog.events import RANDOM_BITS, BlockRemoved, FunctionError, MemoryEdited, Record, event_of, is_erased, uuid7
+from everlog.events import BlockRemoved, FunctionError, MemoryEdited, Record, derived_id, event_of, is_erased
 from everlog.events.times import moment
 
 BlockOperation = Literal["created", "appended", "replaced", "removed", "set", "changed", "deleted"]
@@ -217,7 +217,7 @@ def copy_of(label: str, shared: SharedBlock) -> MemoryEdited:
 def id_of(key: str, number: int, at: int) -> str:
     """Return the id of an agent's edit: the same for the same call and edit. `at`: time at which the reply arrived."""
     digest = sha256(f"{key}#{number}".encode()).digest()
-    return uuid7(at, int.from_bytes(digest[:10]) & ((1 << RANDOM_BITS) - 1))
+    return derived_id(at, digest[:10])
 
 
 class IsolatedBlocks:

@@ -20,8 +20,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Protocol
 
-from everlog.events import GENESIS, AgentDeleted, BadInput, CorruptLog, Record, StoreError, draft, extend, uuid7
-from everlog.events.ids import RANDOM_BITS
+from everlog.events import GENESIS, AgentDeleted, BadInput, CorruptLog, Record, StoreError, derived_id, draft, extend
 from everlog.store.backup.export_agent import commits_of, counting, verify
 from everlog.store.backup.export_file import ExportReader
 from everlog.store.backup.record_rules import draft_of
@@ -177,7 +176,7 @@ def _end(log: Log, stream: ExportedStream, now: int) -> None:
 def _end_id(name: str, seq: int, at: int) -> str:
     """Return the id of the record that ends an ancestor. This id tells such an end apart from a user's deletion."""
     seed = hashlib.sha256(f"{name}\0{seq}\0ancestor".encode()).digest()
-    return uuid7(at, int.from_bytes(seed, "big") % 2**RANDOM_BITS)
+    return derived_id(at, seed)
 
 
 def _is_end(record: Record) -> bool:

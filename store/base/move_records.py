@@ -17,8 +17,7 @@ import re
 
 import msgspec
 
-from everlog.events import AgentForked, AgentMoved, Draft, Record, draft, event_of, uuid7
-from everlog.events.ids import RANDOM_BITS
+from everlog.events import AgentForked, AgentMoved, Draft, Record, derived_id, draft, event_of
 from everlog.store.base.contract import Append, Head
 
 _IS_CHAIN = re.compile(r"[0-9a-f]{64}").fullmatch
@@ -94,5 +93,5 @@ def _append(agent_id: str, head: Head, direction: str, partition: str, epoch: in
     # The id depends on the agent, seq and direction only: a repeated attempt is the same event, so the append is
     # idempotent.
     seed = hashlib.sha256(f"{agent_id}\0{head.seq}\0{direction}".encode()).digest()
-    event_id = uuid7(now, int.from_bytes(seed, "big") % 2**RANDOM_BITS)
+    event_id = derived_id(now, seed)
     return Append(agent_id, head.seq, [draft(event, event_id=event_id, recorded_at=now, turn=0, step=0)])
