@@ -13,10 +13,9 @@ import msgspec
 
 from everlog.actors.functions.extras import NAMES as EXTRAS
 from everlog.actors.functions.memgpt_functions import BUILTIN, ITEMS
-from everlog.actors.functions.memory_functions import NAMES as MEMORY_NAMES
 from everlog.actors.functions.short_schemas import is_short, shortened
 from everlog.actors.functions.tools import Tool
-from everlog.actors.mail.mail_functions import NAMES as MAIL_NAMES
+from everlog.actors.mail.mail_functions import OPTIONAL
 from everlog.actors.models.model_types import ModelDefaults, is_gguf
 from everlog.actors.ports.agent_constants import (
     BLOCK_CHARS,
@@ -58,7 +57,7 @@ ModelDefaultsLookup = Callable[[str], ModelDefaults]
 
 ValueT = TypeVar("ValueT")
 
-_OWN, OPTIONAL = tuple(tool.name for tool in BUILTIN), (*MEMORY_NAMES, *MAIL_NAMES)
+_OWN = tuple(tool.name for tool in BUILTIN)
 
 
 class InitialBlock(msgspec.Struct, frozen=True):

@@ -21,9 +21,8 @@ from everlog.actors.agent.agent_view import AgentView
 from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.functions.extras import NO_GRANTS, Grants, answer, extras, helper, no_helper
 from everlog.actors.functions.memgpt_functions import ALIASES, BUILTIN
-from everlog.actors.functions.memory_functions import MEMORY_FUNCTIONS
 from everlog.actors.functions.tools import Tool
-from everlog.actors.mail.mail_functions import MAIL_FUNCTIONS
+from everlog.actors.mail.mail_functions import OPTIONAL_FUNCTIONS
 from everlog.actors.mail.names import other_agent
 from everlog.actors.memory.shared_block_rules import BlockClient
 from everlog.actors.memory.shared_block_writer import SharedBlockWriter
@@ -64,7 +63,7 @@ ToolTransform = Callable[[Mapping[str, Tool]], Mapping[str, Tool]]
 
 def _by_name(tools: Sequence[Tool]) -> dict[str, Tool]:
     """Index the built-in and the user's functions by name. Raise BadInput for a duplicate: one would be unreachable."""
-    named = {tool.name: tool for tool in (*BUILTIN, *MEMORY_FUNCTIONS, *MAIL_FUNCTIONS)}
+    named = {tool.name: tool for tool in (*BUILTIN, *OPTIONAL_FUNCTIONS)}
     for tool in tools:
         if tool.name in named or tool.name in ALIASES:
             raise BadInput(f"There is a function {tool.name!r} already. Give yours another name: @tool(name=...).")

@@ -13,8 +13,7 @@ from typing import Any
 from everlog.actors.erasure.record_words import SoughtWords, Words, added_words, pieces_of_json, words_of
 from everlog.actors.erasure.selection import of_turn
 from everlog.actors.functions.memgpt_functions import BUILTIN
-from everlog.actors.functions.memory_functions import MEMORY_FUNCTIONS
-from everlog.actors.mail.mail_functions import MAIL_FUNCTIONS
+from everlog.actors.mail.mail_functions import OPTIONAL_FUNCTIONS
 from everlog.events import (
     AgentConfigured,
     AgentCreated,
@@ -62,7 +61,7 @@ _RESTING = frozenset((*DERIVED, DerivationReplied.kind))
 """Kinds of records that name the records that they rest on, or that a model was shown."""
 _REPLIES = frozenset(kind.kind for kind in (ModelReply, MessageSent, ReplyRejected))
 _SETUP = frozenset(kind.kind for kind in (AgentConfigured, AgentCreated, MemoryEdited))
-_OWN_FUNCTIONS = frozenset(tool.name for tool in (*BUILTIN, *MEMORY_FUNCTIONS, *MAIL_FUNCTIONS))
+_OWN_FUNCTIONS = frozenset(tool.name for tool in (*BUILTIN, *OPTIONAL_FUNCTIONS))
 """Functions whose results repeat what other records say."""
 _CARRIED_CHARS_MIN = 3
 

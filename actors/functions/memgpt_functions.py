@@ -7,13 +7,13 @@ the model reads: a changed schema is a new configuration of every agent. `verify
 their results and errors must stay the same, and `models/offline/hits.py` parses the text of search results.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from everlog.actors.functions.timer_functions import TIMER_FUNCTIONS
-from everlog.actors.functions.tools import Tool, tool
+from everlog.actors.functions.tools import Tool, own_tool
 from everlog.actors.memory import archival_rules, long_texts
 from everlog.actors.memory.core_memory import FunctionMemory
 from everlog.actors.ports.agent_constants import PAGE_RESULTS, PAUSE_MINUTES_MAX
@@ -291,36 +291,30 @@ def _describe_hit(hit: Hit, zone: str) -> str:
 _LABEL = {"label": "name"}
 
 
-def _memory_tool(function: Callable[..., Any], **options: Any) -> Tool:
-    """Make a built-in tool: named like the function, and only a FunctionError is shown to the model."""
-    made: Tool = tool(function, name=function.__name__.removeprefix("_"), faults=(FunctionError,), **options)
-    return msgspec.structs.replace(made, lent=False)
-
-
 BUILTIN: Sequence[Tool] = (
-    _memory_tool(_send_message, heartbeat=False),
-    _memory_tool(_pause_heartbeats, heartbeat=False),
-    _memory_tool(_core_memory_append, aliases=_LABEL),
-    _memory_tool(_core_memory_replace, aliases={**_LABEL, "old_str": "old_content", "new_str": "new_content"}),
-    _memory_tool(_core_memory_remove, aliases={**_LABEL, "old_content": "content"}),
-    _memory_tool(_conversation_search, whole=True),
-    _memory_tool(_conversation_search_date, whole=True),
-    _memory_tool(_archival_memory_insert),
-    _memory_tool(_archival_memory_search, whole=True),
-    _memory_tool(_archival_memory_update),
-    _memory_tool(_archival_memory_delete),
-    _memory_tool(_memory_read, whole=True),
+    own_tool(_send_message, heartbeat=False),
+    own_tool(_pause_heartbeats, heartbeat=False),
+    own_tool(_core_memory_append, aliases=_LABEL),
+    own_tool(_core_memory_replace, aliases={**_LABEL, "old_str": "old_content", "new_str": "new_content"}),
+    own_tool(_core_memory_remove, aliases={**_LABEL, "old_content": "content"}),
+    own_tool(_conversation_search, whole=True),
+    own_tool(_conversation_search_date, whole=True),
+    own_tool(_archival_memory_insert),
+    own_tool(_archival_memory_search, whole=True),
+    own_tool(_archival_memory_update),
+    own_tool(_archival_memory_delete),
+    own_tool(_memory_read, whole=True),
     *TIMER_FUNCTIONS,
-    _memory_tool(_core_memory_item_add, aliases=_LABEL),
-    _memory_tool(_core_memory_item_replace, aliases=_LABEL),
-    _memory_tool(_core_memory_item_remove, aliases=_LABEL),
+    own_tool(_core_memory_item_add, aliases=_LABEL),
+    own_tool(_core_memory_item_replace, aliases=_LABEL),
+    own_tool(_core_memory_item_remove, aliases=_LABEL),
 )
 """Built-in functions, in the order in which the model sees them: MemGPT's, and those of the agent's own timers."""
 
 ITEMS = ("core_memory_item_add", "core_memory_item_replace", "core_memory_item_remove")
 """Functions of agents that were created with a block of items."""
 
-EDIT_MEMORY = _memory_tool(_edit_memory, aliases=_LABEL)
+EDIT_MEMORY = own_tool(_edit_memory, aliases=_LABEL)
 """MemGPT's first function of memory. No model is shown it, and a model that knows it may call it."""
 
 ALIASES: Mapping[str, str] = {

@@ -6,14 +6,11 @@ signature and docstring are the schema that the model reads.
 
 from typing import Literal
 
-import msgspec
-
 from everlog.actors.functions.memgpt_functions import shown
-from everlog.actors.functions.tools import Tool, tool
+from everlog.actors.functions.tools import Tool, own_tool
 from everlog.actors.memory.core_memory import FunctionMemory
 from everlog.actors.ports.agent_constants import PAGE_RESULTS
 from everlog.actors.ports.effects import Filters
-from everlog.events import FunctionError
 
 DerivedKind = Literal["insight", "fact", "plan"]
 
@@ -34,7 +31,5 @@ async def _memories_search(
     return shown(await desk.searcher.derived(query, page, PAGE_RESULTS, filters), desk.zone, roles=False)
 
 
-_MADE: Tool = tool(_memories_search, name="memories_search", faults=(FunctionError,), whole=True)
-
-MEMORIES_SEARCH: Tool = msgspec.structs.replace(_MADE, lent=False)
+MEMORIES_SEARCH: Tool = own_tool(_memories_search, whole=True)
 """Function that searches insights, facts and plans."""

@@ -6,7 +6,7 @@ again. Each memory rests on the records that the agent names, or on the newest m
 docstrings here are the schemas that the model reads: a changed schema is a new configuration of every agent with it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -14,7 +14,7 @@ import msgspec
 from everlog.actors.derivation import plan_rules
 from everlog.actors.derivation.insight_checks import INSIGHT_CHARS_MAX, plain
 from everlog.actors.functions.timer_functions import instant
-from everlog.actors.functions.tools import Tool, tool
+from everlog.actors.functions.tools import Tool, own_tool
 from everlog.actors.memory.core_memory import FunctionMemory
 from everlog.events import BadInput, FactEnded, FactNoted, FunctionError, InsightNoted, PlanItem
 
@@ -205,17 +205,12 @@ def _sources(desk: FunctionMemory, named: Sequence[int] | None, memories: Mappin
     return seqs
 
 
-def _function(function: Callable[..., Any], **options: Any) -> Tool:
-    made: Tool = tool(function, name=function.__name__.removeprefix("_"), faults=(FunctionError,), **options)
-    return msgspec.structs.replace(made, lent=False)
-
-
 MEMORY_FUNCTIONS: Sequence[Tool] = (
-    _function(_insight_note),
-    _function(_fact_note),
-    _function(_fact_end),
-    _function(_plan_make),
-    _function(_plan_change),
+    own_tool(_insight_note),
+    own_tool(_fact_note),
+    own_tool(_fact_end),
+    own_tool(_plan_make),
+    own_tool(_plan_change),
 )
 """Functions of derived memory, in the order in which the model sees them; a search of all memories belongs here too."""
 

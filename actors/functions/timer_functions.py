@@ -7,13 +7,13 @@ agent must not keep itself awake. Signatures and docstrings here are the schemas
 is a new configuration of every agent.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from everlog.actors.functions.tools import Tool, tool
+from everlog.actors.functions.tools import Tool, own_tool
 from everlog.actors.memory.core_memory import FunctionMemory
 from everlog.actors.ports.timer_schedules import instant_of, next_due
 from everlog.actors.prompt import message_format
@@ -158,14 +158,9 @@ async def _timers(desk: FunctionMemory) -> dict[str, Mapping[str, Any]]:
     return {name: row for name, row in found.items() if not name.startswith(_NOT_ITS_OWN)}
 
 
-def _function(function: Callable[..., Any], **options: Any) -> Tool:
-    made: Tool = tool(function, name=function.__name__.removeprefix("_"), faults=(FunctionError,), **options)
-    return msgspec.structs.replace(made, lent=False)
-
-
 TIMER_FUNCTIONS: Sequence[Tool] = (
-    _function(_set_timer, heartbeat=False),
-    _function(_cancel_timer, heartbeat=False),
-    _function(_list_timers),
+    own_tool(_set_timer, heartbeat=False),
+    own_tool(_cancel_timer, heartbeat=False),
+    own_tool(_list_timers),
 )
 """Functions of an agent's own timers, in the order in which the model sees them."""

@@ -206,6 +206,15 @@ def tool(
     )
 
 
+def own_tool(function: Callable[..., Any], **options: Any) -> Tool:
+    """Turn a function of everlog's own, whose name has a `_` before it, into a tool. `options` as for `tool`.
+
+    Only its FunctionErrors are shown to the model, and it runs in the event loop.
+    """
+    made: Tool = tool(function, name=function.__name__.removeprefix("_"), faults=(FunctionError,), **options)
+    return msgspec.structs.replace(made, lent=False)
+
+
 def _check_limits(name: str, limits: ProcessLimits, *, takes_memory: bool) -> None:
     """Raise BadInput for limits with which no function could run, and for a function that edits memory."""
     if takes_memory:

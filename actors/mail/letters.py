@@ -109,6 +109,13 @@ def timer_rows(rows: Sequence[MessageRow]) -> list[dict[str, Any]]:
     return found
 
 
+def open_question(rows: Sequence[MessageRow], seq: int) -> MessageRow | None:
+    """Return the row of the agent's own message of that seq, if it is not delivered or its answer is waited for."""
+    found = (row for row in rows if row["direction"] == "sent" and row["seq"] == seq)
+    row = next(found, None)
+    return row if row is not None and row["state"] in ("pending", "waiting") else None
+
+
 def to_deliver(agent_id: str, rows: Sequence[MessageRow]) -> list[Due]:
     """Return what is to be delivered, in the order of the log."""
     found = []

@@ -7,12 +7,13 @@ The limits keep agents from keeping each other busy. Signatures and docstrings h
 reads: a changed schema is a new configuration of every agent with it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from everlog.actors.functions.tools import Tool, tool
+from everlog.actors.functions.memory_functions import MEMORY_FUNCTIONS
+from everlog.actors.functions.tools import Tool, own_tool
 from everlog.actors.mail.letters import names_in
 from everlog.actors.mail.names import spoken
 from everlog.actors.memory.core_memory import FunctionMemory
@@ -117,11 +118,10 @@ def _check_rates(desk: FunctionMemory, rows: Sequence[Mapping[str, Any]], to: st
         )
 
 
-def _function(function: Callable[..., Any]) -> Tool:
-    made: Tool = tool(function, name=function.__name__.removeprefix("_"), faults=(FunctionError,))
-    return msgspec.structs.replace(made, lent=False)
-
-
-MAIL_FUNCTIONS: Sequence[Tool] = (_function(_message_agent), _function(_ask_agent))
+MAIL_FUNCTIONS: Sequence[Tool] = (own_tool(_message_agent), own_tool(_ask_agent))
 """Functions of messages to other agents, in the order in which the model sees them."""
 NAMES = tuple(one.name for one in MAIL_FUNCTIONS)
+
+OPTIONAL_FUNCTIONS: Sequence[Tool] = (*MEMORY_FUNCTIONS, *MAIL_FUNCTIONS)
+"""All functions of everlog that an agent has only if its settings list them."""
+OPTIONAL = tuple(one.name for one in OPTIONAL_FUNCTIONS)

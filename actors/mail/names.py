@@ -10,7 +10,8 @@ from typing import Protocol
 from everlog.events import BadInput, UnknownAgent
 from everlog.store import check_not_reserved, name_of
 
-_TENANT_END = "~"
+TENANT_END = "~"
+"""End of the name of a tenant, which has none itself, before the name of an agent of it in the store."""
 
 
 class Registry(Protocol):
@@ -27,23 +28,27 @@ class Registry(Protocol):
 
 def spoken(agent_id: str) -> str:
     """Return the name of an agent as agents of its tenant say it."""
-    return agent_id.partition(_TENANT_END)[2] or agent_id
+    return agent_id.partition(TENANT_END)[2] or agent_id
+
+
+def _tenant_of(agent_id: str) -> str:
+    """Return the beginning of the names of a tenant's agents, from the name of one; empty for one without a tenant."""
+    return agent_id.removesuffix(spoken(agent_id))
 
 
 def other_agent(agent_id: str, name: str, registry: Registry) -> str:
     """Return the name in the store of the agent that `agent_id` calls `name`. Raise BadInput for an impossible name,
     and UnknownAgent, with similar names of the same tenant, if there is no such agent.
     """
-    tenant, end, _ = agent_id.rpartition(_TENANT_END)
-    prefix = tenant + end
+    prefix = _tenant_of(agent_id)
     stored = name_of(prefix + name.strip())
     check_not_reserved(stored)
-    if not prefix and _TENANT_END in stored:
+    if not prefix and TENANT_END in stored:
         raise BadInput(f"{name!r} is no name of an agent that you can write to.")
     try:
         registry.partition_of(stored)
     except UnknownAgent:
-        there = [spoken(one) for one in registry.agents() if one.startswith(prefix) and one != agent_id]
+        there = [spoken(one) for one in registry.agents() if one != agent_id and _tenant_of(one) == prefix]
         near = difflib.get_close_matches(name, there, n=3, cutoff=0.5)
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise UnknownAgent(f"There is no agent {name!r}.{hint} Nothing was sent.") from None

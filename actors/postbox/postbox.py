@@ -20,6 +20,7 @@ from everlog.actors.mail.letters import (
     ReplyLetter,
     expired,
     letter_id,
+    open_question,
     timer_rows,
     to_deliver,
     undeliverable,
@@ -91,10 +92,8 @@ class Postbox:
                     return None
                 said, received = letter.input()
                 return await agent.receive(said, event_id=command.id, then=[received])
-            row = next((row for row in rows if row["direction"] == "sent" and row["seq"] == letter.message), None)
-            if row is None or row["state"] not in ("pending", "waiting"):
-                return None
-            return await _ended(agent, letter, row, command.id)
+            row = open_question(rows, letter.message)
+            return None if row is None else await _ended(agent, letter, row, command.id)
 
 
 async def wait_end(agent: Agent, timer: str) -> tuple[UserMessage, Sequence[Event]] | None:
@@ -102,9 +101,8 @@ async def wait_end(agent: Agent, timer: str) -> tuple[UserMessage, Sequence[Even
 
     `timer`: name of the wait's timer.
     """
-    seq = int(timer.removeprefix(WAIT))
-    row = next((row for row in await agent.messages() if row["seq"] == seq), None)
-    if row is None or row["state"] not in ("pending", "waiting"):
+    row = open_question(await agent.messages(), int(timer.removeprefix(WAIT)))
+    if row is None:
         return None
     said, reply = expired(row).input(row)
     return said, (reply,)

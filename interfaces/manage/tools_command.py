@@ -17,6 +17,7 @@ from everlog.actors.functions.extras import NAMES as EXTRAS
 from everlog.actors.functions.memgpt_functions import BUILTIN
 from everlog.actors.functions.memory_functions import NAMES as MEMORY_NAMES
 from everlog.actors.functions.tools import Tool
+from everlog.actors.mail.mail_functions import NAMES as MAIL_NAMES
 from everlog.actors.mcp.mcp_functions import McpFunction
 from everlog.actors.rules.approval_rules import action_for
 from everlog.actors.rules.rule_checks import rule_text
@@ -80,4 +81,6 @@ def _source(name: str, tool: Tool | None) -> str:
         return "everlog"
     if name in MEMORY_NAMES:
         return "derived memory"
+    if name in MAIL_NAMES:
+        return "other agents"
     return "preset, by grants" if name in EXTRAS else "yours"

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from everlog.actors.mail.names import TENANT_END
 from everlog.events import BadInput, Record, TurnAbandoned
 from everlog.interfaces.wire.records import HttpRecord, shape_of
 from everlog.projections.fleet.tenant_records import NAMES_IN_PAYLOADS
 from everlog.store import BLOCK_PREFIX, SOURCE_PREFIX
 
-SEPARATOR = "~"
+SEPARATOR = TENANT_END
 NAMES_IN_ROWS = ("agent_id", *NAMES_IN_PAYLOADS)
 """Columns of projections that hold names."""
 

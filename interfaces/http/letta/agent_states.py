@@ -9,7 +9,7 @@ import msgspec
 
 from everlog.actors.agent.agent_view import AgentView, schemas_in
 from everlog.actors.functions.memgpt_functions import BUILTIN
-from everlog.actors.functions.memory_functions import MEMORY_FUNCTIONS
+from everlog.actors.mail.mail_functions import OPTIONAL_FUNCTIONS
 from everlog.actors.prompt.context import Context, context_of, is_configured
 from everlog.events import AgentConfigured, BadInput
 from everlog.interfaces.http.core.routes import HttpCall
@@ -23,7 +23,7 @@ from everlog.projections import HEAD, Projections
 from everlog.projections.state import activate_many
 from everlog.store import LogReader, stream_of, stream_of_block
 
-_OWN = {tool.name: tool for tool in (*BUILTIN, *MEMORY_FUNCTIONS)}
+_OWN = {tool.name: tool for tool in (*BUILTIN, *OPTIONAL_FUNCTIONS)}
 """everlog's own functions."""
 _SCHEMAS: Mapping[str, str] = {tool.sha256: tool.schema for tool in _OWN.values()}
 

@@ -12,7 +12,7 @@ import msgspec
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.functions.memgpt_functions import BUILTIN
-from everlog.actors.functions.memory_functions import NAMES as MEMORY_NAMES
+from everlog.actors.mail.mail_functions import OPTIONAL
 from everlog.events import ApprovalRule, UnknownAgent
 from everlog.events.times import MICROSECONDS, moment
 from everlog.interfaces.http.core.fleet_queries import over_fleet
@@ -158,7 +158,7 @@ async def _created(call: HttpCall, stream: str) -> int | None:
 def _with_functions(call: HttpCall, body: LettaAgentBody, settings: Settings) -> Settings:
     """Return settings with the functions that a body names. Raises the refusal of one that does not exist here."""
     own = [tool.name for tool in (*BUILTIN, *call.service.system.tools)]
-    known = {tool_id(name): name for name in (*own, *MEMORY_NAMES)}
+    known = {tool_id(name): name for name in (*own, *OPTIONAL)}
     names = list(body.tools or ())
     for given in body.tool_ids or ():
         if given not in known:
@@ -170,8 +170,8 @@ def _with_functions(call: HttpCall, body: LettaAgentBody, settings: Settings) ->
             f"There is no function {min(unknown)[:80]!r}. There are {', '.join(known.values())}. Functions are made in "
             "Python and given by the operator: `everlog serve --tools`."
         )
-    derived = tuple(name for name in MEMORY_NAMES if name in names)
-    return msgspec.structs.replace(settings, optional_functions=derived) if derived else settings
+    optional = tuple(name for name in OPTIONAL if name in names)
+    return msgspec.structs.replace(settings, optional_functions=optional) if optional else settings
 
 
 async def list_agents(call: HttpCall) -> Sequence[LettaAgent]:

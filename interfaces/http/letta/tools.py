@@ -10,7 +10,7 @@ import msgspec
 
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.functions.memgpt_functions import BUILTIN
-from everlog.actors.functions.memory_functions import MEMORY_FUNCTIONS, NAMES
+from everlog.actors.mail.mail_functions import OPTIONAL, OPTIONAL_FUNCTIONS
 from everlog.actors.rules.approval_rules import with_rule
 from everlog.events import ApprovalRule
 from everlog.interfaces.http.core.routes import HttpCall, not_found
@@ -51,12 +51,12 @@ async def attach_tool(call: HttpCall) -> LettaAgent:
     stream, tool = await agent_stream(call), _known(call, call.params["tool_id"])
     had = await _names(call, stream)
     if tool.name not in had:
-        if tool.name not in NAMES:
+        if tool.name not in OPTIONAL:
             raise refused(
                 f"{tool.name!r} is a function that all agents of this server have: the agent gets it when it is opened "
                 "next."
             )
-        await _configure(call, stream, [name for name in NAMES if name in had or name == tool.name])
+        await _configure(call, stream, [name for name in OPTIONAL if name in had or name == tool.name])
     return await agent_state(call, stream)
 
 
@@ -65,9 +65,9 @@ async def detach_tool(call: HttpCall) -> LettaAgent:
     stream, tool = await agent_stream(call), _known(call, call.params["tool_id"])
     had = await _names(call, stream)
     if tool.name in had:
-        if tool.name not in NAMES:
+        if tool.name not in OPTIONAL:
             raise refused(f"{tool.name!r} is a function that all agents of this server have: it cannot be taken away.")
-        await _configure(call, stream, [name for name in NAMES if name in had and name != tool.name])
+        await _configure(call, stream, [name for name in OPTIONAL if name in had and name != tool.name])
     return await agent_state(call, stream)
 
 
@@ -109,7 +109,7 @@ async def show_tool(call: HttpCall) -> LettaTool:
 
 
 def _all(call: HttpCall) -> Sequence[LettaTool]:
-    return [tool_of(tool.name, tool.schema) for tool in (*BUILTIN, *call.service.system.tools, *MEMORY_FUNCTIONS)]
+    return [tool_of(tool.name, tool.schema) for tool in (*BUILTIN, *call.service.system.tools, *OPTIONAL_FUNCTIONS)]
 
 
 def _known(call: HttpCall, tool_id: str) -> LettaTool:

@@ -212,6 +212,20 @@ def test_agents_of_a_tenant_write_to_each_other_by_their_own_names() -> None:
     run(main)
 
 
+def test_the_name_of_a_tenant_ends_at_its_first_tilde() -> None:
+    """An agent whose own name has a `~` writes to the others of its tenant all the same."""
+
+    async def main() -> None:
+        town = Town()
+        odd, _ = await town.person("acme~a~b"), await town.person("acme~bob")
+        await odd.send("ask bob (say (yes))")
+        await asyncio.sleep(10)
+        assert (town.heard("acme~bob"), town.said("acme~a~b")) == ([("acme~a~b", "say (yes)")], ["bob: yes"])
+        await town.leave()
+
+    run(main)
+
+
 def test_a_turn_and_a_minute_have_room_for_so_many_messages() -> None:
     """More than ten messages to one agent in a minute, and more than twenty in one turn, are refused."""
 

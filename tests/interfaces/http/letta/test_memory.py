@@ -225,9 +225,12 @@ def test_functions_are_listed_and_those_of_derived_memory_attached(tmp_path: Pat
         assert {"send_message", "archival_memory_search"} <= had
         known = {tool.name: tool for tool in client.tools.list()}
         assert client.tools.retrieve(known["send_message"].id).json_schema["name"] == "send_message"
-        note = known["insight_note"]
+        note, ask = known["insight_note"], known["ask_agent"]
+        client.agents.tools.attach(ask.id, agent_id=agent)
         assert "insight_note" in {tool.name for tool in client.agents.tools.attach(note.id, agent_id=agent).tools}
-        assert "insight_note" not in {tool.name for tool in client.agents.tools.detach(note.id, agent_id=agent).tools}
+        left = {tool.name for tool in client.agents.tools.detach(note.id, agent_id=agent).tools}
+        assert "insight_note" not in left
+        assert "ask_agent" in left, "a function that writes to agents is kept when one of memory is taken away"
         other = created(client, "other", tools=["insight_note"])
         assert "insight_note" in {tool.name for tool in client.agents.tools.list(other)}
         with pytest.raises(letta_client.PermissionDeniedError, match="Code is not taken over HTTP"):
