@@ -14,6 +14,10 @@ TENANT_END = "~"
 """End of the name of a tenant, which has none itself, before the name of an agent of it in the store."""
 
 
+COMPARED_MAX = 1000
+"""Most names that an unknown one is compared with: a host runs other agents, and 10,000 names take it 0.2 s."""
+
+
 class Registry(Protocol):
     """Store, as far as names are concerned."""
 
@@ -49,7 +53,7 @@ def other_agent(agent_id: str, name: str, registry: Registry) -> str:
         registry.partition_of(stored)
     except UnknownAgent:
         there = [spoken(one) for one in registry.agents() if one != agent_id and _tenant_of(one) == prefix]
-        near = difflib.get_close_matches(name, there, n=3, cutoff=0.5)
+        near = difflib.get_close_matches(name, there, n=3, cutoff=0.5) if len(there) <= COMPARED_MAX else ()
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise UnknownAgent(f"There is no agent {name!r}.{hint} Nothing was sent.") from None
     return stored

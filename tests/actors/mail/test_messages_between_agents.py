@@ -1,14 +1,18 @@
 """Messages between agents in virtual time: each arrives once, answers come back, and no wait is left."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import pytest
 
 from everlog.actors.agent.commands import DeleteAgent, ResumeTurns
+from everlog.actors.agent.local_journal import LocalJournal
 from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.mail import names
 from everlog.actors.mail.mail_functions import HOPS_MAX
+from everlog.events import Draft, StoreError
+from everlog.store import Commit
 from tests.support import virtual_time
 from tests.support.agents.writing_agents import Town
 
@@ -196,6 +200,20 @@ def test_a_message_that_cannot_be_sent_is_refused_in_words(order: str, words: st
     run(main)
 
 
+def test_an_unknown_name_is_compared_with_so_many_names_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a store with more agents than that the refusal has no hint, and takes no time from other agents."""
+    monkeypatch.setattr(names, "COMPARED_MAX", 1)
+
+    async def main() -> None:
+        town = Town()
+        sam, *_ = [await town.person(name) for name in ("sam", "bob", "eve")]
+        await sam.send("tell bobb (hi)")
+        assert town.results("sam")[0].endswith("There is no agent 'bobb'. Nothing was sent.")
+        await town.leave()
+
+    run(main)
+
+
 def test_agents_of_a_tenant_write_to_each_other_by_their_own_names() -> None:
     """Within a tenant the prefix of the store is not said, and is not seen."""
 
@@ -231,15 +249,15 @@ def test_a_turn_and_a_minute_have_room_for_so_many_messages() -> None:
 
     async def main() -> None:
         town = Town()
-        names = [f"a{number}" for number in range(21)]
-        sam, *_ = [await town.person(name) for name in ("sam", "bob", *names)]
+        others = [f"a{number}" for number in range(21)]
+        sam, *_ = [await town.person(name) for name in ("sam", "bob", *others)]
         await sam.send(" ".join(["tell bob (hi)"] * 11))
         assert "You have sent 10 messages to bob in a minute" in town.results("sam")[10]
-        await sam.send(" ".join(f"tell {name} (hi)" for name in names))
+        await sam.send(" ".join(f"tell {name} (hi)" for name in others))
         assert "You have sent 20 messages in this turn" in town.results("sam")[-1]
         await asyncio.sleep(10)
         assert len(town.heard("bob")) == 10
-        assert sum(len(town.heard(name)) for name in names) == 20
+        assert sum(len(town.heard(name)) for name in others) == 20
         await town.leave()
 
     run(main)
@@ -275,6 +293,30 @@ def test_a_message_that_cannot_be_delivered_now_is_tried_again() -> None:
             assert "a message to 'bob' is tried again in a minute" in town.notes[-1]
         await asyncio.sleep(70)
         assert (town.heard("bob"), town.states("sam")) == ([("sam", "hi")], ["delivered"])
+        await town.leave()
+
+    run(main)
+
+
+def test_a_delivery_that_cannot_be_recorded_is_not_made_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk of the sender fails right after the receiver took the message: the next try is known there."""
+    commit, left = LocalJournal.commit, [StoreError("No space left on device")]
+
+    async def failing(self: LocalJournal, agent_id: str, head: int, drafts: Sequence[Draft]) -> Commit:
+        if left and any(draft.type == "agent_message_settled" for draft in drafts):
+            raise left.pop()
+        return await commit(self, agent_id, head, drafts)
+
+    monkeypatch.setattr(LocalJournal, "commit", failing)
+
+    async def main() -> None:
+        town = Town()
+        sam, _ = await town.person("sam"), await town.person("bob")
+        await sam.send("ask bob (say (yes))")
+        await asyncio.sleep(200)
+        assert not left
+        assert town.heard("bob") == [("sam", "say (yes)")]
+        assert (town.heard("sam"), town.states("sam")) == ([("bob", "yes")], ["answered"])
         await town.leave()
 
     run(main)
