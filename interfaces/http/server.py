@@ -12,6 +12,8 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from everlog.events import BadInput
+from everlog.interfaces.http.a2a.surface import A2A_SURFACE
+from everlog.interfaces.http.a2a.table import A2A
 from everlog.interfaces.http.bounded_http import BoundedHttpProtocol
 from everlog.interfaces.http.console.surface import CONSOLE_SURFACE
 from everlog.interfaces.http.console.table import console_pages
@@ -30,7 +32,7 @@ from everlog.interfaces.http.pages.docs_page import docs_pages
 STOP_S = 20
 """Seconds in which requests in progress finish when the server stops."""
 BACKLOG = 2048
-SURFACES = (OPENAI_SURFACE, LETTA_SURFACE, CONSOLE_SURFACE, MCP_SURFACE)
+SURFACES = (OPENAI_SURFACE, LETTA_SURFACE, CONSOLE_SURFACE, MCP_SURFACE, A2A_SURFACE)
 """Surfaces beside the native API."""
 
 
@@ -38,7 +40,7 @@ def full_table(version: str) -> RouteTable:
     """Return all routes of a server. `version`: of everlog."""
     table: list[RouteTable] = []
     pages = (*described_by(lambda: table[0], version), *docs_pages(lambda: table[0], version))
-    routes = (*NATIVE, *OPENAI, *LETTA, *mcp_routes(version), *console_pages(), *pages)
+    routes = (*NATIVE, *OPENAI, *LETTA, *A2A, *mcp_routes(version), *console_pages(), *pages)
     table.append(routes)
     return routes
 

@@ -141,6 +141,7 @@ ENTRIES: dict[str, Entry] = {
     "GET /readyz": Entry(),
     "GET /metrics": Entry(),
     "GET /openapi.json": Entry(),
+    "GET /.well-known/agent-card.json": Entry(),
     "GET /docs": Entry(),
     "GET /docs.js": Entry(),
     "GET /docs.css": Entry(),
