@@ -47,7 +47,7 @@ class TaskRecords(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def conversation(self) -> str:
         """Id of the client's conversation; empty: the agent's own."""
-        said = event_of(self.input)
+        said = None if is_erased(self.input.payload) else event_of(self.input)
         return said.conversation if isinstance(said, UserMessage) else ""
 
     def decision(self, event_ids: Sequence[str]) -> ApprovalDecided | None:

@@ -15,6 +15,7 @@ from everlog.events import (
     TurnAbandoned,
     TurnCancelled,
     event_of,
+    is_erased,
 )
 from everlog.events.times import moment
 from everlog.interfaces.http.a2a.shapes import (
@@ -98,11 +99,11 @@ def _said(found: TaskRecords, place: TaskPlace) -> Iterator[A2aMessage]:
     """Yield the inputs of a task as messages of the client."""
     for record in found.records:
         if record is found.input or record.type == ApprovalDecided.kind:
-            event: Any = event_of(record)
+            event: Any = None if is_erased(record.payload) else event_of(record)
             text = record.text or getattr(event, "decision", "")
             yield A2aMessage(
                 message_id=record.event_id, role="ROLE_USER", context_id=place.context, task_id=place.task,
-                parts=[MessagePart(text=text, media_type=PLAIN_TEXT)],
+                parts=[MessagePart(text=str(text), media_type=PLAIN_TEXT)],
             )  # fmt: skip
 
 

@@ -206,3 +206,19 @@ def test_a_task_is_subscribed_to_and_cancelled(tmp_path: Path) -> None:
                     await client.cancel_task(CancelTaskRequest(id=task.id))
 
     asyncio.run(main())
+
+
+def test_an_erased_task_is_still_a_task(tmp_path: Path) -> None:
+    """A task whose words were erased is found by its id, with its state and without the words."""
+
+    async def main() -> None:
+        async with served(tmp_path, Script([says("A pin, yes")])) as server:
+            await created(server)
+            async with sdk_client(server.address, "sam") as client:
+                task = await task_of(client, said("A pin", "m-1", context="ctx-9"))
+                await server.call("POST", "/agents/sam/erasures", {"match": ["pin"]}, status=202)
+                while "pin" in str(left := await client.get_task(GetTaskRequest(id=task.id))):
+                    await asyncio.sleep(0)
+            assert (left.status.state, left.id) == (TaskState.TASK_STATE_COMPLETED, task.id)
+
+    asyncio.run(main())
