@@ -15,10 +15,8 @@ import pyarrow as pa
 
 from everlog.events import CATALOGUE, Record, upcast_record
 from everlog.projections.hot.context_bounds import BoundsCache
-from everlog.projections.hot.parsed_statements import ParsedStatements, plain_text, run_optimizers
-from everlog.projections.hot.record_insert import RecordInsert
-from everlog.projections.hot.row_updates import RowUpdates
-from everlog.projections.hot.state_insert import StateInsert
+from everlog.projections.hot.hot_database import HotDatabase
+from everlog.projections.hot.parsed_statements import plain_text
 from everlog.projections.projection_constants import (
     COMPACT_ROWS_MIN,
     FEW_AGENTS,
@@ -44,36 +42,20 @@ _SUMMARIES = ("summary", "summary_expanded")
 _LIVE = ("context_records", "context_window")  # all rows of now are hot
 
 
-def _free(caches: SearchCaches, insert: RecordInsert, parsed: ParsedStatements, db: duckdb.DuckDBPyConnection) -> None:
+def _free(caches: SearchCaches, hot: HotDatabase) -> None:
     caches.clear()
-    insert.close()
-    parsed.clear()
-    db.close()
+    hot.close()
 
 
 class Projections:
     """All projections over the records that were added. Not thread-safe: one host, one engine."""
 
     def __init__(self, *, threads: int = THREADS, memory_mb: int = MEMORY_MB, temp_directory: str = "") -> None:
-        self._db = duckdb.connect(
-            ":memory:",
-            config={
-                "threads": threads,
-                "memory_limit": f"{memory_mb}MB",
-                "temp_directory": temp_directory,
-                "autoinstall_known_extensions": "false",
-                "autoload_known_extensions": "false",
-            },
-        )
-        self._db.execute("SET TimeZone = 'UTC'")
-        self._db.execute(sql("hot"))
-        self._insert = RecordInsert(self._db, sql("add"), FEW_RECORDS)
-        self._parsed = ParsedStatements(self._db)
-        self._updates = RowUpdates(self._parsed, sql)
+        self._hot = HotDatabase(
+            sql, few=FEW_RECORDS, optimizers=HOT_OPTIMIZERS, threads=threads, memory_mb=memory_mb,
+            temp_directory=temp_directory,
+        )  # fmt: skip
         self._pending: list[Record] = []  # added, and not inserted before a query needs them
-        self._states = StateInsert(self._db)
-        run_optimizers(self._db, HOT_OPTIMIZERS)
-        self._macros = False
         self._resumed: dict[str, HistoryLoader] = {}
         self._kept_from: dict[str, int] = {}  # first seq that the state of a resumed agent shows
         self._bounds = BoundsCache()
@@ -85,7 +67,7 @@ class Projections:
         self._changed = 0  # rows added and dropped since the last compaction
         self._compact_at = COMPACT_ROWS_MIN
         # The database and its function hold each other: without this, an engine that is dropped would stay for good.
-        self._free = weakref.finalize(self, _free, self.caches, self._insert, self._parsed, self._db)
+        self._free = weakref.finalize(self, _free, self.caches, self._hot)
 
     def close(self) -> None:
         """Free the memory. Idempotent. An engine that is dropped, or open when the process ends, closes itself."""
@@ -167,7 +149,7 @@ class Projections:
 
     def restore(self, rows: pa.Table) -> None:
         """Add state rows of any agents."""
-        self._states.run(rows)
+        self._hot.states.insert(rows)
         self._note(rows)
 
     def _note(self, added: pa.Table) -> None:
@@ -182,7 +164,7 @@ class Projections:
     def states(self, agents: Sequence[str]) -> pa.Table:
         """Return the state of each agent: rows of the hot table, by agent and seq, that are enough to continue from."""
         self.flush()
-        return self._db.sql(batch_query("state"), params=[list(agents), [HEAD] * len(agents)]).to_arrow_table()
+        return self._hot.states.found(batch_query("state"), [list(agents), [HEAD] * len(agents)])
 
     def _reaching(self, summaries: Sequence[tuple[str, str]]) -> set[str]:
         """Return the resumed agents with a summary, among (agent, payload), that shows more than their state has."""
@@ -203,37 +185,37 @@ class Projections:
         count: str | None,
         summarized: Sequence[str],
     ) -> None:
-        self._insert.set(batches)
+        self._hot.insert.set(batches)
         try:
             if not births and count is None:
-                self._insert.run()
+                self._hot.insert.run()
             else:
                 self._add_and_follow(births, count, summarized)
         finally:
-            self._insert.set(())
+            self._hot.insert.set(())
 
     def _add_and_follow(self, births: Sequence[tuple[str, int]], count: str | None, summarized: Sequence[str]) -> None:
         """Add the batches, and update older rows that the new ones change, in one transaction."""
-        self._db.execute("BEGIN")
+        self._hot.db.execute("BEGIN")
         try:
-            self._insert.run()
-            self._updates.end_lives(births)
+            self._hot.insert.run()
+            self._hot.updates.end_lives(births)
             if count is not None:
-                self._updates.count(count)
+                self._hot.updates.count(count)
             if summarized:
                 self._evict_and_reload(summarized)
-            self._db.execute("COMMIT")
+            self._hot.db.execute("COMMIT")
         except duckdb.Error:
-            self._db.execute("ROLLBACK")
+            self._hot.db.execute("ROLLBACK")
             raise
 
     def _evict_and_reload(self, agents: Sequence[str]) -> None:
         """Move the rows that the context no longer needs after a summary into `cold`, and back those it needs again."""
         self._settled.update(agents)
-        self._updates.reload(agents)
+        self._hot.updates.reload(agents)
         changed = not self._altered.isdisjoint(agents)
         settle = batch_query("settle", "hot", few=self._few(agents), changed=changed)
-        self._updates.evict(settle, [list(agents), [HEAD] * len(agents)])
+        self._hot.updates.evict(settle, [list(agents), [HEAD] * len(agents)])
 
     def forget(self, agent_id: str) -> None:
         """Drop the rows of one agent, as if they had never been added."""
@@ -254,7 +236,7 @@ class Projections:
         few = len(agents) <= FEW_AGENTS
         among = "list_contains($1::VARCHAR[], agent_id)" if few else "agent_id IN (SELECT unnest($1::VARCHAR[]))"
         for table in tables:
-            dropped = self._db.execute(f"DELETE FROM {table} WHERE {among}", [list(agents)]).fetchone()
+            dropped = self._hot.db.execute(f"DELETE FROM {table} WHERE {among}", [list(agents)]).fetchone()
             self._changed += cast("tuple[int]", dropped)[0]
         self._compact_if_due()
 
@@ -271,7 +253,7 @@ class Projections:
         """Compress added rows, and free the memory of dropped rows. Takes about 1 us for each row.
         The engine also compacts itself from time to time.
         """
-        self._db.execute("CHECKPOINT")
+        self._hot.db.execute("CHECKPOINT")
         left = self._query("SELECT count(*) AS n FROM records")[0]["n"]
         self._changed, self._compact_at = 0, max(COMPACT_ROWS_MIN, left)
 
@@ -305,17 +287,17 @@ class Projections:
         changed = not self._altered.isdisjoint(agents)
         bounds = self._bounded(wanted) if is_now and not changed and name == "context_window" else None
         if bounds is not None:
-            parameters, statement = bounds, self._parsed.parsed(context_by_bounds(few=self._few(wanted)))
+            parameters, statement = bounds, self._hot.parsed.parsed(context_by_bounds(few=self._few(wanted)))
         else:
             statement = self._statement(
                 name, hot=hot, few=self._few(wanted), changed=changed, in_turns=len(parameters) > 2
             )
         if len(wanted) > FEW_AGENTS:
-            found = self._db.sql(statement, params=parameters).to_arrow_table()
+            found = self._hot.db.sql(statement, params=parameters).to_arrow_table()
             return cast("dict[str, list[Any]]", found.to_pydict())
-        self._db.execute(statement, parameters)
-        names = [column[0] for column in self._db.description or ()]
-        rows = self._db.fetchall()
+        self._hot.db.execute(statement, parameters)
+        names = [column[0] for column in self._hot.db.description or ()]
+        rows = self._hot.db.fetchall()
         return dict(zip(names, map(list, zip(*rows, strict=True)) if rows else ([] for _ in names), strict=True))
 
     def _bounded(self, wanted: Sequence[Wanted]) -> list[list[Any]] | None:
@@ -325,7 +307,7 @@ class Projections:
             return None  # for the first request of one agent, the whole statement is cheaper than two
         if unknown:
             statement = self._statement("context_bounds", hot=True, few=self._few(unknown), changed=False)
-            found = self._db.execute(statement, [unknown, [HEAD] * len(unknown)]).fetchall()
+            found = self._hot.db.execute(statement, [unknown, [HEAD] * len(unknown)]).fetchall()
             self._bounds.keep(unknown, found)
         return self._bounds.given(wanted)
 
@@ -338,7 +320,7 @@ class Projections:
     ) -> duckdb.Statement:
         """Return the batched query, parsed once. DuckDB still plans a query each time that it reads a table."""
         text = batch_query(name, "hot" if hot else "records", few=few, changed=changed, in_turns=in_turns)
-        return self._parsed.plain(text, [["-"], [0], *([[0]] if in_turns else []), *rest])
+        return self._hot.parsed.plain(text, [["-"], [0], *([[0]] if in_turns else []), *rest])
 
     def rows(self, name: str, agent_id: str, as_of: int = HEAD) -> list[Row]:
         """Return the rows of projection `name` for one agent, as of a seq (inclusive): a batch of one."""
@@ -367,19 +349,19 @@ class Projections:
 
     def _query(self, statement: str | duckdb.Statement, parameters: Sequence[object] = ()) -> list[Row]:
         self.flush()
-        self._db.execute(statement, list(parameters))
-        names = [column[0] for column in self._db.description or ()]
-        return [dict(zip(names, row, strict=True)) for row in self._db.fetchall()]
+        self._hot.db.execute(statement, list(parameters))
+        names = [column[0] for column in self._hot.db.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in self._hot.db.fetchall()]
 
     def sql(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
         """Return the rows of a SELECT that a person wrote. It can read `records` and a macro for each projection."""
         self._define_macros()
-        return self.query(plain_text(self._db, statement, parameters), parameters)
+        return self.query(plain_text(self._hot.db, statement, parameters), parameters)
 
     def execute(self, statement: str, parameters: Sequence[object] = ()) -> None:
         """Run a statement that returns no rows."""
         self.flush()
-        self._db.execute(statement, list(parameters))
+        self._hot.db.execute(statement, list(parameters))
 
     def checksum(self, name: str, agent_id: str, as_of: int = HEAD) -> str:
         """Return a digest of a projection's rows that does not depend on their order: equal tables, equal checksums."""
@@ -390,9 +372,5 @@ class Projections:
         return f"{row['n']}:{row['h']:016x}"
 
     def _define_macros(self) -> None:
-        if not self._macros:
-            run_optimizers(self._db, None)
-            for name in PROJECTIONS:
-                self._db.execute(macro(name))
-            self._insert.prepare()
-            self._macros = True
+        if not self._hot.for_people:
+            self._hot.open_to_people([macro(name) for name in PROJECTIONS])

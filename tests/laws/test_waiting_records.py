@@ -6,8 +6,9 @@ import duckdb
 import pytest
 
 from everlog.events import Record
-from everlog.projections import Projections, engine
+from everlog.projections import Projections
 from everlog.projections.hot.record_insert import RecordInsert
+from everlog.projections.projection_constants import FEW_RECORDS
 from tests.laws.test_projections import BIRTH, STREAMS, place_again, small_life
 from tests.support import event_strategies
 from tests.support.law import law
@@ -70,9 +71,9 @@ def test_both_ways_of_inserting_give_the_same_rows(records: list[Record]) -> Non
     of people's queries were made.
     """
     found = []
-    for few, asked in ((0, False), (engine.FEW_RECORDS, False), (engine.FEW_RECORDS, True)):
+    for few, asked in ((0, False), (FEW_RECORDS, False), (FEW_RECORDS, True)):
         with pytest.MonkeyPatch.context() as patch, Projections() as made:
-            patch.setattr(made._insert, "_few", few)
+            patch.setattr(made._hot.insert, "_few", few)
             if asked:
                 made.sql("SELECT 1")
             for record in records:

@@ -8,6 +8,8 @@ import duckdb
 import pytest
 
 from everlog.projections import Projections, engine
+from everlog.projections.hot import hot_database
+from everlog.projections.hot.hot_database import HotDatabase
 
 
 def test_an_engine_that_is_dropped_closes_its_database(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,7 +20,8 @@ def test_an_engine_that_is_dropped_closes_its_database(monkeypatch: pytest.Monke
         opened.append(duckdb.connect(path, config=config))
         return opened[-1]
 
-    monkeypatch.setattr(engine, "duckdb", SimpleNamespace(**{**vars(duckdb), "connect": connect}))
+    monkeypatch.setattr(engine, "HotDatabase", HotDatabase)  # one of its own, not one that the suite lends
+    monkeypatch.setattr(hot_database, "duckdb", SimpleNamespace(**{**vars(duckdb), "connect": connect}))
     dropped = Projections()
     assert dropped.query("SELECT count(*) AS n FROM records") == [{"n": 0}]
     held = weakref.ref(dropped)
