@@ -24,6 +24,7 @@ from everlog.projections.fleet.columns import (
     ArrowRows,
     as_texts,
     cast,
+    columns_of,
     figures_in,
     is_odd,
     plain,
@@ -101,8 +102,6 @@ _BOUND = "FROM query('{query}') LIMIT 0"
 """Query as a part of another: there DuckDB refuses every statement but SELECT, and COPY in a WITH clause. Nothing is
 run.
 """
-_COLUMNS = """SELECT table_name, column_name, data_type FROM duckdb_columns()
-WHERE table_name IN ({views}) ORDER BY table_name, column_index"""
 _WORD = re.compile(r"\w+")
 _PLACE = re.compile(r"LINE (\d+): (.*?)\n( *\^)", re.DOTALL)
 """DuckDB's excerpt of a query: the number of a line, the line, and the caret below it."""
@@ -302,12 +301,7 @@ class FleetViews:
 
     def columns(self) -> dict[str, list[tuple[str, str]]]:
         """Return the columns of each view, `prices` included: name and type, in their order."""
-        self._make_views()
-        wanted = ", ".join(f"'{name}'" for name in NAMED_VIEWS)
-        found: dict[str, list[tuple[str, str]]] = {name: [] for name in NAMED_VIEWS}
-        for view, column, kind in self._db.execute(_COLUMNS.format(views=wanted)).fetchall():
-            found[view].append((column, kind))
-        return found
+        return columns_of(self._db, NAMED_VIEWS, self._make_views)
 
     def excerpt(self, query: str) -> str:
         """Return the line of a refused query with the fault, and a caret below its place, as DuckDB writes them.
@@ -315,7 +309,7 @@ class FleetViews:
         Return an empty text if DuckDB names no place. Nothing is run.
         """
         try:
-            self._make_views()
+            self._make_views(_WORD.findall(query.lower()))
             statements = self._db.extract_statements(query)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                 return ""

@@ -17,6 +17,12 @@ from everlog.store import FIGURES, SCHEMA
 _ODD = frozenset({"bignum", "bit", "geometry", "interval", "time with time zone", "union", "variant"})
 _HOLDS = frozenset({"array", "list", "map", "struct", "tuple"})
 """Types whose children are types, or sizes."""
+_COLUMNS = """SELECT table_name, column_name, data_type FROM duckdb_columns()
+WHERE table_name IN ({views}) ORDER BY table_name, column_index"""
+_known: dict[str, list[tuple[str, str]]] = {}
+"""Columns of each view. They depend on no record and on no option of an engine, so that one engine of a process makes
+all views to find them out, which takes 150 ms.
+"""
 
 
 class ArrowRows:
@@ -65,6 +71,19 @@ def cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         raise BadInput(
             f"The query failed: a whole number has more than 64 bits ({error}). Cast it to DOUBLE."
         ) from error
+
+
+def columns_of(
+    db: duckdb.DuckDBPyConnection, views: Sequence[str], make: Callable[[], None]
+) -> dict[str, list[tuple[str, str]]]:
+    """Return the columns of each of these views, name and type, in their order. `make` makes all of them in `db`."""
+    if not _known.keys() >= {*views}:
+        make()
+        found: dict[str, list[tuple[str, str]]] = {name: [] for name in views}
+        for view, column, kind in db.execute(_COLUMNS.format(views=quoted(views))).fetchall():
+            found[view].append((column, kind))
+        _known.update(found)
+    return {name: [*_known[name]] for name in views}
 
 
 def stopper(db: duckdb.DuckDBPyConnection) -> Callable[[], None]:

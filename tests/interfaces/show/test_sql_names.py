@@ -1,11 +1,14 @@
 """Names of the views' columns: one vocabulary of times, and errors that name the column that was meant."""
 
+from typing import Any
+
 import pytest
 
+from everlog.actors.reports.fleet_sql import fleet_views
 from everlog.projections.fleet_views import NAMED_VIEWS, FleetViews
 from everlog.projections.query_hints import hinted
-from everlog.store import SCHEMA
-from tests.support.cli.command_line import Line
+from everlog.store import SCHEMA, FileStore
+from tests.support.cli.command_line import SECOND, START, Line, Made
 
 SPANS = {"valid_from", "valid_to", "starts_at"}
 """Times of what is believed and planned."""
@@ -37,6 +40,34 @@ def test_all_views_have_one_vocabulary_of_times() -> None:
     for view, columns in found.items():
         assert {name for name, _ in columns if name.endswith("_at")} - SPANS == moments[view]
         assert {kind for _, kind in columns if "TIMESTAMP" in kind} <= {"TIMESTAMP WITH TIME ZONE"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"as_of": START + 9 * SECOND}, {"agent": "kid"}, {"agent": "no one"}, {"tenant": "a~"}, {"tenant": "none~"}],
+    ids=str,
+)
+def test_views_have_the_same_columns_over_any_records(options: dict[str, Any], cli: Line, made: Made) -> None:
+    """Forks, second lives, erased records, sealed files, tenants and moments change no column of a view, so that the
+    columns of one engine are known for all.
+    """
+    made.begin(cli, "of every kind", of_every_kind)
+    with FleetViews([], SCHEMA.empty_table()) as views:
+        known = views.columns()
+    with fleet_views(FileStore(cli.root, cli.clock.now), **options) as (views, _):
+        assert {name: views.table(f"FROM {name} LIMIT 0").column_names for name in NAMED_VIEWS} == {
+            view: [name for name, _ in columns] for view, columns in known.items()
+        }
+
+
+def of_every_kind(cli: Line) -> None:
+    cli.ok("send", "sam", "Hello")
+    cli.ok("fork", "sam", "--new-name", "kid")
+    cli.ok("log", "seal", "--all")
+    cli.ok("erase", "sam", "--match", "Hello", "--yes")
+    cli.ok("delete", "kid", "--yes")
+    cli.ok("create", "kid")
+    cli.ok("send", "a~ann", "Hello")
 
 
 @pytest.mark.parametrize(
