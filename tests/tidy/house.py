@@ -130,7 +130,7 @@ def _circle(graph: Mapping[str, Sequence[str]]) -> str:
 def not_absolute(files: Iterable[Source]) -> Iterator[str]:
     """Yield imports of this project's files that do not begin with the package's name."""
     for source in files:
-        nodes = ast.walk(source.tree)
+        nodes = source.nodes
         relative = {node.lineno for node in nodes if isinstance(node, ast.ImportFrom) and node.level}
         yield from (f"{source.path}:{line} imports relative to itself" for line in sorted(relative))
         bare = (imported for imported in source.imports if _bare(imported) and imported.line not in relative)
@@ -147,7 +147,7 @@ def hidden_broad_excepts(files: Iterable[Source]) -> Iterator[str]:
         if source.path in GUARDS:
             continue
         broad = {name for name, value in _constants(source.tree) if BROAD & _names(value)}
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.ExceptHandler) and node.type is not None:
                 foreign = isinstance(node.type, ast.Attribute) and not _names(node.type) & set(source.aliases)
                 if foreign or _names(node.type) & broad:

@@ -141,7 +141,7 @@ def median_too_long(files: Iterable[Source]) -> Iterator[str]:
 
 def broad_excepts(files: Iterable[Source]) -> Iterator[str]:
     for source in files:
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.ExceptHandler):
                 kinds = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
                 names = {ast.unparse(kind) if kind else "" for kind in kinds}

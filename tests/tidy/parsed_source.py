@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -53,15 +53,20 @@ class Source:
     def imports(self) -> tuple[Import, ...]:
         return tuple(_imports(self.tree, self.package, lazy=False))
 
-    @property
-    def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-        return (node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All nodes of the file, collected once for all rules."""
+        return tuple(ast.walk(self.tree))
+
+    @cached_property
+    def functions(self) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, ...]:
+        return tuple(node for node in self.nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
     @cached_property
     def aliases(self) -> dict[str, str]:
         """The meaning of each imported name in this file."""
         found = {}
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     found[alias.asname or alias.name.partition(".")[0]] = (
@@ -77,7 +82,7 @@ class Source:
         """Return every use of an imported name as (dotted name, line), also under an alias."""
         for imported in self.imports:
             yield imported.name, imported.line
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Attribute) and (chain := _chain(node)):
                 head, _, rest = chain.partition(".")
                 if head in self.aliases:
@@ -118,8 +123,14 @@ def sources(*folders: str) -> tuple[Source, ...]:
     found = []
     for folder in folders or ROOMS:
         for path in sorted((ROOT / folder).rglob("*.py")):
-            found.append(Source(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")))
+            found.append(_source(path))
     return tuple(found)
+
+
+@cache
+def _source(path: Path) -> Source:
+    """Return a file, which is read and parsed once for all selections of folders."""
+    return Source(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
 
 
 def everything() -> tuple[Source, ...]:

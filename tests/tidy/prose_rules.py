@@ -25,7 +25,7 @@ MODEL_TEXT = ("actors/functions/memgpt_functions.py",)
 
 def docstrings(source: Source) -> Iterator[tuple[int, str]]:
     """Yield line and text of each docstring: of the module, classes, functions and attributes."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         body = getattr(node, "body", None)
         if not isinstance(body, list):
             continue
